@@ -1,0 +1,23 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace attend {
+
+// Bad input or misuse: what was got, what was wanted and the remedy, in one line. The program prints
+// it and exits with 2; every other exception is a failure of its own and exits with 1.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws Error with a formatted message.
+template <class... Arguments>
+[[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  throw Error(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace attend

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace attend {
+
+// One key of a configuration, bound to the variable that holds its value. The variable's value at
+// binding time is the default.
+struct Setting {
+  std::string key;  // "model.hidden": table, dot, name
+  std::variant<int64_t*, double*, bool*, std::string*> value;
+  std::string help;
+  double minimum = -std::numeric_limits<double>::infinity();  // numbers: inclusive range
+  double maximum = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices;  // strings: empty allows any
+};
+
+using Settings = std::vector<Setting>;
+
+// Reads a TOML file into the bound variables. A key of no setting is an Error that names file, line
+// and the nearest key; so are a wrong type, a value out of range and TOML that does not parse.
+void read_toml(const Settings& settings, const std::string& path);
+
+// Applies one "key=value" of the command line. Errors as read_toml, naming the assignment.
+void assign(const Settings& settings, std::string_view assignment);
+
+// Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.
+void read_environment(const Settings& settings);
+
+// The settings as a TOML document, one table a prefix, each key preceded by its help when
+// `with_help`. read_toml(to_toml(s)) restores s exactly.
+std::string to_toml(const Settings& settings, bool with_help = false);
+
+// The candidate nearest to `word` by edit distance, or "" when none is near enough to suggest.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace attend

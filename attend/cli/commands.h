@@ -1,0 +1,10 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace attend {
+
+// Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
+void add_data_command(CLI::App& app);
+
+}  // namespace attend

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace attend {
+
+// One source and one target as ids, without start or end symbols.
+struct EncodedPair {
+  std::vector<int64_t> source;
+  std::vector<int64_t> target;
+};
+
+// Padded with Vocabulary::padding on the right.
+struct Batch {
+  at::Tensor source;          // [B, S] int64
+  at::Tensor source_lengths;  // [B] int64, at least 1
+  at::Tensor target;          // [B, T] int64: the target and Vocabulary::end
+  at::Tensor target_lengths;  // [B] int64, end included
+};
+
+// Indices into `pairs`, grouped so that lengths within a batch are near: shuffled, sorted by length
+// within pools of many batches, cut, and the batches shuffled. The order is a function of (seed,
+// epoch) alone. Every index appears once; the last batch may be smaller.
+std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPair>& pairs,
+                                                    int64_t batch_size, uint64_t seed,
+                                                    int64_t epoch);
+
+Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);
+
+}  // namespace attend

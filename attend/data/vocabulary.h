@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace attend {
+
+// Symbols and their ids. Four ids are fixed; the others follow by falling count, then by symbol.
+class Vocabulary {
+ public:
+  static constexpr int64_t padding = 0;
+  static constexpr int64_t start = 1;
+  static constexpr int64_t end = 2;
+  static constexpr int64_t unknown = 3;
+
+  Vocabulary();  // the fixed symbols alone
+
+  // Every symbol that the sequences hold at least `minimum_count` times.
+  static Vocabulary build(const std::vector<std::vector<std::string>>& sequences,
+                          int64_t minimum_count = 1);
+
+  // Plain text, one symbol a line, line number = id. Errors name file and line: bad UTF-8, a
+  // duplicate, an empty line, missing fixed symbols, more than a million lines.
+  static Vocabulary load(const std::string& path);
+  void save(const std::string& path) const;
+
+  int64_t size() const { return static_cast<int64_t>(symbols_.size()); }
+  int64_t id(std::string_view symbol) const;  // unknown when absent
+  const std::string& symbol(int64_t id) const;
+
+  std::vector<int64_t> encode(const std::vector<std::string>& symbols) const;
+  std::vector<std::string> decode(const std::vector<int64_t>& ids) const;
+
+ private:
+  void add(std::string symbol);
+
+  std::vector<std::string> symbols_;
+  std::unordered_map<std::string, int64_t> ids_;
+};
+
+}  // namespace attend
