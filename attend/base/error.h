@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace attend {
 
-// Bad input or misuse: what was got, what was wanted and the remedy, in one line. The program prints
-// it and exits with 2; every other exception is a failure of its own and exits with 1.
+// Bad input or misuse: what was got, what was wanted and the remedy, in one line. The program
+// prints it and exits with 2; every other exception is a failure of its own and exits with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,5 +21,9 @@ template <class... Arguments>
 [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   throw Error(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+// Text from a file or a user, fit for one line of a message: in quotes, control characters and
+// invalid UTF-8 as \xNN, cut after 60 bytes.
+std::string shown(std::string_view text);
 
 }  // namespace attend
