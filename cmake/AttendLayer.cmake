@@ -48,4 +48,6 @@ function(attend_precompile_torch target)
     target_compile_options(attend_torch_header PRIVATE -Wall -Wextra -Wpedantic)
   endif()
   target_precompile_headers(${target} REUSE_FROM attend_torch_header)
+  # The compiler takes the header only where it is told of OpenMP too.
+  target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
 endfunction()

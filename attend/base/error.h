@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace attend {
@@ -19,5 +21,9 @@ template <class... Arguments>
 [[noreturn]] void fail(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   throw Error(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+// Text from a file or a user, fit for one line of a message: in quotes, control characters and
+// invalid UTF-8 as \xNN, cut after 60 bytes.
+std::string shown(std::string_view text);
 
 }  // namespace attend

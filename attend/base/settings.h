@@ -23,17 +23,22 @@ struct Setting {
 using Settings = std::vector<Setting>;
 
 // Reads a TOML file into the bound variables. A key of no setting is an Error that names file, line
-// and the nearest key; so are a wrong type, a value out of range and TOML that does not parse.
+// and the nearest key; so are a wrong type, a value out of range and TOML that does not parse. On
+// Error no variable has changed.
 void read_toml(const Settings& settings, const std::string& path);
 
-// Applies one "key=value" of the command line. Errors as read_toml, naming the assignment.
+// The same for a document in memory; `name` stands for the file in messages.
+void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
+
+// Applies one "key=value" of the command line; a string is taken as it stands, without quotes.
+// Errors as read_toml, naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
 // Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.
 void read_environment(const Settings& settings);
 
 // The settings as a TOML document, one table a prefix, each key preceded by its help when
-// `with_help`. read_toml(to_toml(s)) restores s exactly.
+// `with_help`. parse_toml(to_toml(s)) restores s exactly, if its strings are UTF-8.
 std::string to_toml(const Settings& settings, bool with_help = false);
 
 // The candidate nearest to `word` by edit distance, or "" when none is near enough to suggest.

@@ -28,6 +28,8 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch);
 
+// The pairs of those indices, padded to the longest. Error on no index, one out of range, or an
+// empty source.
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);
 
 }  // namespace attend

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace attend {
 
@@ -12,11 +14,27 @@ struct SplitCounts {
   int64_t test_pairs = 0, test_words = 0;
 };
 
-// Reads a pronouncing dictionary in the CMU format ("word(2) P1 P2 # comment"; stress digits are
-// dropped) and writes train.tsv, valid.tsv and test.tsv into `folder` (created when missing). A
-// word falls by a hash of its spelling: 90 % train, 5 % valid, 5 % test, so that all its
-// pronunciations are on one side. Words are kept when they hold a letter; pronunciations that are
-// equal without stress are written once. Errors as read_pairs.
+enum class Part { train, valid, test };
+
+// Where a word falls: h = FNV-1a of 64 bits over its UTF-8 spelling in NFC, modulo 100; train below
+// 90, valid below 95, else test. The same on every machine, and whatever else the file holds.
+Part part_of(std::string_view word);
+
+// A word and its pronunciations: phonemes joined by spaces, without stress, each once.
+struct Pronounced {
+  std::string word;
+  std::vector<std::string> pronunciations;  // at least one
+};
+
+// Reads a pronouncing dictionary in the CMU format: "word(2) P1 P2 # comment", lines from ";;;" or
+// "#" are comments, stress digits are dropped. Words are kept when they hold a letter, in order of
+// first appearance. Errors name file and line: an empty file, a word without phonemes, a phoneme of
+// digits alone, invalid UTF-8, a NUL, a line over 1 MiB.
+std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string& name);
+
+// Reads a dictionary and writes train.tsv, valid.tsv and test.tsv, in the format of read_pairs,
+// into `folder` (created when missing). All pronunciations of a word are on one side (part_of).
+// Errors as parse_cmudict; also when a part would be empty or `folder` is a file.
 SplitCounts split_cmudict(const std::string& dictionary, const std::string& folder);
 
 // Where Debian's pocketsphinx-en-us puts its dictionary.

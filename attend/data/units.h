@@ -7,13 +7,18 @@
 namespace attend {
 
 // What one symbol of a sequence is: a character (a Unicode code point after NFC) or a run of text
-// between spaces.
+// between ASCII white space, in NFC too.
 enum class Units { character, space };
 
 // "char" or "space"; Error otherwise.
 Units parse_units(std::string_view name);
 
-// The symbols of a text. Error on invalid UTF-8, naming the byte. Empty text gives no symbols.
+// The text in Unicode's normal form C, in which equal texts have equal bytes. Error on invalid
+// UTF-8, naming the byte (counted from 1), and on more than 1000 combining marks in a row, whose
+// ordering would take quadratic time.
+std::string to_nfc(std::string_view text);
+
+// The symbols of a text. Errors as to_nfc. Empty text gives no symbols.
 std::vector<std::string> split_units(std::string_view text, Units units);
 
 // The inverse of split_units: joined by nothing or by one space.

@@ -18,18 +18,22 @@ class Vocabulary {
 
   Vocabulary();  // the fixed symbols alone
 
-  // Every symbol that the sequences hold at least `minimum_count` times.
+  // Every symbol that the sequences hold at least `minimum_count` times; a text that spells a fixed
+  // symbol adds none. Error on a symbol that is empty, not UTF-8, or holds a line break or a NUL.
   static Vocabulary build(const std::vector<std::vector<std::string>>& sequences,
                           int64_t minimum_count = 1);
 
   // Plain text, one symbol a line, line number = id. Errors name file and line: bad UTF-8, a
-  // duplicate, an empty line, missing fixed symbols, more than a million lines.
+  // duplicate, an empty line, missing fixed symbols, more than a million lines, more than 256 MB.
   static Vocabulary load(const std::string& path);
+  // The same for the bytes of a file; `name` stands for it in messages.
+  static Vocabulary parse(std::string_view bytes, const std::string& name);
   void save(const std::string& path) const;
 
   int64_t size() const { return static_cast<int64_t>(symbols_.size()); }
-  int64_t id(std::string_view symbol) const;  // unknown when absent
-  const std::string& symbol(int64_t id) const;
+  // Unknown when absent, and for the spelling of a fixed symbol: no text makes padding or an end.
+  int64_t id(std::string_view symbol) const;
+  const std::string& symbol(int64_t id) const;  // Error on an id out of range
 
   std::vector<int64_t> encode(const std::vector<std::string>& symbols) const;
   std::vector<std::string> decode(const std::vector<int64_t>& ids) const;

@@ -1,0 +1,143 @@
+#include "attend/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string reason(int code) { return std::generic_category().message(code); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+
+ private:
+  int number_;
+};
+
+[[noreturn]] void fail_to_write(const std::string& path, const fs::path& folder, size_t bytes,
+                                int code) {
+  if (code == ENOSPC || code == EDQUOT) {
+    fail("{}: the disk is full; free {} bytes in {} or write somewhere else", path, bytes,
+         folder.string());
+  }
+  if (code == ENOENT) {
+    fail("{}: cannot be written: the folder {} does not exist; create it first", path,
+         folder.string());
+  }
+  fail("{}: cannot be written in {}: {}", path, folder.string(), reason(code));
+}
+
+// 0, or the errno of what went wrong.
+int write_all(int descriptor, std::string_view bytes) {
+  // Linux writes at most 2 GiB a call.
+  constexpr size_t piece = size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), std::min(bytes.size(), piece));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+// Creates a file of a new name; the umask decides on its mode, which mkstemp would not let it.
+int create_temporary(const fs::path& folder, std::string& name) {
+  for (int attempt = 0; attempt < 10000; ++attempt) {
+    name = (folder / fmt::format(".attend-{}-{}.tmp", ::getpid(), attempt)).string();
+    const int descriptor =
+        ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+  }
+  return -1;
+}
+
+int fill_and_rename(int number, const std::string& temporary, const std::string& target,
+                    std::string_view bytes) {
+  Descriptor descriptor(number);
+  if (const int code = write_all(descriptor.get(), bytes)) return code;
+  if (::fsync(descriptor.get()) != 0) return errno;
+  if (!descriptor.close()) return errno;
+  return ::rename(temporary.c_str(), target.c_str()) == 0 ? 0 : errno;
+}
+
+void sync_folder(const fs::path& folder, const std::string& path) {
+  Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: a file system that has no such operation. A folder that may be written but not read
+  // cannot be opened, and the rename has happened.
+  if (descriptor.get() < 0 || ::fsync(descriptor.get()) == 0 || errno == EINVAL) return;
+  fail("{}: was written, but the folder could not be flushed: {}", path, reason(errno));
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, int64_t maximum_bytes) {
+  // O_NONBLOCK: opening a named pipe would wait for a writer.
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) {
+    if (errno == ENOENT) fail("{}: no such file", path);
+    fail("{}: cannot be opened: {}", path, reason(errno));
+  }
+  struct stat status;
+  if (::fstat(descriptor.get(), &status) != 0) fail("{}: {}", path, reason(errno));
+  if (S_ISDIR(status.st_mode)) fail("{}: is a folder; a file is wanted", path);
+  if (!S_ISREG(status.st_mode)) fail("{}: is no regular file", path);
+  if (status.st_size > maximum_bytes) {
+    fail("{}: has {} bytes; at most {} are read", path, status.st_size, maximum_bytes);
+  }
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t count = ::read(descriptor.get(), bytes.data() + size, bytes.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("{}: cannot be read: {}", path, reason(errno));
+    if (count == 0) break;
+    size += static_cast<size_t>(count);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::error_code ignored;
+  fs::path target = path;
+  if (fs::exists(target, ignored)) {
+    if (fs::is_directory(target, ignored)) fail("{}: is a folder; a file is wanted", path);
+    if (!fs::is_regular_file(target, ignored)) {
+      fail("{}: is no regular file, so it cannot be replaced", path);
+    }
+    // A link keeps pointing to the file: the file is what is replaced.
+    target = fs::canonical(target, ignored);
+    if (ignored) target = path;
+  }
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::string temporary;
+  const int descriptor = create_temporary(folder, temporary);
+  if (descriptor < 0) fail_to_write(path, folder, bytes.size(), errno);
+  if (const int code = fill_and_rename(descriptor, temporary, target.string(), bytes)) {
+    ::unlink(temporary.c_str());
+    fail_to_write(path, folder, bytes.size(), code);
+  }
+  sync_folder(folder, path);
+}
+
+}  // namespace attend

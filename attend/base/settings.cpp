@@ -1,0 +1,371 @@
+#include "attend/base/settings.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+
+namespace attend {
+namespace {
+
+using Value = std::variant<int64_t, double, bool, std::string>;
+
+struct Change {
+  const Setting* setting;
+  Value value;
+};
+
+constexpr int64_t maximum_file = 1 << 20;
+
+// toml++ bounds the depth of [[[...]]] but not of a.b.c..., whose tables it destroys recursively.
+constexpr int64_t maximum_dots = 10000;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view white = " \t";
+  const size_t first = text.find_first_not_of(white);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(white) - first + 1);
+}
+
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+const char* wanted(const Setting& setting) {
+  constexpr const char* names[] = {"an integer", "a number", "true or false", "a string"};
+  return names[setting.value.index()];
+}
+
+std::string range_text(const Setting& setting) {
+  if (std::isinf(setting.maximum)) return fmt::format("at least {}", setting.minimum);
+  if (std::isinf(setting.minimum)) return fmt::format("at most {}", setting.maximum);
+  return fmt::format("from {} to {}", setting.minimum, setting.maximum);
+}
+
+std::string suggestion(const std::string& word) {
+  return word.empty() ? "" : fmt::format("; did you mean {}?", word);
+}
+
+// People also write a key under a wrong table, or under none: then its last part tells.
+std::string nearest_key(const Settings& settings, std::string_view key) {
+  std::vector<std::string> keys, parts;
+  for (const Setting& setting : settings) {
+    keys.push_back(setting.key);
+    parts.emplace_back(last_part(setting.key));
+  }
+  std::string found = nearest(key, keys);
+  if (!found.empty()) return found;
+  found = nearest(last_part(key), parts);
+  const auto part = std::find(parts.begin(), parts.end(), found);
+  return part == parts.end() ? "" : keys[static_cast<size_t>(part - parts.begin())];
+}
+
+const Setting& find_setting(const Settings& settings, std::string_view key,
+                            const std::string& where) {
+  for (const Setting& setting : settings) {
+    if (setting.key == key) return setting;
+  }
+  for (const Setting& setting : settings) {
+    if (setting.key.size() > key.size() && setting.key.starts_with(key) &&
+        setting.key[key.size()] == '.') {
+      fail("{}: {} is a table of settings, such as {}", where, shown(key), setting.key);
+    }
+  }
+  fail("{}: unknown key {}{}", where, shown(key), suggestion(nearest_key(settings, key)));
+}
+
+template <class Number>
+void check_range(const Setting& setting, Number value, const std::string& where) {
+  const auto number = static_cast<double>(value);
+  // Written so that a NaN fails.
+  if (number >= setting.minimum && number <= setting.maximum) return;
+  fail("{}: {} is {}; it must be {}", where, setting.key, value,
+       std::isnan(number) ? "a number" : range_text(setting));
+}
+
+void check_choice(const Setting& setting, const std::string& value, const std::string& where) {
+  const auto& choices = setting.choices;
+  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  fail("{}: {} is {}; it must be one of {}{}", where, setting.key, shown(value),
+       fmt::join(choices, ", "), suggestion(nearest(value, choices)));
+}
+
+void check(const Change& change, const std::string& where) {
+  std::visit(
+      [&](const auto& value) {
+        using Type = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Type, std::string>) {
+          check_choice(*change.setting, value, where);
+        } else if constexpr (!std::is_same_v<Type, bool>) {
+          check_range(*change.setting, value, where);
+        }
+      },
+      change.value);
+}
+
+void apply(const Change& change) {
+  std::visit(
+      [&](auto* variable) {
+        *variable = std::get<std::remove_pointer_t<decltype(variable)>>(change.value);
+      },
+      change.setting->value);
+}
+
+template <class Number>
+std::optional<Value> parse_number(std::string_view text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || stop != end || error != std::errc{}) return std::nullopt;
+  return number;
+}
+
+std::optional<Value> parse_text(const Setting& setting, std::string_view text) {
+  const std::string_view word = trimmed(text);
+  switch (setting.value.index()) {
+    case 0:
+      return parse_number<int64_t>(word);
+    case 1:
+      return parse_number<double>(word);
+    case 2:
+      if (word == "true") return Value(true);
+      if (word == "false") return Value(false);
+      return std::nullopt;
+    default:
+      return Value(std::string(text));
+  }
+}
+
+void apply_text(const Setting& setting, std::string_view text, const std::string& where) {
+  const std::optional<Value> value = parse_text(setting, text);
+  if (!value) fail("{}: {} must be {}, not {}", where, setting.key, wanted(setting), shown(text));
+  const Change change{&setting, *value};
+  check(change, where);
+  apply(change);
+}
+
+std::optional<Value> convert(const Setting& setting, const toml::node& node) {
+  switch (setting.value.index()) {
+    case 0:
+      if (const auto* integer = node.as_integer()) return Value(integer->get());
+      break;
+    case 1:
+      if (const auto* number = node.as_floating_point()) return Value(number->get());
+      if (const auto* integer = node.as_integer()) {
+        return Value(static_cast<double>(integer->get()));
+      }
+      break;
+    case 2:
+      if (const auto* flag = node.as_boolean()) return Value(flag->get());
+      break;
+    default:
+      if (const auto* text = node.as_string()) return Value(text->get());
+  }
+  return std::nullopt;
+}
+
+std::string describe(const toml::node& node) {
+  if (const auto* text = node.as_string()) return "the string " + shown(text->get());
+  if (const auto* integer = node.as_integer()) return fmt::format("the integer {}", integer->get());
+  if (const auto* number = node.as_floating_point()) {
+    return fmt::format("the number {}", number->get());
+  }
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return node.is_table() ? "a table" : node.is_array() ? "an array" : "a date or time";
+}
+
+bool is_setting(const Settings& settings, const std::string& key) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const Setting& setting) { return setting.key == key; });
+}
+
+// A key of the file that holds a dot itself is shown in quotes, and so equals no setting's.
+std::string join_key(const std::string& prefix, std::string_view name) {
+  const bool plain = name.find('.') == std::string_view::npos && !name.empty();
+  const std::string part = plain ? std::string(name) : fmt::format("\"{}\"", name);
+  return prefix.empty() ? part : prefix + "." + part;
+}
+
+std::vector<Change> collect(const Settings& settings, const toml::table& root,
+                            const std::string& name) {
+  std::vector<Change> changes;
+  // A stack of our own, since the depth of the tables is the file's choice.
+  std::vector<std::pair<std::string, const toml::table*>> open{{"", &root}};
+  while (!open.empty()) {
+    const auto [prefix, table] = std::move(open.back());
+    open.pop_back();
+    for (const auto& [toml_key, node] : *table) {
+      const std::string key = join_key(prefix, toml_key.str());
+      // Longer than any key of ours: what is below could only be unknown as well.
+      if (node.is_table() && !is_setting(settings, key) && key.size() < 200) {
+        open.emplace_back(key, node.as_table());
+        continue;
+      }
+      const std::string where = fmt::format("{}:{}", name, toml_key.source().begin.line);
+      const Setting& setting = find_setting(settings, key, where);
+      const std::optional<Value> value = convert(setting, node);
+      if (!value) {
+        fail("{}: {} must be {}, not {}", where, key, wanted(setting), describe(node));
+      }
+      changes.push_back({&setting, *value});
+      check(changes.back(), where);
+    }
+  }
+  return changes;
+}
+
+std::string toml_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      result += fmt::format("\\u{:04X}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string toml_number(double value) {
+  std::string text = fmt::format("{}", value);
+  // TOML tells a number from an integer by its point or exponent.
+  if (text.find_first_of(".eni") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string toml_value(const Setting& setting) {
+  return std::visit(
+      [](const auto* variable) -> std::string {
+        using Type = std::decay_t<decltype(*variable)>;
+        if constexpr (std::is_same_v<Type, std::string>) return toml_string(*variable);
+        if constexpr (std::is_same_v<Type, double>) return toml_number(*variable);
+        if constexpr (std::is_same_v<Type, bool>) return *variable ? "true" : "false";
+        if constexpr (std::is_same_v<Type, int64_t>) return fmt::format("{}", *variable);
+      },
+      setting.value);
+}
+
+std::string help_lines(const Setting& setting) {
+  std::string text = setting.help;
+  if (!setting.choices.empty()) {
+    text += fmt::format(" (one of {})", fmt::join(setting.choices, ", "));
+  } else if (!std::isinf(setting.minimum) || !std::isinf(setting.maximum)) {
+    text += fmt::format(" ({})", range_text(setting));
+  }
+  std::string result = text.empty() ? "" : "# ";
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result += "# ";
+  }
+  return result.empty() ? result : result + "\n";
+}
+
+// Insertions, deletions, changes and swaps of neighbours that turn one word into the other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(cost[0].begin(), cost[0].end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    cost[i][0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                             cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
+  if (std::count(document.begin(), document.end(), '.') > maximum_dots) {
+    fail("{}: has over {} dots, so it is no file of settings", name, maximum_dots);
+  }
+  try {
+    const toml::table root = toml::parse(document);
+    for (const Change& change : collect(settings, root, name)) apply(change);
+  } catch (const toml::parse_error& error) {
+    const auto& place = error.source().begin;
+    fail("{}:{}:{}: not valid TOML: {}", name, place.line, place.column, error.description());
+  }
+}
+
+void read_toml(const Settings& settings, const std::string& path) {
+  parse_toml(settings, read_file(path, maximum_file), path);
+}
+
+void assign(const Settings& settings, std::string_view assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    fail("{}: a setting is given as key=value", shown(assignment));
+  }
+  const std::string where = shown(assignment);
+  const Setting& setting = find_setting(settings, trimmed(assignment.substr(0, equals)), where);
+  apply_text(setting, assignment.substr(equals + 1), where);
+}
+
+void read_environment(const Settings& settings) {
+  for (const Setting& setting : settings) {
+    std::string name = "ATTEND_" + setting.key;
+    for (char& c : name) {
+      if (c == '.') c = '_';
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+    const char* text = std::getenv(name.c_str());
+    if (text != nullptr) apply_text(setting, text, "environment variable " + name);
+  }
+}
+
+std::string to_toml(const Settings& settings, bool with_help) {
+  // TOML opens each table once, and keys before the first table belong to none.
+  std::vector<std::string> tables{""};
+  std::map<std::string, std::string> bodies;
+  for (const Setting& setting : settings) {
+    const size_t dot = setting.key.rfind('.');
+    const std::string table = dot == std::string::npos ? "" : setting.key.substr(0, dot);
+    if (std::find(tables.begin(), tables.end(), table) == tables.end()) tables.push_back(table);
+    bodies[table] += (with_help ? help_lines(setting) : "") +
+                     fmt::format("{} = {}\n", last_part(setting.key), toml_value(setting));
+  }
+  std::string document;
+  for (const std::string& table : tables) {
+    if (!document.empty()) document += '\n';
+    if (!table.empty()) document += fmt::format("[{}]\n", table);
+    document += bodies[table];
+  }
+  return document;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr size_t longest = 100;
+  std::string best;
+  if (word.size() > longest) return best;
+  // A third of the letters may differ, and never all of them.
+  size_t best_distance = std::min(std::max<size_t>(word.size() / 3, 2), word.size());
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > longest) continue;
+    const size_t distance = edit_distance(word, candidate);
+    if (distance <= best_distance && distance < word.size() && distance < candidate.size() &&
+        (best.empty() || distance < best_distance)) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace attend

@@ -1,0 +1,107 @@
+#include "attend/data/batches.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <tuple>
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+
+namespace attend {
+namespace {
+
+// Batches a pool: enough that neighbours in length are near, few enough that epochs differ.
+constexpr int64_t pool_batches = 100;
+
+// std::shuffle and std::uniform_int_distribution differ between standard libraries; this does not.
+template <class Element>
+void shuffle(std::vector<Element>& elements, std::mt19937_64& random) {
+  for (uint64_t left = elements.size(); left > 1; --left) {
+    // Draws above the last multiple of `left` would favour small numbers.
+    const uint64_t limit = std::numeric_limits<uint64_t>::max() / left * left;
+    uint64_t draw = random();
+    while (draw >= limit) draw = random();
+    std::swap(elements[left - 1], elements[draw % left]);
+  }
+}
+
+std::mt19937_64 generator(uint64_t seed, int64_t epoch) {
+  const auto number = static_cast<uint64_t>(epoch);
+  std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32),
+                         static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
+  return std::mt19937_64(sequence);
+}
+
+// `ids` at the front of row `row`, the rest of it as it was.
+void fill_row(const at::Tensor& matrix, int64_t row, const std::vector<int64_t>& ids) {
+  std::copy(ids.begin(), ids.end(), matrix.data_ptr<int64_t>() + row * matrix.size(1));
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPair>& pairs,
+                                                    int64_t batch_size, uint64_t seed,
+                                                    int64_t epoch) {
+  if (batch_size < 1) fail("[batches_by_length] batch size {}; it must be at least 1", batch_size);
+  const auto count = static_cast<int64_t>(pairs.size());
+  std::mt19937_64 random = generator(seed, epoch);
+  std::vector<int64_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  shuffle(order, random);
+
+  const auto shorter = [&](int64_t a, int64_t b) {
+    const auto lengths = [&](int64_t i) {
+      const EncodedPair& pair = pairs[static_cast<size_t>(i)];
+      return std::tuple(pair.source.size(), pair.target.size());
+    };
+    return lengths(a) < lengths(b);
+  };
+  // A batch larger than all the pairs is all of them; this also keeps the products in range.
+  const int64_t size = std::max<int64_t>(std::min(batch_size, count), 1);
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t first = 0; first < count; first += size * pool_batches) {
+    const int64_t last = std::min(first + size * pool_batches, count);
+    std::stable_sort(order.begin() + first, order.begin() + last, shorter);
+    for (int64_t i = first; i < last; i += size) {
+      batches.emplace_back(order.begin() + i, order.begin() + std::min(i + size, last));
+    }
+  }
+  shuffle(batches, random);
+  return batches;
+}
+
+Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices) {
+  if (indices.empty()) fail("[make_batch] no indices; a batch has at least one pair");
+  size_t longest_source = 0, longest_target = 0;
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= static_cast<int64_t>(pairs.size())) {
+      fail("[make_batch] index {} is not one of the {} pairs", index, pairs.size());
+    }
+    const EncodedPair& pair = pairs[static_cast<size_t>(index)];
+    if (pair.source.empty()) fail("[make_batch] pair {} has an empty source", index);
+    longest_source = std::max(longest_source, pair.source.size());
+    longest_target = std::max(longest_target, pair.target.size() + 1);
+  }
+  const auto rows = static_cast<int64_t>(indices.size());
+  Batch batch;
+  batch.source =
+      at::full({rows, static_cast<int64_t>(longest_source)}, Vocabulary::padding, at::kLong);
+  batch.target =
+      at::full({rows, static_cast<int64_t>(longest_target)}, Vocabulary::padding, at::kLong);
+  batch.source_lengths = at::empty({rows}, at::kLong);
+  batch.target_lengths = at::empty({rows}, at::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const EncodedPair& pair = pairs[static_cast<size_t>(indices[static_cast<size_t>(row)])];
+    std::vector<int64_t> target = pair.target;
+    target.push_back(Vocabulary::end);
+    fill_row(batch.source, row, pair.source);
+    fill_row(batch.target, row, target);
+    batch.source_lengths.data_ptr<int64_t>()[row] = static_cast<int64_t>(pair.source.size());
+    batch.target_lengths.data_ptr<int64_t>()[row] = static_cast<int64_t>(target.size());
+  }
+  return batch;
+}
+
+}  // namespace attend

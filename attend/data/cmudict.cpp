@@ -1,0 +1,144 @@
+#include "attend/data/cmudict.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/data/lines-inl.h"
+#include "attend/data/units.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t maximum_line = 1 << 20;
+constexpr std::string_view digits = "0123456789";
+
+uint64_t fnv1a(std::string_view bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+bool holds_letter(const std::string& word) {
+  const auto characters = split_units(word, Units::character);
+  return std::any_of(characters.begin(), characters.end(), [](const std::string& character) {
+    utf8proc_int32_t code = 0;
+    utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()),
+                     static_cast<utf8proc_ssize_t>(character.size()), &code);
+    const auto category = utf8proc_category(code);
+    return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+  });
+}
+
+// "word(2)" is the second pronunciation of "word".
+std::string without_number(const std::string& word) {
+  if (!word.ends_with(')')) return word;
+  const size_t bracket = word.rfind('(');
+  if (bracket == std::string::npos || bracket == 0 || bracket + 2 == word.size()) return word;
+  const size_t other = word.find_first_not_of(digits, bracket + 1);
+  return other + 1 == word.size() ? word.substr(0, bracket) : word;
+}
+
+// The word, then its phonemes; nothing for a comment or a blank line.
+std::vector<std::string> parse_line(std::string_view line) {
+  if (line.starts_with(";;;")) return {};
+  std::vector<std::string> symbols = split_units(line, Units::space);
+  const auto comment = std::find_if(symbols.begin(), symbols.end(),
+                                    [](const std::string& s) { return s.starts_with('#'); });
+  symbols.erase(comment, symbols.end());
+  if (symbols.empty()) return {};
+  symbols[0] = without_number(symbols[0]);
+  if (symbols.size() == 1) fail("the word {} has no phonemes", shown(symbols[0]));
+  for (size_t i = 1; i < symbols.size(); ++i) {
+    const size_t last = symbols[i].find_last_not_of(digits);
+    if (last == std::string::npos) {
+      fail("{} is no phoneme; a line is a word and its phonemes, as in: cat K AE1 T",
+           shown(symbols[i]));
+    }
+    symbols[i].resize(last + 1);
+  }
+  return symbols;
+}
+
+void add(std::string& lines, int64_t& pairs, int64_t& words, const Pronounced& entry) {
+  ++words;
+  for (const std::string& pronunciation : entry.pronunciations) {
+    ++pairs;
+    lines += entry.word + '\t' + pronunciation + '\n';
+  }
+}
+
+void create_folder(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
+    fail("{}: is a file; name a folder to write into", folder);
+  }
+  std::filesystem::create_directories(folder, error);
+  if (error) fail("{}: the folder cannot be created: {}", folder, error.message());
+}
+
+}  // namespace
+
+Part part_of(std::string_view word) {
+  const uint64_t hundredth = fnv1a(to_nfc(word)) % 100;
+  return hundredth < 90 ? Part::train : hundredth < 95 ? Part::valid : Part::test;
+}
+
+std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string& name) {
+  std::vector<Pronounced> entries;
+  std::unordered_map<std::string, size_t> places;
+  std::unordered_set<std::string> seen;
+  internal::Lines lines(bytes, name, maximum_line);
+  std::string_view line;
+  while (lines.next(line)) {
+    std::vector<std::string> symbols = internal::at_line(lines, [&] { return parse_line(line); });
+    if (symbols.empty() || !holds_letter(symbols[0])) continue;
+    const std::string word = symbols[0];
+    symbols.erase(symbols.begin());
+    const std::string pronunciation = join_units(symbols, Units::space);
+    if (!seen.insert(word + '\t' + pronunciation).second) continue;
+    const auto [place, added] = places.emplace(word, entries.size());
+    if (added) entries.push_back({word, {}});
+    entries[place->second].pronunciations.push_back(pronunciation);
+  }
+  if (entries.empty()) fail("{}: holds no words; a line is a word and its phonemes", name);
+  return entries;
+}
+
+SplitCounts split_cmudict(const std::string& dictionary, const std::string& folder) {
+  const std::vector<Pronounced> entries = parse_cmudict(read_file(dictionary), dictionary);
+  SplitCounts counts;
+  std::string train, valid, test;
+  for (const Pronounced& entry : entries) {
+    switch (part_of(entry.word)) {
+      case Part::train:
+        add(train, counts.train_pairs, counts.train_words, entry);
+        break;
+      case Part::valid:
+        add(valid, counts.valid_pairs, counts.valid_words, entry);
+        break;
+      case Part::test:
+        add(test, counts.test_pairs, counts.test_words, entry);
+    }
+  }
+  if (train.empty() || valid.empty() || test.empty()) {
+    fail("{}: {} words are too few: they leave train, valid or test empty", dictionary,
+         entries.size());
+  }
+  create_folder(folder);
+  const std::filesystem::path place = folder;
+  write_file((place / "train.tsv").string(), train);
+  write_file((place / "valid.tsv").string(), valid);
+  write_file((place / "test.tsv").string(), test);
+  return counts;
+}
+
+}  // namespace attend
