@@ -148,4 +148,9 @@ StepResult Seq2Seq::step(const Tensor& tokens, const StepState& state, bool with
   return result;
 }
 
+Tensor sequence_loss(const Tensor& logits, const Tensor& target, double smoothing) {
+  return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), target.reshape({-1}), {},
+                                at::Reduction::Sum, Vocabulary::padding, smoothing);
+}
+
 }  // namespace attend

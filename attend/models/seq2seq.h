@@ -67,4 +67,9 @@ class Seq2Seq : public torch::nn::Module, public StepModel {
   torch::nn::Linear output_{nullptr};
 };
 
+// Cross-entropy of logits [B, T, V] against target [B, T], summed over the symbols that are not
+// padding, in nats. `smoothing` spreads that much probability over all symbols (Szegedy et al.
+// 2016).
+at::Tensor sequence_loss(const at::Tensor& logits, const at::Tensor& target, double smoothing);
+
 }  // namespace attend
