@@ -6,5 +6,6 @@ namespace attend {
 
 // Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
 void add_data_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 
 }  // namespace attend

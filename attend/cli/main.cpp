@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);
   attend::add_data_command(app);
+  attend::add_doctor_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
