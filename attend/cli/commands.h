@@ -11,5 +11,6 @@ void add_predict_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 
 }  // namespace attend

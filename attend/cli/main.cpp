@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   attend::add_evaluate_command(app);
   attend::add_explain_command(app);
   attend::add_inspect_command(app);
+  attend::add_doctor_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
