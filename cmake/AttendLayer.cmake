@@ -48,6 +48,7 @@ function(attend_precompile_torch target)
     target_compile_options(attend_torch_header PRIVATE -Wall -Wextra -Wpedantic)
   endif()
   target_precompile_headers(${target} REUSE_FROM attend_torch_header)
-  # The compiler takes the header only where it is told of OpenMP too.
+  # The compiler takes the header only where these two are as they were for the header.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
