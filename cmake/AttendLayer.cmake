@@ -54,6 +54,7 @@ function(attend_precompile_torch target)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
   target_precompile_headers(${target} REUSE_FROM attend_torch_header)
-  # The compiler takes the header only where it is told of OpenMP too.
+  # The compiler takes the header only where these two are as they were for the header.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
