@@ -47,8 +47,13 @@ function(attend_precompile_torch target)
     target_precompile_headers(attend_torch_header PRIVATE <torch/torch.h>)
     target_compile_options(attend_torch_header PRIVATE -Wall -Wextra -Wpedantic)
   endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    # The header is compiled with -fPIC; the compiler refuses it in a file compiled with -fPIE.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
   target_precompile_headers(${target} REUSE_FROM attend_torch_header)
-  # The compiler takes the header only where these two are as they were for the header.
+  # The header is compiled with OpenMP; the compiler refuses it in a file compiled without.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
-  target_compile_options(${target} PRIVATE -fPIC)
 endfunction()

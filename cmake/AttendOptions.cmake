@@ -11,8 +11,11 @@ endif()
 
 find_program(ATTEND_CCACHE ccache)
 if(ATTEND_CCACHE)
-  # Precompiled headers are cached only with these two liberties.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ATTEND_CCACHE} sloppiness=pch_defines,time_macros)
+  # What uses a precompiled header is cached only with these liberties.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime
+      ${ATTEND_CCACHE})
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 
 if(ATTEND_SANITIZE)
@@ -28,7 +31,7 @@ if(NOT ATTEND_KERNELS_ONLY)
   find_package(Torch REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json REQUIRED)
-  find_package(libzip REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(rsvg REQUIRED IMPORTED_TARGET librsvg-2.0)
+  pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 endif()

@@ -140,4 +140,11 @@ void write_file(const std::string& path, std::string_view bytes) {
   sync_folder(folder, path);
 }
 
+void remove_temporary_files(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".attend-") && name.ends_with(".tmp")) fs::remove(entry.path());
+  }
+}
+
 }  // namespace attend

@@ -6,5 +6,11 @@ namespace attend {
 
 // Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
 void add_data_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
+void add_evaluate_command(CLI::App& app);
+void add_explain_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
 
 }  // namespace attend

@@ -18,8 +18,16 @@ int main(int argc, char** argv) {
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);
   attend::add_data_command(app);
+  attend::add_train_command(app);
+  attend::add_predict_command(app);
+  attend::add_evaluate_command(app);
+  attend::add_explain_command(app);
+  attend::add_inspect_command(app);
+  attend::add_doctor_command(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
     // CLI11 numbers its errors from 100; misuse is 2 here, help and version are 0.
     return app.exit(error) == 0 ? 0 : 2;

@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/files.h"
@@ -132,6 +133,39 @@ TEST(WriteFile, SaysThatTheDiskIsFull) {
                                  path, folder.path()));
   EXPECT_EQ(after, "old");
   EXPECT_EQ(entries, 1u);
+}
+
+TEST(RemoveTemporaryFiles, TakesWhatAKilledWriterLeft) {
+  const test::TemporaryFolder folder;
+  folder.write(".attend-12-0.tmp", "half");
+  folder.write("weights.tmp", "x");
+  folder.write(".attend-notes", "x");
+  remove_temporary_files(folder.path());
+  EXPECT_FALSE(std::filesystem::exists(folder / ".attend-12-0.tmp"));
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
+// Whenever it is killed, the file is the old or the new one.
+TEST(WriteFile, SurvivesBeingKilled) {
+  const test::TemporaryFolder folder;
+  const std::string old_bytes(300'000, 'a'), new_bytes(400'000, 'b');
+  const std::string path = folder.write("f", old_bytes);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      while (true) {
+        write_file(path, new_bytes);
+        write_file(path, old_bytes);
+      }
+    }
+    usleep(static_cast<useconds_t>(500 + 731 * i));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::string found = contents(path);
+    EXPECT_TRUE(found == old_bytes || found == new_bytes) << found.size();
+  }
+  remove_temporary_files(folder.path());
+  EXPECT_EQ(folder.entries(), 1u);
 }
 
 }  // namespace

@@ -16,9 +16,7 @@ using test::error_of;
 using testing::HasSubstr;
 
 std::string with_length(uint64_t length, const std::string& rest) {
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  return bytes + rest;
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + rest;
 }
 
 std::string file_of(const std::string& header, size_t data_bytes) {
@@ -120,8 +118,6 @@ TEST(Safetensors, RefusesOffsetsThatDoNotTileTheData) {
   EXPECT_EQ(message("{}", 1), "w: 1 bytes follow the last tensor");
   EXPECT_EQ(message("{" + a + "}", 3),
             "w: tensor 'a': ends at byte 4 of 3 bytes of data; the file is truncated");
-  EXPECT_EQ(message("{" + entry("a", "U8", "4", "4,0") + "}", 4),
-            "w: tensor 'a': leaves a gap of 4 bytes before it");
   EXPECT_EQ(message("{" + a + "," + entry("b", "U8", "4", "4,0") + "}", 4),
             "w: tensor 'b': data_offsets run backwards");
   EXPECT_THAT(message("{" + entry("a", "U8", "4", "0,18446744073709551615") + "}", 4),

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/cli/decode_options.h"
+#include "attend/cli/predictor.h"
+#include "attend/explain/alignment.h"
+
+namespace attend {
+namespace {
+
+struct ExplainOptions : DecodeOptions {
+  std::string text, out;
+  bool json = false;
+};
+
+Alignment align(const ExplainOptions& options) {
+  const PairModel model = load_pair_model(options.model);
+  if (model.model.score == "none")
+    fail("{}: was trained with model.score = none, so it attends to nothing that could be shown",
+         options.model);
+  Predictor predictor(model, model.network, 1);
+  BeamOptions search = options.search;
+  search.with_weights = true;
+  const Prediction prediction = predictor.predict({options.text}, search)[0];
+  if (prediction.source.empty()) fail("the text is empty; give one to explain");
+  if (prediction.cut)
+    fmt::print(stderr, "attend: the text is cut to its first {} symbols\n",
+               prediction.source.size());
+  const Hypothesis& best = prediction.hypotheses[0];
+  Alignment alignment;
+  alignment.source = prediction.source;
+  alignment.target = model.target_vocabulary.decode(best.symbols);
+  alignment.weights = best.weights.defined()
+                          ? best.weights.narrow(1, 0, static_cast<int64_t>(alignment.source.size()))
+                          : at::zeros({0, static_cast<int64_t>(alignment.source.size())});
+  return alignment;
+}
+
+std::string terminal_picture(const Alignment& alignment) {
+  TextOptions options;
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 1) {
+    options.color = std::getenv("NO_COLOR") == nullptr;
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+      options.width = size.ws_col;
+  }
+  return alignment_text(alignment, options);
+}
+
+std::string picture(const std::string& path, const Alignment& alignment) {
+  if (path.ends_with(".svg")) return alignment_svg(alignment);
+  if (path.ends_with(".png")) return alignment_png(alignment);
+  if (path.ends_with(".html")) return alignment_html(alignment);
+  if (path.ends_with(".json")) return alignment_json(alignment) + '\n';
+  fail("--out {}: the name must end in .svg, .png, .html or .json", path);
+}
+
+void run_explain(const ExplainOptions& options) {
+  const Alignment alignment = align(options);
+  if (options.json)
+    fmt::print("{}\n", alignment_json(alignment));
+  else if (options.out.empty())
+    fmt::print("{}", terminal_picture(alignment));
+  if (options.out.empty()) return;
+  write_file(options.out, picture(options.out, alignment));
+  fmt::print(stderr, "wrote {}\n", options.out);
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app) {
+  auto options = std::make_shared<ExplainOptions>();
+  auto* command =
+      app.add_subcommand("explain", "Show which source symbols each target symbol came from");
+  add_decode_options(*command, *options);
+  command->add_option("text", options->text, "what to answer and explain")->required();
+  command->add_option("--out", options->out, "picture to write: .svg, .png, .html or .json");
+  command->add_flag("--json", options->json, "print {title, source, target, weights}");
+  command->footer(
+      "Examples:\n"
+      "  attend explain model attention\n"
+      "  attend explain model attention --out attention.svg");
+  command->callback([options] { run_explain(*options); });
+}
+
+}  // namespace attend

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/models/pair_model.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+json history(const std::string& folder) {
+  json records = json::array();
+  const std::string path = folder + "/metrics.jsonl";
+  if (!std::filesystem::exists(path)) return records;
+  std::istringstream lines(read_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+json configuration(PairModel& model) {
+  json values = json::object();
+  for (Settings settings : {model.text.settings(), model.model.settings()})
+    for (const Setting& setting : settings)
+      std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
+  return values;
+}
+
+json describe(const std::string& folder) {
+  PairModel model = load_pair_model(folder);
+  json parameters = json::array();
+  int64_t total = 0;
+  for (const auto& item : model.network->named_parameters()) {
+    parameters.push_back({{"name", item.key()},
+                          {"shape", item.value().sizes().vec()},
+                          {"count", item.value().numel()}});
+    total += item.value().numel();
+  }
+  return {{"model", folder},
+          {"config", configuration(model)},
+          {"source_symbols", model.source_vocabulary.size()},
+          {"target_symbols", model.target_vocabulary.size()},
+          {"parameters", parameters},
+          {"parameter_count", total},
+          {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},
+          {"history", history(folder)}};
+}
+
+// A figure of a record that another program may have written.
+double number(const json& record, const char* key) {
+  return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
+}
+
+void print(const json& model) {
+  fmt::print("{}: {} source and {} target symbols\n\n", model["model"].get<std::string>(),
+             model["source_symbols"].get<int64_t>(), model["target_symbols"].get<int64_t>());
+  for (const auto& [key, value] : model["config"].items())
+    fmt::print("  {:32} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+  fmt::print("\n  {:44} {:>16} {:>10}\n", "parameter", "shape", "count");
+  for (const json& parameter : model["parameters"])
+    fmt::print("  {:44} {:>16} {:>10}\n", parameter["name"].get<std::string>(),
+               parameter["shape"].dump(), parameter["count"].get<int64_t>());
+  fmt::print("  {:44} {:>16} {:>10} ({:.1f} MB)\n", "all", "",
+             model["parameter_count"].get<int64_t>(),
+             static_cast<double>(model["weight_bytes"].get<int64_t>()) / 1e6);
+  if (model["history"].empty()) return;
+  fmt::print("\n  {:>6} {:>8} {:>11} {:>11} {:>13} {:>9}\n", "epoch", "step", "train loss",
+             "valid loss", "valid metric", "seconds");
+  for (const json& record : model["history"])
+    fmt::print("  {:>6.0f} {:>8.0f} {:>11.4f} {:>11.4f} {:>12.2f}% {:>9.0f}{}\n",
+               number(record, "epoch"), number(record, "step"), number(record, "train_loss"),
+               number(record, "valid_loss"), 100 * number(record, "valid_metric"),
+               number(record, "seconds"), record.value("best", false) ? " best" : "");
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app) {
+  auto folder = std::make_shared<std::string>();
+  auto as_json = std::make_shared<bool>(false);
+  auto* command = app.add_subcommand(
+      "inspect", "Show a model's configuration, parameters and training history");
+  command->add_option("model", *folder, "model folder")->required();
+  command->add_flag("--json", *as_json, "print one JSON object");
+  command->footer("Example:\n  attend inspect model");
+  command->callback([folder, as_json] {
+    const json model = describe(*folder);
+    if (*as_json)
+      fmt::print("{}\n", model.dump());
+    else
+      print(model);
+  });
+}
+
+}  // namespace attend

@@ -1,0 +1,104 @@
+#include "attend/cli/predictor.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t sentences_a_batch = 128;
+
+// A decoder that never ends its answer must stop somewhere; no pair in practice comes near this.
+int64_t longest_answer(size_t source_symbols) {
+  return 3 * static_cast<int64_t>(source_symbols) + 10;
+}
+
+}  // namespace
+
+Predictor::Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads)
+    : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
+
+std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
+                                           const BeamOptions& options) {
+  std::vector<Prediction> predictions(texts.size());
+  std::vector<EncodedPair> encoded(texts.size());
+  std::vector<int64_t> order;
+  const Units units = parse_units(model_.text.source_units);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    auto symbols = split_units(texts[i], units);
+    const auto limit = static_cast<size_t>(model_.model.maximum_source_length);
+    predictions[i].cut = symbols.size() > limit;
+    if (predictions[i].cut) symbols.resize(limit);
+    encoded[i].source = model_.source_vocabulary.encode(symbols);
+    predictions[i].source = std::move(symbols);
+    if (!encoded[i].source.empty()) order.push_back(static_cast<int64_t>(i));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return encoded[static_cast<size_t>(a)].source.size() <
+           encoded[static_cast<size_t>(b)].source.size();
+  });
+  const auto count = static_cast<int64_t>(order.size());
+  // Small inputs are shared out too, large ones in batches of a good size.
+  const int64_t size =
+      std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch);
+  threads_.run([&](int64_t thread) {
+    for (int64_t begin = thread * size; begin < count; begin += thread_count_ * size) {
+      at::NoGradGuard no_gradient;
+      const std::vector<int64_t> chunk(order.begin() + begin,
+                                       order.begin() + std::min(begin + size, count));
+      const Batch batch = make_batch(encoded, chunk);
+      std::vector<int64_t> longest;
+      for (const int64_t i : chunk)
+        longest.push_back(longest_answer(encoded[static_cast<size_t>(i)].source.size()));
+      auto found = beam_search(*network_, network_->start(batch.source, batch.source_lengths),
+                               longest, {Vocabulary::start, Vocabulary::end}, options);
+      for (size_t i = 0; i < chunk.size(); ++i)
+        predictions[static_cast<size_t>(chunk[i])].hypotheses = std::move(found[i]);
+    }
+  });
+  return predictions;
+}
+
+std::vector<std::string> Predictor::best_symbols(const Prediction& prediction) const {
+  if (prediction.hypotheses.empty()) return {};
+  return model_.target_vocabulary.decode(prediction.hypotheses[0].symbols);
+}
+
+double Predictor::loss(const std::vector<EncodedPair>& pairs) {
+  const auto batches = batches_by_length(pairs, sentences_a_batch, 0, 0);
+  std::vector<double> losses(batches.size()), symbols(batches.size());
+  threads_.run([&](int64_t thread) {
+    at::NoGradGuard no_gradient;
+    for (auto i = static_cast<size_t>(thread); i < batches.size();
+         i += static_cast<size_t>(thread_count_)) {
+      const Batch batch = make_batch(pairs, batches[i]);
+      losses[i] = sequence_loss(network_->logits(batch, {}), batch.target, 0.0).item<double>();
+      symbols[i] = static_cast<double>(batch.target_lengths.sum().item<int64_t>());
+    }
+  });
+  return std::reduce(losses.begin(), losses.end()) /
+         std::max(1.0, std::reduce(symbols.begin(), symbols.end()));
+}
+
+Evaluation evaluate(Predictor& predictor, const PairModel& model,
+                    const std::vector<Example>& examples, const BeamOptions& options) {
+  std::vector<std::string> sources;
+  for (const Example& example : examples) sources.push_back(example.source);
+  const std::vector<Prediction> predictions = predictor.predict(sources, options);
+  const Units units = parse_units(model.text.target_units);
+  Evaluation evaluation;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    std::vector<std::vector<std::string>> references;
+    for (const std::string& target : examples[i].targets)
+      references.push_back(split_units(target, units));
+    const auto answer = predictor.best_symbols(predictions[i]);
+    evaluation.errors.add(answer, references);
+    evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
+                                                                                 references);
+  }
+  return evaluation;
+}
+
+}  // namespace attend

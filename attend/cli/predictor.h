@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attend/data/metrics.h"
+#include "attend/decode/beam_search.h"
+#include "attend/models/pair_model.h"
+#include "attend/train/replica_threads.h"
+
+namespace attend {
+
+// What a model answers to one text.
+struct Prediction {
+  std::vector<std::string> source;     // the symbols that were read
+  bool cut = false;                    // the text was longer than the model reads
+  std::vector<Hypothesis> hypotheses;  // best first; none for an empty text
+};
+
+// Decodes texts with a model: batched by length, spread over threads, answers in order.
+class Predictor {
+ public:
+  Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads);
+
+  std::vector<Prediction> predict(const std::vector<std::string>& texts,
+                                  const BeamOptions& options);
+
+  // The best answer's symbols; none for an empty text.
+  std::vector<std::string> best_symbols(const Prediction& prediction) const;
+
+  // Mean negative log-likelihood of a target symbol, ends included, in nats.
+  double loss(const std::vector<EncodedPair>& pairs);
+
+ private:
+  const PairModel& model_;
+  std::shared_ptr<Seq2Seq> network_;
+  ReplicaThreads threads_;
+  int64_t thread_count_;
+};
+
+// Errors of the best answers to the examples.
+struct Evaluation {
+  ErrorCounts errors;
+  std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
+};
+Evaluation evaluate(Predictor& predictor, const PairModel& model,
+                    const std::vector<Example>& examples, const BeamOptions& options);
+
+}  // namespace attend

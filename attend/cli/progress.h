@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "attend/train/trainer.h"
+
+namespace attend {
+
+// Shows training on standard error: one line rewritten in place on a terminal, elsewhere a plain
+// line now and then; a validation always gets a line of its own.
+class ProgressPrinter {
+ public:
+  // `metric` names what validation measures.
+  explicit ProgressPrinter(std::string metric);
+
+  void show(const TrainProgress& progress);
+
+ private:
+  std::string metric_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point next_;
+};
+
+// "3:07" or "1:02:03".
+std::string clock_time(double seconds);
+
+}  // namespace attend

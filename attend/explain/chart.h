@@ -1,0 +1,39 @@
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace attend {
+
+// A point of a line, with the lowest and highest value seen there where there are several runs.
+struct ChartPoint {
+  double x;
+  double y;                                               // not finite: the line is interrupted
+  double low = std::numeric_limits<double>::quiet_NaN();  // the band is drawn where both are finite
+  double high = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct ChartSeries {
+  std::string name;
+  std::vector<ChartPoint> points;  // joined in the order given
+};
+
+// Several lines over one pair of axes.
+struct Chart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<ChartSeries> series;
+  bool y_from_zero = true;    // false: the axis begins near the smallest value
+  bool y_as_percent = false;  // 0.25 is labelled 25 %
+  double width = 720;         // pixels, 200 to 4000
+  double height = 440;
+};
+
+// A self-contained SVG 1.1 document with a legend, light, or dark where the viewer prefers that.
+// Markers are drawn on lines of up to 60 points. Error on a size out of range, more than 24 series,
+// more than a million points, or a value beyond 1e100 either way.
+std::string line_chart_svg(const Chart& chart);
+
+}  // namespace attend

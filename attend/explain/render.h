@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace attend {
+
+// Draws an SVG document with librsvg and returns PNG bytes, `scale` (above 0, at most 16) device
+// pixels to one of the SVG. Nothing outside the document is loaded. Error when it is no SVG, has no
+// size, or when the picture would pass 32,000 pixels a side or 2^26 in all.
+std::string render_png(const std::string& svg, double scale = 2);
+
+}  // namespace attend

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/base/settings.h"
+#include "attend/data/batches.h"
+#include "attend/data/pairs.h"
+#include "attend/data/units.h"
+#include "attend/data/vocabulary.h"
+#include "attend/models/seq2seq.h"
+
+namespace attend {
+
+// How texts become symbols.
+struct TextConfig {
+  std::string source_units = "char";
+  std::string target_units = "space";
+  int64_t minimum_count = 1;  // rarer symbols are unknown
+
+  Settings settings();  // keys data.*
+};
+
+// A network from texts to texts, with what turns those into ids and back.
+struct PairModel {
+  TextConfig text;
+  Seq2SeqConfig model;
+  Vocabulary source_vocabulary;
+  Vocabulary target_vocabulary;
+  std::shared_ptr<Seq2Seq> network;
+
+  // A new network, its weights drawn from LibTorch's default generator.
+  std::shared_ptr<Seq2Seq> make_network() const;
+
+  // The symbols of a source, at most model.maximum_source_length of them.
+  std::vector<std::string> source_symbols(const std::string& text) const;
+  std::string target_text(const std::vector<int64_t>& ids) const;
+
+  // One pair for each target of each example. Error on a text that is not UTF-8.
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
+};
+
+// Vocabularies from the examples and a new network. Error when a setting does not fit.
+PairModel make_pair_model(const TextConfig& text, const Seq2SeqConfig& model,
+                          const std::vector<Example>& examples);
+
+// The model folder: config.toml, source.vocab, target.vocab and weights.safetensors, which holds
+// the network's weights once training has validated. Errors name the file.
+void save_description(const PairModel& model, const std::string& folder);
+PairModel load_pair_model(const std::string& folder);
+
+// The same without weights: a new network.
+PairModel load_description(const std::string& folder);
+
+}  // namespace attend

@@ -1,0 +1,38 @@
+#include "attend/models/weights.h"
+
+#include "attend/base/error.h"
+#include "attend/data/safetensors.h"
+
+namespace attend {
+
+void save_weights(const torch::nn::Module& module, const std::string& path) {
+  TensorFile file;
+  for (const auto& item : module.named_parameters())
+    file.tensors.emplace(item.key(), item.value().detach());
+  write_safetensors(path, file);
+}
+
+void load_weights(torch::nn::Module& module, const std::string& path) {
+  const TensorFile file = read_safetensors(path);
+  auto parameters = module.named_parameters();
+  for (const auto& [name, tensor] : file.tensors) {
+    if (!parameters.contains(name))
+      fail("{}: tensor {} belongs to no parameter of the model that config.toml describes", path,
+           name);
+  }
+  torch::NoGradGuard no_gradient;
+  for (auto& item : parameters) {
+    const auto found = file.tensors.find(item.key());
+    if (found == file.tensors.end())
+      fail("{}: tensor {} is missing; config.toml and vocabularies describe another model", path,
+           item.key());
+    const at::Tensor& stored = found->second;
+    if (stored.sizes() != item.value().sizes() ||
+        stored.scalar_type() != item.value().scalar_type())
+      fail("{}: tensor {} has shape [{}]; config.toml and vocabularies describe [{}]", path,
+           item.key(), fmt::join(stored.sizes(), ", "), fmt::join(item.value().sizes(), ", "));
+    item.value().copy_(stored);
+  }
+}
+
+}  // namespace attend

@@ -1,0 +1,82 @@
+#include "attend/nn/attention_network.h"
+
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
+  switch (axis) {
+    case Axis::query_depth:
+      return sizes.query_depth;
+    case Axis::key_depth:
+      return sizes.key_depth;
+    case Axis::attention_depth:
+      return sizes.attention_depth;
+    case Axis::keys:
+      return sizes.keys;
+  }
+  return 0;
+}
+
+// Vectors and numbers start small or at one; matrices so that variance is kept (Glorot & Bengio
+// 2010).
+Tensor initial_value(const ParameterRow& row, const AttentionSizes& sizes) {
+  if (row.shape.empty()) return torch::ones({});
+  std::vector<int64_t> shape;
+  for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
+  const Tensor value = torch::empty(shape);
+  if (shape.size() > 1) return torch::nn::init::xavier_uniform_(value);
+  const double bound = 1 / std::sqrt(static_cast<double>(shape[0]));
+  return value.uniform_(-bound, bound);
+}
+
+Tensor one_query(const Tensor& query) { return query.unsqueeze(1); }
+
+}  // namespace
+
+AttentionNetwork::AttentionNetwork(const std::string& score, const AttentionSizes& sizes)
+    : score_name_(score) {
+  const ScoreRow& row = score_row(score);
+  if (row.family == Family::dot && row.name != "general" && sizes.query_depth != sizes.key_depth)
+    fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
+         score, sizes.query_depth, sizes.key_depth);
+  for (const ParameterRow& parameter : row.parameters)
+    register_parameter(std::string(parameter.name), initial_value(parameter, sizes));
+}
+
+Score AttentionNetwork::score() const {
+  Parameters parameters;
+  for (const auto& item : named_parameters(false)) parameters.emplace(item.key(), item.value());
+  return Score(score_name_, std::move(parameters));
+}
+
+AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& values,
+                                          const Tensor& lengths) const {
+  const Tensor mask =
+      scope_mask(key_lengths(lengths), keys.size(0), 1, 1, keys.size(1), keys.device());
+  return {score().map_key(keys), values, mask};
+}
+
+AttentionResult AttentionNetwork::forward(const Tensor& query,
+                                          const AttentionMemory& memory) const {
+  const Score whole = score();
+  const auto [context, lse] =
+      attention(one_query(whole.map_query(query)), memory.keys, memory.values,
+                {.score = whole.mapped(), .scope = dense_mask(memory.mask)});
+  return {context.squeeze(1), lse.squeeze(1)};
+}
+
+Tensor AttentionNetwork::weights(const Tensor& query, const Tensor& lse,
+                                 const AttentionMemory& memory) const {
+  const Score whole = score();
+  return attention_weights(one_query(whole.map_query(query)), memory.keys, lse.unsqueeze(1),
+                           {.score = whole.mapped(), .scope = dense_mask(memory.mask)})
+      .squeeze(1);
+}
+
+}  // namespace attend

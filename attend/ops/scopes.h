@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace attend {
+
+// The keys j that query i may attend to: every condition given must hold. Scopes intersect with &:
+// causal() & window(128).
+struct Scope {
+  std::optional<int64_t> left = {};   // j >= i - left
+  std::optional<int64_t> right = {};  // j <= i + right
+  at::Tensor key_lengths = {};        // [B] int64: j < key_lengths[b]
+  at::Tensor mask = {};               // bool, broadcasts to [B, H, Tq, Tk]: true may be attended to
+};
+
+Scope all();
+Scope causal();                             // j <= i
+Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right; Error when negative
+Scope window(int64_t reach);                // the same on both sides
+Scope key_lengths(at::Tensor lengths);      // padded batches
+Scope dense_mask(at::Tensor mask);
+
+Scope operator&(const Scope& a, const Scope& b);
+
+// "all", "causal", "window:R" or "window:L,R"; Error otherwise.
+Scope parse_scope(std::string_view text);
+
+// true where query i may attend to key j, of a shape that broadcasts to [B, H, Tq, Tk]; undefined
+// when every key is in scope. Error when lengths or mask do not fit.
+at::Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t queries,
+                      int64_t keys, const at::Device& device);
+
+}  // namespace attend

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attend {
+
+// Named tensors of a score, as in its formula: W, W_q, v, beta.
+using Parameters = std::map<std::string, at::Tensor, std::less<>>;
+
+// The pairwise form that a score takes once its queries and keys are mapped.
+enum class Family {
+  dot,       // sum_a q_a k_a
+  additive,  // sum_a v_a tanh(q_a + k_a)
+  location,  // q_j: the mapped query holds one score a key
+};
+
+// What an axis of a parameter is as long as.
+enum class Axis { query_depth, key_depth, attention_depth, keys };
+
+struct ParameterRow {
+  std::string_view name;
+  std::vector<Axis> shape;  // empty: one number. Any parameter may have a leading axis of heads.
+  bool required;            // false: `meaning` says what its absence stands for
+  std::string_view meaning;
+};
+
+// One row of the score table. A score is a family and the maps that take queries and keys there.
+struct ScoreRow {
+  std::string_view name;
+  std::string_view formula;
+  std::string_view source;
+  Family family;
+  std::vector<ParameterRow> parameters;
+  at::Tensor (*map_query)(const at::Tensor& query, const Parameters&);
+  at::Tensor (*map_key)(const at::Tensor& key, const Parameters&);
+};
+
+// Every score, in the order of the documentation.
+const std::vector<ScoreRow>& score_table();
+
+// The row of that name; Error with the nearest name otherwise.
+const ScoreRow& score_row(std::string_view name);
+
+// A score with its parameters: Score("additive", {{"v", v}}). The constructor refuses unknown names
+// and parameters, missing parameters and wrong numbers of axes.
+class Score {
+ public:
+  Score(std::string_view name = "scaled_dot", Parameters parameters = {});
+  Score(const char* name) : Score(std::string_view(name)) {}
+
+  const ScoreRow& row() const { return *row_; }
+  const Parameters& parameters() const { return parameters_; }
+
+  // Into the form that the family takes: [..., T, D] -> [..., T, A]. Error on a wrong depth.
+  at::Tensor map_query(const at::Tensor& query) const;
+  at::Tensor map_key(const at::Tensor& key) const;
+
+  // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries
+  // read are mapped once, then scored with this.
+  Score mapped() const;
+
+ private:
+  const ScoreRow* row_;
+  Parameters parameters_;
+};
+
+// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk].
+at::Tensor pairwise_scores(const Score& score, const at::Tensor& mapped_query,
+                           const at::Tensor& mapped_key);
+
+}  // namespace attend

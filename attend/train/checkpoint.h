@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace attend {
+
+// All that training needs to go on as if it had not stopped. Masks and data order are functions of
+// seed and step, so no generator is stored.
+struct Checkpoint {
+  at::Tensor weights;        // [P] float
+  at::Tensor average;        // [P]: the moving average of the weights
+  at::Tensor first_moment;   // [P], of Adam
+  at::Tensor second_moment;  // [P]
+  int64_t step = 0;          // steps done
+  int64_t updates = 0;       // of them, those that changed the weights
+  double loss_sum = 0;       // objective and target symbols since the last validation
+  double loss_symbols = 0;
+  double best_metric = std::numeric_limits<double>::infinity();
+  int64_t best_step = 0;
+  int64_t stale_validations = 0;  // since the best
+  double seconds = 0;             // spent training
+  uint64_t data_fingerprint = 0;
+};
+
+// One file, replaced crash-safely. Reading refuses a file that lacks a field.
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+Checkpoint read_checkpoint(const std::string& path);
+
+}  // namespace attend

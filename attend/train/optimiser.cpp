@@ -1,0 +1,122 @@
+#include "attend/train/optimiser.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+torch::optim::AdamParamState& state_of(torch::optim::Adam& adam) {
+  return static_cast<torch::optim::AdamParamState&>(*adam.state().begin()->second);
+}
+
+}  // namespace
+
+Optimiser::Optimiser(const TrainConfig& config, const std::vector<Module>& replicas,
+                     const Module& averaged)
+    : clip_norm_(config.clip_norm),
+      weight_average_(config.weight_average),
+      weights_(std::make_unique<FlatParameters>(replicas[0])) {
+  for (const Module& replica : replicas) gradients_.push_back(weights_->share_with(replica));
+  FlatParameters average(replicas[0]);
+  average.share_with(averaged);
+  average_ = average.values();
+  const auto count = static_cast<int64_t>(replicas.size());
+  const int64_t length = (average_.numel() + count - 1) / count;
+  for (int64_t begin = 0; begin < average_.numel(); begin += length) {
+    const int64_t size = std::min(length, average_.numel() - begin);
+    Tensor slice = weights_->values().narrow(0, begin, size);
+    slice.mutable_grad() = gradients_[0].narrow(0, begin, size);
+    slices_.push_back(slice);
+    average_slices_.push_back(average_.narrow(0, begin, size));
+    adam_.push_back(std::make_unique<torch::optim::Adam>(std::vector<Tensor>{slice},
+                                                         torch::optim::AdamOptions(0.0).eps(1e-8)));
+    // Adam makes its moments in its first step; with rate 0 and gradient 0 that changes nothing.
+    adam_.back()->step();
+    state_of(*adam_.back()).step(0);
+  }
+}
+
+void Optimiser::clear_gradient(int64_t replica) {
+  gradients_[static_cast<size_t>(replica)].zero_();
+}
+
+bool Optimiser::update(ReplicaThreads& threads, double rate) {
+  torch::NoGradGuard no_gradient;
+  std::vector<double> squares(slices_.size());
+  threads.run([&](int64_t index) {
+    const auto slice = static_cast<size_t>(index);
+    if (slice >= slices_.size()) return;
+    torch::NoGradGuard no_gradient_here;
+    const Tensor& sum = slices_[slice].grad();
+    const int64_t begin = sum.storage_offset();
+    for (size_t r = 1; r < gradients_.size(); ++r)
+      sum.add_(gradients_[r].narrow(0, begin, sum.numel()));
+    const auto norm = sum.norm().item<double>();
+    squares[slice] = norm * norm;
+  });
+  double norm = 0;
+  for (const double square : squares) norm += square;
+  norm = std::sqrt(norm);
+  if (!std::isfinite(norm)) return false;
+  const double scale = std::min(1.0, clip_norm_ / std::max(norm, 1e-12));
+  ++updates_;
+  const auto count = static_cast<double>(updates_);
+  // The average follows fast at first, so that it forgets the random start.
+  const double decay = std::min(weight_average_, (1 + count) / (10 + count));
+  threads.run([&](int64_t index) {
+    const auto slice = static_cast<size_t>(index);
+    if (slice < slices_.size()) step_slice(slice, scale, rate, decay);
+  });
+  return true;
+}
+
+void Optimiser::step_slice(size_t slice, double scale, double rate, double average_decay) {
+  torch::NoGradGuard no_gradient;
+  if (scale < 1) slices_[slice].mutable_grad().mul_(scale);
+  auto& group = adam_[slice]->param_groups()[0];
+  static_cast<torch::optim::AdamOptions&>(group.options()).lr(rate);
+  adam_[slice]->step();
+  average_slices_[slice].lerp_(slices_[slice], 1 - average_decay);
+}
+
+void Optimiser::save(Checkpoint& checkpoint) const {
+  std::vector<Tensor> first, second;
+  for (const auto& adam : adam_) {
+    first.push_back(state_of(*adam).exp_avg());
+    second.push_back(state_of(*adam).exp_avg_sq());
+  }
+  checkpoint.weights = weights_->values();
+  checkpoint.average = average_;
+  checkpoint.first_moment = at::cat(first);
+  checkpoint.second_moment = at::cat(second);
+  checkpoint.updates = updates_;
+}
+
+void Optimiser::restore(const Checkpoint& checkpoint, const std::string& path) {
+  for (const Tensor& each : {checkpoint.weights, checkpoint.average, checkpoint.first_moment,
+                             checkpoint.second_moment}) {
+    if (each.numel() != average_.numel())
+      fail("{}: holds {} parameters, the model has {}; train into a new folder", path, each.numel(),
+           average_.numel());
+  }
+  torch::NoGradGuard no_gradient;
+  weights_->values().copy_(checkpoint.weights);
+  average_.copy_(checkpoint.average);
+  updates_ = checkpoint.updates;
+  int64_t begin = 0;
+  for (const auto& adam : adam_) {
+    auto& state = state_of(*adam);
+    const int64_t size = state.exp_avg().numel();
+    state.exp_avg().copy_(checkpoint.first_moment.narrow(0, begin, size));
+    state.exp_avg_sq().copy_(checkpoint.second_moment.narrow(0, begin, size));
+    state.step(updates_);
+    begin += size;
+  }
+}
+
+}  // namespace attend

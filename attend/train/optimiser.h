@@ -1,0 +1,46 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "attend/train/checkpoint.h"
+#include "attend/train/flat_parameters.h"
+#include "attend/train/replica_threads.h"
+#include "attend/train/train_config.h"
+
+namespace attend {
+
+// Weights, gradients and moments of all replicas as flat vectors. Every replica's thread updates a
+// slice of its own, so an update costs 1/replicas of a serial one, and is the same at every timing.
+class Optimiser {
+ public:
+  Optimiser(const TrainConfig& config, const std::vector<Module>& replicas, const Module& averaged);
+
+  // Zeroes the gradient of a replica; called from its thread.
+  void clear_gradient(int64_t replica);
+
+  // Sums the gradients, clips their norm, takes one step of Adam at `rate` and moves the average.
+  // false, and nothing changes, when the gradient is not finite.
+  bool update(ReplicaThreads& threads, double rate);
+
+  void save(Checkpoint& checkpoint) const;
+  // Error when the checkpoint has another number of parameters.
+  void restore(const Checkpoint& checkpoint, const std::string& path);
+
+ private:
+  void step_slice(size_t slice, double scale, double rate, double average_decay);
+
+  const double clip_norm_;
+  const double weight_average_;
+  int64_t updates_ = 0;
+  std::unique_ptr<FlatParameters> weights_;
+  at::Tensor average_;
+  std::vector<at::Tensor> gradients_;  // [P], a replica each; the first takes the sum
+  std::vector<at::Tensor> slices_;     // of the weights, with gradients: a parameter each
+  std::vector<at::Tensor> average_slices_;
+  std::vector<std::unique_ptr<torch::optim::Adam>> adam_;
+};
+
+}  // namespace attend

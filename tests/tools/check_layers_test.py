@@ -1,0 +1,139 @@
+"""Tests of tools/check_layers.py on trees made for each rule."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_layers  # noqa: E402
+
+CMAKE = """
+attend_layer(base PACKAGES fmt::fmt)
+attend_layer(kernels IMPORTS base PACKAGES hwy::hwy)  # attend_layer(ghost IMPORTS nn)
+attend_layer(nn TORCH IMPORTS kernels base)
+attend_program(cli IMPORTS nn base
+               PACKAGES CLI11::CLI11)
+"""
+
+
+def findings(files, cmake=CMAKE):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {"CMakeLists.txt": cmake, **files}.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return check_layers.Checker(root).run()
+
+
+def function(lines, head="void f() {"):
+    return head + "\n" + "  g();\n" * (lines - 2) + "}\n"
+
+
+class Layers(unittest.TestCase):
+    def test_reads_the_lines_of_cmake(self):
+        layers = check_layers.read_layers(CMAKE)
+        self.assertEqual(sorted(layers), ["base", "cli", "kernels", "nn"])
+        self.assertEqual(layers["nn"], ({"kernels", "base"}, True))
+        self.assertEqual(layers["base"], (set(), False))
+        self.assertTrue(layers["cli"].torch)
+
+    def test_this_repository_declares_every_folder(self):
+        layers = check_layers.read_layers((ROOT / "CMakeLists.txt").read_text())
+        folders = {path.name for path in (ROOT / "attend").iterdir() if path.is_dir()}
+        self.assertLessEqual(folders, set(layers))
+
+    def test_imports_run_one_way(self):
+        files = {"attend/base/a.h": "", "attend/nn/b.h": '#include "attend/base/a.h"\n'}
+        self.assertEqual(findings(files), [])
+        files = {"attend/nn/b.h": "", "attend/base/a.h": '\n#include "attend/nn/b.h"\n'}
+        self.assertEqual(
+            findings(files),
+            ["attend/base/a.h:2: base may not include nn; it imports no layer"])
+
+    def test_an_import_is_not_inherited(self):
+        files = {"attend/kernels/a.h": "", "attend/cli/b.cpp": '#include "attend/kernels/a.h"\n'}
+        self.assertEqual(len(findings(files)), 1)
+
+    def test_unknown_layer_and_missing_file(self):
+        self.assertIn("no attend_layer line", findings(
+            {"attend/base/a.h": "", "attend/lost/b.h": '#include "attend/base/a.h"\n'})[0])
+        self.assertIn("no file", findings({"attend/nn/b.h": '#include "attend/base/a.h"\n'})[0])
+
+    def test_cycles(self):
+        cmake = "attend_layer(base IMPORTS nn)\nattend_layer(nn IMPORTS base)\n"
+        self.assertIn("base -> nn -> base", findings({}, cmake)[0])
+        files = {"attend/nn/a.h": '#include "attend/nn/b.h"\n',
+                 "attend/nn/b.h": '#include "attend/nn/a.h"\n'}
+        self.assertIn("include each other", findings(files)[0])
+
+    def test_private_headers(self):
+        files = {"attend/kernels/a-inl.h": "",
+                 "attend/kernels/a.cpp": '#include "attend/kernels/a-inl.h"\n',
+                 "tests/kernels/a_test.cpp": '#include "attend/kernels/a-inl.h"\n'}
+        self.assertEqual(findings(files), [])
+        files["attend/nn/b.cpp"] = '#include "attend/kernels/a-inl.h"\n'
+        self.assertEqual(findings(files), [
+            "attend/nn/b.cpp:1: attend/kernels/a-inl.h is private to kernels"])
+
+    def test_torch_stays_out_of_the_low_layers(self):
+        for header in ("<torch/torch.h>", "<ATen/ATen.h>", "<c10/util/Half.h>"):
+            for file in ("attend/kernels/a.cpp", "tests/kernels/a_test.cpp"):
+                self.assertEqual(len(findings({file: f"#include {header}\n"})), 1, file)
+            self.assertEqual(findings({"attend/nn/a.cpp": f"#include {header}\n"}), [])
+
+
+class Sizes(unittest.TestCase):
+    def test_files(self):
+        self.assertEqual(findings({"attend/nn/a.cpp": "\n" * 500}), [])
+        self.assertIn("501 lines", findings({"attend/nn/a.cpp": "\n" * 501})[0])
+
+    def test_functions(self):
+        heads = ("void f() {", "TEST(A, B) {", "template <class T>\nint A<T>::f(T x) const {",
+                 "A::A(int x) : x_{x}, y_(x) {", "struct B {\n void f() {",
+                 "namespace a {\nstatic bool operator<(const A& a, const A& b) {",
+                 "struct alignas(16) C {\n public:\n auto f() -> std::vector<int> {",
+                 "int table[] = {1, 2};\nconst auto f = [](int x) {")
+        for head in heads:
+            self.assertEqual(findings({"attend/nn/a.cpp": function(40, head)}), [], head)
+            self.assertEqual(len(findings({"attend/nn/a.cpp": function(70, head)})), 1, head)
+
+    def test_the_limit_is_sixty_lines(self):
+        self.assertEqual(findings({"attend/nn/a.cpp": function(60)}), [])
+        self.assertEqual(findings({"attend/nn/a.cpp": function(61)}),
+                         ["attend/nn/a.cpp:1: f has 61 lines; split it, at most 60"])
+
+    def test_neighbours_are_counted_apart(self):
+        self.assertEqual(findings({"attend/nn/a.cpp": function(40) + function(40)}), [])
+        both = "struct A {\n" + function(40) + "int x{1};\n" + function(40) + "};\n"
+        self.assertEqual(findings({"attend/nn/a.h": both}), [])
+
+    def test_tables_and_namespaces_are_no_functions(self):
+        table = "constexpr Row rows[] = {\n" + "  {1, f(2)},\n" * 100 + "};\n"
+        self.assertEqual(findings({"attend/nn/a.cpp": "namespace a {\n" + table + "}\n"}), [])
+
+    def test_braces_in_literals_and_directives_do_not_count(self):
+        text = ('const char* a = "{";  // {\nconst char b = \'{\';\n/* { */\n'
+                'const char* c = R"(\n{ " )";\n#define D {\nconst int n = 1\'000;\n')
+        self.assertEqual(findings({"attend/nn/a.cpp": text + function(50) + function(50)}), [])
+
+
+class Printing(unittest.TestCase):
+    def test_only_the_program_prints(self):
+        for call in ("std::cout << 1;", 'std::printf("a");', 'fprintf(stderr, "a");', "exit(1);",
+                     "std::abort();", 'fmt::print("a");', "std::terminate();"):
+            text = f"void f() {{ {call} }}\n"
+            self.assertGreaterEqual(len(findings({"attend/nn/a.cpp": text})), 1, call)
+            self.assertEqual(findings({"attend/cli/a.cpp": text}), [], call)
+            self.assertEqual(findings({"tests/nn/a.cpp": text}), [], call)
+
+    def test_words_that_only_look_like_it(self):
+        text = '// exit(1)\nconst char* a = "abort()";\nvoid f() { snprintf(b, 1, a); x.exit(); }\n'
+        self.assertEqual(findings({"attend/nn/a.cpp": text}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+"""Tests of tools/count_tests.py on reports as CTest writes them."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "count_tests.py"
+PASSED = '<testcase name="a" classname="a" time="0.01" status="run">\n<system-out></system-out>'
+FAILED = '<testcase name="b" classname="b" time="0.01" status="fail">\n\t<failure message=""/>'
+SKIPPED = ('<testcase name="c" classname="c" time="0" status="notrun">\n'
+           '\t<skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>')
+NOT_BUILT = ('<testcase name="d_NOT_BUILT" classname="d" time="0" status="notrun">\n'
+             '\t<skipped message="Unable to find executable"/>')
+
+
+def count(*reports):
+    """Exit status and last line."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(pathlib.Path(folder, f"{number}.xml")) for number in range(len(reports))]
+        for path, report in zip(paths, reports):
+            if report is not None:
+                pathlib.Path(path).write_text("<testsuite>\n" + "\n".join(report) + "\n")
+        run = subprocess.run([sys.executable, TOOL, *paths], capture_output=True, text=True)
+        return run.returncode, run.stdout.splitlines()[-1]
+
+
+class Count(unittest.TestCase):
+    def test_sums_over_reports(self):
+        self.assertEqual(count([PASSED] * 3, [PASSED]), (0, "4 passed, 0 failed"))
+
+    def test_a_failure_fails(self):
+        self.assertEqual(count([PASSED, FAILED]), (1, "1 passed, 1 failed"))
+
+    def test_skipped_is_told_from_not_built(self):
+        self.assertEqual(count([PASSED, SKIPPED]), (0, "1 passed, 0 failed, 1 skipped"))
+        self.assertEqual(count([PASSED, NOT_BUILT]), (1, "1 passed, 1 failed"))
+
+    def test_nothing_run_is_no_success(self):
+        self.assertEqual(count([]), (1, "0 passed, 0 failed"))
+        self.assertEqual(count([SKIPPED]), (1, "0 passed, 0 failed, 1 skipped"))
+        self.assertEqual(count([PASSED], None), (1, "1 passed, 0 failed"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,46 @@
+"""Tests of what ./dev says before it builds anything."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def dev(*arguments, path=None):
+    environment = {**os.environ, **({"PATH": path} if path else {})}
+    environment.pop("ATTEND_SKIP_PACKAGES", None)
+    return subprocess.run([shutil.which("bash"), ROOT / "dev", *arguments], env=environment,
+                          capture_output=True, text=True, timeout=60)
+
+
+class Dev(unittest.TestCase):
+    def test_help_names_every_command(self):
+        run = dev("help")
+        self.assertEqual(run.returncode, 0)
+        for command in ("demo", "test", "build", "bench", "check", "format"):
+            self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
+
+    def test_misuse_exits_with_two(self):
+        for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"]):
+            run = dev(*arguments)
+            self.assertEqual(run.returncode, 2, arguments)
+            self.assertIn(arguments[-1], run.stderr)
+
+    def test_without_apt_it_prints_the_list_and_stops(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in ("bash", "dirname", "readlink", "sed", "awk"):
+                os.symlink(shutil.which(tool), pathlib.Path(folder, tool))
+            run = dev("build", path=folder)
+        self.assertEqual(run.returncode, 2)
+        names = run.stdout.split()
+        self.assertIn("libtorch-dev", names)
+        self.assertIn("no apt", run.stderr)
+        self.assertFalse([name for name in names if "#" in name])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Checks what the compiler does not: check_layers.py [ROOT]
+
+- a file of attend/X includes only X and the layers that X imports (the attend_layer and
+  attend_program lines of CMakeLists.txt); no cycle between layers or between headers
+- another layer's -inl.h is private to it
+- layers without TORCH, and their tests, include nothing of LibTorch
+- files of at most 500 lines, functions of at most 60
+- nothing outside attend/cli, tests and bench prints, aborts or exits
+
+Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+MAXIMUM_FILE = 500
+MAXIMUM_FUNCTION = 60
+CODE_FOLDERS = ("attend", "tests", "bench")
+TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2)/")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+PRINTING = re.compile(
+    r"(?<![\w.>:])(?:std::)?(?:v?printf|puts|putchar|perror|abort|_?exit|quick_exit|terminate)\s*\("
+    r"|\bstd::(?:cout|cerr|clog)\b|\b(?:stdout|stderr)\b|\bfmt::print\b"
+)
+
+Layer = collections.namedtuple("Layer", "imports torch")
+
+
+def read_layers(cmake):
+    """The layers of CMakeLists.txt by name."""
+    layers = {}
+    text = re.sub(r"#.*", "", cmake)
+    for kind, name, rest in re.findall(r"attend_(layer|program)\s*\(\s*(\w+)([^)]*)\)", text):
+        words = rest.split()
+        imports = words[words.index("IMPORTS") + 1 :] if "IMPORTS" in words else []
+        if "PACKAGES" in imports:
+            imports = imports[: imports.index("PACKAGES")]
+        layers[name] = Layer(set(imports), kind == "program" or "TORCH" in words)
+    return layers
+
+
+def find_cycle(graph):
+    """A list of nodes that leads back to its first one, or []."""
+    done = set()
+
+    def visit(node, path):
+        if node in path:
+            return path[path.index(node) :] + [node]
+        if node in done:
+            return []
+        for following in sorted(graph.get(node, ())):
+            cycle = visit(following, path + [node])
+            if cycle:
+                return cycle
+        done.add(node)
+        return []
+
+    for node in sorted(graph):
+        cycle = visit(node, [])
+        if cycle:
+            return cycle
+    return []
+
+
+def blank(text):
+    """The text with everything but its line ends gone, so that lines keep their numbers."""
+    return re.sub(r"[^\n]+", " ", text)
+
+
+LITERAL = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^()\s\\]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![\w'])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL,
+)
+
+
+def without_literals(text):
+    """The code without comments and without what strings and characters hold."""
+
+    def replacement(match):
+        found = match.group()
+        return blank(found) if found.startswith("/") else '""' + "\n" * found.count("\n")
+
+    return LITERAL.sub(replacement, text)
+
+
+def without_directives(code):
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blank(m.group()), code, flags=re.MULTILINE)
+
+
+def opens(head):
+    """What a brace after `head` opens: "scope" (namespace or class), "function" or "other"."""
+    head = re.sub(r"\balignas\s*\([^()]*\)|\[\[.*?\]\]", "", head, flags=re.DOTALL)
+    plain = None
+    while plain != head:  # template arguments, innermost first
+        plain, head = head, re.sub(r"<[^<>;{}]*>", "", head)
+    if re.search(r"=\s*$", head):
+        return "other"
+    if "(" in head:
+        return "function"
+    return "scope" if re.search(r'\b(namespace|class|struct|union|extern)\b', head) else "other"
+
+
+def functions(code):
+    """(first line, last line, head) of each function that no other one encloses."""
+    depth = line = 0  # of braces inside the function or initialiser; namespaces and classes are free
+    start = None  # where the text before the next brace begins
+    for position, character in enumerate(code):
+        line += character == "\n"
+        if start is None and not character.isspace():
+            start, first = position, line
+        if depth:
+            depth += (character == "{") - (character == "}")
+            # Before the body of a constructor come the initialisers of its members.
+            if depth or kind == "other" or re.match(r"\s*[,{]", code[position + 1 :]):
+                continue
+            yield first + 1, line + 1, head
+            start = None
+        elif character == "{":
+            head = code[start:position]
+            kind = opens(head)
+            if kind == "scope":
+                start = None
+            else:
+                depth = 1
+        elif character in ";}" or re.search(r"\b(public|private|protected):$", code[start : position + 1]):
+            start = None
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.findings = []
+        self.layers = read_layers((self.root / "CMakeLists.txt").read_text())
+        self.files = sorted(
+            path.relative_to(self.root)
+            for folder in CODE_FOLDERS
+            for path in (self.root / folder).rglob("*")
+            if path.suffix in (".h", ".cpp")
+        )
+
+    def report(self, path, line, message):
+        self.findings.append(f"{path}:{line}: {message}")
+
+    def run(self):
+        graph = {name: layer.imports for name, layer in self.layers.items()}
+        cycle = find_cycle(graph)
+        if cycle:
+            self.report("CMakeLists.txt", 1, "layers import each other: " + " -> ".join(cycle))
+        includes = {}
+        for path in self.files:
+            text = (self.root / path).read_text(encoding="utf-8")
+            code = without_literals(text)
+            includes[str(path)] = self.check_includes(path, text)
+            self.check_sizes(path, text, code)
+            self.check_printing(path, code)
+        cycle = find_cycle(includes)
+        if cycle:
+            self.report(cycle[0], 1, "headers include each other: " + " -> ".join(cycle))
+        return self.findings
+
+    def check_includes(self, path, text):
+        """Reports what the file must not include; returns what it includes of attend."""
+        folder, own = path.parts[0], path.parts[1]
+        found = set()
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start(2)) + 1
+            target = match.group(2)
+            if TORCH_HEADER.match(target) and own in self.layers and not self.layers[own].torch:
+                self.report(path, line, f"{own} is free of LibTorch, but includes {target}")
+            if not target.startswith("attend/"):
+                continue
+            found.add(target)
+            other = target.split("/")[1]
+            if not (self.root / target).is_file():
+                self.report(path, line, f"no file {target}")
+            elif target.endswith("-inl.h") and other != own:
+                self.report(path, line, f"{target} is private to {other}")
+            elif folder == "attend" and other != own:
+                self.check_import(path, line, own, other)
+        return found
+
+    def check_import(self, path, line, own, other):
+        if own not in self.layers:
+            self.report(path, line, f"layer {own} has no attend_layer line in CMakeLists.txt")
+        elif other not in self.layers[own].imports:
+            allowed = ", ".join(sorted(self.layers[own].imports)) or "no layer"
+            self.report(path, line, f"{own} may not include {other}; it imports {allowed}")
+
+    def check_sizes(self, path, text, code):
+        lines = text.count("\n")
+        if lines > MAXIMUM_FILE:
+            self.report(path, lines, f"{lines} lines; split the file, at most {MAXIMUM_FILE}")
+        for first, last, head in functions(without_directives(code)):
+            if last - first + 1 > MAXIMUM_FUNCTION:
+                name = re.search(r"([\w~:]+)\s*\(", head)
+                self.report(
+                    path, first, f"{name.group(1) if name else 'function'} has {last - first + 1} "
+                    f"lines; split it, at most {MAXIMUM_FUNCTION}")
+
+    def check_printing(self, path, code):
+        if path.parts[0] != "attend" or path.parts[1] == "cli":
+            return
+        for match in PRINTING.finditer(code):
+            line = code.count("\n", 0, match.start()) + 1
+            self.report(path, line, f"{match.group().rstrip('( ')}: the library neither prints nor "
+                        "ends the program; throw with attend::fail")
+
+
+def main(arguments):
+    root = arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent
+    findings = Checker(root).run()
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
