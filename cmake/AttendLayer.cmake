@@ -54,6 +54,6 @@ function(attend_precompile_torch target)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
   target_precompile_headers(${target} REUSE_FROM attend_torch_header)
-  # The compiler takes the header only where it is told of OpenMP too.
+  # The header is compiled with OpenMP; the compiler refuses it in a file compiled without.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
 endfunction()
