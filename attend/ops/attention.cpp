@@ -96,10 +96,11 @@ Tensor unscoped_scores(const Tensor& query, const Tensor& key, const Score& stor
   const Tensor q = with_four_axes(query).to(precision);
   const Tensor k = with_four_axes(key).to(precision);
   const int64_t heads = q.size(1);
+  const Tensor mapped_query = score.map_query(q);
   // Shared keys are mapped once a group, unless each head maps them its own way.
   const Tensor mapped_key =
       score.heads() ? score.map_key(repeat_heads(k, heads)) : repeat_heads(score.map_key(k), heads);
-  return pairwise_scores(score, score.map_query(q), mapped_key);
+  return pairwise_scores(score, mapped_query, mapped_key);
 }
 
 // true outside the scope, of four axes that broadcast to [B, H, Tq, Tk]; undefined when every key
