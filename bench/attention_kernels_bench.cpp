@@ -82,8 +82,8 @@ struct Data {
 
   void forward(int threads) {
     attention_forward<float>(
-        problem, {contiguous(context.data(), shape.heads, shape.queries, shape.value_depth),
-                  lse.data()},
+        problem,
+        {contiguous(context.data(), shape.heads, shape.queries, shape.value_depth), lse.data()},
         threads);
   }
 };
@@ -97,7 +97,8 @@ void report(const std::string& name, double operations, double triples, const Ti
   std::printf("%-44s %9.3f ms  %5.1f %% of peak (%5.1f %%)", name.c_str(), t.median * 1e3,
               100 * operations / t.median / g_peak, 100 * operations / t.best / g_peak);
   if (triples > 0) {
-    std::printf("  %.3f cycles a triple (%.3f)", t.median * clock / triples, t.best * clock / triples);
+    std::printf("  %.3f cycles a triple (%.3f)", t.median * clock / triples,
+                t.best * clock / triples);
   }
   std::printf("\n");
   std::fflush(stdout);

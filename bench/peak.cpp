@@ -1,12 +1,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peak.cpp"
+#include "bench/peak.h"
+
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
 #include <algorithm>
 #include <ctime>
-
-#include "bench/peak.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::bench::HWY_NAMESPACE {

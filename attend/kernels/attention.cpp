@@ -14,8 +14,8 @@ namespace {
 template <class T>
 void check(const Problem<T>& problem) {
   const Shape& s = problem.shape;
-  for (const int64_t size : {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.depth,
-                             s.value_depth}) {
+  for (const int64_t size :
+       {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.depth, s.value_depth}) {
     if (size < 0) fail("[attention] shape holds {}; sizes must not be negative", size);
   }
   if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0)) {
@@ -30,8 +30,8 @@ void check(const Problem<T>& problem) {
 template <class T, class Task>
 void run_tasks(int64_t tasks, int threads, const Task& task) {
   std::exception_ptr failure;
-  const int count = static_cast<int>(
-      std::min<int64_t>(threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
+  const int count = static_cast<int>(std::min<int64_t>(
+      threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
 #pragma omp parallel num_threads(count) if (count > 1)
   {
     Arena<T> arena;
@@ -49,19 +49,69 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
   if (failure) std::rethrow_exception(failure);
 }
 
+int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.depth; }
+
+// Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
+// sums are taken in the same order whatever the threads.
+template <class T>
+void cut_keys(BackwardPlan<T>& plan) {
+  constexpr int64_t kTasks = 8, kLeastKeys = 2 * kTileKeys;
+  const Shape& s = plan.problem->shape;
+  const int64_t heads = std::max<int64_t>(1, s.batch * s.key_heads);
+  const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
+  const int64_t tiles = (s.keys + kTileKeys - 1) / kTileKeys;
+  const int64_t chunks = std::max<int64_t>(1, wanted);
+  plan.chunk_keys = std::max<int64_t>(1, (tiles + chunks - 1) / chunks * kTileKeys);
+  plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
+}
+
+template <class T>
+void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
+  const Shape& s = plan.problem->shape;
+  run_tasks<T>(s.batch * s.heads, threads, [&](int64_t head, Arena<T>&) {
+    for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const View<T> from = plan.query_gradient(chunk), to = plan.gradients.query;
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const T* add = from.row(head / s.heads, head % s.heads, i);
+        T* sum = to.row(head / s.heads, head % s.heads, i);
+        for (int64_t a = 0; a < s.depth; ++a) sum[a] += add[a];
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads) {
   check(problem);
-  const int64_t blocks = (problem.shape.queries + kBlockRows - 1) / kBlockRows;
+  const int64_t blocks = (problem.shape.queries + kForwardRows - 1) / kForwardRows;
   const ForwardPlan<T> plan{&problem, result, blocks};
   const ForwardTask<T> forward = forward_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
 }
 
+template <class T>
+void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
+                        const Gradients<T>& gradients, int threads) {
+  check(problem);
+  BackwardPlan<T> plan{&problem, upstream, gradients, 1, 0, nullptr};
+  cut_keys(plan);
+  const Shape& s = problem.shape;
+  Arena<T> partial;
+  plan.partial = partial.take((plan.chunks - 1) * query_count(s));
+  const BackwardTask<T> backward = backward_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
+  if (plan.chunks > 1) add_partial_gradients(plan, threads);
+}
+
 template void attention_forward(const Problem<float>&, const Result<float>&, int);
 template void attention_forward(const Problem<double>&, const Result<double>&, int);
+template void attention_backward(const Problem<float>&, const Upstream<float>&,
+                                 const Gradients<float>&, int);
+template void attention_backward(const Problem<double>&, const Upstream<double>&,
+                                 const Gradients<double>&, int);
 
 }  // namespace attend::kernels

@@ -63,8 +63,8 @@ struct Problem {
   View<const T> value;  // [batch, key_heads, keys, value_depth]
 };
 
-// What forward writes. lse: [batch, heads, queries], contiguous; the natural logarithm of the sum of
-// exp(score) over the scope. A row with no key in scope gets context 0 and lse -inf.
+// What forward writes. lse: [batch, heads, queries], contiguous; the natural logarithm of the sum
+// of exp(score) over the scope. A row with no key in scope gets context 0 and lse -inf.
 template <class T>
 struct Result {
   View<T> context;  // [batch, heads, queries, value_depth]

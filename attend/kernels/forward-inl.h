@@ -15,20 +15,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// One block of queries of one head against all its keys. The block is cut into panels as wide as the
-// micro-kernel; each tile of keys visits every panel while it is in the cache.
+// One block of queries of one head against all its keys. The block is cut into panels as wide as
+// the micro-kernel; each tile of keys visits every panel while it is in the cache.
 template <class T, class Scores>
 class ForwardBlock {
  public:
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
       : plan_(plan), problem_(*plan.problem), scores_(problem_) {
     const Shape& shape = problem_.shape;
-    const int64_t head = task / plan.blocks, begin = task % plan.blocks * kBlockRows;
-    const int64_t end = std::min(begin + kBlockRows, shape.queries);
+    const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
+    const int64_t end = std::min(begin + kForwardRows, shape.queries);
     tile_ = arena.take(kTileKeys * kPanel<T>);
     for (int64_t query = begin; query < end; query += kPanel<T>) {
-      add_panel({head / shape.heads, head % shape.heads, query},
-                std::min(kPanel<T>, end - query), arena);
+      add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
+                arena);
     }
   }
 
@@ -45,7 +45,7 @@ class ForwardBlock {
   }
 
  private:
-  static constexpr int64_t kMaxPanels = kBlockRows / kPanel<T>;
+  static constexpr int64_t kMaxPanels = kForwardRows / kPanel<T>;
 
   struct Panel {
     Row first;

@@ -19,8 +19,8 @@ template <class T>
 void MaskByRange(const BlockScope& scope, int64_t rows, int64_t begin, int64_t keys, int64_t width,
                  T* tile) {
   const Tag<T> d;
-  HWY_ALIGN T first[kBlockRows];
-  HWY_ALIGN T last[kBlockRows];
+  HWY_ALIGN T first[BlockScope::kMaxRows];
+  HWY_ALIGN T last[BlockScope::kMaxRows];
   for (int64_t r = 0; r < width; ++r) {
     const KeyRange range = r < rows ? scope.row_range(r) : KeyRange{begin, begin + keys};
     first[r] = static_cast<T>(std::clamp<int64_t>(range.begin - begin, 0, keys));
@@ -31,8 +31,8 @@ void MaskByRange(const BlockScope& scope, int64_t rows, int64_t begin, int64_t k
     const auto key = Set<T>(static_cast<T>(j));
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       T* at = tile + j * width + lane;
-      const auto inside = hn::And(hn::Ge(key, hn::Load(d, first + lane)),
-                                  hn::Lt(key, hn::Load(d, last + lane)));
+      const auto inside =
+          hn::And(hn::Ge(key, hn::Load(d, first + lane)), hn::Lt(key, hn::Load(d, last + lane)));
       hn::Store(hn::IfThenElse(inside, hn::Load(d, at), outside), d, at);
     }
   }
@@ -40,7 +40,7 @@ void MaskByRange(const BlockScope& scope, int64_t rows, int64_t begin, int64_t k
 
 template <class T>
 void MaskByByte(const BlockScope& scope, int64_t begin, int64_t keys, int64_t width, T* tile) {
-  uint8_t allowed[kTileKeys * kBlockRows];
+  uint8_t allowed[kTileKeys * BlockScope::kMaxRows];
   scope.fill_mask(begin, begin + keys, width, allowed);
   for (int64_t i = 0; i < keys * width; ++i) {
     tile[i] = allowed[i] ? tile[i] : -std::numeric_limits<T>::infinity();

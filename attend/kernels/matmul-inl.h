@@ -21,7 +21,7 @@ inline constexpr int kRowsPerStep = 6;
 
 // Columns that one pass of the micro-kernel covers: the natural width of a panel.
 template <class T>
-inline constexpr int64_t kPanel = kVectorsPerStep * kLanes<T>;
+inline constexpr int64_t kPanel = kVectorsPerStep* kLanes<T>;
 
 // Element (r, k) at data[r * row + k * step]: read one number at a time and broadcast, so any
 // layout and alignment will do.

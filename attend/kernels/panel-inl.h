@@ -74,13 +74,14 @@ void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns
                int64_t width) {
   Transpose(from, from_stride, rows, columns, panel, width);
   if (rows == width) return;
-  for (int64_t c = 0; c < columns; ++c) std::fill(panel + c * width + rows, panel + (c + 1) * width, T(0));
+  for (int64_t c = 0; c < columns; ++c)
+    std::fill(panel + c * width + rows, panel + (c + 1) * width, T(0));
 }
 
 // Rows copied to [rows][width], padded with 0 to whole vectors and to `padded_rows` rows.
 template <class T>
-void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, int64_t padded_rows,
-              T* to, int64_t width) {
+void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
+              int64_t padded_rows, T* to, int64_t width) {
   for (int64_t r = 0; r < rows; ++r) {
     std::copy_n(from + r * from_stride, columns, to + r * width);
     std::fill(to + r * width + columns, to + (r + 1) * width, T(0));

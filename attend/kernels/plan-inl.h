@@ -2,6 +2,7 @@
 
 #include <hwy/aligned_allocator.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,7 @@ class Arena {
   T* take(int64_t count) {
     if (next_ == buffers_.size()) buffers_.emplace_back();
     Buffer& buffer = buffers_[next_++];
+    count = std::max<int64_t>(1, count);  // the allocator refuses 0
     if (buffer.count < count) {
       buffer.data = hwy::AllocateAligned<T>(static_cast<size_t>(count));
       buffer.count = count;
@@ -39,8 +41,10 @@ class Arena {
   size_t next_ = 0;
 };
 
-// Query rows of a forward or backward task.
-inline constexpr int64_t kBlockRows = 64;
+// Query rows of a forward task: enough work for each tile of keys fetched from the outer caches.
+inline constexpr int64_t kForwardRows = 128;
+// Query rows of a backward tile, the inner axis of two of its products.
+inline constexpr int64_t kBackwardRows = 64;
 // Keys of a tile: scores of a panel, panel and accumulators stay in the first-level cache.
 inline constexpr int64_t kTileKeys = 64;
 
@@ -53,8 +57,8 @@ struct ForwardPlan {
   int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks; }
 };
 
-// Backward works on chunks of keys. Every chunk adds to dQ; chunk 0 writes it where the caller wants
-// it and the others to `partial`, which are then added in the order of the chunks.
+// Backward works on chunks of keys. Every chunk adds to dQ; chunk 0 writes it where the caller
+// wants it and the others to `partial`, which are then added in the order of the chunks.
 template <class T>
 struct BackwardPlan {
   const Problem<T>* problem;

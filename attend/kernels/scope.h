@@ -9,7 +9,8 @@ namespace attend::kernels {
 
 // Which keys a query row sees. A scope is a union of clauses, a clause an intersection of
 // conditions; no clause at all means every key. The arrays that conditions point to belong to the
-// caller and outlive the call. Keys outside [0, keys) are never in scope, whatever a condition says.
+// caller and outlive the call. Keys outside [0, keys) are never in scope, whatever a condition
+// says.
 
 // One query row: batch entry, head and position.
 struct Row {
@@ -144,9 +145,9 @@ class BlockScope {
  private:
   struct ClauseRows {
     const Clause* clause;
-    bool fills;                // every key of the row's range is allowed
-    KeyRange outer;            // union of the rows' ranges
-    KeyRange inner;            // intersection of the rows' ranges
+    bool fills;      // every key of the row's range is allowed
+    KeyRange outer;  // union of the rows' ranges
+    KeyRange inner;  // intersection of the rows' ranges
     KeyRange ranges[kMaxRows];
   };
 

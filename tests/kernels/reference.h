@@ -13,7 +13,7 @@
 namespace attend::kernels::testing {
 
 struct Reference {
-  std::vector<double> context, lse, weights;                       // forward
+  std::vector<double> context, lse, weights;                          // forward
   std::vector<double> grad_query, grad_key, grad_value, grad_vector;  // backward
 };
 
@@ -47,14 +47,16 @@ std::vector<T> random_numbers(int64_t count, double deviation, uint64_t seed) {
 
 template <class T>
 Case<T> random_case(const Shape& s, Family family, double deviation = 1, uint64_t seed = 1) {
-  Case<T> c{s, {family, 1 / std::sqrt(double(std::max<int64_t>(1, s.depth))), nullptr, 0}, {},
-            {}, {}, {}, {}, {}, {}};
+  Case<T> c{s,  {family, 1 / std::sqrt(double(std::max<int64_t>(1, s.depth))), nullptr, 0},
+            {}, {},
+            {}, {},
+            {}, {},
+            {}};
   c.query = random_numbers<T>(s.batch * s.heads * s.queries * s.depth, deviation, seed);
   c.key = random_numbers<T>(s.batch * s.key_heads * s.keys * s.depth, deviation, seed + 1);
   c.value = random_numbers<T>(s.batch * s.key_heads * s.keys * s.value_depth, 1, seed + 2);
   c.vector = random_numbers<T>(s.heads * s.depth, 1, seed + 3);
-  c.grad_context =
-      random_numbers<T>(s.batch * s.heads * s.queries * s.value_depth, 1, seed + 4);
+  c.grad_context = random_numbers<T>(s.batch * s.heads * s.queries * s.value_depth, 1, seed + 4);
   c.grad_lse = random_numbers<T>(s.batch * s.heads * s.queries, 1, seed + 5);
   return c;
 }
@@ -92,8 +94,8 @@ Reference reference(const Case<T>& c) {
     double top = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t j = 0; j < s.keys; ++j) {
       if (!in_scope(c.scope, {b, h, i}, j)) continue;
-      p[j] = pair_score(c.score.family, c.score.scale, qi, k.data() + (kv + j) * s.depth, uh,
-                        s.depth);
+      p[j] =
+          pair_score(c.score.family, c.score.scale, qi, k.data() + (kv + j) * s.depth, uh, s.depth);
       top = std::max(top, p[j]);
     }
     if (top == -std::numeric_limits<double>::infinity()) continue;
