@@ -36,7 +36,7 @@ Times time_runs(int threads, const std::function<void()>& run) {
   std::vector<double> seconds;
   double total = 0;
   run();
-  while (seconds.size() < 3 || (total < 0.5 && seconds.size() < 200)) {
+  while (seconds.size() < 3 || (total < 0.3 && seconds.size() < 200)) {
     const double start = now(threads);
     run();
     seconds.push_back(now(threads) - start);
@@ -86,6 +86,21 @@ struct Data {
         {contiguous(context.data(), shape.heads, shape.queries, shape.value_depth), lse.data()},
         threads);
   }
+
+  void backward(int threads) {
+    const auto rows = [&](auto* data) {
+      return contiguous(data, shape.heads, shape.queries, shape.value_depth);
+    };
+    attention_backward<float>(
+        problem,
+        {rows(static_cast<const float*>(context.data())), lse.data(),
+         rows(static_cast<const float*>(grad_context.data())), nullptr},
+        {contiguous(grad_query.data(), shape.heads, shape.queries, shape.depth),
+         contiguous(grad_key.data(), shape.key_heads, shape.keys, shape.depth),
+         contiguous(grad_value.data(), shape.key_heads, shape.keys, shape.value_depth),
+         grad_vector.data()},
+        threads);
+  }
 };
 
 double g_peak = 0;
@@ -112,6 +127,8 @@ void run_case(const std::string& name, const Shape& s, Family family, const Scop
   const double triples = family == Family::additive ? pairs * s.depth : 0;
   report(name + " forward", 2 * pairs * (s.depth + s.value_depth), triples,
          time_runs(threads, [&] { data.forward(threads); }));
+  report(name + " backward", 2 * pairs * (3 * s.depth + 2 * s.value_depth), triples,
+         time_runs(threads, [&] { data.backward(threads); }));
 }
 
 void run_target() {
