@@ -49,6 +49,41 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
   if (failure) std::rethrow_exception(failure);
 }
 
+// What the additive family computes once a head; owns what its plan points to.
+template <class T>
+class AdditivePreparation {
+ public:
+  AdditivePreparation(const Problem<T>& problem, bool backward, int threads) {
+    if (problem.score.family != Family::additive) return;
+    const Shape& s = problem.shape;
+    constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
+    plan_.problem = &problem;
+    plan_.backward = backward;
+    plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
+    const int64_t heads = plan_.heads();
+    plan_.centre = numbers_.take(heads * plan_.padded);
+    plan_.constant = numbers_.take(heads);
+    plan_.factor = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.weight = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.order = indices_.take(heads * plan_.padded);
+    plan_.hard = indices_.take(heads * plan_.padded);
+    plan_.ends = indices_.take(heads * 3);
+    run(heads, threads, additive_head_task<T>());
+    run(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+  }
+
+  const AdditivePlan<T>& plan() const { return plan_; }
+
+ private:
+  void run(int64_t tasks, int threads, AdditiveTask<T> task) {
+    run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
+  }
+
+  AdditivePlan<T> plan_;
+  Arena<T> numbers_;
+  Arena<int64_t> indices_;
+};
+
 int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.depth; }
 
 // Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
@@ -80,13 +115,26 @@ void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
   });
 }
 
+template <class T>
+void add_vector_gradients(const BackwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  T* sum = plan.gradients.vector;
+  if (sum == nullptr) return;
+  const int64_t count = s.heads * s.depth;
+  std::fill_n(sum, count, T(0));
+  for (int64_t chunk = 0; chunk < s.batch * plan.chunks; ++chunk) {
+    for (int64_t a = 0; a < count; ++a) sum[a] += plan.partial_vector[chunk * count + a];
+  }
+}
+
 }  // namespace
 
 template <class T>
 void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads) {
   check(problem);
+  const AdditivePreparation<T> prepared(problem, false, threads);
   const int64_t blocks = (problem.shape.queries + kForwardRows - 1) / kForwardRows;
-  const ForwardPlan<T> plan{&problem, result, blocks};
+  const ForwardPlan<T> plan{&problem, prepared.plan(), result, blocks};
   const ForwardTask<T> forward = forward_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
@@ -96,15 +144,20 @@ template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads) {
   check(problem);
-  BackwardPlan<T> plan{&problem, upstream, gradients, 1, 0, nullptr};
+  const AdditivePreparation<T> prepared(problem, true, threads);
+  BackwardPlan<T> plan{&problem, prepared.plan(), upstream, gradients, 1, 0, nullptr, nullptr};
   cut_keys(plan);
   const Shape& s = problem.shape;
   Arena<T> partial;
   plan.partial = partial.take((plan.chunks - 1) * query_count(s));
+  if (problem.score.family == Family::additive) {
+    plan.partial_vector = partial.take(s.batch * plan.chunks * s.heads * s.depth);
+  }
   const BackwardTask<T> backward = backward_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
   if (plan.chunks > 1) add_partial_gradients(plan, threads);
+  if (plan.partial_vector != nullptr) add_vector_gradients(plan);
 }
 
 template void attention_forward(const Problem<float>&, const Result<float>&, int);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attend/kernels/additive-gradient-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
 
@@ -43,14 +44,14 @@ class BackwardChunk {
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        family_(plan, plan.chunk_keys, arena) {
+        family_(plan, task, arena) {
     const int64_t depth = shape_.value_depth;
-    weights_ = arena.take(kTileKeys * kBackwardRows);
-    tile_ = arena.take(kTileKeys * kBackwardRows);
-    panel_ = arena.take(depth * kBackwardRows);
-    rows_ = arena.take(padded_ * kBackwardRows);
-    shift_ = arena.take(kBackwardRows);
-    delta_ = arena.take(kBackwardRows);
+    weights_ = arena.take(kKeys * kRows);
+    tile_ = arena.take(kKeys * kRows);
+    panel_ = arena.take(depth * kRows);
+    rows_ = arena.take(padded_ * kRows);
+    shift_ = arena.take(kRows);
+    delta_ = arena.take(kRows);
     value_gradient_ = arena.take(padded_ * plan.chunk_keys);
     std::fill_n(value_gradient_, padded_ * plan.chunk_keys, T(0));
   }
@@ -58,18 +59,22 @@ class BackwardChunk {
   void run() {
     const int64_t group = shape_.heads / shape_.key_heads;
     for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
-      for (int64_t query = 0; query < shape_.queries; query += kBackwardRows) {
-        visit({batch_, head, query}, std::min(kBackwardRows, shape_.queries - query));
+      family_.begin_head(batch_, head);
+      for (int64_t query = 0; query < shape_.queries; query += kRows) {
+        visit({batch_, head, query}, std::min(kRows, shape_.queries - query));
       }
+      family_.end_head(head, begin_, end_ - begin_);
     }
     for (int64_t j = begin_; j < end_; ++j) {
-      family_.store_key_gradient(j, j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
+      family_.store_key_gradient(j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
       std::copy_n(value_gradient_ + (j - begin_) * padded_, shape_.value_depth,
                   plan_.gradients.value.row(batch_, key_head_, j));
     }
   }
 
  private:
+  static constexpr int64_t kRows = Family::kRows, kKeys = Family::kKeys;
+
   void visit(const Row& first, int64_t rows) {
     const int64_t width = RoundUpToLanes<T>(rows);
     const BlockScope scope(problem_.scope, first, rows, shape_.keys);
@@ -77,8 +82,8 @@ class BackwardChunk {
     const int64_t end = std::min(end_, scope.hull().end);
     family_.load_queries(first, rows, width);
     if (begin < end) load_upstream(first, rows, width);
-    for (int64_t key = begin; key < end; key += kTileKeys) {
-      const int64_t keys = std::min(kTileKeys, end - key);
+    for (int64_t key = begin; key < end; key += kKeys) {
+      const int64_t keys = std::min(kKeys, end - key);
       const Cover cover = scope.cover(key, key + keys);
       if (cover == Cover::empty) continue;
       family_.scores(key, keys, width, weights_);
@@ -153,7 +158,12 @@ class BackwardChunk {
 
 template <class T>
 void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  BackwardChunk<T, DotGradients<T>>(plan, task, arena).run();
+  switch (plan.problem->score.family) {
+    case Family::dot:
+      return BackwardChunk<T, DotGradients<T>>(plan, task, arena).run();
+    case Family::additive:
+      return BackwardChunk<T, AdditiveGradients<T>>(plan, task, arena).run();
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

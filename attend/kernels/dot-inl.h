@@ -20,7 +20,7 @@ inline int64_t KeyHead(const Shape& shape, int64_t head) {
 template <class T>
 class DotScores {
  public:
-  explicit DotScores(const Problem<T>& problem) : problem_(problem) {}
+  DotScores(const Problem<T>& problem, const AdditivePlan<T>&) : problem_(problem) {}
 
   int64_t panel_size(int64_t width) const { return problem_.shape.depth * width; }
 
@@ -49,17 +49,23 @@ class DotScores {
 template <class T>
 class DotGradients {
  public:
-  DotGradients(const BackwardPlan<T>& plan, int64_t chunk_keys, Arena<T>& arena)
+  static constexpr int64_t kRows = kBackwardRows;
+  static constexpr int64_t kKeys = kTileKeys;
+
+  DotGradients(const BackwardPlan<T>& plan, int64_t, Arena<T>& arena)
       : problem_(*plan.problem),
-        scores_(problem_),
+        scores_(problem_, plan.additive),
         depth_(problem_.shape.depth),
         padded_(RoundUpToLanes<T>(depth_)),
         panel_(arena.take(depth_ * kBackwardRows)),
         rows_(arena.take(padded_ * kBackwardRows)),
         query_gradient_(arena.take(depth_ * kBackwardRows)),
-        key_gradient_(arena.take(padded_ * chunk_keys)) {
-    std::fill_n(key_gradient_, padded_ * chunk_keys, T(0));
+        key_gradient_(arena.take(padded_ * plan.chunk_keys)) {
+    std::fill_n(key_gradient_, padded_ * plan.chunk_keys, T(0));
   }
+
+  void begin_head(int64_t, int64_t) {}
+  void end_head(int64_t, int64_t, int64_t) {}
 
   void load_queries(const Row& first, int64_t rows, int64_t width) {
     first_ = first;
@@ -89,8 +95,7 @@ class DotGradients {
               to.row_stride);
   }
 
-  void store_key_gradient(int64_t key, int64_t chunk_key, T* to) {
-    (void)key;
+  void store_key_gradient(int64_t chunk_key, T* to) const {
     const T* from = key_gradient_ + chunk_key * padded_;
     for (int64_t a = 0; a < depth_; ++a) to[a] = T(problem_.score.scale) * from[a];
   }

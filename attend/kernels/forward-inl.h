@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "attend/kernels/additive-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
 #include "attend/kernels/softmax-inl.h"
@@ -21,7 +22,7 @@ template <class T, class Scores>
 class ForwardBlock {
  public:
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
-      : plan_(plan), problem_(*plan.problem), scores_(problem_) {
+      : plan_(plan), problem_(*plan.problem), scores_(problem_, plan.additive) {
     const Shape& shape = problem_.shape;
     const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
     const int64_t end = std::min(begin + kForwardRows, shape.queries);
@@ -115,7 +116,12 @@ class ForwardBlock {
 
 template <class T>
 void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  ForwardBlock<T, DotScores<T>>(plan, task, arena).run();
+  switch (plan.problem->score.family) {
+    case Family::dot:
+      return ForwardBlock<T, DotScores<T>>(plan, task, arena).run();
+    case Family::additive:
+      return ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -48,9 +48,30 @@ inline constexpr int64_t kBackwardRows = 64;
 // Keys of a tile: scores of a panel, panel and accumulators stay in the first-level cache.
 inline constexpr int64_t kTileKeys = 64;
 
+// The additive family in the form sum_a w_a / (A_ia + E_ja) with A = e^(2(q - c)), E = e^(-2(k +
+// c)) and w_a a multiple of v_a E_ja: see additive-inl.h. Prepared once a query head, [batch *
+// heads].
+template <class T>
+struct AdditivePlan {
+  const Problem<T>* problem = nullptr;
+  bool backward = false;  // dimensions in their own order
+  int64_t padded = 0;     // depth in whole vectors
+  T* centre = nullptr;    // [head][padded] c
+  T* constant = nullptr;  // [head] what every score of a row has, in units of log2
+  T* factor = nullptr;    // [head][keys][padded] E, in the order of `order`; k of a hard dimension
+  T* weight = nullptr;    // [head][keys][padded] w; of a hard dimension, without E
+  int64_t* order = nullptr;  // [head][padded] the dimension at each place
+  int64_t* hard = nullptr;   // [head][padded] whether a dimension's range is too wide for the form
+  int64_t* ends = nullptr;   // [head][3] where quadruples, pairs and single dimensions end
+
+  int64_t heads() const { return problem->shape.batch * problem->shape.heads; }
+  int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
+};
+
 template <class T>
 struct ForwardPlan {
   const Problem<T>* problem;
+  AdditivePlan<T> additive;
   Result<T> result;
   int64_t blocks;  // of queries, a head
 
@@ -62,11 +83,13 @@ struct ForwardPlan {
 template <class T>
 struct BackwardPlan {
   const Problem<T>* problem;
+  AdditivePlan<T> additive;
   Upstream<T> upstream;
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
-  T* partial;  // [chunks - 1, batch, heads, queries, depth]
+  T* partial;         // [chunks - 1, batch, heads, queries, depth]
+  T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 
@@ -84,6 +107,14 @@ using ForwardTask = void (*)(const ForwardPlan<T>& plan, int64_t task, Arena<T>&
 template <class T>
 using BackwardTask = void (*)(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 
+template <class T>
+using AdditiveTask = void (*)(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena);
+
+// Tasks of preparation: one a head, then, when all are done, one a head and block of keys.
+template <class T>
+AdditiveTask<T> additive_head_task();
+template <class T>
+AdditiveTask<T> additive_key_task();
 template <class T>
 ForwardTask<T> forward_task();
 template <class T>

@@ -76,15 +76,12 @@ struct Exp2Traits<double> {
   };
 };
 
-// 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
+// 2^n 2^r, where n is in the low bits of `shifted`.
 template <class T>
-HWY_INLINE Vec<T> Exp2(Vec<T> x) {
+HWY_INLINE Vec<T> Exp2OfReduced(Vec<T> shifted, Vec<T> r) {
   using Traits = Exp2Traits<T>;
   const Tag<T> d;
   const hn::Rebind<typename Traits::Bits, Tag<T>> bits;
-  const auto magic = Set<T>(Traits::kMagic);
-  const auto shifted = hn::Add(x, magic);
-  const auto r = hn::Sub(x, hn::Sub(shifted, magic));
   constexpr int kDegree = sizeof(Traits::kCoefficients) / sizeof(T) - 1;
   auto power = Set<T>(Traits::kCoefficients[kDegree]);
 #pragma GCC unroll 16
@@ -92,8 +89,56 @@ HWY_INLINE Vec<T> Exp2(Vec<T> x) {
     power = hn::MulAdd(power, r, Set<T>(Traits::kCoefficients[k]));
   }
   const auto exponent = hn::Add(hn::BitCast(bits, shifted), hn::Set(bits, Traits::kBias));
-  const auto scale = hn::BitCast(d, hn::ShiftLeft<Traits::kShift>(exponent));
-  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)), hn::Mul(power, scale));
+  return hn::Mul(power, hn::BitCast(d, hn::ShiftLeft<Traits::kShift>(exponent)));
+}
+
+// 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
+template <class T>
+HWY_INLINE Vec<T> Exp2(Vec<T> x) {
+  using Traits = Exp2Traits<T>;
+  const auto magic = Set<T>(Traits::kMagic);
+  const auto shifted = hn::Add(x, magic);
+  const auto power = Exp2OfReduced<T>(shifted, hn::Sub(x, hn::Sub(shifted, magic)));
+  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)), power);
+}
+
+// e^(2x) for |x| well inside the range. 2 log2(e) comes in two parts: the product of a large x with
+// one rounded constant would lose the last bits of the result.
+template <class T>
+HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x) {
+  constexpr double kFactor = 2 * kLog2E;
+  constexpr T kHigh = static_cast<T>(kFactor);
+  // The part of 2 log2(e) that a double does not hold.
+  constexpr T kLow = std::is_same_v<T, float> ? static_cast<T>(kFactor - double(kHigh))
+                                              : static_cast<T>(4.0710547481862066e-17);
+  const auto magic = Set<T>(Exp2Traits<T>::kMagic);
+  const auto shifted = hn::MulAdd(x, Set<T>(kHigh), magic);
+  const auto r = hn::MulSub(x, Set<T>(kHigh), hn::Sub(shifted, magic));
+  return Exp2OfReduced<T>(shifted, hn::MulAdd(x, Set<T>(kLow), r));
+}
+
+// 1 / x to working precision for normal x whose reciprocal is normal.
+template <class T>
+HWY_INLINE Vec<T> Reciprocal(Vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    const auto guess = hn::ApproximateReciprocal(x);
+#if HWY_TARGET == HWY_NEON
+    const auto better = hn::Mul(guess, hn::NegMulAdd(x, guess, Set<T>(2)));
+    return hn::Mul(better, hn::NegMulAdd(x, better, Set<T>(2)));
+#else
+    return hn::Mul(guess, hn::NegMulAdd(x, guess, Set<T>(2)));
+#endif
+  } else {
+    return hn::Div(Set<T>(1), x);
+  }
+}
+
+// x within [-limit, limit]; NaN stays NaN.
+template <class T>
+HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
+  const auto high = Set<T>(limit), low = Set<T>(-limit);
+  x = hn::IfThenElse(hn::Gt(x, high), high, x);
+  return hn::IfThenElse(hn::Lt(x, low), low, x);
 }
 
 // Larger of the two; the second where either is NaN, on every target.

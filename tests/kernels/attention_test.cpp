@@ -136,6 +136,17 @@ TYPED_TEST(Attention, EverySize) {
   });
 }
 
+TYPED_TEST(Attention, AdditiveOfEverySize) {
+  on_every_target([] {
+    for (const int64_t queries : kSizes) {
+      for (const int64_t keys : kSizes) {
+        const Shape shape{2, 2, 1, queries, keys, 1 + (queries * keys) % 67, 1 + (keys * 5) % 37};
+        expect_all(random_case<TypeParam>(shape, Family::additive, 1, queries + keys));
+      }
+    }
+  });
+}
+
 TYPED_TEST(Attention, Scopes) {
   const std::vector<int64_t> lengths = {100, 0}, starts = {0, 30, 30, 101, 150};
   std::vector<uint8_t> mask(150 * 140), layout = {1, 0, 0, 0, 0, 1, 1, 0, 1};
