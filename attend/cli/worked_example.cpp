@@ -49,9 +49,10 @@ std::vector<std::vector<std::string>> cells(const Tensor& matrix) {
   return rows;
 }
 
-// A title line, then the rows with their columns aligned.
-std::string step(const std::string& title, const Tensor& tensor) {
-  std::string text = fmt::format("{} [{}]\n", title, fmt::join(tensor.sizes(), ", "));
+// A line of name, shape and formula, then the rows with their columns aligned.
+std::string step(const std::string& name, const Tensor& tensor, const std::string& formula = "") {
+  std::string text = fmt::format("{} [{}]{}{}\n", name, fmt::join(tensor.sizes(), ", "),
+                                 formula.empty() ? "" : ": ", formula);
   const Tensor numbers = tensor.detach().to(at::kDouble);
   const auto rows = cells(numbers.dim() == 2 ? numbers : numbers.reshape({1, -1}));
   size_t width = 0;
@@ -130,10 +131,10 @@ std::string score_steps(const ComputeProblem& problem) {
   if (score.row().name == "scaled_dot") {
     const Tensor products = at::matmul(problem.query, problem.key.transpose(0, 1));
     const int64_t depth = problem.query.size(1);
-    return step("Scores S = Q K^T: s_ij = q_i . k_j", products) +
-           step(fmt::format("Scaled scores S / sqrt(D), D = {}: s_ij = q_i . k_j / {:.4f}", depth,
-                            std::sqrt(static_cast<double>(depth))),
-                attention_scores(problem.query, problem.key, {.score = score}));
+    return step("Scores S = Q K^T", products, "s_ij = q_i . k_j") +
+           step(fmt::format("Scaled scores S / sqrt(D), D = {},", depth),
+                attention_scores(problem.query, problem.key, {.score = score}),
+                fmt::format("s_ij = q_i . k_j / {:.4f}", std::sqrt(static_cast<double>(depth))));
   }
   std::string text;
   for (const auto& [name, tensor] : score.parameters()) text += step("Parameter " + name, tensor);
@@ -143,10 +144,9 @@ std::string score_steps(const ComputeProblem& problem) {
   const bool key_is_mapped = !dot || !key.equal(problem.key);
   if (query_is_mapped) text += step("Mapped queries Q'", query);
   if (key_is_mapped && score.row().family != Family::location) text += step("Mapped keys K'", key);
+  const char* formula = pairwise_formula(score.row().family, query_is_mapped, key_is_mapped);
   return text +
-         step(fmt::format("Scores S: s_ij = {}",
-                          pairwise_formula(score.row().family, query_is_mapped, key_is_mapped)),
-              pairwise_scores(score, query, key));
+         step("Scores S", pairwise_scores(score, query, key), fmt::format("s_ij = {}", formula));
 }
 
 bool has_scope(const Scope& scope) {
@@ -167,11 +167,11 @@ std::string worked_example(const ComputeProblem& problem) {
   text += step("Values V", first.value);
   text += score_steps(first);
   if (has_scope(first.spec.scope))
-    text += step("Scores in scope: -inf for the keys out of scope",
-                 attention_scores(first.query, first.key, first.spec));
-  text += step("Weights W: w_ij = exp(s_ij) / sum_j exp(s_ij), so each row sums to 1",
-               attention_weights(first.query, first.key, result.lse, first.spec));
-  text += step("Context C = W V: c_i = sum_j w_ij v_j", result.context);
+    text += step("Scores in scope", attention_scores(first.query, first.key, first.spec),
+                 "-inf for the keys out of scope");
+  text += step("Weights W", attention_weights(first.query, first.key, result.lse, first.spec),
+               "w_ij = exp(s_ij) / sum_j exp(s_ij), so each row sums to 1");
+  text += step("Context C = W V", result.context, "c_i = sum_j w_ij v_j");
   text.pop_back();
   return text;
 }

@@ -177,10 +177,10 @@ std::string_view take_header(std::string_view& bytes, const std::string& name) {
 
 at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
   for (const Dtype& dtype : dtypes) {
+    if (dtype.descr == descr) return dtype.type;
     // One byte has no order: NumPy writes |, others write <.
-    if (dtype.descr == descr ||
-        (dtype.descr[0] == '|' && descr == "<" + std::string(dtype.descr.substr(1))))
-      return dtype.type;
+    const bool one_byte = dtype.descr.starts_with('|') && descr.starts_with('<');
+    if (one_byte && dtype.descr.substr(1) == std::string_view(descr).substr(1)) return dtype.type;
   }
   if (descr.starts_with('>'))
     fail("{}: is big-endian ({}); save it little-endian: array.astype(\"<{}\")", name, shown(descr),
@@ -244,8 +244,8 @@ std::string format_npy(const at::Tensor& tensor) {
                   fmt::join(tensor.sizes(), ", "), tensor.dim() == 1 ? "," : "");
   // The format wants the data at a multiple of 64 and a line end before them.
   const size_t fixed = magic.size() + 4;
-  header.resize((fixed + header.size()) / 64 * 64 + 64 - fixed - 1, ' ');
-  header += '\n';
+  const size_t padding = 64 - (fixed + header.size() + 1) % 64;
+  header += std::string(padding % 64, ' ') + '\n';
   const auto length = static_cast<uint16_t>(header.size());
   std::string bytes(magic);
   bytes += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
