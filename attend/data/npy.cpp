@@ -183,8 +183,8 @@ at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
     if (one_byte && dtype.descr.substr(1) == std::string_view(descr).substr(1)) return dtype.type;
   }
   if (descr.starts_with('>'))
-    fail("{}: is big-endian ({}); save it little-endian: array.astype(\"<{}\")", name, shown(descr),
-         descr.size() == 3 ? descr.substr(1, 2) : "f8");
+    fail("{}: is big-endian ({}); save array.astype(array.dtype.newbyteorder(\"<\"))", name,
+         shown(descr));
   std::vector<std::string_view> names;
   for (const Dtype& dtype : dtypes) names.push_back(dtype.descr);
   fail("{}: has dtype {}; save it as one of {}", name, shown(descr), fmt::join(names, ", "));

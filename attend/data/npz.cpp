@@ -117,6 +117,8 @@ std::string written_bytes(zip_source_t* source) {
 }  // namespace
 
 NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
+  // libzip takes no bytes for a new archive.
+  if (bytes.empty()) fail("{}: is empty, so no .npz file", name);
   const Archive archive =
       open_archive(memory_source(bytes.data(), bytes.size()), ZIP_RDONLY | ZIP_CHECKCONS, name);
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
@@ -134,6 +136,8 @@ NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
 NamedTensors read_npz(const std::string& path) { return parse_npz(read_file(path), path); }
 
 std::string format_npz(const NamedTensors& tensors) {
+  // libzip writes nothing for an archive without entries; this is the record that ends one.
+  if (tensors.empty()) return "PK\5\6" + std::string(18, '\0');
   // libzip reads these when the archive is closed.
   std::vector<std::string> arrays;
   arrays.reserve(tensors.size());

@@ -347,7 +347,7 @@ class MisuseTest(FilesTest):
         self.refuse("has no parameters, got W", "--param", "W=1")
         self.refuse("no scope is called \"future\"", "--scope", "future")
         self.refuse("write NAME=FILE or NAME=NUMBER", "--param", "W")
-        self.refuse("--param \"beta\": is given twice", "--score", "cosine", "--param", "beta=1",
+        self.refuse("--param 'beta': is given twice", "--score", "cosine", "--param", "beta=1",
                     "--param", "beta=2")
         self.refuse("key lengths are whole numbers",
                     "--key-lengths", self.npy("f.npy", [1.0], "<f8"))

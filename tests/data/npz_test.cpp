@@ -48,7 +48,7 @@ TEST(Npz, ReadsBackWhatItWrites) {
   const NamedTensors tensors = {{"context", counted},
                                 {"lse", at::zeros({0, 3})},
                                 {"grad_W_q", at::ones({}, at::kFloat)},
-                                {"näme/with slash", at::tensor({true, false})}};
+                                {"näme/with slash", at::tensor({1, 0}).to(at::kBool)}};
   const std::string bytes = format_npz(tensors);
   const NamedTensors back = parse_npz(bytes, "a.npz");
   ASSERT_EQ(back.size(), tensors.size());
@@ -71,7 +71,7 @@ TEST(Npz, ReadsDeflatedArrays) {
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) {
-  EXPECT_THAT(message(""), HasSubstr("a.npz: "));
+  EXPECT_THAT(message(""), HasSubstr("a.npz: is empty"));
   EXPECT_THAT(message("hello"), HasSubstr("a.npz: is no .npz file"));
   const std::string bytes = format_npz({{"x", counted}});
   for (const size_t cut : {size_t{10}, bytes.size() / 2, bytes.size() - 1})
@@ -79,13 +79,12 @@ TEST(Npz, RefusesWhatIsNoArchive) {
 }
 
 TEST(Npz, RefusesOtherEntries) {
-  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})),
-              HasSubstr("a.npz: \"x.txt\": is no array"));
+  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})), HasSubstr("a.npz: 'x.txt': is no array"));
   EXPECT_THAT(message(archive_of({{"x.npy", "hello"}})),
-              HasSubstr("a.npz: \"x.npy\": is no .npy file"));
+              HasSubstr("a.npz: 'x.npy': is no .npy file"));
   EXPECT_THAT(message(archive_of({{"x\n.npy", "hello"}})), HasSubstr("\\x0a"));
   EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_STORE, true}})),
-              HasSubstr("\"x.npy\": is encrypted"));
+              HasSubstr("'x.npy': is encrypted"));
   EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_BZIP2}})),
               HasSubstr("is compressed by method 12"));
 }
@@ -112,14 +111,14 @@ TEST(Npz, RefusesLies) {
   EXPECT_FALSE(message(with_field(with_field(bytes, central, 24, less), local, 22, less)).empty());
   std::string damaged = format_npz({{"x", counted}});
   damaged[damaged.size() / 2] ^= 1;
-  EXPECT_THAT(message(damaged), HasSubstr("\"x.npy\": is damaged: CRC error"));
+  EXPECT_THAT(message(damaged), HasSubstr("'x.npy': is damaged: CRC error"));
 }
 
 TEST(Npz, RefusesNamesTwice) {
   std::string bytes = archive_of({{"x.npy", format_npy(counted)}, {"y.npy", format_npy(counted)}});
   for (size_t at = bytes.find("y.npy"); at != std::string::npos; at = bytes.find("y.npy"))
     bytes[at] = 'x';
-  EXPECT_THAT(message(bytes), HasSubstr("a.npz: array \"x\" comes twice"));
+  EXPECT_THAT(message(bytes), testing::StartsWith("a.npz: is no .npz file"));
 }
 
 }  // namespace
