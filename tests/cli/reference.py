@@ -1,0 +1,53 @@
+"""Attention as plain Python loops over nested lists [T][D], straight from the formulas."""
+
+import math
+
+
+def dot(a, b):
+    assert len(a) == len(b)
+    return sum(x * y for x, y in zip(a, b))
+
+
+def times(matrix, vector):
+    return [dot(row, vector) for row in matrix]
+
+
+def additive(q, k, p):
+    a = times(p["W_q"], q) if "W_q" in p else q
+    b = times(p["W_k"], k) if "W_k" in p else k
+    offset = p.get("b", [0.0] * len(a))
+    return sum(v * math.tanh(x + y + o) for v, x, y, o in zip(p["v"], a, b, offset))
+
+
+def cosine(q, k, p):
+    return p.get("beta", 1.0) * dot(q, k) / math.sqrt(dot(q, q) * dot(k, k))
+
+
+# score(q, k, position of k, parameters)
+SCORES = {
+    "dot": lambda q, k, j, p: dot(q, k),
+    "scaled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(len(q)),
+    "general": lambda q, k, j, p: dot(q, times(p["W"], k)),
+    "additive": lambda q, k, j, p: additive(q, k, p),
+    "cosine": lambda q, k, j, p: cosine(q, k, p),
+    "location": lambda q, k, j, p: times(p["W"], q)[j] if "W" in p else q[j],
+}
+
+
+def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True):
+    """The dictionary that `attend compute --scores --weights` gives, as nested lists."""
+    result = {"context": [], "lse": [], "scores": [], "weights": []}
+    for i, q in enumerate(query):
+        scores = [
+            SCORES[score](q, k, j, parameters or {}) if allows(i, j) else -math.inf
+            for j, k in enumerate(key)
+        ]
+        total = sum(math.exp(s) for s in scores)
+        weights = [math.exp(s) / total if total else 0.0 for s in scores]
+        result["scores"].append(scores)
+        result["weights"].append(weights)
+        result["lse"].append(math.log(total) if total else -math.inf)
+        result["context"].append(
+            [sum(w * v[d] for w, v in zip(weights, value)) for d in range(len(value[0]))]
+        )
+    return result

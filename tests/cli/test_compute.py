@@ -1,0 +1,369 @@
+"""`attend compute` against plain Python loops and finite differences."""
+
+import copy
+import json
+import math
+import os
+import random
+import tempfile
+import unittest
+
+import arrays
+import reference
+
+# The loops sum in another order; a few dozen roundings of numbers of a few units.
+TOLERANCE = 1e-12
+# Central differences with this step are off by h^2 and by rounding / h.
+STEP = 6e-6
+DIFFERENCE_TOLERANCE = 1e-8
+
+DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5}
+SCOPES = {
+    "all": lambda i, j: True,
+    "causal": lambda i, j: j <= i,
+    "window:1": lambda i, j: abs(i - j) <= 1,
+    "window:2,0": lambda i, j: 0 <= i - j <= 2,
+}
+
+
+def score_table():
+    return json.loads(arrays.run("mechanisms", "--json").stdout)["scores"]
+
+
+class FilesTest(unittest.TestCase):
+    """Random numbers, and files of them in a folder of the test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.random = random.Random(5)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def numbers(self, *shape):
+        if not shape:
+            return self.random.gauss(0, 1)
+        return [self.numbers(*shape[1:]) for _ in range(shape[0])]
+
+    def npy(self, name, lists, descr="<f8"):
+        arrays.write_npy(self.path(name), arrays.flat(lists), descr)
+        return self.path(name)
+
+    def json(self, name, lists):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(lists, file)
+        return self.path(name)
+
+
+class ComputeTest(FilesTest):
+    def compute(self, inputs, *options):
+        """The arrays of `attend compute` as nested lists."""
+        arguments = ["compute"]
+        for option in ("query", "key", "value"):
+            arguments += ["--" + option, self.npy(option + ".npy", inputs[option])]
+        for name, value in inputs.get("parameters", {}).items():
+            arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
+        out = self.path("out.npz")
+        done = arrays.run(*arguments, *options, "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found, _ = arrays.read_npz(out)
+        return {name: arrays.nested(array) for name, array in found.items()}
+
+    def problem(self, row):
+        """Random inputs for a row of the table, with every parameter."""
+        depths = dict(DEPTHS)
+        axes = {axis for parameter in row["parameters"] for axis in parameter["shape"]}
+        if "query_depth" not in axes:
+            depths["query_depth"] = depths["key_depth"]
+        return {
+            "query": self.numbers(4, depths["query_depth"]),
+            "key": self.numbers(5, depths["key_depth"]),
+            "value": self.numbers(5, 2),
+            "parameters": {
+                parameter["name"]: self.numbers(*(depths[axis] for axis in parameter["shape"]))
+                for parameter in row["parameters"]
+            },
+        }
+
+    def assert_close(self, got, wanted, tolerance=TOLERANCE, where=""):
+        got_shape, got_values = arrays.flat(got)
+        wanted_shape, wanted_values = arrays.flat(wanted)
+        self.assertEqual(got_shape, wanted_shape, where)
+        for a, b in zip(got_values, wanted_values):
+            if a != b:  # equal infinities have no difference
+                self.assertLessEqual(abs(a - b), tolerance * (1 + abs(b)), where)
+
+    def test_every_score_and_scope_matches_the_loops(self):
+        for row in score_table():
+            inputs = self.problem(row)
+            for scope, allows in SCOPES.items():
+                got = self.compute(
+                    inputs, "--score", row["name"], "--scope", scope, "--scores", "--weights"
+                )
+                wanted = reference.attend(
+                    inputs["query"], inputs["key"], inputs["value"], row["name"],
+                    inputs["parameters"], allows,
+                )
+                self.assertEqual(got.keys(), wanted.keys())
+                for name, lists in wanted.items():
+                    self.assert_close(got[name], lists, where=f"{row['name']} {scope} {name}")
+
+    def test_gradients_match_finite_differences(self):
+        upstream = self.numbers(4, 2)
+        for row in score_table():
+            inputs = self.problem(row)
+
+            def value(changed, score=row["name"]):
+                context = reference.attend(
+                    changed["query"], changed["key"], changed["value"], score,
+                    changed["parameters"], SCOPES["causal"],
+                )["context"]
+                return sum(reference.dot(g, c) for g, c in zip(upstream, context))
+
+            got = self.compute(
+                inputs, "--score", row["name"], "--scope", "causal",
+                "--grad", self.npy("grad.npy", upstream),
+            )
+            flat_inputs = {name: inputs[name] for name in ("query", "key", "value")}
+            flat_inputs.update(inputs["parameters"])
+            self.assertEqual(
+                set(got), {"context", "lse"} | {"grad_" + name for name in flat_inputs}
+            )
+            for name, lists in flat_inputs.items():
+                self.assert_close(
+                    got["grad_" + name], self.differences(inputs, name, lists, value),
+                    DIFFERENCE_TOLERANCE, f"{row['name']} {name}",
+                )
+
+    def differences(self, inputs, name, lists, value):
+        shape, numbers = arrays.flat(lists)
+        slopes = []
+        for i in range(len(numbers)):
+            ends = []
+            for offset in (STEP, -STEP):
+                moved = list(numbers)
+                moved[i] += offset
+                changed = copy.deepcopy(inputs)
+                target = changed if name in changed else changed["parameters"]
+                target[name] = arrays.nested((shape, moved))
+                ends.append(value(changed))
+            slopes.append((ends[0] - ends[1]) / (2 * STEP))
+        return arrays.nested((shape, slopes))
+
+    def test_batches_heads_lengths_and_masks(self):
+        inputs = {
+            "query": self.numbers(2, 4, 3, 2),
+            "key": self.numbers(2, 2, 5, 2),
+            "value": self.numbers(2, 2, 5, 3),
+        }
+        lengths = [0, 4]
+        mask = [[(i + j) % 3 > 0 for j in range(5)] for i in range(3)]
+        flat_mask = (3, 5), [entry for row in mask for entry in row]
+        arrays.write_npy(self.path("mask.npy"), flat_mask, "|b1")
+        got = self.compute(
+            inputs, "--key-lengths", self.npy("n.npy", lengths, "<i4"),
+            "--mask", self.path("mask.npy"), "--scope", "causal", "--scope", "window:1",
+            "--weights", "--grad", self.npy("g.npy", self.numbers(2, 4, 3, 3)),
+        )
+        for b in range(2):
+            for h in range(4):
+                wanted = reference.attend(
+                    inputs["query"][b][h], inputs["key"][b][h // 2], inputs["value"][b][h // 2],
+                    allows=lambda i, j, b=b: i - 1 <= j <= i and mask[i][j] and j < lengths[b],
+                )
+                for name in ("context", "lse", "weights"):
+                    self.assert_close(got[name][b][h], wanted[name], where=f"{name} {b} {h}")
+        # Batch element 0 has no key: its gradients are 0, not NaN.
+        for name in ("grad_query", "grad_key", "grad_value"):
+            self.assertEqual(set(arrays.flat(got[name][0])[1]), {0.0}, name)
+
+    def test_three_axes(self):
+        inputs = {name: self.numbers(2, 3, 2) for name in ("query", "key", "value")}
+        mask = [[[True, b == 0, False]] for b in range(2)]
+        got = self.compute(inputs, "--mask", self.npy("m.npy", mask, "|b1"))
+        for b in range(2):
+            wanted = reference.attend(
+                inputs["query"][b], inputs["key"][b], inputs["value"][b],
+                allows=lambda i, j, b=b: mask[b][0][j],
+            )
+            self.assert_close(got["context"][b], wanted["context"])
+
+    def test_dtype_is_that_of_the_inputs(self):
+        lists = self.numbers(3, 2)
+        for descr, lse, precision in (
+            ("<f8", "<f8", 2**-53), ("<f4", "<f4", 2**-24), ("<f2", "<f4", 2**-11)
+        ):
+            path = self.npy("x.npy", lists, descr)
+            with open(path, "rb") as file:
+                data = file.read()
+            stored = arrays.nested(
+                ((3, 2), [v[0] for v in arrays.struct.iter_unpack(
+                    "<" + arrays.FORMATS[descr], data[-6 * int(descr[2]):])])
+            )
+            out = self.path("out.npz")
+            done = arrays.run("compute", "--query", path, "--key", path, "--value", path,
+                              "--out", out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found, descrs = arrays.read_npz(out)
+            self.assertEqual(descrs, {"context": descr, "lse": lse})
+            wanted = reference.attend(stored, stored, stored)
+            self.assert_close(arrays.nested(found["context"]), wanted["context"], 32 * precision)
+
+    def test_json_in_and_out(self):
+        inputs = {"query": [[1, 0], [0, 2]], "key": [[1, 0], [0, 1]], "value": [[1, 2], [3, 4.5]]}
+        paths = {name: self.json(name + ".json", lists) for name, lists in inputs.items()}
+        options = [word for name, path in paths.items() for word in ("--" + name, path)]
+        mask = self.json("mask.json", [[1, 1], [0, 0]])
+        done = arrays.run("compute", *options, "--mask", mask, "--scores", "--weights",
+                          "--score", "cosine", "--param", "beta=2.5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = json.loads(done.stdout)
+        wanted = reference.attend(inputs["query"], inputs["key"], inputs["value"], "cosine",
+                                  {"beta": 2.5}, lambda i, j: i == 0)
+        self.assertEqual(got["lse"][1], "-inf")
+        self.assertEqual(got["scores"][1], ["-inf", "-inf"])
+        for name, lists in wanted.items():
+            shape, values = arrays.flat(got[name])
+            self.assert_close(arrays.nested((shape, [float(v) for v in values])), lists)
+
+    def test_summary(self):
+        inputs = {name: self.npy(name + ".npy", self.numbers(3, 2)) for name in
+                  ("query", "key", "value")}
+        options = [word for name, path in inputs.items() for word in ("--" + name, path)]
+        out = self.path("out.npz")
+        done = arrays.run("compute", *options, "--scope", "causal", "--out", out, "--json")
+        self.assertEqual(json.loads(done.stdout), {
+            "score": "scaled_dot", "scope": ["causal"], "dtype": "float64", "out": out,
+            "arrays": {"context": {"dtype": "float64", "shape": [3, 2]},
+                       "lse": {"dtype": "float64", "shape": [3]}},
+        })
+        done = arrays.run("compute", *options, "--out", out)
+        self.assertEqual(done.stdout, f"{out}: context [3, 2], lse [3]\n")
+
+    def steps(self, shape, *options):
+        path = self.npy("x.npy", self.numbers(*shape))
+        done = arrays.run("compute", "--query", path, "--key", path, "--value", path, "--steps",
+                          *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_steps(self):
+        text = self.steps((3, 4), "--scope", "causal")
+        titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
+        self.assertEqual(titles[0], "score scaled_dot: q . k / sqrt(D)   (Vaswani et al. 2017, eq. 1)")
+        self.assertEqual([title.split(":")[0].split(" [")[0] for title in titles[1:]], [
+            "Queries Q", "Keys K", "Values V", "Scores S = Q K^T", "Scaled scores S / sqrt(D), D = 4",
+            "Scores in scope", "Weights W", "Context C = W V"])
+        self.assertTrue(titles[-1].endswith("[3, 4]"))
+        self.assertIn("-inf", text)
+        weights = text.split("Weights W")[1].splitlines()[1:4]
+        for i, row in enumerate(weights):
+            numbers = [float(cell) for cell in row.split()]
+            # Three numbers of four decimals.
+            self.assertAlmostEqual(sum(numbers), 1, delta=1.5e-4)
+            self.assertEqual(numbers[i + 1:], [0.0] * (2 - i))
+
+    def test_steps_of_every_score(self):
+        for row in score_table():
+            inputs = self.problem(row)
+            arguments = ["compute", "--score", row["name"], "--steps"]
+            for name in ("query", "key", "value"):
+                arguments += ["--" + name, self.npy(name + ".npy", inputs[name])]
+            for name, value in inputs["parameters"].items():
+                arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
+            done = arrays.run(*arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for parameter in row["parameters"]:
+                self.assertIn("Parameter " + parameter["name"], done.stdout)
+            self.assertIn(row["formula"], done.stdout)
+            self.assertIn("Context C = W V", done.stdout)
+
+    def test_steps_of_large_and_empty_inputs(self):
+        text = self.steps((2, 4, 60, 20))
+        self.assertIn("batch element 1 of 2, head 1 of 4", text)
+        self.assertIn("Queries Q [60, 20]", text)
+        self.assertLess(max(map(len, text.splitlines())), 120)
+        self.assertLess(len(text.splitlines()), 100)
+        arrays.write_npy(self.path("empty.npy"), ((0, 3, 2), []))
+        empty = self.path("empty.npy")
+        done = arrays.run("compute", "--query", empty, "--key", empty, "--value", empty, "--steps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the batch is empty", done.stdout)
+
+
+class MisuseTest(FilesTest):
+    """One line, exit code 2, nothing written."""
+
+    def refuse(self, message, *options, inputs=None):
+        paths = {"query": self.npy("q.npy", self.numbers(3, 2)),
+                 "key": self.npy("k.npy", self.numbers(4, 2)),
+                 "value": self.npy("v.npy", self.numbers(4, 2))}
+        paths.update(inputs or {})
+        arguments = [word for name, path in paths.items() for word in ("--" + name, path)]
+        out = self.path("out.npz")
+        done = arrays.run("compute", *arguments, *options, *(
+            () if "--out" in options else ("--out", out)))
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertFalse(os.path.exists(out))
+
+    def test_files(self):
+        missing = self.path("missing.npy")
+        self.refuse("missing.npy: no such file", inputs={"query": missing})
+        text = self.json("text.txt", [1])
+        self.refuse("is neither an .npy nor a .json file", inputs={"key": text})
+        whole = self.npy("whole.npy", [[1, 2]], "<i8")
+        self.refuse("whole.npy: has dtype int64; save it as float32 or float64",
+                    inputs={"query": whole})
+        single = self.npy("single.npy", [[1, 2]], "<f4")
+        self.refuse("save both alike", inputs={"query": single})
+        words = self.json("words.json", [[True, False]])
+        self.refuse("words.json: holds true and false where numbers are wanted",
+                    inputs={"query": words})
+        ragged = self.json("ragged.json", [[1, 2], [3]])
+        self.refuse("ragged.json:1:", inputs={"query": ragged})
+        with open(self.path("cut.npy"), "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00")
+        self.refuse("cut.npy: is truncated", inputs={"query": self.path("cut.npy")})
+
+    def test_shapes(self):
+        self.refuse("queries have depth 3, keys depth 2",
+                    inputs={"query": self.npy("q3.npy", self.numbers(3, 3))})
+        self.refuse("all axes but the last must match",
+                    inputs={"value": self.npy("v5.npy", self.numbers(5, 2))})
+        self.refuse("--grad: has shape [2, 2], the context [3, 2]",
+                    "--grad", self.npy("g.npy", self.numbers(2, 2)))
+        self.refuse("does not broadcast", "--mask", self.npy("m.npy", [[1, 0]] * 2, "|u1"))
+        self.refuse("between 0 and the number of keys 4, got 5 to 5",
+                    "--key-lengths", self.npy("n.npy", [5], "<i8"))
+
+    def test_options(self):
+        self.refuse("no score is called \"scaled\"; did you mean", "--score", "scaled")
+        self.refuse("parameter W is missing", "--score", "general")
+        self.refuse("has no parameters, got W", "--param", "W=1")
+        self.refuse("no scope is called \"future\"", "--scope", "future")
+        self.refuse("write NAME=FILE or NAME=NUMBER", "--param", "W")
+        self.refuse("--param \"beta\": is given twice", "--score", "cosine", "--param", "beta=1",
+                    "--param", "beta=2")
+        self.refuse("key lengths are whole numbers",
+                    "--key-lengths", self.npy("f.npy", [1.0], "<f8"))
+        self.refuse("a mask holds true and false, or 1 and 0",
+                    "--mask", self.npy("m2.npy", [[2, 0, 1, 1]], "|u1"))
+        self.refuse("name it so", "--out", self.path("out.zip"))
+        self.refuse("the folder", "--out", os.path.join(self.folder, "nowhere", "out.npz"))
+
+    def test_out_is_wanted_for_npy(self):
+        path = self.npy("x.npy", [[1.0]])
+        done = arrays.run("compute", "--query", path, "--key", path, "--value", path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--out is missing", done.stderr)
+        done = arrays.run("compute", "--query", path, "--key", path, "--value", path, "--json")
+        self.assertEqual(json.loads(done.stdout), {"context": [[1.0]], "lse": [1.0]})
+
+
+if __name__ == "__main__":
+    unittest.main()

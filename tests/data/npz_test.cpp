@@ -1,0 +1,126 @@
+#include "attend/data/npz.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <filesystem>
+
+#include "attend/data/npy.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+struct Entry {
+  std::string name, bytes;
+  zip_int32_t method = ZIP_CM_STORE;
+  bool encrypted = false;
+};
+
+// An archive of these entries, as another program would write it.
+std::string archive_of(const std::vector<Entry>& entries) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "a.zip";
+  int error = 0;
+  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE, &error);
+  for (const Entry& entry : entries) {
+    zip_source_t* source = zip_source_buffer(archive, entry.bytes.data(), entry.bytes.size(), 0);
+    const auto index =
+        static_cast<zip_uint64_t>(zip_file_add(archive, entry.name.c_str(), source, 0));
+    zip_set_file_compression(archive, index, entry.method, 0);
+    if (entry.encrypted) zip_file_set_encryption(archive, index, ZIP_EM_AES_256, "secret");
+  }
+  EXPECT_EQ(zip_close(archive), 0);
+  return test::contents(path);
+}
+
+std::string message(const std::string& bytes) {
+  return error_of([&] { parse_npz(bytes, "a.npz"); });
+}
+
+const at::Tensor counted = at::arange(600, at::kDouble).view({20, 30});
+
+TEST(Npz, ReadsBackWhatItWrites) {
+  const NamedTensors tensors = {{"context", counted},
+                                {"lse", at::zeros({0, 3})},
+                                {"grad_W_q", at::ones({}, at::kFloat)},
+                                {"näme/with slash", at::tensor({true, false})}};
+  const std::string bytes = format_npz(tensors);
+  const NamedTensors back = parse_npz(bytes, "a.npz");
+  ASSERT_EQ(back.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(back.at(name).equal(tensor)) << name;
+  EXPECT_EQ(format_npz(back), bytes);
+  EXPECT_TRUE(parse_npz(format_npz({}), "a.npz").empty());
+}
+
+TEST(Npz, WritesAndReadsFiles) {
+  const test::TemporaryFolder folder;
+  write_npz(folder / "a.npz", {{"x", counted}});
+  EXPECT_TRUE(read_npz(folder / "a.npz").at("x").equal(counted));
+  EXPECT_EQ(folder.entries(), 1U);
+}
+
+TEST(Npz, ReadsDeflatedArrays) {
+  const std::string bytes = archive_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
+  EXPECT_LT(bytes.size(), counted.nbytes());
+  EXPECT_TRUE(parse_npz(bytes, "a.npz").at("x").equal(counted));
+}
+
+TEST(Npz, RefusesWhatIsNoArchive) {
+  EXPECT_THAT(message(""), HasSubstr("a.npz: "));
+  EXPECT_THAT(message("hello"), HasSubstr("a.npz: is no .npz file"));
+  const std::string bytes = format_npz({{"x", counted}});
+  for (const size_t cut : {size_t{10}, bytes.size() / 2, bytes.size() - 1})
+    EXPECT_THAT(message(bytes.substr(0, cut)), HasSubstr("a.npz: is no .npz file")) << cut;
+}
+
+TEST(Npz, RefusesOtherEntries) {
+  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})),
+              HasSubstr("a.npz: \"x.txt\": is no array"));
+  EXPECT_THAT(message(archive_of({{"x.npy", "hello"}})),
+              HasSubstr("a.npz: \"x.npy\": is no .npy file"));
+  EXPECT_THAT(message(archive_of({{"x\n.npy", "hello"}})), HasSubstr("\\x0a"));
+  EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_STORE, true}})),
+              HasSubstr("\"x.npy\": is encrypted"));
+  EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_BZIP2}})),
+              HasSubstr("is compressed by method 12"));
+}
+
+// Overwrites the field of every header that the name of the only entry follows.
+std::string with_field(std::string bytes, const std::string& signature, size_t offset,
+                       const std::string& value) {
+  for (size_t at = bytes.find(signature); at != std::string::npos;
+       at = bytes.find(signature, at + 1))
+    bytes.replace(at + offset, value.size(), value);
+  return bytes;
+}
+
+TEST(Npz, RefusesLies) {
+  const std::string bytes = archive_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
+  const std::string local = "PK\3\4", central = "PK\1\2";
+  // Sizes that the data do not have: 4 GB, and a byte less.
+  std::string huge = with_field(bytes, central, 24, "\xf0\xff\xff\xff");
+  huge = with_field(huge, local, 22, "\xf0\xff\xff\xff");
+  EXPECT_THAT(message(huge),
+              HasSubstr("is said to have 4294967280 bytes, more than an archive of"));
+  const auto size = static_cast<uint32_t>(format_npy(counted).size() - 1);
+  const std::string less(reinterpret_cast<const char*>(&size), 4);
+  EXPECT_FALSE(message(with_field(with_field(bytes, central, 24, less), local, 22, less)).empty());
+  std::string damaged = format_npz({{"x", counted}});
+  damaged[damaged.size() / 2] ^= 1;
+  EXPECT_THAT(message(damaged), HasSubstr("\"x.npy\": is damaged: CRC error"));
+}
+
+TEST(Npz, RefusesNamesTwice) {
+  std::string bytes = archive_of({{"x.npy", format_npy(counted)}, {"y.npy", format_npy(counted)}});
+  for (size_t at = bytes.find("y.npy"); at != std::string::npos; at = bytes.find("y.npy"))
+    bytes[at] = 'x';
+  EXPECT_THAT(message(bytes), HasSubstr("a.npz: array \"x\" comes twice"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,12 @@
+#include <nlohmann/json.hpp>
+
+#include "attend/data/tensor_json.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  return fuzz::accept_errors([&] {
+    const std::string text = tensor_json(parse_tensor_json(fuzz::text(data, size), "input")).dump();
+    fuzz::expect(tensor_json(parse_tensor_json(text, "input")).dump() == text);
+  });
+}
