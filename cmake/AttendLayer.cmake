@@ -70,6 +70,6 @@ function(attend_precompile target name)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${header})
-  # The compiler takes the header only where it is told of OpenMP too.
+  # The header is compiled with OpenMP; the compiler refuses it in a file compiled without.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
 endfunction()

@@ -14,10 +14,10 @@ namespace attend {
 struct Setting {
   std::string key;  // "model.hidden": table, dot, name
   std::variant<int64_t*, double*, bool*, std::string*> value;
-  std::string help;
+  std::string help = {};
   double minimum = -std::numeric_limits<double>::infinity();  // numbers: inclusive range
   double maximum = std::numeric_limits<double>::infinity();
-  std::vector<std::string> choices;  // strings: empty allows any
+  std::vector<std::string> choices = {};  // strings: empty allows any
 };
 
 using Settings = std::vector<Setting>;

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
@@ -19,46 +18,35 @@ struct EvaluateOptions : DecodeOptions {
 };
 
 struct Figures {
-  ErrorCounts errors;
+  Evaluation evaluation;
   double loss = 0;
   double seconds = 0;
-  std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
 };
 
 Figures measure(const EvaluateOptions& options, const PairModel& model) {
   const bool folder = std::filesystem::is_directory(options.data);
   const auto examples = read_pairs(folder ? options.data + "/test.tsv" : options.data);
   Predictor predictor(model, model.network, options.threads);
-  const auto start = std::chrono::steady_clock::now();
-  const Evaluation evaluation = evaluate(predictor, model, examples, options.search);
   Figures figures;
+  const auto start = std::chrono::steady_clock::now();
+  figures.evaluation = evaluate(predictor, model, examples, options.search);
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  figures.errors = evaluation.errors;
   figures.loss = predictor.loss(model.encode(examples));
-  const Units units = parse_units(model.text.target_units);
-  for (size_t i = 0; i < examples.size(); ++i) {
-    std::vector<std::vector<std::string>> references;
-    for (const std::string& target : examples[i].targets)
-      references.push_back(split_units(target, units));
-    const Prediction& prediction = evaluation.predictions[i];
-    figures.by_length[static_cast<int64_t>(prediction.source.size())].add(
-        predictor.best_symbols(prediction), references);
-  }
   return figures;
 }
 
 nlohmann::json as_json(const EvaluateOptions& options, const Figures& figures) {
   nlohmann::json lengths = nlohmann::json::array();
-  for (const auto& [length, errors] : figures.by_length)
+  for (const auto& [length, errors] : figures.evaluation.by_length)
     lengths.push_back({{"source_length", length},
                        {"examples", errors.examples},
                        {"token_error_rate", errors.token_error_rate()},
                        {"sequence_error_rate", errors.sequence_error_rate()}});
-  return {{"token_error_rate", figures.errors.token_error_rate()},
-          {"sequence_error_rate", figures.errors.sequence_error_rate()},
+  return {{"token_error_rate", figures.evaluation.errors.token_error_rate()},
+          {"sequence_error_rate", figures.evaluation.errors.sequence_error_rate()},
           {"loss", figures.loss},
           {"perplexity", std::exp(figures.loss)},
-          {"examples", figures.errors.examples},
+          {"examples", figures.evaluation.errors.examples},
           {"beam", options.search.beam},
           {"decode_seconds", figures.seconds},
           {"by_length", lengths}};
@@ -71,11 +59,13 @@ void run_evaluate(const EvaluateOptions& options) {
     fmt::print("{}\n", as_json(options, figures).dump());
     return;
   }
-  fmt::print("token error rate     {:6.2f} %\n", 100 * figures.errors.token_error_rate());
-  fmt::print("sequence error rate  {:6.2f} %\n", 100 * figures.errors.sequence_error_rate());
+  fmt::print("token error rate     {:6.2f} %\n",
+             100 * figures.evaluation.errors.token_error_rate());
+  fmt::print("sequence error rate  {:6.2f} %\n",
+             100 * figures.evaluation.errors.sequence_error_rate());
   fmt::print("loss                 {:6.4f} nats a symbol\n", figures.loss);
   fmt::print("perplexity           {:6.4f}\n", std::exp(figures.loss));
-  fmt::print("examples             {:6}\n", figures.errors.examples);
+  fmt::print("examples             {:6}\n", figures.evaluation.errors.examples);
   fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
 }
 

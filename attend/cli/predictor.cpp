@@ -86,14 +86,17 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const BeamOptions& options) {
   std::vector<std::string> sources;
   for (const Example& example : examples) sources.push_back(example.source);
-  Evaluation evaluation;
-  evaluation.predictions = predictor.predict(sources, options);
+  const std::vector<Prediction> predictions = predictor.predict(sources, options);
   const Units units = parse_units(model.text.target_units);
+  Evaluation evaluation;
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
     for (const std::string& target : examples[i].targets)
       references.push_back(split_units(target, units));
-    evaluation.errors.add(predictor.best_symbols(evaluation.predictions[i]), references);
+    const auto answer = predictor.best_symbols(predictions[i]);
+    evaluation.errors.add(answer, references);
+    evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
+                                                                                 references);
   }
   return evaluation;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,10 @@ class Predictor {
   int64_t thread_count_;
 };
 
-// Errors of the best answers to the examples, and those answers.
+// Errors of the best answers to the examples.
 struct Evaluation {
   ErrorCounts errors;
-  std::vector<Prediction> predictions;
+  std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const BeamOptions& options);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <string_view>
 
 #include "attend/explain/alignment.h"
 #include "attend/explain/picture-inl.h"
@@ -17,10 +18,11 @@ namespace {
 constexpr int kLevels = 64;  // steps of the colour scale: neighbours can hardly be told apart
 constexpr int kHatched = kLevels;
 constexpr double kStrong =
-    0.55;  // from here on the other text colour reads better, in both schemes
+    0.55;                        // from here on the other text colour reads better, in both schemes
+constexpr double kFaint = 0.05;  // below, numbers step back
 constexpr double kPadding = 24;
 constexpr double kTitleHeight = 34;
-constexpr double kLegendHeight = 46;
+constexpr double kLegendHeight = 40;
 constexpr double kLegendWidth = 2 * kLevels;
 constexpr int kLabelColumns = 24;
 constexpr double kMapSide = 960;  // a large map's side, unless that leaves cells below a pixel
@@ -31,6 +33,11 @@ double cell_side(int64_t count, int64_t largest) {
   const double even = std::clamp(std::floor(kMapSide / static_cast<double>(largest)), 1.0, 40.0);
   const double readable = std::floor(kMapSide / static_cast<double>(std::max<int64_t>(count, 1)));
   return std::max(even, std::min(14.0, readable));
+}
+
+bool is_hatched(const Grid& grid) {
+  return std::any_of(grid.values.begin(), grid.values.end(),
+                     [](double value) { return !std::isfinite(value); });
 }
 
 std::string label(const std::string& symbol) {
@@ -75,10 +82,10 @@ std::string level_rules(Scheme scheme) {
 std::string style() {
   return style_element(level_rules(Scheme::light) +
                            ".l64{fill:url(#hatch)}.hatch{fill:#e4e7eb}.bar{stroke:#9aa3ad}"
-                           ".weak{fill:#1f2328}.strong{fill:#fff}",
+                           ".weak{fill:#1f2328}.faint{fill:#818b98}.strong{fill:#fff}",
                        level_rules(Scheme::dark) +
                            ".hatch{fill:#2d333b}.bar{stroke:#6b7480}"
-                           ".weak{fill:#e6edf3}.strong{fill:#0d1117}");
+                           ".weak{fill:#e6edf3}.faint{fill:#767e88}.strong{fill:#0d1117}");
 }
 
 // Rounded where the cells are large.
@@ -131,6 +138,10 @@ std::string cells(const Grid& grid, const PictureLayout& layout, double end) {
   return out + "</g>\n";
 }
 
+std::string_view class_of(double fraction) {
+  return fraction > kStrong ? "strong" : fraction < kFaint ? "faint" : "weak";
+}
+
 std::string cell_values(const Grid& grid, const PictureLayout& layout, double end) {
   if (!has_values(layout)) return "";
   std::string out = "<g font-size=\"11\" text-anchor=\"middle\">\n";
@@ -143,7 +154,7 @@ std::string cell_values(const Grid& grid, const PictureLayout& layout, double en
                      "<text x=\"{:g}\" y=\"{:g}\" class=\"{}\">{}</text>\n",
                      layout.left + (static_cast<double>(column) + 0.5) * layout.cell_width - 0.5,
                      layout.top + (static_cast<double>(row) + 0.5) * layout.cell_height + 3.5,
-                     value / end > kStrong ? "strong" : "weak", text);
+                     class_of(value / end), text);
     }
   }
   return out + "</g>\n";
@@ -195,9 +206,7 @@ std::string legend(const Grid& grid, const PictureLayout& layout, double end) {
       "\n</g>\n<g class=\"soft\" font-size=\"11\"><text x=\"{:g}\" y=\"{:g}\">0</text>"
       "<text x=\"{:g}\" y=\"{:g}\">{:g}</text>",
       layout.left, y + 9, left + kLegendWidth + 6, y + 9, end);
-  const bool hatched = std::any_of(grid.values.begin(), grid.values.end(),
-                                   [](double value) { return !std::isfinite(value); });
-  if (hatched) {
+  if (is_hatched(grid)) {
     const double x = left + kLegendWidth + 36;
     out += fmt::format(
         "<rect class=\"l64\" x=\"{:g}\" y=\"{:g}\" width=\"16\" height=\"10\"/>"
@@ -236,8 +245,12 @@ PictureLayout picture_layout(const Alignment& alignment, const Grid& grid) {
   if (source > layout.cell_width - 4) layout.angle = layout.cell_width < 18 ? -90 : -45;
   const double radians = -layout.angle * std::numbers::pi / 180;
   const double above = layout.font * (1 + std::cos(radians)) / 2 + source * std::sin(radians);
-  const double beyond =
-      layout.angle == -45 ? source * std::cos(radians) - layout.cell_width / 2 : 0;
+  double right = 0;  // of the labels, from the map's left side
+  for (size_t column = 0; layout.angle == -45 && column < alignment.source.size(); ++column) {
+    right = std::max(right, (static_cast<double>(column) + 0.5) * layout.cell_width +
+                                estimated_width(label(alignment.source[column]), layout.font) *
+                                    std::cos(radians));
+  }
 
   const double map_width = static_cast<double>(grid.columns) * layout.cell_width;
   const double map_height = static_cast<double>(grid.rows) * layout.cell_height;
@@ -245,7 +258,7 @@ PictureLayout picture_layout(const Alignment& alignment, const Grid& grid) {
   layout.top = kPadding + (alignment.title.empty() ? 0 : kTitleHeight) + above + 8;
   const double title_width =
       std::min(700.0, 1.08 * estimated_width(visible_text(alignment.title), 16));
-  const double content = std::max({map_width + std::max(0.0, beyond), kLegendWidth + 150,
+  const double content = std::max({map_width, right, kLegendWidth + (is_hatched(grid) ? 150 : 50),
                                    title_width + kPadding - layout.left});
   layout.width = std::ceil(layout.left + content + kPadding);
   layout.height = std::ceil(layout.top + map_height + kLegendHeight + kPadding);

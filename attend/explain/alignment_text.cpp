@@ -15,10 +15,12 @@ namespace {
 
 constexpr int kMaximumLabel = 16;
 constexpr int kMaximumHeading = 10;  // widest heading across, tallest heading upright
+constexpr int kNarrowestMap = 20;    // columns, before the strongest source symbols give way
 constexpr int kNarrowCell = 2;       // room for one wide character
 
 // What the lines are made of: the shown part of the map, its labels and the room for them.
 struct Sheet {
+  const Alignment& alignment;
   const TextOptions& options;
   Grid grid;
   double end;
@@ -86,7 +88,7 @@ double fraction_of(const Sheet& sheet, double weight) {
 
 std::string shade(const Sheet& sheet, double weight) {
   static constexpr std::string_view kUnicode[] = {" ", "░", "▒", "▓", "█"};
-  static constexpr std::string_view kAscii[] = {" ", ".", "+", "*", "#"};
+  static constexpr std::string_view kAscii[] = {" ", ":", "+", "*", "#"};
   if (!std::isfinite(weight)) return "?";
   const double fraction = fraction_of(sheet, weight);
   // The lightest shade already means 5 %, so that a spread-out row does not look empty.
@@ -158,9 +160,10 @@ void append_upright(std::string& out, const Sheet& sheet, int64_t first, int64_t
   }
 }
 
-std::string strongest(const Sheet& sheet, int64_t row) {
+// Of all source symbols, whether shown or not.
+std::string strongest(const Sheet& sheet, int64_t row, int width) {
   int64_t best = -1;
-  for (int64_t column = 0; column < sheet.columns; ++column) {
+  for (int64_t column = 0; column < sheet.grid.columns; ++column) {
     const double weight = sheet.grid.at(row, column);
     const bool first = best < 0 && std::isfinite(weight);
     if (first || (best >= 0 && weight > sheet.grid.at(row, best))) best = column;
@@ -168,17 +171,21 @@ std::string strongest(const Sheet& sheet, int64_t row) {
   if (best < 0) return "";
   const std::string value = short_weight(sheet.grid.at(row, best));
   if (value.empty()) return "";
-  return fmt::format("{} {}", value, sheet.source[static_cast<size_t>(best)]);
+  const std::string& symbol = sheet.alignment.source[static_cast<size_t>(best)];
+  return fmt::format("{} {}", value, cut(visible_symbol(symbol), width, sheet.options.unicode));
 }
 
 void append_panels(std::string& out, const Sheet& sheet) {
-  const int beside = 2 + 5 + widest(sheet.source);
-  const int room = std::max(10, sheet.options.width - sheet.label_width - 1 - beside);
-  const int64_t per_panel = room / kNarrowCell;
+  const int name = std::max(1, widest(sheet.source));
+  const int beside = 2 + 5 + name;
+  const int room = sheet.options.width - sheet.label_width - 1;
+  const bool named = room - beside >= kNarrowestMap;
+  const int64_t per_panel = (named ? room - beside : room) / kNarrowCell;
   for (int64_t first = 0; first < sheet.columns; first += per_panel) {
     const int64_t last = std::min(sheet.columns, first + per_panel);
     if (sheet.columns > per_panel) {
-      end_line(out, fmt::format("source {} to {} of {}", first + 1, last, sheet.columns));
+      end_line(out, cut(fmt::format("source {} to {} of {}", first + 1, last, sheet.columns),
+                        sheet.options.width, sheet.options.unicode));
     }
     append_upright(out, sheet, first, last);
     for (int64_t row = 0; row < sheet.rows; ++row) {
@@ -186,18 +193,20 @@ void append_panels(std::string& out, const Sheet& sheet) {
       for (int64_t column = first; column < last; ++column) {
         line += narrow_cell(sheet, sheet.grid.at(row, column));
       }
-      end_line(out, line + "  " + strongest(sheet, row));
+      end_line(out, named ? line + "  " + strongest(sheet, row, name) : line);
     }
     if (last < sheet.columns) out += '\n';
   }
 }
 
 void append_legend(std::string& out, const Sheet& sheet) {
-  std::string line = repeat(" ", sheet.label_width + 2) + "0 ";
+  constexpr int kWidth = 20;
+  const int indent = std::min(sheet.label_width + 2, sheet.options.width - kWidth);
+  std::string line = repeat(" ", indent) + "0 ";
   constexpr int kSteps = 8;
   for (int step = 0; step <= kSteps; ++step) {
     const double weight = sheet.end * step / kSteps;
-    line += sheet.options.color ? painted(sheet, weight, "  ") : shade(sheet, weight);
+    line += sheet.options.color ? painted(sheet, weight, " ") : shade(sheet, weight);
   }
   out += '\n' + fmt::format("{} {:g}\n", line, sheet.end);
 }
@@ -220,7 +229,8 @@ std::string alignment_text(const Alignment& alignment, const TextOptions& option
   if (options.maximum_symbols < 1) {
     fail("[alignment_text] maximum_symbols is {}; it must be at least 1", options.maximum_symbols);
   }
-  Sheet sheet{.options = options,
+  Sheet sheet{.alignment = alignment,
+              .options = options,
               .grid = checked_grid(alignment),
               .end = 1,
               .source = {},

@@ -46,7 +46,7 @@ double tick_step(double range, int count) {
   return 10 * power;
 }
 
-// `whole` widens the range to full steps; otherwise the line ends where the values end.
+// `whole` widens the range to full steps; otherwise an end moves to a tick that is near, or stays.
 Axis make_axis(double low, double high, int count, bool whole) {
   const double size = std::max({std::abs(low), std::abs(high), 1e-100});
   // A range of a few units in the last place has no ticks that could be told apart.
@@ -56,8 +56,10 @@ Axis make_axis(double low, double high, int count, bool whole) {
   }
   Axis axis;
   axis.step = tick_step(high - low, count);
-  axis.low = whole ? std::floor(low / axis.step + 1e-9) * axis.step : low;
-  axis.high = whole ? std::ceil(high / axis.step - 1e-9) * axis.step : high;
+  axis.low = std::floor(low / axis.step + 1e-9) * axis.step;
+  axis.high = std::ceil(high / axis.step - 1e-9) * axis.step;
+  if (!whole && low - axis.low > 0.25 * axis.step) axis.low = low;
+  if (!whole && axis.high - high > 0.25 * axis.step) axis.high = high;
   const double first = std::ceil(axis.low / axis.step - 1e-9);
   const double last = std::floor(axis.high / axis.step + 1e-9);
   for (double index = first; index <= last; ++index) axis.ticks.push_back(index * axis.step);
@@ -167,7 +169,7 @@ Frame make_frame(const Chart& chart, size_t legend_lines) {
   frame.left = kPadding + labels + 10 + (chart.y_label.empty() ? 0 : 22);
   frame.right = chart.width - kPadding - 8;
   frame.top = kPadding + (chart.title.empty() ? 4 : 30) + 20 * static_cast<double>(legend_lines) +
-              (legend_lines > 0 ? 8 : 0);
+              (legend_lines > 0 ? 14 : 0);
   frame.bottom = chart.height - kPadding - 20 - (chart.x_label.empty() ? 0 : 22);
   return frame;
 }

@@ -32,11 +32,8 @@ Rgb from_oklch(double lightness, double chroma, double hue_degrees) {
 
 Rgb scale_color(double fraction, Scheme scheme) {
   constexpr double kHue = 256;
-  // Zero is nearly grey; the chroma stays inside sRGB for this hue at every lightness.
-  const double chroma = scheme == Scheme::light
-                            ? 0.006 + 0.13 * std::sin(std::numbers::pi * (0.06 + 0.72 * fraction)) *
-                                          std::min(1.0, 2.5 * fraction)
-                            : 0.012 + 0.13 * std::sin(std::numbers::pi * 0.82 * fraction);
+  // Nearly grey at zero, then as strong as sRGB has room for at this hue and lightness.
+  const double chroma = 0.01 + 0.125 * std::sin(std::numbers::pi * 0.75 * fraction);
   const double lightness =
       scheme == Scheme::light ? 0.97 - 0.62 * fraction : 0.24 + 0.64 * fraction;
   return from_oklch(lightness, chroma, kHue);

@@ -1,0 +1,172 @@
+#include "attend/base/files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using test::contents;
+using test::error_of;
+using testing::HasSubstr;
+
+TEST(ReadFile, ReturnsEveryByte) {
+  const test::TemporaryFolder folder;
+  const std::string bytes("a\0b\r\n\xff", 6);
+  EXPECT_EQ(read_file(folder.write("f", bytes)), bytes);
+  EXPECT_EQ(read_file(folder.write("empty", "")), "");
+}
+
+TEST(ReadFile, NamesAMissingFile) {
+  EXPECT_EQ(error_of([] { read_file("/nowhere/at/all"); }), "/nowhere/at/all: no such file");
+}
+
+TEST(ReadFile, RefusesWhatIsNoRegularFile) {
+  const test::TemporaryFolder folder;
+  EXPECT_THAT(error_of([&] { read_file(folder.path()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([] { read_file("/dev/zero"); }), HasSubstr("is no regular file"));
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { read_file(pipe); }), HasSubstr("is no regular file"));
+}
+
+TEST(ReadFile, RefusesAFileOverTheLimitBeforeReadingIt) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("f", "abcd");
+  EXPECT_EQ(read_file(path, 4), "abcd");
+  EXPECT_EQ(error_of([&] { read_file(path, 3); }), path + ": has 4 bytes; at most 3 are read");
+  // A sparse file of a terabyte: reading it would not end well.
+  ASSERT_EQ(truncate(path.c_str(), int64_t{1} << 40), 0);
+  EXPECT_THAT(error_of([&] { read_file(path); }), HasSubstr("at most"));
+}
+
+TEST(WriteFile, CreatesAndReplaces) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "f";
+  write_file(path, "one");
+  EXPECT_EQ(contents(path), "one");
+  const std::string bytes("t\0wo\n", 5);
+  write_file(path, bytes);
+  EXPECT_EQ(contents(path), bytes);
+  write_file(path, "");
+  EXPECT_EQ(contents(path), "");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(WriteFile, TakesItsModeFromTheUmask) {
+  const test::TemporaryFolder folder;
+  const mode_t before = umask(027);
+  write_file(folder / "f", "x");
+  umask(before);
+  struct stat status;
+  ASSERT_EQ(stat((folder / "f").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(WriteFile, TakesThePlaceOfALinksTarget) {
+  const test::TemporaryFolder folder;
+  folder.write("target", "old");
+  std::filesystem::create_symlink("target", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_EQ(contents(folder / "target"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+}
+
+TEST(WriteFile, WritesIntoTheCurrentFolder) {
+  const test::TemporaryFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  write_file("plain", "x");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(contents(folder / "plain"), "x");
+}
+
+TEST(WriteFile, RefusesPlacesThatHoldNoFile) {
+  const test::TemporaryFolder folder;
+  EXPECT_THAT(error_of([&] { write_file(folder.path(), "x"); }), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { write_file(folder / "none/f", "x"); }),
+              HasSubstr("does not exist; create it first"));
+  EXPECT_THAT(error_of([] { write_file("/dev/null", "x"); }), HasSubstr("no regular file"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  const std::string file = folder.write("f", "");
+  EXPECT_THAT(error_of([&] { write_file(file + "/g", "x"); }), HasSubstr("cannot be written"));
+}
+
+// The system refuses to let a file grow past a limit of the process: an error after some bytes.
+TEST(WriteFile, LeavesTheOldFileAndNothingElseWhenItFails) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("f", "old");
+  const auto before = signal(SIGXFSZ, SIG_IGN);
+  struct rlimit old_limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  struct rlimit limit = old_limit;
+  limit.rlim_cur = 1000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const std::string message = error_of([&] { write_file(path, std::string(5000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  signal(SIGXFSZ, before);
+  EXPECT_THAT(message, HasSubstr(path + ": cannot be written"));
+  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(WriteFile, SaysThatTheDiskIsFull) {
+  const test::TemporaryFolder folder;
+  if (mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "mounting a small file system takes root";
+  }
+  const std::string path = folder.write("f", "old");
+  const std::string message = error_of([&] { write_file(path, std::string(1 << 20, 'x')); });
+  const std::string after = contents(path);
+  const size_t entries = folder.entries();
+  umount(folder.path().c_str());
+  EXPECT_EQ(message, fmt::format("{}: the disk is full; free 1048576 bytes in {} or write "
+                                 "somewhere else",
+                                 path, folder.path()));
+  EXPECT_EQ(after, "old");
+  EXPECT_EQ(entries, 1u);
+}
+
+TEST(RemoveTemporaryFiles, TakesWhatAKilledWriterLeft) {
+  const test::TemporaryFolder folder;
+  folder.write(".attend-12-0.tmp", "half");
+  folder.write("weights.tmp", "x");
+  folder.write(".attend-notes", "x");
+  remove_temporary_files(folder.path());
+  EXPECT_FALSE(std::filesystem::exists(folder / ".attend-12-0.tmp"));
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
+// Whenever it is killed, the file is the old or the new one.
+TEST(WriteFile, SurvivesBeingKilled) {
+  const test::TemporaryFolder folder;
+  const std::string old_bytes(300'000, 'a'), new_bytes(400'000, 'b');
+  const std::string path = folder.write("f", old_bytes);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      while (true) {
+        write_file(path, new_bytes);
+        write_file(path, old_bytes);
+      }
+    }
+    usleep(static_cast<useconds_t>(500 + 731 * i));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::string found = contents(path);
+    EXPECT_TRUE(found == old_bytes || found == new_bytes) << found.size();
+  }
+  remove_temporary_files(folder.path());
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,24 @@
+#include "attend/data/cmudict.h"
+#include "attend/data/pairs.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  return fuzz::accept_errors([&] {
+    std::string lines;
+    const auto entries = parse_cmudict(fuzz::text(data, size), "input");
+    for (const Pronounced& entry : entries) {
+      part_of(entry.word);
+      for (const auto& pronunciation : entry.pronunciations) {
+        lines += entry.word + '\t' + pronunciation + '\n';
+      }
+    }
+    // What the split writes is what training reads.
+    const auto examples = parse_pairs(lines, "input");
+    fuzz::expect(examples.size() == entries.size());
+    for (size_t i = 0; i < entries.size(); ++i) {
+      fuzz::expect(examples[i].source == entries[i].word);
+      fuzz::expect(examples[i].targets == entries[i].pronunciations);
+    }
+  });
+}

@@ -1,0 +1,19 @@
+#include "attend/data/pairs.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  return fuzz::accept_errors([&] {
+    const auto examples = parse_pairs(fuzz::text(data, size), "input");
+    for (const Example& example : examples) {
+      fuzz::expect(!example.targets.empty());
+      fuzz::expect(!split_units(example.source, Units::space).empty());
+      fuzz::expect(to_nfc(example.source) == example.source);
+      for (const std::string& target : example.targets) {
+        const auto symbols = split_units(target, Units::character);
+        fuzz::expect(join_units(symbols, Units::character) == target);
+      }
+    }
+    check_pairs(examples, Units::space, "input");
+  });
+}
