@@ -13,6 +13,7 @@ function(attend_layer name)
     add_library(attend_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
+  set_property(GLOBAL APPEND PROPERTY ATTEND_LAYERS ${name})
   list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
   target_include_directories(
     attend_${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
