@@ -49,8 +49,13 @@ Tensor additive_key(const Tensor& key, const Parameters& parameters) {
 }
 
 Tensor unit_length(const Tensor& x) {
-  // The floor keeps a zero vector zero instead of dividing by its length.
-  return x / at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, true).clamp_min(1e-12);
+  // A direction has no length: dividing by the largest entry keeps the squares from overflowing and
+  // underflowing, and the derivative through that entry is 0.
+  const Tensor largest = x.detach().abs().amax(-1, true);
+  const Tensor scaled = x / largest.masked_fill(largest == 0, 1.0);
+  // A vector of zeros stays zero, with finite derivatives.
+  const Tensor squares = scaled.square().sum(-1, true).masked_fill(largest == 0, 1.0);
+  return scaled * squares.rsqrt();
 }
 
 Tensor cosine_query(const Tensor& query, const Parameters& parameters) {
@@ -66,45 +71,16 @@ Tensor location_query(const Tensor& query, const Parameters& parameters) {
 }
 
 std::string axis_names(const std::vector<Axis>& shape) {
-  std::string text;
-  for (const Axis axis : shape) {
-    if (!text.empty()) text += ", ";
-    switch (axis) {
-      case Axis::query_depth:
-        text += "query depth";
-        break;
-      case Axis::key_depth:
-        text += "key depth";
-        break;
-      case Axis::attention_depth:
-        text += "attention depth";
-        break;
-      case Axis::keys:
-        text += "keys";
-        break;
-    }
-  }
-  return "[" + text + "]";
+  std::vector<std::string_view> names;
+  for (const Axis axis : shape) names.push_back(axis_name(axis));
+  return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-void check_parameters(const ScoreRow& row, const Parameters& parameters) {
-  std::vector<std::string> names;
-  for (const ParameterRow& parameter : row.parameters) {
-    names.emplace_back(parameter.name);
-    const Tensor* tensor = find(parameters, parameter.name);
-    if (!tensor || !tensor->defined()) {
-      if (parameter.required)
-        fail("[score {}] parameter {} is missing; it is {} of shape {}", row.name, parameter.name,
-             parameter.meaning, axis_names(parameter.shape));
-      continue;
-    }
-    const auto axes = static_cast<int64_t>(parameter.shape.size());
-    if (tensor->dim() != axes && tensor->dim() != axes + 1)
-      fail(
-          "[score {}] parameter {} has {} axes; it must have shape {}, or that after an axis of "
-          "heads",
-          row.name, parameter.name, tensor->dim(), axis_names(parameter.shape));
-  }
+int64_t axes_of(const ParameterRow& row) { return static_cast<int64_t>(row.shape.size()); }
+
+void check_names(const ScoreRow& row, const Parameters& parameters) {
+  std::vector<std::string_view> names;
+  for (const ParameterRow& parameter : row.parameters) names.push_back(parameter.name);
   for (const auto& [name, tensor] : parameters) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     if (names.empty()) fail("[score {}] has no parameters, got {}", row.name, name);
@@ -112,20 +88,118 @@ void check_parameters(const ScoreRow& row, const Parameters& parameters) {
   }
 }
 
-void check_depth(const Score& score, const Tensor& x, const char* what, Axis axis) {
-  for (const ParameterRow& parameter : score.row().parameters) {
-    const Tensor* tensor = find(score.parameters(), parameter.name);
-    if (!tensor) continue;
-    for (size_t i = 0; i < parameter.shape.size(); ++i) {
-      const auto from_end = static_cast<int64_t>(i) - static_cast<int64_t>(parameter.shape.size());
-      if (parameter.shape[i] == axis && tensor->size(from_end) != x.size(-1))
-        fail("[attention] {} have depth {}, parameter {} of score {} expects {}; they must match",
-             what, x.size(-1), parameter.name, score.row().name, tensor->size(from_end));
+void check_axes(const ScoreRow& row, const Parameters& parameters) {
+  for (const ParameterRow& parameter : row.parameters) {
+    const Tensor* tensor = find(parameters, parameter.name);
+    if (!tensor) {
+      if (parameter.required)
+        fail("[score {}] parameter {} is missing; it is {} of shape {}", row.name, parameter.name,
+             parameter.meaning, axis_names(parameter.shape));
+      continue;
     }
+    const int64_t axes = axes_of(parameter);
+    if (tensor->dim() != axes && tensor->dim() != axes + 1)
+      fail(
+          "[score {}] parameter {} has {} axes; it must have shape {}, or that after an axis of "
+          "heads",
+          row.name, parameter.name, tensor->dim(), axis_names(parameter.shape));
   }
 }
 
+// Calls visit(parameter row, what the axis is, its length) for every axis of what is given.
+template <class Visit>
+void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) {
+  for (const ParameterRow& parameter : row.parameters) {
+    const Tensor* tensor = find(parameters, parameter.name);
+    if (!tensor) continue;
+    const int64_t axes = axes_of(parameter);
+    if (tensor->dim() > axes) visit(parameter, std::optional<Axis>(), tensor->size(0));
+    for (int64_t i = 0; i < axes; ++i)
+      visit(parameter, std::optional(parameter.shape[static_cast<size_t>(i)]),
+            tensor->size(i - axes));
+  }
+}
+
+// The parameters' common number of heads. Error when two parameters disagree about any axis.
+std::optional<int64_t> agreed_heads(const ScoreRow& row, const Parameters& parameters) {
+  std::map<std::optional<Axis>, std::pair<std::string_view, int64_t>> seen;
+  visit_axes(row, parameters, [&](const ParameterRow& parameter, auto axis, int64_t length) {
+    const auto [entry, is_new] = seen.try_emplace(axis, parameter.name, length);
+    const auto [name, expected] = entry->second;
+    if (!is_new && expected != length)
+      fail("[score {}] parameter {} has {} {}, parameter {} {}; they must match", row.name,
+           parameter.name, axis ? axis_name(*axis) : "heads", length, name, expected);
+  });
+  const auto heads = seen.find(std::nullopt);
+  return heads == seen.end() ? std::optional<int64_t>() : heads->second.second;
+}
+
+// The parameter that says how long the axis is, and that length.
+std::optional<std::pair<std::string_view, int64_t>> expected_length(const Score& score, Axis axis) {
+  std::optional<std::pair<std::string_view, int64_t>> expected;
+  visit_axes(score.row(), score.parameters(),
+             [&](const ParameterRow& parameter, auto of, int64_t length) {
+               if (of == axis) expected = {parameter.name, length};
+             });
+  if (expected || axis == Axis::attention_depth) return expected;
+  for (const ParameterRow& parameter : score.row().parameters) {
+    if (parameter.shape == std::vector{Axis::attention_depth, axis})
+      return expected_length(score, Axis::attention_depth);
+  }
+  return expected;
+}
+
+void check_input(const Score& score, const Tensor& x, const char* what, Axis depth) {
+  const std::string_view name = score.row().name;
+  if (x.dim() < 2) fail("[attention] {} have {} axes; they must have 2 or more", what, x.dim());
+  for (const auto& [parameter, tensor] : score.parameters()) {
+    if (tensor.scalar_type() != x.scalar_type())
+      fail("[attention] {} have dtype {}, parameter {} of score {} {}; they must match", what,
+           c10::toString(x.scalar_type()), parameter, name, c10::toString(tensor.scalar_type()));
+    if (tensor.device() != x.device())
+      fail("[attention] {} are on {}, parameter {} of score {} on {}; they must match", what,
+           x.device().str(), parameter, name, tensor.device().str());
+  }
+  const auto heads = score.heads();
+  if (heads && (x.dim() != 4 || x.size(1) != *heads))
+    fail(
+        "[attention] {} have shape [{}], the parameters of score {} {} heads; the axis before the "
+        "last two must be as long",
+        what, fmt::join(x.sizes(), ", "), name, *heads);
+  const auto expected = expected_length(score, depth);
+  if (expected && expected->second != x.size(-1))
+    fail("[attention] {} have depth {}, parameter {} of score {} expects {}; they must match", what,
+         x.size(-1), expected->first, name, expected->second);
+}
+
+Tensor additive_scores(const Score& score, const Tensor& query, const Tensor& key) {
+  const Tensor& v = *find(score.parameters(), "v");
+  if (v.size(-1) != query.size(-1))
+    fail("[attention] parameter v of score {} has depth {}, the mapped queries {}; they must match",
+         score.row().name, v.size(-1), query.size(-1));
+  const Tensor hidden = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh();
+  if (v.dim() == 1) return at::matmul(hidden, v);
+  if (query.dim() != 4 || query.size(1) != v.size(0))
+    fail("[attention] parameter v of score {} has {} heads, the mapped queries shape [{}]",
+         score.row().name, v.size(0), fmt::join(query.sizes(), ", "));
+  return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
+}
+
 }  // namespace
+
+std::string_view axis_name(Axis axis) {
+  switch (axis) {
+    case Axis::query_depth:
+      return "query_depth";
+    case Axis::key_depth:
+      return "key_depth";
+    case Axis::attention_depth:
+      return "attention_depth";
+    case Axis::keys:
+      return "keys";
+  }
+  fail("an axis has no name");
+}
 
 const std::vector<ScoreRow>& score_table() {
   static const std::vector<ScoreRow> table = {
@@ -188,16 +262,19 @@ const ScoreRow& score_row(std::string_view name) {
 
 Score::Score(std::string_view name, Parameters parameters)
     : row_(&score_row(name)), parameters_(std::move(parameters)) {
-  check_parameters(*row_, parameters_);
+  std::erase_if(parameters_, [](const auto& entry) { return !entry.second.defined(); });
+  check_names(*row_, parameters_);
+  check_axes(*row_, parameters_);
+  heads_ = agreed_heads(*row_, parameters_);
 }
 
 Tensor Score::map_query(const Tensor& query) const {
-  check_depth(*this, query, "queries", Axis::query_depth);
+  check_input(*this, query, "queries", Axis::query_depth);
   return row_->map_query(query, parameters_);
 }
 
 Tensor Score::map_key(const Tensor& key) const {
-  check_depth(*this, key, "keys", Axis::key_depth);
+  check_input(*this, key, "keys", Axis::key_depth);
   return row_->map_key(key, parameters_);
 }
 
@@ -220,22 +297,17 @@ Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Ten
     if (query_depth < keys)
       fail("[attention] the location score has {} positions, the keys {}; give W more rows",
            query_depth, keys);
-    return mapped_query.narrow(-1, 0, keys);
+    // A copy, for the caller may change scores in place.
+    return mapped_query.narrow(-1, 0, keys).clone();
   }
   if (query_depth != mapped_key.size(-1))
     fail(
         "[attention] queries have depth {}, keys depth {} where score {} compares them; they must "
         "match",
         query_depth, mapped_key.size(-1), score.row().name);
-  if (score.row().family == Family::dot)
-    return at::matmul(mapped_query, mapped_key.transpose(-2, -1));
-  const Tensor& v = *find(score.parameters(), "v");
-  if (v.size(-1) != query_depth)
-    fail("[attention] parameter v of score {} has depth {}, the mapped queries {}; they must match",
-         score.row().name, v.size(-1), query_depth);
-  const Tensor hidden = (mapped_query.unsqueeze(-2) + mapped_key.unsqueeze(-3)).tanh();
-  if (v.dim() == 1) return at::matmul(hidden, v);
-  return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
+  if (score.row().family == Family::additive)
+    return additive_scores(score, mapped_query, mapped_key);
+  return at::matmul(mapped_query, mapped_key.transpose(-2, -1));
 }
 
 }  // namespace attend

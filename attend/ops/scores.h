@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,8 @@ enum class Axis { query_depth, key_depth, attention_depth, keys };
 struct ParameterRow {
   std::string_view name;
   std::vector<Axis> shape;  // empty: one number. Any parameter may have a leading axis of heads.
-  bool required;            // false: `meaning` says what its absence stands for
+  bool required;            // false: `meaning` says what its absence stands for; an absent
+                            // [attention depth, D] is the identity, and then D is that depth
   std::string_view meaning;
 };
 
@@ -44,11 +46,15 @@ struct ScoreRow {
 // Every score, in the order of the documentation.
 const std::vector<ScoreRow>& score_table();
 
+// "query_depth", as documents and messages call it.
+std::string_view axis_name(Axis axis);
+
 // The row of that name; Error with the nearest name otherwise.
 const ScoreRow& score_row(std::string_view name);
 
 // A score with its parameters: Score("additive", {{"v", v}}). The constructor refuses unknown names
-// and parameters, missing parameters and wrong numbers of axes.
+// and parameters, missing parameters, wrong numbers of axes and axes that disagree. An undefined
+// tensor counts as absent.
 class Score {
  public:
   Score(std::string_view name = "scaled_dot", Parameters parameters = {});
@@ -56,8 +62,11 @@ class Score {
 
   const ScoreRow& row() const { return *row_; }
   const Parameters& parameters() const { return parameters_; }
+  // How many heads the parameters with an axis of heads have; none when no parameter has one.
+  std::optional<int64_t> heads() const { return heads_; }
 
-  // Into the form that the family takes: [..., T, D] -> [..., T, A]. Error on a wrong depth.
+  // Into the form that the family takes: [..., T, D] -> [..., T, A]; with parameters of H heads,
+  // [B, H, T, D] -> [B, H, T, A]. Error on another depth, dtype, device or number of heads.
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 
@@ -68,9 +77,11 @@ class Score {
  private:
   const ScoreRow* row_;
   Parameters parameters_;
+  std::optional<int64_t> heads_;
 };
 
-// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk].
+// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk]. A
+// location score takes queries [..., Tq, A] with A at least Tk and ignores what the keys hold.
 at::Tensor pairwise_scores(const Score& score, const at::Tensor& mapped_query,
                            const at::Tensor& mapped_key);
 

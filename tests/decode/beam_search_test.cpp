@@ -20,7 +20,8 @@ constexpr SequenceEnds ends{0, 1};
 class TableModel : public StepModel {
  public:
   explicit TableModel(int64_t steps, int64_t sentences) {
-    table = torch::randn({sentences, steps, symbols, symbols}, torch::kDouble).mul(2).log_softmax(-1);
+    table =
+        torch::randn({sentences, steps, symbols, symbols}, torch::kDouble).mul(2).log_softmax(-1);
   }
 
   StepState start() const {

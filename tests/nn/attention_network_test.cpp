@@ -44,18 +44,19 @@ TEST_P(EveryScore, IsTheOperatorWithItsParameters) {
   const Tensor weights = network.weights(query, lse, memory);
   EXPECT_TRUE(torch::allclose(weights.sum(1), torch::ones({3}, torch::kDouble), 0, 1e-12));
   EXPECT_EQ(weights[1].slice(0, 2).abs().sum().item<double>(), 0);
-  EXPECT_TRUE(torch::allclose(torch::bmm(weights.unsqueeze(1), values).squeeze(1), context, 1e-12,
-                              1e-12));
+  EXPECT_TRUE(
+      torch::allclose(torch::bmm(weights.unsqueeze(1), values).squeeze(1), context, 1e-12, 1e-12));
 }
 
 TEST_P(EveryScore, TrainsEveryParameter) {
   torch::manual_seed(2);
   AttentionNetwork network(GetParam(), sizes);
-  const Tensor keys = torch::randn({2, 5, 6});
+  const Tensor keys = torch::randn({2, 5, 6}).requires_grad_();
   const auto memory = network.prepare(keys, keys, torch::tensor({5, 4}));
   network.forward(torch::randn({2, 6}), memory).context.square().sum().backward();
   for (const auto& item : network.named_parameters())
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
+  EXPECT_GT(keys.grad().abs().sum().item<double>(), 0);
 }
 
 TEST(AttentionNetwork, RefusesAnUnknownScore) {

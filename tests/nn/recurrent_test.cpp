@@ -24,8 +24,8 @@ TEST_P(EveryCell, EncoderSeesNoPadding) {
   const Tensor together = encoder.forward(x, torch::tensor(lengths), {});
   for (int64_t b = 0; b < 3; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
-    const Tensor alone = encoder.forward(x.slice(0, b, b + 1).slice(1, 0, length),
-                                         torch::tensor({length}), {});
+    const Tensor alone =
+        encoder.forward(x.slice(0, b, b + 1).slice(1, 0, length), torch::tensor({length}), {});
     EXPECT_TRUE(torch::allclose(together[b].slice(0, 0, length), alone[0], 1e-12, 1e-12));
     EXPECT_EQ(together[b].slice(0, length).abs().sum().item<double>(), 0);
   }

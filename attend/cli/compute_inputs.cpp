@@ -1,0 +1,146 @@
+#include "attend/cli/compute_inputs.h"
+
+#include <charconv>
+
+#include "attend/base/error.h"
+#include "attend/data/npy.h"
+#include "attend/data/tensor_json.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+struct Input {
+  std::string origin;  // the file, or the option that holds a number
+  Tensor tensor;
+  bool is_json;
+};
+
+Input read_input(const std::string& path, const char* option) {
+  if (path.ends_with(".npy")) return {path, read_npy(path), false};
+  if (path.ends_with(".json")) return {path, read_tensor_json(path), true};
+  fail("{} {}: is neither an .npy nor a .json file", option, shown(path));
+}
+
+std::optional<double> as_number(const std::string& text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+// The names, with their inputs.
+std::map<std::string, Input> read_parameters(const std::vector<std::string>& assignments) {
+  std::map<std::string, Input> parameters;
+  for (const std::string& assignment : assignments) {
+    const size_t equals = assignment.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == assignment.size())
+      fail("--param {}: write NAME=FILE or NAME=NUMBER", shown(assignment));
+    const std::string name = assignment.substr(0, equals);
+    const std::string source = assignment.substr(equals + 1);
+    const auto number = as_number(source);
+    Input input = number ? Input{"--param " + shown(assignment),
+                                 at::scalar_tensor(*number, at::kDouble), true}
+                         : read_input(source, "--param");
+    if (!parameters.emplace(name, std::move(input)).second)
+      fail("--param {}: is given twice", shown(name));
+  }
+  return parameters;
+}
+
+// The dtype of the .npy files; float64 without any.
+at::ScalarType common_dtype(const std::vector<const Input*>& inputs) {
+  const Input* first = nullptr;
+  for (const Input* input : inputs) {
+    const at::ScalarType type = input->tensor.scalar_type();
+    if (input->is_json) continue;
+    if (!at::isFloatingType(type))
+      fail("{}: has dtype {}; save it as float32 or float64", input->origin, dtype_name(type));
+    if (!first) first = input;
+    if (type != first->tensor.scalar_type())
+      fail("{}: has dtype {}, {} {}; save both alike", input->origin, dtype_name(type),
+           first->origin, dtype_name(first->tensor.scalar_type()));
+  }
+  return first ? first->tensor.scalar_type() : at::kDouble;
+}
+
+Tensor as_numbers(const Input& input, at::ScalarType dtype) {
+  if (input.tensor.scalar_type() == at::kBool)
+    fail("{}: holds true and false where numbers are wanted", input.origin);
+  return input.tensor.to(dtype);
+}
+
+Scope read_key_lengths(const std::string& path) {
+  const Tensor lengths = read_input(path, "--key-lengths").tensor;
+  if (!at::isIntegralType(lengths.scalar_type(), /*includeBool=*/false) || lengths.dim() > 1)
+    fail("{}: holds {} of {} axes; key lengths are whole numbers, one a batch element", path,
+         dtype_name(lengths.scalar_type()), lengths.dim());
+  return key_lengths(lengths.to(at::kLong).reshape({-1}));
+}
+
+Scope read_mask(const std::string& path) {
+  const Tensor mask = read_input(path, "--mask").tensor;
+  const bool is_whole = at::isIntegralType(mask.scalar_type(), /*includeBool=*/true);
+  if (!is_whole || !((mask == 0).logical_or(mask == 1)).all().item<bool>())
+    fail("{}: a mask holds true and false, or 1 and 0", path);
+  return dense_mask(mask.to(at::kBool));
+}
+
+Scope read_scope(const ComputeFiles& files) {
+  Scope scope;
+  for (const std::string& text : files.scopes) scope = scope & parse_scope(text);
+  if (!files.key_lengths.empty()) scope = scope & read_key_lengths(files.key_lengths);
+  if (!files.mask.empty()) scope = scope & read_mask(files.mask);
+  return scope;
+}
+
+}  // namespace
+
+std::string dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return "float64";
+    case at::kFloat:
+      return "float32";
+    case at::kHalf:
+      return "float16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kByte:
+      return "uint8";
+    case at::kBool:
+      return "bool";
+    default:
+      return c10::toString(type);
+  }
+}
+
+ComputeProblem read_problem(const ComputeFiles& files) {
+  const Input query = read_input(files.query, "--query");
+  const Input key = read_input(files.key, "--key");
+  const Input value = read_input(files.value, "--value");
+  const auto parameters = read_parameters(files.parameters);
+  std::optional<Input> gradient;
+  if (!files.context_gradient.empty()) gradient = read_input(files.context_gradient, "--grad");
+
+  std::vector<const Input*> inputs = {&query, &key, &value};
+  for (const auto& [name, input] : parameters) inputs.push_back(&input);
+  if (gradient) inputs.push_back(&*gradient);
+  const at::ScalarType dtype = common_dtype(inputs);
+
+  Parameters tensors;
+  for (const auto& [name, input] : parameters) tensors.emplace(name, as_numbers(input, dtype));
+  ComputeProblem problem;
+  problem.query = as_numbers(query, dtype);
+  problem.key = as_numbers(key, dtype);
+  problem.value = as_numbers(value, dtype);
+  problem.spec = {.score = Score(files.score, std::move(tensors)), .scope = read_scope(files)};
+  if (gradient) problem.context_gradient = as_numbers(*gradient, dtype);
+  for (const Input* input : inputs) problem.only_json = problem.only_json && input->is_json;
+  return problem;
+}
+
+}  // namespace attend

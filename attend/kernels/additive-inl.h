@@ -1,0 +1,168 @@
+#if defined(ATTEND_KERNELS_ADDITIVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ADDITIVE_INL_H_
+#undef ATTEND_KERNELS_ADDITIVE_INL_H_
+#else
+#define ATTEND_KERNELS_ADDITIVE_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "attend/kernels/additive-prepare-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// The additive family: s_ij = scale sum_a v_a tanh(q_ia + k_ja), without tanh. With A = e^(2(q -
+// c)) and E = e^(-2(k + c)) computed once a row,
+//   tanh(q + k) = 1 - 2 / (1 + A / E) = 1 - 2 E / (A + E),
+// so a score is a constant of the row plus sum_a w_a / (A_a + E_a), w_a = -2 scale v_a E_a. The
+// sums A + E cost an addition, and up to four fractions share one reciprocal:
+//   w0/d0 + w1/d1 = (w0 d1 + w1 d0) / (d0 d1).
+
+// n / d, the numerator and denominator of a sum of fractions.
+template <class T>
+struct Fraction {
+  Vec<T> n, d;
+};
+
+template <class T>
+HWY_INLINE Fraction<T> AddFractions(const Fraction<T>& x, const Fraction<T>& y) {
+  return {hn::MulAdd(x.n, y.d, hn::Mul(y.n, x.d)), hn::Mul(x.d, y.d)};
+}
+
+// sum + x.n / x.d
+template <class T>
+HWY_INLINE Vec<T> Accumulate(Vec<T> sum, const Fraction<T>& x) {
+  if constexpr (std::is_same_v<T, float> && HWY_TARGET != HWY_NEON) {
+    // one Newton step, folded into the sum: n r + n r (1 - d r)
+    const auto guess = hn::ApproximateReciprocal(x.d);
+    const auto first = hn::Mul(x.n, guess);
+    const auto error = hn::NegMulAdd(x.d, guess, Set<T>(1));
+    return hn::MulAdd(first, error, hn::Add(sum, first));
+  } else {
+    return hn::MulAdd(x.n, Reciprocal<T>(x.d), sum);
+  }
+}
+
+template <class T>
+class AdditiveScores {
+ public:
+  AdditiveScores(const Problem<T>& problem, const AdditivePlan<T>& plan)
+      : problem_(problem), plan_(plan) {}
+
+  // The factors A in the order of the plan, and as much scratch.
+  int64_t panel_size(int64_t width) const { return 2 * problem_.shape.depth * width; }
+
+  void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const {
+    const int64_t depth = problem_.shape.depth, head = head_of(first);
+    const Tag<T> d;
+    T* plain = panel + depth * width;
+    LoadPanel(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
+              rows, depth, plain, width);
+    for (int64_t p = 0; p < depth; ++p) {
+      const int64_t a = plan_.order[head * plan_.padded + p];
+      const bool hard = plan_.hard[head * plan_.padded + a] != 0;
+      const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
+      for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+        const auto q = hn::Load(d, plain + a * width + lane);
+        const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);
+        hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + p * width + lane);
+      }
+    }
+  }
+
+  void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
+              T* tile) const {
+    const int64_t head = head_of(first);
+    const int64_t at = (head * problem_.shape.keys + first_key) * plan_.padded;
+    for (int64_t lane = 0; lane < width;) {
+      const bool two = lane + 2 * kLanes<T> <= width;
+      int64_t j = 0;
+      for (; j < keys; j += two || j + 2 > keys ? 1 : 2) {
+        const T* factor = plan_.factor + at + j * plan_.padded;
+        const T* weight = plan_.weight + at + j * plan_.padded;
+        T* to = tile + j * width + lane;
+        if (two) {
+          step<1, 2>(head, panel + lane, width, factor, weight, to);
+        } else if (j + 2 <= keys) {
+          step<2, 1>(head, panel + lane, width, factor, weight, to);
+        } else {
+          step<1, 1>(head, panel + lane, width, factor, weight, to);
+        }
+      }
+      lane += two ? 2 * kLanes<T> : kLanes<T>;
+    }
+  }
+
+ private:
+  int64_t head_of(const Row& row) const { return row.batch * problem_.shape.heads + row.head; }
+
+  // The fraction of the dimension at place p for key j and vector v.
+  static HWY_INLINE Fraction<T> leaf(Vec<T> a, T factor, T weight) {
+    return {Set<T>(weight), hn::Add(a, Set<T>(factor))};
+  }
+
+  // kKeys x kVectors vectors of scores: enough independent chains to hide the latencies.
+  template <int kKeys, int kVectors>
+  HWY_NOINLINE void step(int64_t head, const T* HWY_RESTRICT panel, int64_t width,
+                         const T* HWY_RESTRICT factor, const T* HWY_RESTRICT weight,
+                         T* HWY_RESTRICT to) const {
+    const Tag<T> d;
+    const int64_t* ends = plan_.ends + head * 3;
+    Vec<T> sum[kKeys][kVectors];
+    for (auto& key : sum) {
+      for (auto& vector : key) vector = Set<T>(plan_.constant[head]);
+    }
+    const auto each = [&](int64_t p, const auto& body) HWY_ATTR {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const T* a = panel + p * width + v * kLanes<T>;
+#pragma GCC unroll 4
+        for (int j = 0; j < kKeys; ++j) {
+          sum[j][v] =
+              body(sum[j][v], a, factor + j * plan_.padded + p, weight + j * plan_.padded + p);
+        }
+      }
+    };
+    for (int64_t p = 0; p < ends[0]; p += 4) {
+      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w) HWY_ATTR {
+        return Accumulate<T>(
+            s, AddFractions<T>(AddFractions<T>(leaf(hn::Load(d, a), e[0], w[0]),
+                                               leaf(hn::Load(d, a + width), e[1], w[1])),
+                               AddFractions<T>(leaf(hn::Load(d, a + 2 * width), e[2], w[2]),
+                                               leaf(hn::Load(d, a + 3 * width), e[3], w[3]))));
+      });
+    }
+    for (int64_t p = ends[0]; p < ends[1]; p += 2) {
+      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w) HWY_ATTR {
+        return Accumulate<T>(s, AddFractions<T>(leaf(hn::Load(d, a), e[0], w[0]),
+                                                leaf(hn::Load(d, a + width), e[1], w[1])));
+      });
+    }
+    for (int64_t p = ends[1]; p < ends[2]; ++p) {
+      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w)
+                  HWY_ATTR { return Accumulate<T>(s, leaf(hn::Load(d, a), e[0], w[0])); });
+    }
+    for (int64_t p = ends[2]; p < problem_.shape.depth; ++p) {
+      each(p, [&](Vec<T> s, const T* q, const T* k, const T* w) HWY_ATTR {
+        const auto power = ExpOfTwice<T>(
+            Clamp<T>(hn::Add(hn::Load(d, q), Set<T>(k[0])), AdditiveLimits<T>::kClamp));
+        return hn::Add(s, hn::Div(Set<T>(w[0]), hn::Add(Set<T>(1), power)));
+      });
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < kKeys; ++j) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) hn::Store(sum[j][v], d, to + j * width + v * kLanes<T>);
+    }
+  }
+
+  const Problem<T>& problem_;
+  const AdditivePlan<T>& plan_;
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,162 @@
+#if defined(ATTEND_KERNELS_ADDITIVE_PREPARE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ADDITIVE_PREPARE_INL_H_
+#undef ATTEND_KERNELS_ADDITIVE_PREPARE_INL_H_
+#else
+#define ATTEND_KERNELS_ADDITIVE_PREPARE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/dot-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// How far e^(2x) may go, in units of x. kQuadruple and kPair: the product of four or two sums, and
+// its numerator, stay normal numbers. kClamp: beyond it x is cut off, and the squares that backward
+// takes stay finite with room for large gradients. kOther: where one side is cut off the other may
+// reach this far and still be below the last bit of the sum.
+template <class T>
+struct AdditiveLimits;
+template <>
+struct AdditiveLimits<float> {
+  static constexpr float kQuadruple = 9.5f, kPair = 19.0f, kClamp = 19.0f, kOther = 9.5f;
+};
+template <>
+struct AdditiveLimits<double> {
+  static constexpr double kQuadruple = 80.0, kPair = 150.0, kClamp = 150.0, kOther = 125.0;
+};
+
+// The range of a dimension over rows: of its finite numbers, and whether any is infinite.
+template <class T>
+struct DimensionRange {
+  T low = std::numeric_limits<T>::infinity();
+  T high = -std::numeric_limits<T>::infinity();
+  bool infinite = false;
+
+  void add(T x) {
+    if (std::isinf(x))
+      infinite = true;
+    else if (!std::isnan(x))
+      low = std::min(low, x), high = std::max(high, x);
+  }
+};
+
+template <class T>
+void AddRows(const T* from, int64_t stride, int64_t rows, int64_t depth, DimensionRange<T>* range) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t a = 0; a < depth; ++a) range[a].add(from[r * stride + a]);
+  }
+}
+
+// The most that two sides of one sign reach: hard when one is cut off where the other still counts.
+template <class T>
+bool IsHard(const DimensionRange<T>& query, const DimensionRange<T>& key, T centre) {
+  using Limits = AdditiveLimits<T>;
+  if (query.infinite || key.infinite) return true;
+  const T q_high = query.high - centre, k_high = -key.low - centre;
+  const T q_low = centre - query.low, k_low = centre + key.high;
+  const auto clash = [](T a, T b) { return a > Limits::kClamp && b > Limits::kOther; };
+  return clash(q_high, k_high) || clash(k_high, q_high) || clash(q_low, k_low) ||
+         clash(k_low, q_low);
+}
+
+// Dimensions four, two and one to a reciprocal, then the hard ones.
+template <class T>
+void OrderDimensions(const T* reach, const int64_t* hard, int64_t depth, int64_t* order,
+                     int64_t* ends) {
+  using Limits = AdditiveLimits<T>;
+  std::vector<int64_t> fours, twos, ones, rest;
+  for (int64_t a = 0; a < depth; ++a) {
+    std::vector<int64_t>& kind = hard[a]                          ? rest
+                                 : reach[a] <= Limits::kQuadruple ? fours
+                                 : reach[a] <= Limits::kPair      ? twos
+                                                                  : ones;
+    kind.push_back(a);
+  }
+  for (; fours.size() % 4 != 0; fours.pop_back()) twos.push_back(fours.back());
+  for (; twos.size() % 2 != 0; twos.pop_back()) ones.push_back(twos.back());
+  int64_t* to = std::copy(fours.begin(), fours.end(), order);
+  ends[0] = to - order;
+  to = std::copy(twos.begin(), twos.end(), to);
+  ends[1] = to - order;
+  to = std::copy(ones.begin(), ones.end(), to);
+  ends[2] = to - order;
+  std::copy(rest.begin(), rest.end(), to);
+}
+
+// Centres, kinds and order of the dimensions of one head.
+template <class T>
+void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const int64_t b = head / s.heads, h = head % s.heads;
+  std::vector<DimensionRange<T>> query(s.depth), key(s.depth);
+  AddRows(problem.query.row(b, h, 0), problem.query.row_stride, s.queries, s.depth, query.data());
+  AddRows(problem.key.row(b, KeyHead(s, h), 0), problem.key.row_stride, s.keys, s.depth,
+          key.data());
+  T* centre = plan.centre + head * plan.padded;
+  int64_t* hard = plan.hard + head * plan.padded;
+  int64_t* order = plan.order + head * plan.padded;
+  T* reach = arena.take(s.depth);
+  T constant = 0;
+  const T* vector = problem.score.vector + h * problem.score.vector_head_stride;
+  std::fill_n(centre, plan.padded, T(0));
+  std::fill_n(hard, plan.padded, int64_t{0});
+  for (int64_t a = 0; a < s.depth; ++a) {
+    // The form needs q - c and -k - c both near 0.
+    const T high = std::max(query[a].high, -key[a].low), low = std::min(query[a].low, -key[a].high);
+    const T middle = low + (high - low) / 2;
+    centre[a] = std::isfinite(middle) ? middle : T(0);
+    reach[a] = std::max(high - centre[a], centre[a] - low);
+    hard[a] = IsHard(query[a], key[a], centre[a]);
+    constant += vector[a];
+  }
+  for (int64_t a = 0; a < plan.padded; ++a) order[a] = a;
+  plan.constant[head] = constant * T(problem.score.scale * kLog2E);
+  if (!plan.backward) OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
+  if (!plan.backward) return;
+  // Backward runs along the depth: a vector is hard when any of its dimensions is.
+  for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
+    const bool any = std::any_of(hard + a, hard + a + kLanes<T>, [](int64_t x) { return x != 0; });
+    std::fill_n(hard + a, kLanes<T>, int64_t{any});
+  }
+}
+
+// E and w of one block of keys of one head.
+template <class T>
+void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const int64_t head = task / plan.key_blocks(), first = task % plan.key_blocks() * kTileKeys;
+  const int64_t b = head / s.heads, h = head % s.heads, at = head * plan.padded;
+  T* factor = arena.take(plan.padded);
+  const Tag<T> d;
+  const T* vector = problem.score.vector + h * problem.score.vector_head_stride;
+  // tanh(x) = 1 - 2 / (1 + e^(2x)); scores in units of log2
+  const T multiple = T(-2 * problem.score.scale * kLog2E);
+  for (int64_t j = first; j < std::min(first + kTileKeys, s.keys); ++j) {
+    const T* key = problem.key.row(b, KeyHead(s, h), j);
+    std::fill_n(std::copy_n(key, s.depth, factor), plan.padded - s.depth, T(0));
+    for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
+      const auto x = hn::Add(hn::Load(d, factor + a), hn::Load(d, plan.centre + at + a));
+      hn::Store(ExpOfTwice<T>(hn::Neg(Clamp<T>(x, AdditiveLimits<T>::kClamp))), d, factor + a);
+    }
+    T* e = plan.factor + (head * s.keys + j) * plan.padded;
+    T* w = plan.weight + (head * s.keys + j) * plan.padded;
+    for (int64_t p = 0; p < plan.padded; ++p) {
+      const int64_t a = p < s.depth ? plan.order[at + p] : p;
+      const T v = a < s.depth ? vector[a] * multiple : T(0);
+      const bool hard = plan.hard[at + a] != 0;
+      e[p] = !hard ? factor[a] : a < s.depth ? key[a] : T(0);
+      w[p] = hard ? v : v * factor[a];
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

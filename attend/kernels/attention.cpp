@@ -1,0 +1,170 @@
+#include "attend/kernels/attention.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "attend/base/error.h"
+#include "attend/kernels/plan-inl.h"
+
+namespace attend::kernels {
+namespace {
+
+template <class T>
+void check(const Problem<T>& problem) {
+  const Shape& s = problem.shape;
+  for (const int64_t size :
+       {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.depth, s.value_depth}) {
+    if (size < 0) fail("[attention] shape holds {}; sizes must not be negative", size);
+  }
+  if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0)) {
+    fail("[attention] key_heads is {}; it must divide heads, {}", s.key_heads, s.heads);
+  }
+  if (problem.score.family == Family::additive && problem.score.vector == nullptr) {
+    fail("[attention] the additive score has no vector; set score.vector");
+  }
+}
+
+// Runs task(i, arena) for every i on up to `threads` threads. The first exception is rethrown.
+template <class T, class Task>
+void run_tasks(int64_t tasks, int threads, const Task& task) {
+  std::exception_ptr failure;
+  const int count = static_cast<int>(std::min<int64_t>(
+      threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
+#pragma omp parallel num_threads(count) if (count > 1)
+  {
+    Arena<T> arena;
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < tasks; ++i) {
+      try {
+        arena.restart();
+        task(i, arena);
+      } catch (...) {
+#pragma omp critical(attend_kernels_failure)
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// What the additive family computes once a head; owns what its plan points to.
+template <class T>
+class AdditivePreparation {
+ public:
+  AdditivePreparation(const Problem<T>& problem, bool backward, int threads) {
+    if (problem.score.family != Family::additive) return;
+    const Shape& s = problem.shape;
+    constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
+    plan_.problem = &problem;
+    plan_.backward = backward;
+    plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
+    const int64_t heads = plan_.heads();
+    plan_.centre = numbers_.take(heads * plan_.padded);
+    plan_.constant = numbers_.take(heads);
+    plan_.factor = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.weight = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.order = indices_.take(heads * plan_.padded);
+    plan_.hard = indices_.take(heads * plan_.padded);
+    plan_.ends = indices_.take(heads * 3);
+    run(heads, threads, additive_head_task<T>());
+    run(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+  }
+
+  const AdditivePlan<T>& plan() const { return plan_; }
+
+ private:
+  void run(int64_t tasks, int threads, AdditiveTask<T> task) {
+    run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
+  }
+
+  AdditivePlan<T> plan_;
+  Arena<T> numbers_;
+  Arena<int64_t> indices_;
+};
+
+int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.depth; }
+
+// Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
+// sums are taken in the same order whatever the threads.
+template <class T>
+void cut_keys(BackwardPlan<T>& plan) {
+  constexpr int64_t kTasks = 8, kLeastKeys = 2 * kTileKeys;
+  const Shape& s = plan.problem->shape;
+  const int64_t heads = std::max<int64_t>(1, s.batch * s.key_heads);
+  const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
+  const int64_t tiles = (s.keys + kTileKeys - 1) / kTileKeys;
+  const int64_t chunks = std::max<int64_t>(1, wanted);
+  plan.chunk_keys = std::max<int64_t>(1, (tiles + chunks - 1) / chunks * kTileKeys);
+  plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
+}
+
+template <class T>
+void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
+  const Shape& s = plan.problem->shape;
+  run_tasks<T>(s.batch * s.heads, threads, [&](int64_t head, Arena<T>&) {
+    for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const View<T> from = plan.query_gradient(chunk), to = plan.gradients.query;
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const T* add = from.row(head / s.heads, head % s.heads, i);
+        T* sum = to.row(head / s.heads, head % s.heads, i);
+        for (int64_t a = 0; a < s.depth; ++a) sum[a] += add[a];
+      }
+    }
+  });
+}
+
+template <class T>
+void add_vector_gradients(const BackwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  T* sum = plan.gradients.vector;
+  if (sum == nullptr) return;
+  const int64_t count = s.heads * s.depth;
+  std::fill_n(sum, count, T(0));
+  for (int64_t chunk = 0; chunk < s.batch * plan.chunks; ++chunk) {
+    for (int64_t a = 0; a < count; ++a) sum[a] += plan.partial_vector[chunk * count + a];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads) {
+  check(problem);
+  const AdditivePreparation<T> prepared(problem, false, threads);
+  const int64_t blocks = (problem.shape.queries + kForwardRows - 1) / kForwardRows;
+  const ForwardPlan<T> plan{&problem, prepared.plan(), result, blocks};
+  const ForwardTask<T> forward = forward_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
+}
+
+template <class T>
+void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
+                        const Gradients<T>& gradients, int threads) {
+  check(problem);
+  const AdditivePreparation<T> prepared(problem, true, threads);
+  BackwardPlan<T> plan{&problem, prepared.plan(), upstream, gradients, 1, 0, nullptr, nullptr};
+  cut_keys(plan);
+  const Shape& s = problem.shape;
+  Arena<T> partial;
+  plan.partial = partial.take((plan.chunks - 1) * query_count(s));
+  if (problem.score.family == Family::additive) {
+    plan.partial_vector = partial.take(s.batch * plan.chunks * s.heads * s.depth);
+  }
+  const BackwardTask<T> backward = backward_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
+  if (plan.chunks > 1) add_partial_gradients(plan, threads);
+  if (plan.partial_vector != nullptr) add_vector_gradients(plan);
+}
+
+template void attention_forward(const Problem<float>&, const Result<float>&, int);
+template void attention_forward(const Problem<double>&, const Result<double>&, int);
+template void attention_backward(const Problem<float>&, const Upstream<float>&,
+                                 const Gradients<float>&, int);
+template void attention_backward(const Problem<double>&, const Upstream<double>&,
+                                 const Gradients<double>&, int);
+
+}  // namespace attend::kernels

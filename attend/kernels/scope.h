@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <variant>
+#include <vector>
+
+namespace attend::kernels {
+
+// Which keys a query row sees. A scope is a union of clauses, a clause an intersection of
+// conditions; no clause at all means every key. The arrays that conditions point to belong to the
+// caller and outlive the call. Keys outside [0, keys) are never in scope, whatever a condition
+// says.
+
+// One query row: batch entry, head and position.
+struct Row {
+  int64_t batch = 0;
+  int64_t head = 0;
+  int64_t query = 0;
+};
+
+// The keys begin <= j < end; empty when end <= begin.
+struct KeyRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+inline constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 4;
+
+// i + offset - left <= j <= i + offset + right and dilation divides j - i - offset. Reaches and
+// dilation are not negative; dilation at least 1. Causal: right = 0.
+struct Window {
+  int64_t left = kUnbounded;
+  int64_t right = kUnbounded;
+  int64_t offset = 0;
+  int64_t dilation = 1;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return dilation == 1; }
+  bool allows(const Row& row, int64_t key) const;
+};
+
+// j < lengths[b]: padded batches. lengths has one entry a batch entry.
+struct KeyLengths {
+  const int64_t* lengths = nullptr;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
+// j < length: a prefix that every query sees (prefix language models unite it with a window).
+struct Prefix {
+  int64_t length = 0;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
+// The first `rows` queries see every key; other queries none. Unite with Prefix for global tokens.
+struct GlobalRows {
+  int64_t rows = 0;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
+// Packed sequences: query i and key j must lie in the same segment. Both arrays have count + 1
+// ascending entries (cu_seqlens); rows outside every segment see nothing.
+struct Segments {
+  const int64_t* query_starts = nullptr;
+  const int64_t* key_starts = nullptr;
+  int64_t count = 0;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
+// Block sparse: layout[i / block * columns + j / block] is nonzero where the block is in scope.
+struct BlockLayout {
+  const uint8_t* layout = nullptr;
+  int64_t columns = 0;
+  int64_t block = 64;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return false; }
+  bool allows(const Row& row, int64_t key) const;
+};
+
+// An explicit mask of any strides (0 broadcasts): nonzero where i may see j.
+struct DenseMask {
+  const uint8_t* mask = nullptr;
+  int64_t batch_stride = 0;
+  int64_t head_stride = 0;
+  int64_t query_stride = 0;
+  int64_t key_stride = 1;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return false; }
+  bool allows(const Row& row, int64_t key) const;
+};
+
+using Condition =
+    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask>;
+using Clause = std::vector<Condition>;
+
+struct Scope {
+  std::vector<Clause> any_of;
+};
+
+Scope causal(int64_t offset = 0);
+
+// Every condition of a and of b; every key that a or b sees. An empty scope sees all.
+Scope intersect(const Scope& a, const Scope& b);
+Scope unite(const Scope& a, const Scope& b);
+
+bool in_scope(const Scope& scope, const Row& row, int64_t key);
+
+// What a tile of keys [begin, end) holds for a block of rows.
+enum class Cover { empty, partial, full };
+
+// The scope of up to kMaxRows consecutive rows of one head, worked out once a block so that each
+// tile costs a few comparisons.
+class BlockScope {
+ public:
+  static constexpr int64_t kMaxRows = 64;
+
+  BlockScope(const Scope& scope, const Row& first, int64_t rows, int64_t keys);
+
+  // Smallest range that holds every key that any row sees.
+  KeyRange hull() const { return hull_; }
+
+  Cover cover(int64_t begin, int64_t end) const;
+
+  // For a partial tile: allowed[(j - begin) * stride + r] = 1 where row r sees key j, else 0.
+  void fill_mask(int64_t begin, int64_t end, int64_t stride, uint8_t* allowed) const;
+
+  // True when each row sees one range of keys, given by row_range: a cheaper mask.
+  bool one_range() const { return clauses_.size() == 1 && clauses_[0].fills; }
+  KeyRange row_range(int64_t row) const { return clauses_[0].ranges[row]; }
+
+ private:
+  struct ClauseRows {
+    const Clause* clause;
+    bool fills;      // every key of the row's range is allowed
+    KeyRange outer;  // union of the rows' ranges
+    KeyRange inner;  // intersection of the rows' ranges
+    KeyRange ranges[kMaxRows];
+  };
+
+  Cover clause_cover(const ClauseRows& rows, int64_t begin, int64_t end) const;
+  Cover inspect(const ClauseRows& rows, int64_t begin, int64_t end) const;
+  bool allows(const ClauseRows& rows, int64_t row, int64_t key) const;
+
+  Row first_;
+  int64_t rows_;
+  KeyRange hull_;
+  std::vector<ClauseRows> clauses_;
+};
+
+}  // namespace attend::kernels

@@ -1,0 +1,109 @@
+#if defined(ATTEND_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_SOFTMAX_INL_H_
+#undef ATTEND_KERNELS_SOFTMAX_INL_H_
+#else
+#define ATTEND_KERNELS_SOFTMAX_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Tiles are [keys][width]: a vector holds one key's score for as many queries, so every step of the
+// normaliser is vertical. Scores are in units of log2.
+
+template <class T>
+HWY_INLINE Vec<T> Finite0(Vec<T> x) {
+  return hn::IfThenZeroElse(hn::Eq(x, Set<T>(-std::numeric_limits<T>::infinity())), x);
+}
+
+// The online softmax of a panel of queries.
+template <class T>
+struct Softmax {
+  // A row is rescaled only when its maximum grows by more than this: weights stay below 2^8.
+  static constexpr T kSlack = 8;
+
+  T* reference;  // [width] what is subtracted from the scores
+  T* sum;        // [width] of 2^(score - reference)
+
+  void start(int64_t width) const {
+    std::fill_n(reference, width, -std::numeric_limits<T>::infinity());
+    std::fill_n(sum, width, T(0));
+  }
+
+  // Scores to weights in place; context [value_depth][width] is rescaled where it must be.
+  void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      raise(tile + lane, keys, width, lane, context + lane, value_depth);
+      weigh(tile + lane, keys, width, lane);
+    }
+  }
+
+  // Context to averages in place, lse [rows] in natural units.
+  void finish(T* context, int64_t value_depth, int64_t width, int64_t rows, T* lse) const {
+    const Tag<T> d;
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto total = hn::Load(d, sum + lane);
+      const auto inverse =
+          hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
+      scale_columns(context + lane, value_depth, width, inverse);
+    }
+    if (lse == nullptr) return;
+    for (int64_t r = 0; r < rows; ++r) {
+      lse[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity()
+                           : reference[r] * T(kLn2) + std::log(sum[r]);
+    }
+  }
+
+ private:
+  static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width,
+                                       Vec<T> factor) {
+    const Tag<T> d;
+    for (int64_t e = 0; e < value_depth; ++e) {
+      hn::Store(hn::Mul(hn::Load(d, context + e * width), factor), d, context + e * width);
+    }
+  }
+
+  HWY_INLINE void raise(const T* tile, int64_t keys, int64_t width, int64_t lane, T* context,
+                        int64_t value_depth) const {
+    const Tag<T> d;
+    const auto before = hn::Load(d, reference + lane);
+    auto top0 = before, top1 = before;
+    int64_t j = 0;
+    for (; j + 2 <= keys; j += 2) {
+      top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
+      top1 = MaxOrSecond<T>(hn::Load(d, tile + (j + 1) * width), top1);
+    }
+    if (j < keys) top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
+    const auto top = MaxOrSecond<T>(top1, top0);
+    if (hn::AllFalse(d, hn::Gt(top, hn::Add(before, Set<T>(kSlack))))) return;
+    hn::Store(top, d, reference + lane);
+    const auto factor = Exp2<T>(hn::Sub(before, Finite0<T>(top)));
+    const auto total = hn::Load(d, sum + lane);
+    if (hn::AllTrue(d, hn::Eq(total, hn::Zero(d)))) return;  // nothing to rescale yet
+    hn::Store(hn::Mul(total, factor), d, sum + lane);
+    scale_columns(context, value_depth, width, factor);
+  }
+
+  HWY_INLINE void weigh(T* tile, int64_t keys, int64_t width, int64_t lane) const {
+    const Tag<T> d;
+    const auto shift = Finite0<T>(hn::Load(d, reference + lane));
+    auto total = hn::Load(d, sum + lane);
+    for (int64_t j = 0; j < keys; ++j) {
+      const auto weight = Exp2<T>(hn::Sub(hn::Load(d, tile + j * width), shift));
+      total = hn::Add(total, weight);
+      hn::Store(weight, d, tile + j * width);
+    }
+    hn::Store(total, d, sum + lane);
+  }
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,71 @@
+// Greedy decoding of 1,000 words in batches against one by one, on one thread each, with the
+// weights of a new network: what is measured does not depend on what it learned, as every answer is
+// cut at the same length.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "attend/base/files.h"
+#include "attend/data/cmudict.h"
+#include "attend/decode/beam_search.h"
+#include "attend/models/pair_model.h"
+
+namespace attend {
+namespace {
+
+constexpr size_t words = 1000;
+constexpr int turns = 3;
+
+double decode(const PairModel& model, const std::vector<EncodedPair>& pairs, int64_t batch_size) {
+  at::NoGradGuard no_gradient;
+  const auto start = std::chrono::steady_clock::now();
+  for (const auto& indices : batches_by_length(pairs, batch_size, 0, 0)) {
+    const Batch batch = make_batch(pairs, indices);
+    // As many steps as the true pronunciation has.
+    std::vector<int64_t> longest;
+    for (const int64_t i : indices)
+      longest.push_back(static_cast<int64_t>(pairs[static_cast<size_t>(i)].target.size()) + 1);
+    beam_search(*model.network, model.network->start(batch.source, batch.source_lengths), longest,
+                {Vocabulary::start, Vocabulary::end}, {});
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+}  // namespace attend
+
+int main(int argc, char** argv) {
+  using namespace attend;
+  at::set_num_threads(1);
+  std::vector<Example> examples;
+  for (const Pronounced& entry : parse_cmudict(read_file(debian_cmudict), debian_cmudict))
+    if (part_of(entry.word) == Part::test && examples.size() < words)
+      examples.push_back({entry.word, {entry.pronunciations[0]}});
+  torch::manual_seed(1);
+  const PairModel model = make_pair_model({}, {}, examples);
+  const std::vector<EncodedPair> pairs = model.encode(examples);
+  std::vector<double> single, batched;
+  for (int turn = 0; turn < turns; ++turn) {
+    single.push_back(decode(model, pairs, 1));
+    batched.push_back(decode(model, pairs, 128));
+  }
+  const double ratio = median(single) / median(batched);
+  fmt::print(
+      "{} words greedily, one thread: one by one {:.2f} s, batches of 128 {:.3f} s, {:.1f}x\n",
+      pairs.size(), median(single), median(batched), ratio);
+  if (argc > 1 && std::string(argv[1]) == "--json")
+    fmt::print("{}\n", nlohmann::json::array({{{"case", "greedy decoding, 1,000 words"},
+                                               {"metric", "batched over one by one"},
+                                               {"value", ratio},
+                                               {"bar", 10},
+                                               {"met", ratio >= 10}}})
+                           .dump());
+}

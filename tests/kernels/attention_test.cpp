@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <string>
+
+#include "attend/base/error.h"
+#include "tests/kernels/reference.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+// Runs a check on every target of this CPU, then lets the best one be chosen again.
+template <class Check>
+void on_every_target(const Check& check) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    check();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+double largest(const std::vector<double>& numbers) {
+  double top = 0;
+  for (const double x : numbers) {
+    if (std::isfinite(x)) top = std::max(top, std::abs(x));
+  }
+  return top;
+}
+
+// |got - want| <= tolerance everywhere; -inf must match -inf.
+template <class T>
+void expect_near(const std::vector<T>& got, const std::vector<double>& want, double tolerance,
+                 const char* what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isinf(want[i])) {
+      ASSERT_EQ(static_cast<double>(got[i]), want[i]) << what << "[" << i << "]";
+    } else {
+      ASSERT_NEAR(static_cast<double>(got[i]), want[i], tolerance) << what << "[" << i << "]";
+    }
+  }
+}
+
+template <class T>
+struct Output {
+  std::vector<T> context, lse;
+};
+
+template <class T>
+Output<T> run_forward(const Case<T>& c, int threads = 1) {
+  const Shape& s = c.shape;
+  Output<T> out{std::vector<T>(c.grad_context.size(), T(7)),
+                std::vector<T>(c.grad_lse.size(), T(7))};
+  attention_forward<T>(
+      c.problem(),
+      {contiguous(out.context.data(), s.heads, s.queries, s.value_depth), out.lse.data()}, threads);
+  return out;
+}
+
+// A score of depth terms, each below q k, is off by a few units in the last place of their sum; a
+// weight is off by as much relatively, and so is the context.
+template <class T>
+double score_error(const Case<T>& c) {
+  std::vector<double> q(c.query.begin(), c.query.end()), k(c.key.begin(), c.key.end()),
+      v(c.vector.begin(), c.vector.end());
+  const double term = c.score.family == Family::dot ? largest(q) * largest(k) : largest(v);
+  return std::numeric_limits<T>::epsilon() *
+         (4 + 2 * c.score.scale * term * std::sqrt(double(c.shape.depth)));
+}
+
+template <class T>
+struct GradientOutput {
+  std::vector<T> query, key, value, vector;
+};
+
+template <class T>
+GradientOutput<T> run_backward(const Case<T>& c, const Output<T>& forward, int threads = 1) {
+  const Shape& s = c.shape;
+  GradientOutput<T> g{std::vector<T>(c.query.size(), T(7)), std::vector<T>(c.key.size(), T(7)),
+                      std::vector<T>(c.value.size(), T(7)), std::vector<T>(c.vector.size(), T(7))};
+  attention_backward<T>(
+      c.problem(),
+      {contiguous(forward.context.data(), s.heads, s.queries, s.value_depth), forward.lse.data(),
+       contiguous(c.grad_context.data(), s.heads, s.queries, s.value_depth), c.grad_lse.data()},
+      {contiguous(g.query.data(), s.heads, s.queries, s.depth),
+       contiguous(g.key.data(), s.key_heads, s.keys, s.depth),
+       contiguous(g.value.data(), s.key_heads, s.keys, s.value_depth), g.vector.data()},
+      threads);
+  return g;
+}
+
+// Forward and backward. A gradient sums one term a pair of query and key; each is off by as much as
+// the weights, relative to the largest |dp| and the other factor of the term.
+template <class T>
+void expect_all(const Case<T>& c) {
+  const Reference want = reference(c);
+  const Output<T> forward = run_forward(c);
+  const double error = score_error(c);
+  const std::vector<double> v(c.value.begin(), c.value.end()),
+      g(c.grad_context.begin(), c.grad_context.end()), q(c.query.begin(), c.query.end()),
+      k(c.key.begin(), c.key.end()), u(c.vector.begin(), c.vector.end());
+  expect_near(forward.context, want.context, 2 * error * (1 + largest(v)), "context");
+  expect_near(forward.lse, want.lse,
+              2 * error + 2 * std::numeric_limits<T>::epsilon() * largest(want.lse), "lse");
+  const GradientOutput<T> got = run_backward(c, forward);
+  const double dp = 4 + largest(v) * largest(g) * std::sqrt(double(c.shape.value_depth));
+  // a key's weights over the queries that share it sum to at most their number
+  const double rows = std::sqrt(double(c.shape.queries * c.shape.heads / c.shape.key_heads));
+  const bool dot = c.score.family == Family::dot;
+  const double scale = c.score.scale * dp * error;
+  expect_near(got.value, want.grad_value, 2 * error * rows * largest(g), "grad_value");
+  expect_near(got.query, want.grad_query, 4 * scale * (dot ? largest(k) : largest(u)),
+              "grad_query");
+  expect_near(got.key, want.grad_key, 4 * scale * rows * (dot ? largest(q) : largest(u)),
+              "grad_key");
+  if (!dot) expect_near(got.vector, want.grad_vector, 4 * scale * rows * rows, "grad_vector");
+}
+
+const int64_t kSizes[] = {1, 2, 3, 17, 59, 111, 129};
+
+template <class T>
+class Attention : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Attention, Types);
+
+TYPED_TEST(Attention, EverySize) {
+  on_every_target([] {
+    for (const int64_t queries : kSizes) {
+      for (const int64_t keys : kSizes) {
+        const Shape shape{2, 2, 1, queries, keys, 1 + (queries * keys) % 67, 1 + (keys * 5) % 37};
+        expect_all(random_case<TypeParam>(shape, Family::dot, 1, queries + keys));
+      }
+    }
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfEverySize) {
+  on_every_target([] {
+    for (const int64_t queries : kSizes) {
+      for (const int64_t keys : kSizes) {
+        const Shape shape{2, 2, 1, queries, keys, 1 + (queries * keys) % 67, 1 + (keys * 5) % 37};
+        expect_all(random_case<TypeParam>(shape, Family::additive, 1, queries + keys));
+      }
+    }
+  });
+}
+
+TYPED_TEST(Attention, Scopes) {
+  const std::vector<int64_t> lengths = {100, 0}, starts = {0, 30, 30, 101, 150};
+  std::vector<uint8_t> mask(150 * 140), layout = {1, 0, 0, 0, 0, 1, 1, 0, 1};
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i * 7919 % 11 < 4;
+  const Scope window{{{Window{.left = 20, .right = 3}}}};
+  const Scope masked{{{DenseMask{.mask = mask.data(), .query_stride = 140}}}};
+  const Scope scopes[] = {
+      causal(),
+      causal(-10),
+      window,
+      Scope{{{Window{.left = 40, .right = 40, .offset = 5, .dilation = 3}}}},
+      Scope{{{KeyLengths{lengths.data()}}}},
+      Scope{{{Segments{starts.data(), starts.data(), 4}}}},
+      Scope{{{BlockLayout{layout.data(), 3, 50}}}},
+      masked,
+      intersect(masked, window),
+      unite(window, unite(Scope{{{Prefix{9}}}}, Scope{{{GlobalRows{4}}}})),
+  };
+  on_every_target([&] {
+    int index = 0;
+    for (const Scope& scope : scopes) {
+      SCOPED_TRACE("scope " + std::to_string(index++));
+      auto c = random_case<TypeParam>({2, 1, 1, 150, 140, 19, 23}, Family::dot);
+      c.scope = scope;
+      expect_all(c);
+    }
+  });
+}
+
+TYPED_TEST(Attention, ThreadsChangeNothing) {
+  const auto c = random_case<TypeParam>({1, 2, 1, 300, 700, 24, 40}, Family::dot);
+  const Output<TypeParam> one = run_forward(c, 1), three = run_forward(c, 3);
+  EXPECT_EQ(one.context, three.context);
+  EXPECT_EQ(one.lse, three.lse);
+  const auto a = run_backward(c, one, 1), b = run_backward(c, one, 3);
+  EXPECT_EQ(a.query, b.query);
+  EXPECT_EQ(a.key, b.key);
+  EXPECT_EQ(a.value, b.value);
+}
+
+TYPED_TEST(Attention, ManyChunksOfKeys) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 2, 1, 70, 1100, 24, 40}, Family::dot);
+    expect_all(c);
+    c.scope = causal(900);
+    expect_all(c);
+  });
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

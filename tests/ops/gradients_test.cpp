@@ -1,0 +1,239 @@
+// First and second derivatives of attention() against central differences, for every row of the
+// score table and every scope.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/ops/reference.h"
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensor(const Tensors&)>;
+
+// Central differences are off by h^2 f'''/6 + u |f| / h: with this h both are of the order of h^2.
+const double step = std::cbrt(std::numeric_limits<double>::epsilon());
+// Room for a third derivative and a value of f of some hundreds.
+const double tolerance = 1e3 * step * step;
+
+// A problem as a list of tensors: query, key, value, the parameters in the order of their names,
+// and the weights of context and lse in the scalar that is differentiated.
+struct Differentiated {
+  Problem problem;
+  Scope scope;
+  std::vector<std::string> names;
+  Tensors inputs;
+
+  Differentiated(const Problem& made, const Scope& in_scope, uint64_t seed)
+      : problem(made),
+        scope(in_scope),
+        names{"query", "key", "value"},
+        inputs{made.query, made.key, made.value} {
+    for (const auto& [name, tensor] : made.score.parameters()) {
+      names.push_back(name);
+      inputs.push_back(tensor);
+    }
+    torch::manual_seed(seed);
+    const auto sizes = made.query.sizes();
+    const auto options = at::TensorOptions().dtype(at::kDouble);
+    names.insert(names.end(), {"gradient of context", "gradient of lse"});
+    inputs.push_back(at::randn({sizes[0], sizes[1], sizes[2], made.value.size(3)}, options));
+    inputs.push_back(at::randn({sizes[0], sizes[1], sizes[2]}, options));
+  }
+
+  Tensor operator()(const Tensors& x) const {
+    Parameters parameters;
+    for (size_t i = 3; i + 2 < x.size(); ++i) parameters.emplace(names[i], x[i]);
+    const auto result = attention(
+        x[0], x[1], x[2], {.score = Score(problem.score.row().name, parameters), .scope = scope});
+    const Tensor lse = result.lse.masked_fill(result.lse.isinf(), 0.0);
+    return (result.context * x[x.size() - 2]).sum() + (lse * x[x.size() - 1]).sum();
+  }
+};
+
+Tensors leaves(const Tensors& inputs) {
+  Tensors result;
+  for (const Tensor& input : inputs)
+    result.push_back(input.detach().clone().set_requires_grad(true));
+  return result;
+}
+
+// The gradients, 0 where the function does not depend on an input.
+Tensors gradients(const Tensor& value, const Tensors& inputs, bool create_graph) {
+  Tensors result = torch::autograd::grad({value}, inputs, {}, /*retain_graph=*/true, create_graph,
+                                         /*allow_unused=*/true);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!result[i].defined()) result[i] = at::zeros_like(inputs[i]);
+  }
+  return result;
+}
+
+void expect_central_differences(const Function& function, const Tensors& inputs,
+                                const Tensors& derivatives, const std::vector<std::string>& names) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    Tensors moved = inputs;
+    const Tensor flat = derivatives[n].detach().contiguous().view({-1});
+    for (int64_t i = 0; i < inputs[n].numel(); ++i) {
+      const auto at_offset = [&](double offset) {
+        moved[n] = inputs[n].detach().clone();
+        moved[n].view({-1})[i] += offset;
+        return function(moved).item<double>();
+      };
+      const double numeric = (at_offset(step) - at_offset(-step)) / (2 * step);
+      const double analytic = flat[i].item<double>();
+      // Negated, so that NaN fails.
+      EXPECT_FALSE(!(std::abs(numeric - analytic) <= tolerance * (1 + std::abs(numeric))))
+          << names[n] << "[" << i << "]: " << analytic << ", by differences " << numeric;
+    }
+  }
+}
+
+// The same along one random direction an input: enough for second derivatives, which are dear.
+void expect_central_differences_along(const Tensors& directions, const Function& function,
+                                      const Tensors& inputs, const Tensors& derivatives,
+                                      const std::vector<std::string>& names) {
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    const auto at_offset = [&](double offset) {
+      Tensors moved = inputs;
+      moved[n] = inputs[n].detach() + offset * directions[n];
+      return function(moved).item<double>();
+    };
+    const double numeric = (at_offset(step) - at_offset(-step)) / (2 * step);
+    const double analytic = (derivatives[n] * directions[n]).sum().item<double>();
+    EXPECT_FALSE(!(std::abs(numeric - analytic) <= 10 * tolerance * (1 + std::abs(numeric))))
+        << names[n] << ": " << analytic << ", by differences " << numeric;
+  }
+}
+
+class GradientsOfScore : public testing::TestWithParam<ScoreRow> {
+ protected:
+  static constexpr Sizes sizes = {.batch = 2,
+                                  .heads = 2,
+                                  .key_heads = 1,
+                                  .queries = 2,
+                                  .keys = 3,
+                                  .query_depth = 2,
+                                  .key_depth = 2,
+                                  .attention_depth = 2,
+                                  .value_depth = 1};
+};
+
+TEST_P(GradientsOfScore, MatchCentralDifferences) {
+  for (const bool parameter_heads : {false, true}) {
+    const Problem problem =
+        make_problem(GetParam(), sizes, Given::all, parameter_heads, at::kDouble, 21);
+    for (const ScopeCase& scope : scope_cases(sizes)) {
+      SCOPED_TRACE(fmt::format("{}, parameters of heads {}", scope.name, parameter_heads));
+      const Differentiated function(problem, scope.scope, 22);
+      const Tensors inputs = leaves(function.inputs);
+      const Tensors first = gradients(function(inputs), inputs, false);
+      at::NoGradGuard no_gradients;
+      expect_central_differences(function, function.inputs, first, function.names);
+    }
+    if (GetParam().parameters.empty()) break;
+  }
+}
+
+// Second derivatives: differences of a random combination of the first ones.
+TEST_P(GradientsOfScore, AreDifferentiableAgain) {
+  const Problem problem = make_problem(GetParam(), sizes, Given::all, false, at::kDouble, 31);
+  for (const ScopeCase& scope : scope_cases(sizes)) {
+    SCOPED_TRACE(scope.name);
+    const Differentiated function(problem, scope.scope, 32);
+    Tensors directions;
+    for (const Tensor& input : function.inputs) directions.push_back(at::randn_like(input));
+    const auto combined = [&](const Tensors& x) {
+      const Tensors first = gradients(function(x), x, true);
+      Tensor sum = at::zeros({}, at::kDouble);
+      for (size_t i = 0; i < first.size(); ++i) sum = sum + (first[i] * directions[i]).sum();
+      return sum;
+    };
+    const Tensors inputs = leaves(function.inputs);
+    const Tensors second = gradients(combined(inputs), inputs, false);
+    Tensors along;
+    for (const Tensor& input : function.inputs) along.push_back(at::randn_like(input));
+    expect_central_differences_along(
+        along, [&](const Tensors& x) { return combined(leaves(x)).detach(); }, function.inputs,
+        second, function.names);
+  }
+}
+
+TEST_P(GradientsOfScore, OfRowsWithoutKeysAreZero) {
+  // Under anomaly detection a NaN in any backward step throws.
+  torch::autograd::AnomalyMode::set_enabled(true, true);
+  const Problem problem = make_problem(GetParam(), sizes, Given::all, true, at::kDouble, 41);
+  const Tensor nothing = at::zeros({sizes.queries, sizes.keys}, at::kBool);
+  for (const Scope& scope : {dense_mask(nothing), dense_mask(at::zeros({}, at::kBool)),
+                             key_lengths(at::zeros({2}, at::kLong))}) {
+    const auto result =
+        attention(problem.query, problem.key, problem.value, {problem.score, scope});
+    EXPECT_TRUE(at::equal(result.context, at::zeros_like(result.context)));
+    EXPECT_TRUE((result.lse == -std::numeric_limits<double>::infinity()).all().item<bool>());
+    const Differentiated function(problem, scope, 42);
+    const Tensors inputs = leaves(function.inputs);
+    const Tensors first = gradients(function(inputs), inputs, true);
+    Tensor sum = at::zeros({}, at::kDouble);
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_TRUE(at::equal(first[i], at::zeros_like(first[i]))) << function.names[i];
+      sum = sum + first[i].sum();
+    }
+    for (const Tensor& second : gradients(sum, inputs, false))
+      EXPECT_TRUE(at::equal(second, at::zeros_like(second)));
+  }
+  torch::autograd::AnomalyMode::set_enabled(false);
+}
+
+TEST_P(GradientsOfScore, ExistWithoutKeysQueriesOrBatch) {
+  for (Sizes empty :
+       {Sizes{.batch = 2, .keys = 0}, Sizes{.batch = 2, .queries = 0}, Sizes{.batch = 0}}) {
+    const Problem problem = make_problem(GetParam(), empty, Given::all, false, at::kDouble, 51);
+    for (const ScopeCase& scope : scope_cases(empty)) {
+      const Differentiated function(problem, scope.scope, 52);
+      const Tensors inputs = leaves(function.inputs);
+      for (const Tensor& gradient : gradients(function(inputs), inputs, true))
+        EXPECT_TRUE(at::equal(gradient, at::zeros_like(gradient)));
+    }
+  }
+}
+
+TEST_P(GradientsOfScore, FlowThroughWeightsOnRequest) {
+  const Problem problem = make_problem(GetParam(), sizes, Given::all, false, at::kDouble, 61);
+  for (const ScopeCase& scope : scope_cases(sizes)) {
+    SCOPED_TRACE(scope.name);
+    const Tensors inputs = {problem.query, problem.key};
+    const auto function = [&](const Tensors& x) {
+      const AttentionSpec spec = {problem.score, scope.scope};
+      const Tensor lse = attention(x[0], x[1], problem.value, spec).lse;
+      const Tensor weights = attention_weights(x[0], x[1], lse, spec);
+      return (weights * weights * at::arange(weights.numel()).view_as(weights)).sum();
+    };
+    const Tensors variables = leaves(inputs);
+    const Tensors first = gradients(function(variables), variables, false);
+    expect_central_differences([&](const Tensors& x) { return function(x).detach(); }, inputs,
+                               first, {"query", "key"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, GradientsOfScore, testing::ValuesIn(score_table()),
+                         [](const auto& info) { return test_name(std::string(info.param.name)); });
+
+TEST(Gradients, OfCosineAreFiniteForVectorsOfZeros) {
+  const Tensor zeros = at::zeros({2, 3}, at::kDouble).set_requires_grad(true);
+  const Tensor key = at::randn({4, 3}, at::kDouble).set_requires_grad(true);
+  const Tensors inputs = {zeros, key};
+  const Tensor context = attention(zeros, key, key, {.score = "cosine"}).context;
+  const Tensors first = gradients(context.square().sum(), inputs, true);
+  const Tensors second =
+      gradients(first[0].square().sum() + first[1].square().sum(), inputs, false);
+  for (const Tensor& derivative : {first[0], first[1], second[0], second[1]})
+    EXPECT_TRUE(derivative.isfinite().all().item<bool>());
+}
+
+}  // namespace
+}  // namespace attend::reference

@@ -1,0 +1,290 @@
+#include "tests/ops/reference.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// One head's view of a tensor of any shape, as doubles.
+class Numbers {
+ public:
+  Numbers() = default;
+  Numbers(const Tensor& tensor, bool heads_axis, int64_t head) {
+    const Tensor own = (heads_axis ? tensor.select(0, head) : tensor).detach();
+    shape_ = own.sizes().vec();
+    const Tensor flat = own.to(at::kDouble).contiguous().view({-1});
+    values_.assign(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
+  }
+  int64_t size(size_t axis) const { return shape_[axis]; }
+  double operator()() const { return values_[0]; }
+  double operator()(int64_t i) const { return values_[static_cast<size_t>(i)]; }
+  double operator()(int64_t i, int64_t j) const {
+    return values_[static_cast<size_t>(i * shape_[1] + j)];
+  }
+
+ private:
+  std::vector<int64_t> shape_;
+  std::vector<double> values_;
+};
+
+// What one score is computed from.
+struct Pair {
+  const Numbers& q;  // [Tq, Dq]
+  const Numbers& k;  // [Tk, Dk]
+  const std::map<std::string, Numbers, std::less<>>& parameters;
+  int64_t i, j;
+
+  const Numbers* find(std::string_view name) const {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? nullptr : &found->second;
+  }
+};
+
+struct Sum {
+  double value = 0, terms = 0;
+  void add(double term) {
+    value += term;
+    terms += std::abs(term);
+  }
+};
+
+Sum dot(const Pair& p) {
+  Sum sum;
+  for (int64_t a = 0; a < p.q.size(1); ++a) sum.add(p.q(p.i, a) * p.k(p.j, a));
+  return sum;
+}
+
+Sum scaled_dot(const Pair& p) {
+  const Sum sum = dot(p);
+  const double scale = std::sqrt(static_cast<double>(p.q.size(1)));
+  return {sum.value / scale, sum.terms / scale};
+}
+
+Sum general(const Pair& p) {
+  const Numbers& w = *p.find("W");
+  Sum sum;
+  for (int64_t a = 0; a < p.q.size(1); ++a) {
+    for (int64_t b = 0; b < p.k.size(1); ++b) sum.add(p.q(p.i, a) * w(a, b) * p.k(p.j, b));
+  }
+  return sum;
+}
+
+// Row a of a projection times a vector, or the vector's own number.
+void project(Sum& sum, const Numbers* weight, int64_t a, const Numbers& x, int64_t row) {
+  if (!weight) return sum.add(x(row, a));
+  for (int64_t d = 0; d < x.size(1); ++d) sum.add((*weight)(a, d) * x(row, d));
+}
+
+Sum additive(const Pair& p) {
+  const Numbers& v = *p.find("v");
+  Sum score;
+  for (int64_t a = 0; a < v.size(0); ++a) {
+    Sum hidden;
+    project(hidden, p.find("W_q"), a, p.q, p.i);
+    project(hidden, p.find("W_k"), a, p.k, p.j);
+    if (p.find("b")) hidden.add((*p.find("b"))(a));
+    score.value += v(a) * std::tanh(hidden.value);
+    // The slope of tanh is at most 1: an error of the argument is no larger behind it.
+    score.terms += std::abs(v(a)) * (1 + hidden.terms);
+  }
+  return score;
+}
+
+Sum cosine(const Pair& p) {
+  Sum product = dot(p);
+  double qq = 0, kk = 0;
+  for (int64_t a = 0; a < p.q.size(1); ++a) {
+    qq += p.q(p.i, a) * p.q(p.i, a);
+    kk += p.k(p.j, a) * p.k(p.j, a);
+  }
+  const double strength = p.find("beta") ? (*p.find("beta"))() : 1.0;
+  if (qq == 0 || kk == 0) return {0, 0};
+  const double scale = strength / (std::sqrt(qq) * std::sqrt(kk));
+  return {product.value * scale, 4 * std::abs(strength)};
+}
+
+Sum location(const Pair& p) {
+  Sum sum;
+  project(sum, p.find("W"), p.j, p.q, p.i);
+  return sum;
+}
+
+const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
+  static const std::map<std::string_view, std::function<Sum(const Pair&)>> table = {
+      {"dot", dot},           {"scaled_dot", scaled_dot}, {"general", general},
+      {"additive", additive}, {"cosine", cosine},         {"location", location}};
+  return table;
+}
+
+int64_t length_of(Axis axis, const Sizes& sizes) {
+  switch (axis) {
+    case Axis::query_depth:
+      return sizes.query_depth;
+    case Axis::key_depth:
+      return sizes.key_depth;
+    case Axis::attention_depth:
+      return sizes.attention_depth;
+    case Axis::keys:
+      return sizes.keys + 2;  // positions past the keys must not be read
+  }
+  return 0;
+}
+
+// The depths that follow from which parameters are there: with no projection of its own, an input
+// has the depth that the projection would lead to, and lacking even that, the other input's.
+void settle_depths(const ScoreRow& row, Given given, Sizes& sizes) {
+  const auto settle = [&](Axis axis, int64_t& depth, int64_t other) {
+    int64_t settled = other;
+    for (const ParameterRow& parameter : row.parameters) {
+      if (parameter.shape.empty() || (parameter.shape[0] != axis && parameter.shape.back() != axis))
+        continue;
+      const bool is_given = parameter.required || given == Given::all;
+      settled = is_given ? depth : length_of(parameter.shape[0], sizes);
+    }
+    depth = settled;
+  };
+  settle(Axis::query_depth, sizes.query_depth, sizes.key_depth);
+  settle(Axis::key_depth, sizes.key_depth, sizes.query_depth);
+}
+
+void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_t h,
+               Expected& expected) {
+  const int64_t group = problem.query.size(1) / problem.key.size(1);
+  const Numbers q(problem.query.select(0, b), true, h);
+  const Numbers k(problem.key.select(0, b), true, h / group);
+  const Numbers v(problem.value.select(0, b), true, h / group);
+  std::map<std::string, Numbers, std::less<>> parameters;
+  for (const ParameterRow& row : problem.score.row().parameters) {
+    const auto found = problem.score.parameters().find(row.name);
+    if (found == problem.score.parameters().end()) continue;
+    const bool has_heads = found->second.dim() > static_cast<int64_t>(row.shape.size());
+    parameters.emplace(row.name, Numbers(found->second, has_heads, h));
+  }
+  const auto& score = loops().at(problem.score.row().name);
+  auto scores = expected.scores.accessor<double, 4>();
+  auto weights = expected.weights.accessor<double, 4>();
+  auto context = expected.context.accessor<double, 4>();
+  auto lse = expected.lse.accessor<double, 3>();
+  for (int64_t i = 0; i < q.size(0); ++i) {
+    double largest = -infinity, total = 0;
+    for (int64_t j = 0; j < k.size(0); ++j) {
+      scores[b][h][i][j] = -infinity;
+      if (!scope.allows(b, h, i, j)) continue;
+      const Sum sum = score({q, k, parameters, i, j});
+      scores[b][h][i][j] = sum.value;
+      expected.score_terms = std::max(expected.score_terms, sum.terms);
+      largest = std::max(largest, sum.value);
+    }
+    for (int64_t j = 0; j < k.size(0); ++j) {
+      if (scope.allows(b, h, i, j)) total += std::exp(scores[b][h][i][j] - largest);
+    }
+    lse[b][h][i] = total == 0 ? -infinity : largest + std::log(total);
+    for (int64_t j = 0; j < k.size(0); ++j) {
+      const bool allowed = scope.allows(b, h, i, j);
+      weights[b][h][i][j] = allowed ? std::exp(scores[b][h][i][j] - largest) / total : 0;
+      for (int64_t d = 0; allowed && d < v.size(1); ++d)
+        context[b][h][i][d] += weights[b][h][i][j] * v(j, d);
+    }
+  }
+}
+
+}  // namespace
+
+Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool parameter_heads,
+                     at::ScalarType dtype, uint64_t seed) {
+  settle_depths(row, given, sizes);
+  auto generator = at::detail::createCPUGenerator(seed);
+  // Rounded to the dtype here, so that the loops see the same numbers.
+  const auto random = [&](at::IntArrayRef shape) {
+    return at::randn(shape, generator, at::TensorOptions().dtype(at::kDouble)).to(dtype);
+  };
+  Parameters parameters;
+  for (const ParameterRow& parameter : row.parameters) {
+    if (!parameter.required && given == Given::required) continue;
+    std::vector<int64_t> shape;
+    if (parameter_heads) shape.push_back(sizes.heads);
+    for (const Axis axis : parameter.shape) shape.push_back(length_of(axis, sizes));
+    parameters.emplace(parameter.name, random(shape));
+  }
+  return {random({sizes.batch, sizes.heads, sizes.queries, sizes.query_depth}),
+          random({sizes.batch, sizes.key_heads, sizes.keys, sizes.key_depth}),
+          random({sizes.batch, sizes.key_heads, sizes.keys, sizes.value_depth}),
+          Score(row.name, std::move(parameters))};
+}
+
+std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
+  Tensor mask = at::zeros({sizes.batch, sizes.heads, sizes.queries, sizes.keys}, at::kBool);
+  const auto in_mask = [](int64_t b, int64_t h, int64_t i, int64_t j) {
+    return i != 1 && (i + j + b + 2 * h) % 3 != 0;
+  };
+  auto entries = mask.accessor<bool, 4>();
+  for (int64_t b = 0; b < sizes.batch; ++b)
+    for (int64_t h = 0; h < sizes.heads; ++h)
+      for (int64_t i = 0; i < sizes.queries; ++i)
+        for (int64_t j = 0; j < sizes.keys; ++j) entries[b][h][i][j] = in_mask(b, h, i, j);
+  // Batch element 0 has no key at all.
+  Tensor lengths = at::zeros({sizes.batch}, at::kLong);
+  for (int64_t b = 0; b < sizes.batch; ++b) lengths[b] = std::min(2 * b, sizes.keys);
+  const Tensor pair_mask = at::eye(sizes.queries, sizes.keys, at::kDouble).to(at::kBool);
+  using N = int64_t;
+  return {
+      {"all", all(), [](N, N, N, N) { return true; }},
+      {"causal", causal(), [](N, N, N i, N j) { return j <= i; }},
+      {"window_1", window(1), [](N, N, N i, N j) { return i - 1 <= j && j <= i + 1; }},
+      {"window_2_0", window(2, 0), [](N, N, N i, N j) { return i - 2 <= j && j <= i; }},
+      {"past", Scope{.right = -1}, [](N, N, N i, N j) { return j < i; }},
+      {"key_lengths", key_lengths(lengths), [](N b, N, N, N j) { return j < 2 * b; }},
+      {"mask", dense_mask(mask), in_mask},
+      {"pair_mask", dense_mask(pair_mask), [](N, N, N i, N j) { return i == j; }},
+      {"causal_lengths", causal() & key_lengths(lengths),
+       [](N b, N, N i, N j) { return j <= i && j < 2 * b; }},
+      {"window_mask", window(3, 1) & dense_mask(mask),
+       [](N b, N h, N i, N j) {
+         return i - 3 <= j && j <= i + 1 && i != 1 && (i + j + b + 2 * h) % 3 != 0;
+       }},
+      {"everything", window(4) & causal() & key_lengths(lengths) & dense_mask(mask),
+       [](N b, N h, N i, N j) {
+         return i - 4 <= j && j <= i && j < 2 * b && i != 1 && (i + j + b + 2 * h) % 3 != 0;
+       }},
+  };
+}
+
+Expected attend_by_loops(const Problem& problem, const ScopeCase& scope) {
+  Expected expected;
+  if (!loops().contains(problem.score.row().name)) {
+    ADD_FAILURE() << "score " << problem.score.row().name << " has no loop in reference.cpp";
+    return expected;
+  }
+  const auto sizes = problem.query.sizes();
+  const int64_t keys = problem.key.size(2);
+  const auto zeros = [](at::IntArrayRef shape) { return at::zeros(shape, at::kDouble); };
+  expected.scores = zeros({sizes[0], sizes[1], sizes[2], keys});
+  expected.weights = zeros({sizes[0], sizes[1], sizes[2], keys});
+  expected.context = zeros({sizes[0], sizes[1], sizes[2], problem.value.size(3)});
+  expected.lse = zeros({sizes[0], sizes[1], sizes[2]});
+  for (int64_t b = 0; b < sizes[0]; ++b) {
+    for (int64_t h = 0; h < sizes[1]; ++h) loop_head(problem, scope, b, h, expected);
+  }
+  return expected;
+}
+
+std::string test_name(std::string text) {
+  for (char& c : text) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return text;
+}
+
+}  // namespace attend::reference
