@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the sources of attend/: tidy.py [--all] [--jobs N]
+"""Runs clang-tidy on the sources of attend/: tidy.py [--all] [--jobs N] [--minutes M]
 
 A file that includes LibTorch takes half a minute, so such files are looked at when they, or a header
 of ours that they include, differ from the base (ATTEND_BASE, origin/main or main); with --all, every
@@ -89,8 +89,10 @@ class Unit:
             digest.update(header.read_bytes())
         self.mark = CACHE / digest.hexdigest()
 
-    def tidy(self):
+    def tidy(self, end):
         start = time.monotonic()
+        if start > end:
+            return self, None, "", 0
         run = subprocess.run(["clang-tidy", "--quiet", "-p", CACHE, self.path], cwd=ROOT,
                              capture_output=True, text=True)
         if run.returncode == 0:
@@ -116,6 +118,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="files with LibTorch too, changed or not")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=float("inf"),
+                        help="begin no file after so long; what is left is counted")
     arguments = parser.parse_args()
     units = read_units()
     changed = None if arguments.all else changed_files()
@@ -123,17 +127,23 @@ def main():
     todo = [unit for unit in due if not unit.mark.exists()]
     print(f"{len(units)} files: {len(units) - len(due)} with LibTorch unchanged, "
           f"{len(due) - len(todo)} passed before, {len(todo)} to look at", flush=True)
-    failed = 0
+    end = time.monotonic() + 60 * arguments.minutes
+    failed = left = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        # The slow ones first, so that no core waits for the last.
-        runs = [pool.submit(unit.tidy) for unit in sorted(todo, key=lambda unit: not unit.torch)]
+        # The quick ones first: time runs out, if it does, on the fewest files.
+        runs = [pool.submit(unit.tidy, end) for unit in sorted(todo, key=lambda unit: unit.torch)]
         for run in concurrent.futures.as_completed(runs):
             unit, passed, text, seconds = run.result()
+            if passed is None:
+                left += 1
+                continue
             print(f"{unit.path.relative_to(ROOT)}: {'passed' if passed else 'FAILED'} in "
                   f"{seconds:.0f} s", flush=True)
             if not passed:
                 failed += 1
                 print(text, flush=True)
+    if left:
+        print(f"{left} files not looked at for lack of time")
     return 1 if failed else 0
 
 
