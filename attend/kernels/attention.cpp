@@ -53,12 +53,12 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
 template <class T>
 class AdditivePreparation {
  public:
-  AdditivePreparation(const Problem<T>& problem, bool backward, int threads) {
+  AdditivePreparation(const Problem<T>& problem, bool natural, int threads) {
     if (problem.score.family != Family::additive) return;
     const Shape& s = problem.shape;
     constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
     plan_.problem = &problem;
-    plan_.backward = backward;
+    plan_.natural = natural;
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
     plan_.centre = numbers_.take(heads * plan_.padded);
@@ -90,7 +90,7 @@ int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.d
 // sums are taken in the same order whatever the threads.
 template <class T>
 void cut_keys(BackwardPlan<T>& plan) {
-  constexpr int64_t kTasks = 8, kLeastKeys = 2 * kTileKeys;
+  constexpr int64_t kTasks = 8, kLeastKeys = 4 * kTileKeys;
   const Shape& s = plan.problem->shape;
   const int64_t heads = std::max<int64_t>(1, s.batch * s.key_heads);
   const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
@@ -144,8 +144,9 @@ template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads) {
   check(problem);
-  const AdditivePreparation<T> prepared(problem, true, threads);
-  BackwardPlan<T> plan{&problem, prepared.plan(), upstream, gradients, 1, 0, nullptr, nullptr};
+  const AdditivePreparation<T> prepared(problem, false, threads), natural(problem, true, threads);
+  BackwardPlan<T> plan{&problem, prepared.plan(), natural.plan(), upstream, gradients, 1,
+                       0,        nullptr,         nullptr};
   cut_keys(plan);
   const Shape& s = problem.shape;
   Arena<T> partial;

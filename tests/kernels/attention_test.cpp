@@ -59,13 +59,17 @@ Output<T> run_forward(const Case<T>& c, int threads = 1) {
   return out;
 }
 
-// A score of depth terms, each below q k, is off by a few units in the last place of their sum; a
-// weight is off by as much relatively, and so is the context.
+// A score of depth terms is off by a few units in the last place of a term times the root of their
+// number; a weight is off by as much relatively, and so is the context. A term of the dot family is
+// below q k. One of the additive family is below v, and its exponent, at most 19 either way before
+// tanh is flat, is rounded too.
 template <class T>
 double score_error(const Case<T>& c) {
   std::vector<double> q(c.query.begin(), c.query.end()), k(c.key.begin(), c.key.end()),
       v(c.vector.begin(), c.vector.end());
-  const double term = c.score.family == Family::dot ? largest(q) * largest(k) : largest(v);
+  const double exponent = std::min(19.0, largest(q) + largest(k));
+  const double term =
+      c.score.family == Family::dot ? largest(q) * largest(k) : largest(v) * (2 + exponent / 4);
   return std::numeric_limits<T>::epsilon() *
          (4 + 2 * c.score.scale * term * std::sqrt(double(c.shape.depth)));
 }
@@ -147,6 +151,55 @@ TYPED_TEST(Attention, AdditiveOfEverySize) {
   });
 }
 
+TYPED_TEST(Attention, AdditiveOfEveryRange) {
+  on_every_target([] {
+    for (const double deviation : {1e-40, 0.01, 1.0, 3.0, 6.0, 10.0, 30.0, 100.0}) {
+      SCOPED_TRACE("deviation " + std::to_string(deviation));
+      expect_all(random_case<TypeParam>({1, 2, 2, 37, 70, 21, 8}, Family::additive, deviation));
+    }
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfOppositeOffsets) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, Family::additive);
+    for (auto& x : c.query) x += 60;
+    for (auto& x : c.key) x -= 59;
+    expect_all(c);
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfInfinities) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, Family::additive);
+    const auto infinity = std::numeric_limits<TypeParam>::infinity();
+    c.query[3 * 20 + 7] = infinity;
+    c.query[5 * 20 + 1] = -infinity;
+    c.key[8 * 20 + 2] = infinity;
+    expect_all(c);
+  });
+}
+
+TYPED_TEST(Attention, NaNStaysInItsRow) {
+  on_every_target([] {
+    for (const Family family : {Family::dot, Family::additive}) {
+      auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, family);
+      const Output<TypeParam> clean = run_forward(c);
+      c.query[11 * 20 + 4] = std::numeric_limits<TypeParam>::quiet_NaN();
+      const Output<TypeParam> got = run_forward(c);
+      const auto gradients = run_backward(c, got);
+      for (int64_t i = 0; i < 37; ++i) {
+        EXPECT_EQ(std::isnan(got.lse[i]), i == 11);
+        for (int64_t e = 0; e < 8; ++e) EXPECT_EQ(std::isnan(got.context[i * 8 + e]), i == 11);
+        for (int64_t a = 0; a < 20; ++a) {
+          EXPECT_EQ(std::isnan(gradients.query[i * 20 + a]), i == 11) << i << " " << a;
+        }
+        if (i != 11) EXPECT_EQ(got.lse[i], clean.lse[i]);
+      }
+    }
+  });
+}
+
 TYPED_TEST(Attention, Scopes) {
   const std::vector<int64_t> lengths = {100, 0}, starts = {0, 30, 30, 101, 150};
   std::vector<uint8_t> mask(150 * 140), layout = {1, 0, 0, 0, 0, 1, 1, 0, 1};
@@ -189,10 +242,12 @@ TYPED_TEST(Attention, ThreadsChangeNothing) {
 
 TYPED_TEST(Attention, ManyChunksOfKeys) {
   on_every_target([] {
-    auto c = random_case<TypeParam>({1, 2, 1, 70, 1100, 24, 40}, Family::dot);
-    expect_all(c);
-    c.scope = causal(900);
-    expect_all(c);
+    for (const Family family : {Family::dot, Family::additive}) {
+      auto c = random_case<TypeParam>({1, 2, 1, 70, 1100, 24, 40}, family);
+      expect_all(c);
+      c.scope = causal(900);
+      expect_all(c);
+    }
   });
 }
 
