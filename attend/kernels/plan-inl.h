@@ -91,6 +91,7 @@ struct BackwardPlan {
   int64_t chunk_keys;
   T* partial;         // [chunks - 1, batch, heads, queries, depth]
   T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
+  T* partial_slopes;  // [batch, chunks, heads], where slopes have a gradient
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 
