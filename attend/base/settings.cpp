@@ -28,7 +28,7 @@ struct Change {
 constexpr int64_t maximum_file = 1 << 20;
 
 // toml++ bounds the depth of [[[...]]] but not of a.b.c..., whose tables it destroys recursively.
-constexpr int64_t maximum_dots = 10000;
+constexpr int64_t maximum_dots = 2000;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view white = " \t";
