@@ -4,7 +4,7 @@
 - a file of attend/X includes only X and the layers that X imports (the attend_layer and
   attend_program lines of CMakeLists.txt); no cycle between layers or between headers
 - another layer's -inl.h is private to it
-- layers without TORCH, and their tests, include nothing of LibTorch
+- layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
 - files of at most 500 lines, functions of at most 60
 - nothing outside attend/cli, tests and bench prints, aborts or exits
 
@@ -38,7 +38,8 @@ def read_layers(cmake):
         imports = words[words.index("IMPORTS") + 1 :] if "IMPORTS" in words else []
         if "PACKAGES" in imports:
             imports = imports[: imports.index("PACKAGES")]
-        layers[name] = Layer(set(imports), kind == "program" or "TORCH" in words)
+        torch = kind == "program" or "TENSORS" in words or "TORCH" in words
+        layers[name] = Layer(set(imports), torch)
     return layers
 
 

@@ -23,8 +23,8 @@ background:var(--card)}
 svg{display:block;cursor:crosshair;outline:none}
 svg:focus-visible{outline:2px solid var(--mark);outline-offset:-2px}
 p{margin:0;color:var(--soft);font-size:13px}
-.band{fill:var(--mark);opacity:.1;pointer-events:none}
-.ring{fill:none;stroke:var(--mark);stroke-width:2;pointer-events:none}
+.band{fill:none;stroke:var(--mark);stroke-width:1.5;opacity:.8;pointer-events:none}
+.ring{fill:none;stroke:var(--mark);stroke-width:2.5;pointer-events:none}
 text.on{fill:var(--mark);font-weight:bold}
 #tip{position:fixed;z-index:1;pointer-events:none;max-width:320px;padding:8px 12px;
 border:1px solid var(--line);border-radius:8px;background:var(--card);color:var(--text);

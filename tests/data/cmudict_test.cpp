@@ -71,7 +71,9 @@ TEST(Cmudict, NamesTheLine) {
               HasSubstr("d.dict:2: invalid UTF-8 at byte 4"));
   EXPECT_THAT(dictionary_error(std::string_view("a\0 AH\n", 6)),
               HasSubstr("d.dict:1: holds a NUL"));
-  EXPECT_THAT(dictionary_error(std::string(2 << 20, 'a') + " B"), HasSubstr("d.dict:1: the line"));
+  std::string line(2 << 20, 'a');
+  line += " B";
+  EXPECT_THAT(dictionary_error(line), HasSubstr("d.dict:1: the line"));
 }
 
 // The published values of 64-bit FNV-1a for "", "a" and "foobar" are cbf29ce484222325,

@@ -68,11 +68,13 @@ TEST(Pairs, NameTheLine) {
 }
 
 TEST(Pairs, BoundTheLine) {
-  const std::string line = std::string(100, 'a') + "\tb";
+  std::string line(100, 'a');
+  line += "\tb";
   EXPECT_EQ(parse_pairs(line, "p.tsv", 102).size(), 1u);
   EXPECT_THAT(error_of([&] { parse_pairs("a\tb\n" + line, "p.tsv", 101); }),
               HasSubstr("p.tsv:2: the line has 102 bytes; at most 101 are allowed"));
-  EXPECT_THAT(pairs_error(std::string(10 << 20, 'a') + "\tb"), HasSubstr("p.tsv:1: the line has"));
+  line.insert(0, 10 << 20, 'a');
+  EXPECT_THAT(pairs_error(line), HasSubstr("p.tsv:1: the line has"));
 }
 
 TEST(Pairs, ReadAFileAndNameIt) {

@@ -189,6 +189,19 @@ TEST(AlignmentPng, DrawsTheLargestMap) {
   EXPECT_GT(decode_png(alignment_png(alignment)).width, kMaximumPictureSymbols);
 }
 
+TEST(AlignmentPng, DrawsDocumentsAboveTheParsersLimit) {
+  constexpr int64_t kSide = 800;
+  Alignment alignment;
+  alignment.source.assign(kSide, "x");
+  alignment.target = alignment.source;
+  // No two neighbours have one colour, so that nothing is merged.
+  const at::Tensor colors = at::arange(kSide * kSide, at::kDouble).remainder(64).div(63);
+  alignment.weights = colors.reshape({kSide, kSide});
+  const std::string svg = alignment_svg(alignment);
+  EXPECT_GT(svg.size(), 10'000'000u);
+  EXPECT_GT(decode_png(render_png(svg, 1)).width, kSide);
+}
+
 TEST(AlignmentHtml, CannotBeLeftByText) {
   Alignment alignment = small_alignment();
   alignment.source = {"</script><script>alert(1)</script>", "<!--", "\x1b"};

@@ -112,6 +112,7 @@ TEST(RenderPng, RefusesWhatItCannotDraw) {
   EXPECT_THROW(render_png(start + "width=\"0\" height=\"9\"/>"), Error);
   EXPECT_THROW(render_png(start + "width=\"1e9\" height=\"9\"/>"), Error);
   EXPECT_THROW(render_png(start + "width=\"20000\" height=\"20000\"/>", 1), Error);
+  EXPECT_THROW(render_png("<!DOCTYPE svg [<!ENTITY a 'b'>]>" + svg), Error);
   for (const double scale : {0.0, -1.0, 17.0, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THROW(render_png(svg, scale), Error) << scale;
   }

@@ -13,6 +13,7 @@ import check_layers  # noqa: E402
 CMAKE = """
 attend_layer(base PACKAGES fmt::fmt)
 attend_layer(kernels IMPORTS base PACKAGES hwy::hwy)  # attend_layer(ghost IMPORTS nn)
+attend_layer(data TENSORS IMPORTS base)
 attend_layer(nn TORCH IMPORTS kernels base)
 attend_program(cli IMPORTS nn base
                PACKAGES CLI11::CLI11)
@@ -36,7 +37,7 @@ def function(lines, head="void f() {"):
 class Layers(unittest.TestCase):
     def test_reads_the_lines_of_cmake(self):
         layers = check_layers.read_layers(CMAKE)
-        self.assertEqual(sorted(layers), ["base", "cli", "kernels", "nn"])
+        self.assertEqual(sorted(layers), ["base", "cli", "data", "kernels", "nn"])
         self.assertEqual(layers["nn"], ({"kernels", "base"}, True))
         self.assertEqual(layers["base"], (set(), False))
         self.assertTrue(layers["cli"].torch)
@@ -83,7 +84,8 @@ class Layers(unittest.TestCase):
         for header in ("<torch/torch.h>", "<ATen/ATen.h>", "<c10/util/Half.h>"):
             for file in ("attend/kernels/a.cpp", "tests/kernels/a_test.cpp"):
                 self.assertEqual(len(findings({file: f"#include {header}\n"})), 1, file)
-            self.assertEqual(findings({"attend/nn/a.cpp": f"#include {header}\n"}), [])
+            for file in ("attend/nn/a.cpp", "attend/data/a.cpp"):
+                self.assertEqual(findings({file: f"#include {header}\n"}), [], file)
 
 
 class Sizes(unittest.TestCase):

@@ -1,0 +1,12 @@
+# The packages that the layers link, for this build and for whoever links the installed library.
+find_package(fmt REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(hwy REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(NOT ATTEND_KERNELS_ONLY)
+  find_package(Torch REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(rsvg REQUIRED IMPORTED_TARGET librsvg-2.0)
+  pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+endif()

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on the sources of attend/: tidy.py [--all] [--jobs N] [--minutes M]
+
+A file that includes LibTorch takes half a minute, so such files are looked at when they, or a header
+of ours that they include, differ from the base (ATTEND_BASE, origin/main or main); with --all, every
+file. The others are always looked at. A file that passed is not looked at again until it, a header of
+ours, its compiler flags or .clang-tidy change: build/tidy keeps a mark for each.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CACHE = ROOT / "build" / "tidy"
+COMMANDS = ROOT / "build" / "release" / "compile_commands.json"
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
+TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
+
+
+def output(*command):
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return run.stdout.strip() if run.returncode == 0 else ""
+
+
+def clang_command(entry, torch, compiler_headers):
+    """The compile command without what is GCC's own: the cache and the precompiled header."""
+    words = shlex.split(entry["command"])
+    while words and not re.search(r"(^|/)(c\+\+|g\+\+|clang\+\+)[-\d]*$", words[0]):
+        words.pop(0)
+    kept = [words[0]]
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-include":
+            next(rest)
+        elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
+            kept.append(word)
+    # GCC's folder holds <omp.h>; last, so that clang's own headers come before.
+    kept += ["-Wno-unknown-warning-option", "-idirafter", compiler_headers]
+    return kept + (["-include", str(ROOT / "tools" / "clang_vector.h")] if torch else [])
+
+
+def headers(path):
+    """The file and what it includes of ours, and whether any of these includes LibTorch."""
+    found, torch, todo = {path}, False, [path]
+    while todo:
+        for name in INCLUDE.findall(todo.pop().read_text(encoding="utf-8")):
+            torch = torch or bool(TORCH_HEADER.match(name))
+            header = ROOT / name
+            if name.startswith("attend/") and header not in found and header.is_file():
+                found.add(header)
+                todo.append(header)
+    return found, torch
+
+
+def changed_files():
+    """What differs from the base, or None where there is nothing to compare with."""
+    for base in (os.environ.get("ATTEND_BASE"), "origin/main", "main"):
+        commit = base and output("git", "merge-base", base, "HEAD")
+        if commit:
+            break
+    else:
+        return None
+    if commit == output("git", "rev-parse", "HEAD"):
+        # On the base itself: what its last commit, or merge, brought.
+        commit = output("git", "rev-parse", "--verify", "--quiet", "HEAD^") or commit
+    names = output("git", "diff", "--name-only", commit)
+    names += "\n" + output("git", "ls-files", "--others", "--exclude-standard")
+    return {ROOT / name for name in names.splitlines()}
+
+
+class Unit:
+    """One source file: what it consists of and the mark that says it passed."""
+
+    def __init__(self, entry, common, compiler_headers):
+        self.path = pathlib.Path(entry["file"])
+        self.headers, self.torch = headers(self.path)
+        self.command = clang_command(entry, self.torch, compiler_headers)
+        digest = hashlib.sha256(common + "\0".join(self.command).encode())
+        for header in sorted(self.headers):
+            digest.update(header.read_bytes())
+        self.mark = CACHE / digest.hexdigest()
+
+    def tidy(self, end):
+        start = time.monotonic()
+        if start > end:
+            return self, None, "", 0
+        run = subprocess.run(["clang-tidy", "--quiet", "-p", CACHE, self.path], cwd=ROOT,
+                             capture_output=True, text=True)
+        if run.returncode == 0:
+            self.mark.touch()
+        return self, run.returncode == 0, run.stdout + run.stderr, time.monotonic() - start
+
+
+def read_units():
+    common = (ROOT / ".clang-tidy").read_bytes() + (ROOT / "tools" / "clang_vector.h").read_bytes()
+    common += output("clang-tidy", "--version").encode()
+    compiler_headers = output("g++", "-print-file-name=include")
+    units = [Unit(entry, common, compiler_headers)
+             for entry in json.loads(COMMANDS.read_text())
+             if pathlib.Path(entry["file"]).is_relative_to(ROOT / "attend")]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    (CACHE / "compile_commands.json").write_text(json.dumps(
+        [{"directory": str(ROOT), "file": str(unit.path), "arguments": unit.command}
+         for unit in units]))
+    return units
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="files with LibTorch too, changed or not")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=float("inf"),
+                        help="begin no file after so long; what is left is counted")
+    arguments = parser.parse_args()
+    units = read_units()
+    changed = None if arguments.all else changed_files()
+    due = [unit for unit in units if changed is None or not unit.torch or unit.headers & changed]
+    todo = [unit for unit in due if not unit.mark.exists()]
+    print(f"{len(units)} files: {len(units) - len(due)} with LibTorch unchanged, "
+          f"{len(due) - len(todo)} passed before, {len(todo)} to look at", flush=True)
+    end = time.monotonic() + 60 * arguments.minutes
+    failed = left = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        # The quick ones first: time runs out, if it does, on the fewest files.
+        runs = [pool.submit(unit.tidy, end) for unit in sorted(todo, key=lambda unit: unit.torch)]
+        for run in concurrent.futures.as_completed(runs):
+            unit, passed, text, seconds = run.result()
+            if passed is None:
+                left += 1
+                continue
+            print(f"{unit.path.relative_to(ROOT)}: {'passed' if passed else 'FAILED'} in "
+                  f"{seconds:.0f} s", flush=True)
+            if not passed:
+                failed += 1
+                print(text, flush=True)
+    if left:
+        print(f"{left} files not looked at for lack of time")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
