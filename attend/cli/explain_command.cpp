@@ -19,15 +19,23 @@ struct ExplainOptions : DecodeOptions {
   bool json = false;
 };
 
+Prediction predict(const ExplainOptions& options, const PairModel& model) {
+  Predictor predictor(model, model.network, 1);
+  BeamOptions search = options.search;
+  search.with_weights = true;
+  try {
+    return predictor.predict({options.text}, search)[0];
+  } catch (const Error& error) {
+    fail("text {}: {}", shown(options.text), error.what());
+  }
+}
+
 Alignment align(const ExplainOptions& options) {
   const PairModel model = load_pair_model(options.model);
   if (model.model.score == "none")
     fail("{}: was trained with model.score = none, so it attends to nothing that could be shown",
          options.model);
-  Predictor predictor(model, model.network, 1);
-  BeamOptions search = options.search;
-  search.with_weights = true;
-  const Prediction prediction = predictor.predict({options.text}, search)[0];
+  const Prediction prediction = predict(options, model);
   if (prediction.source.empty()) fail("the text is empty; give one to explain");
   if (prediction.cut)
     fmt::print(stderr, "attend: the text is cut to its first {} symbols\n",

@@ -77,7 +77,8 @@ void print(const json& model) {
     fmt::print("  {:>6.0f} {:>8.0f} {:>11.4f} {:>11.4f} {:>12.2f}% {:>9.0f}{}\n",
                number(record, "epoch"), number(record, "step"), number(record, "train_loss"),
                number(record, "valid_loss"), 100 * number(record, "valid_metric"),
-               number(record, "seconds"), record.value("best", false) ? " best" : "");
+               number(record, "seconds"),
+               record.contains("best") && record["best"] == true ? " best" : "");
 }
 
 }  // namespace

@@ -1,15 +1,38 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 #include "attend/base/error.h"
+#include "attend/base/settings.h"
 #include "attend/cli/commands.h"
 
 namespace {
 
-int report(const std::exception& error, int status) {
+int report(std::string_view problem, int status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "attend: %s\n", error.what());
+  // LibTorch appends the stack to its messages.
+  fmt::print(stderr, "attend: {}\n", problem.substr(0, problem.find('\n')));
   return status;
+}
+
+// CLI11's own message has two lines, and names no unknown command.
+std::string misuse(const CLI::App* app, const CLI::Error& error) {
+  std::string problem = error.what();
+  std::string command = app->get_name();
+  for (const CLI::App* called = app; !called->get_subcommands().empty();) {
+    called = called->get_subcommands()[0];
+    command += ' ' + called->get_name();
+  }
+  const std::vector<std::string> rest = app->remaining();
+  if (app->get_subcommands().empty() && !rest.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* each : app->get_subcommands({})) names.push_back(each->get_name());
+    const std::string meant = attend::nearest(rest[0], names);
+    problem = fmt::format("unknown command {}{}", attend::shown(rest[0]),
+                          meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  }
+  std::replace(problem.begin(), problem.end(), '\n', ' ');
+  return fmt::format("attend: {} (see {} --help)\n", problem, command);
 }
 
 }  // namespace
@@ -17,6 +40,7 @@ int report(const std::exception& error, int status) {
 int main(int argc, char** argv) {
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);
+  app.failure_message(misuse);
   attend::add_data_command(app);
   attend::add_train_command(app);
   attend::add_predict_command(app);
@@ -34,9 +58,9 @@ int main(int argc, char** argv) {
     // CLI11 numbers its errors from 100; misuse is 2 here, help and version are 0.
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const attend::Error& error) {
-    return report(error, 2);
+    return report(error.what(), 2);
   } catch (const std::exception& error) {
-    return report(error, 1);
+    return report(error.what(), 1);
   }
-  return 0;
+  return std::fflush(stdout) == 0 ? 0 : report("standard output cannot be written", 1);
 }

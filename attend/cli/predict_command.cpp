@@ -103,6 +103,9 @@ void check_lines(const PairModel& model, const std::vector<std::string>& lines, 
 }
 
 void run_predict(const PredictOptions& options) {
+  if (options.search.nbest > options.search.beam)
+    fail("--nbest {}: a beam of {} has no more answers; raise --beam", options.search.nbest,
+         options.search.beam);
   const PairModel model = load_pair_model(options.model);
   Predictor predictor(model, model.network, options.threads);
   LineReader reader;

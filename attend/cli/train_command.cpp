@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -92,12 +93,20 @@ PairData read_data(const TrainOptions& options) {
   return data;
 }
 
+// What a start that was killed leaves: save_description writes config.toml last.
+bool is_unfinished_start(const std::string& folder) {
+  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab"};
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (!first.contains(entry.path().filename().string())) return false;
+  return fs::exists(folder + "/training.toml");
+}
+
 // Whether the folder is a model's already. Error when it holds something else.
 bool holds_model(const std::string& folder) {
   if (!fs::exists(folder)) return false;
   if (!fs::is_directory(folder)) fail("--out {}: is a file; a folder is wanted", folder);
   remove_temporary_files(folder);
-  if (fs::is_empty(folder)) return false;
+  if (fs::is_empty(folder) || is_unfinished_start(folder)) return false;
   if (!fs::exists(folder + "/config.toml"))
     fail("--out {}: holds other files and no model; choose a new folder", folder);
   return true;
@@ -121,12 +130,19 @@ RunConfig stored_config(const TrainOptions& options) {
   return config;
 }
 
+void create_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
+}
+
 PairModel prepare_model(const TrainOptions& options, RunConfig& config, const PairData& data,
                         bool resume) {
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   if (resume) return load_description(options.out);
   PairModel model = make_pair_model(config.text, config.model, data.train);
-  fs::create_directories(options.out);
+  create_folder(options.out);
   write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
   save_description(model, options.out);
   return model;

@@ -28,6 +28,31 @@ std::vector<std::vector<std::string>> split_all(const std::vector<Example>& exam
   return sequences;
 }
 
+// A network far larger than its weights would exhaust memory before the shapes could be compared.
+// What is counted here, embeddings and one matrix of the readout, is less than any network has.
+void check_size(const PairModel& model, const std::string& path) {
+  const int64_t hidden = model.model.hidden;
+  const int64_t symbols = model.source_vocabulary.size() + model.target_vocabulary.size();
+  const int64_t least = 4 * (model.model.embedding * symbols + 4 * hidden * hidden);
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  if (bytes < least)
+    fail("{}: has {} bytes; config.toml and vocabularies describe a model of over {}", path, bytes,
+         least);
+}
+
+// The model without its network.
+PairModel read_description(const std::string& folder) {
+  if (!std::filesystem::exists(folder)) fail("{}: no such model folder", folder);
+  if (!std::filesystem::exists(folder + "/config.toml"))
+    fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
+         folder);
+  PairModel model;
+  read_toml(all_settings(model.text, model.model), folder + "/config.toml");
+  model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
+  model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
+  return model;
+}
+
 }  // namespace
 
 Settings TextConfig::settings() {
@@ -79,30 +104,25 @@ PairModel make_pair_model(const TextConfig& text, const Seq2SeqConfig& model,
 void save_description(const PairModel& model, const std::string& folder) {
   TextConfig text = model.text;
   Seq2SeqConfig network = model.model;
-  write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");
+  write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));
 }
 
 PairModel load_description(const std::string& folder) {
-  if (!std::filesystem::exists(folder)) fail("{}: no such model folder", folder);
-  if (!std::filesystem::exists(folder + "/config.toml"))
-    fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
-         folder);
-  PairModel model;
-  read_toml(all_settings(model.text, model.model), folder + "/config.toml");
-  model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
-  model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
+  PairModel model = read_description(folder);
   model.network = model.make_network();
   return model;
 }
 
 PairModel load_pair_model(const std::string& folder) {
-  PairModel model = load_description(folder);
+  PairModel model = read_description(folder);
   const std::string path = folder + "/weights.safetensors";
   if (!std::filesystem::exists(path))
     fail("{}: no weights yet; train until the first validation: attend train --out {} --resume",
          path, folder);
+  check_size(model, path);
+  model.network = model.make_network();
   load_weights(*model.network, path);
   model.network->eval();
   return model;

@@ -46,7 +46,8 @@ PairModel make_pair_model(const TextConfig& text, const Seq2SeqConfig& model,
                           const std::vector<Example>& examples);
 
 // The model folder: config.toml, source.vocab, target.vocab and weights.safetensors, which holds
-// the network's weights once training has validated. Errors name the file.
+// the network's weights once training has validated. config.toml is written last: where it is, the
+// vocabularies are. Errors name the file.
 void save_description(const PairModel& model, const std::string& folder);
 PairModel load_pair_model(const std::string& folder);
 

@@ -1,0 +1,143 @@
+"""Runs the program as a user would; the tests of this folder share it."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.environ.get("ATTEND_PROGRAM", "")
+DICTIONARY = pathlib.Path("/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
+
+# Trains in a fraction of a second an epoch.
+SMALL = {"model.embedding": 16, "model.hidden": 32, "model.attention_depth": 16,
+         "model.dropout": 0.1, "train.replicas": 1, "train.batch": 20, "train.warmup_steps": 10,
+         "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
+
+# Enough to train on where no real words are needed.
+PAIRS = "".join(f"{a}{b}{a}\t{a.upper()} {b.upper()} {a.upper()}\n"
+                for a in "bdfgklmnprst" for b in "aeiou")
+
+
+def skip(reason):
+    """Skips the test, and says so where nobody can miss it."""
+    print(f"\nSKIPPED: {reason}", file=sys.stderr, flush=True)
+    raise unittest.SkipTest(reason)
+
+
+def settings(values):
+    """The arguments that set what the dictionary holds."""
+    return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+
+
+def environment():
+    """The caller's, without what would change the program's settings."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("ATTEND_")}
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, which is the working folder of the program."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def attend(self, *arguments, stdin="", **options):
+        return attend(*arguments, stdin=stdin, cwd=self.folder, **options)
+
+    def succeed(self, *arguments, stdin="", **options):
+        run = self.attend(*arguments, stdin=stdin, **options)
+        self.assertEqual(run.returncode, 0, f"{arguments}: {run.stderr}")
+        return run
+
+    def refuse(self, *arguments, names, stdin=""):
+        """The program exits with 2 and one line that holds each of `names`; the folder stays."""
+        before = contents(self.folder)
+        run = self.attend(*arguments, stdin=stdin)
+        self.assertEqual(run.returncode, 2, f"{arguments}: {run.stderr}")
+        self.assertEqual(run.stdout, "", arguments)
+        self.assertRegex(run.stderr, r"\Aattend: [^\n]+\n\Z", arguments)
+        self.assertLess(len(run.stderr), 500, arguments)
+        for name in names:
+            self.assertIn(name, run.stderr, arguments)
+        self.assertEqual(contents(self.folder), before, arguments)
+
+
+def attend(*arguments, stdin="", cwd=None, timeout=300):
+    """Standard output and error as text; bytes that are no UTF-8 pass through."""
+    command = [PROGRAM, *map(str, arguments)]
+    data = stdin if isinstance(stdin, bytes) else stdin.encode()
+    run = subprocess.run(command, input=data, env=environment(), cwd=cwd, capture_output=True,
+                         timeout=timeout)
+    run.stdout = run.stdout.decode(errors="surrogateescape")
+    run.stderr = run.stderr.decode(errors="surrogateescape")
+    return run
+
+
+def contents(folder):
+    """Every path below the folder, with the bytes of the files."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+            for path in sorted(pathlib.Path(folder).rglob("*"))}
+
+
+def read_safetensors(path):
+    """(metadata, {name: (dtype, shape, bytes)})."""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    metadata = header.pop("__metadata__", {})
+    body = data[8 + length:]
+    return metadata, {name: (entry["dtype"], entry["shape"], body[slice(*entry["data_offsets"])])
+                      for name, entry in header.items()}
+
+
+def safetensors(header, body):
+    """A file with a header as given, an object or text."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def read_metrics(model):
+    return [json.loads(line) for line in (model / "metrics.jsonl").read_text().splitlines()]
+
+
+def dictionary_words():
+    """{word: its pronunciations} of short plain words, in the order of the spelling."""
+    if not DICTIONARY.exists():
+        skip(f"{DICTIONARY} is not there; install pocketsphinx-en-us")
+    words = {}
+    for line in DICTIONARY.read_text(encoding="utf-8").splitlines():
+        word, *phonemes = line.split()
+        word = re.sub(r"\(\d+\)$", "", word)
+        if word.isascii() and word.isalpha() and 3 <= len(word) <= 8:
+            words.setdefault(word, []).append(" ".join(phonemes))
+    return dict(sorted(words.items()))
+
+
+def as_pairs(words):
+    return "".join(f"{word}\t{target}\n" for word, targets in words.items() for target in targets)
+
+
+def edit_distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, left in enumerate(a, 1):
+        above, row = row, [i]
+        for j, right in enumerate(b, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (left != right)))
+    return row[-1]
+
+
+def main():
+    if not PROGRAM:
+        sys.exit("ATTEND_PROGRAM is not set; it is the path of the program to test")
+    unittest.main(module="__main__", verbosity=2)

@@ -1,0 +1,164 @@
+"""Bad input: one line that names what is wrong and the remedy, exit code 2, nothing half written."""
+
+import os
+import subprocess
+
+import program
+from program import PAIRS, SMALL, settings
+
+
+class Data(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("good.tsv", PAIRS)
+
+    def refuse_data(self, content, *names):
+        """As training data, as validation data and in a folder."""
+        if content is not None:
+            self.write("bad.tsv", content)
+        for data in (["--data", "bad.tsv", "--valid", "good.tsv"],
+                     ["--data", "good.tsv", "--valid", "bad.tsv"]):
+            self.refuse("train", *data, "--out", "model", names=["bad.tsv", *names])
+
+    def test_missing_file(self):
+        self.refuse_data(None, "no such file")
+        self.refuse("train", "--data", ".", "--out", "model", names=["train.tsv", "no such file"])
+
+    def test_empty_file(self):
+        self.refuse_data("", "is empty", "a source, a TAB and a target")
+
+    def test_line_without_tab(self):
+        self.refuse_data("ab\tA B\nab A B\n", "bad.tsv:2", "no TAB")
+
+    def test_line_with_two_tabs(self):
+        self.refuse_data("ab\tA B\nab\tA B\tC\n", "bad.tsv:2", "more than one TAB")
+
+    def test_empty_side(self):
+        self.refuse_data("ab\tA B\nab\t\n", "bad.tsv:2", "target", "empty")
+        self.refuse_data("\tA B\n", "bad.tsv:1", "source", "empty")
+
+    def test_invalid_utf8(self):
+        self.refuse_data(b"ab\tA B\na\xff\tA B\n", "bad.tsv:2", "UTF-8", "byte 2", "0xff")
+
+    def test_utf16(self):
+        self.refuse_data("ab\tA B\n".encode("utf-16-le"), "bad.tsv:1", "UTF-16")
+
+    def test_line_of_10_mb(self):
+        self.refuse_data(b"ab\tA B\n" + b"a" * 10_000_000 + b"\tA\n", "bad.tsv:2", "at most")
+
+    def test_one_class_of_symbols(self):
+        self.write("bad.tsv", "ab\tA A\nb\tA\n")
+        self.refuse("train", "--data", "bad.tsv", "--valid", "good.tsv", "--out", "model",
+                    names=["bad.tsv", "'A'", "at least two"])
+
+    def test_folder_and_special_file(self):
+        os.mkfifo(self.folder / "pipe")
+        for name, problem in ((".", "train.tsv"), ("pipe", "no regular file")):
+            run = self.attend("train", "--data", name, "--valid", "good.tsv", "--out", "model")
+            self.assertEqual(run.returncode, 2)
+            self.assertIn(problem, run.stderr)
+            self.assertFalse((self.folder / "model").exists())
+
+    def test_too_few_to_set_some_aside(self):
+        self.write("bad.tsv", "ab\tA B\n")
+        self.refuse("train", "--data", "bad.tsv", "--out", "model", names=["bad.tsv", "--valid"])
+
+    def test_dictionary(self):
+        self.refuse("data", "cmudict", "none.dict", "--out", "data", names=["none.dict"])
+        self.write("bad.dict", "word W ER D\nother\n")
+        self.refuse("data", "cmudict", "bad.dict", "--out", "data", names=["bad.dict:2"])
+
+
+class Settings(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("good.tsv", PAIRS)
+
+    def refuse_training(self, *arguments, names):
+        self.refuse("train", "--data", "good.tsv", "--valid", "good.tsv", "--out", "model",
+                    *arguments, names=names)
+
+    def test_assignments(self):
+        for assignment, *names in (
+                ("model.hiden=32", "unknown key", "did you mean model.hidden?"),
+                ("train.batch=0", "train.batch", "from 1 to"),
+                ("train.learning_rate=nan", "train.learning_rate", "a number"),
+                ("train.epochs=99999999999999999999", "train.epochs", "an integer"),
+                ("model.hidden=wide", "model.hidden", "an integer"),
+                ("model.hidden=33", "model.hidden", "even"),
+                ("model.score=aditive", "one of", "did you mean additive?"),
+                ("train.batch", "key=value"),
+                ("train=1", "a table of settings")):
+            with self.subTest(assignment):
+                self.refuse_training("--set", assignment, names=names)
+
+    def test_files(self):
+        for content, *names in (
+                ("[train]\nlerning_rate = 1\n", "bad.toml:2", "did you mean train.learning_rate?"),
+                ("[model]\n\nhidden = 'big'\n", "bad.toml:3", "model.hidden", "an integer"),
+                ("[model]\nhidden = [1, 2]\n", "bad.toml:2", "an array"),
+                ("[model]\ndropout = 2.0\n", "bad.toml:2", "model.dropout", "from 0 to 0.95"),
+                ("[model]\nhidden = 2\nhidden = 4\n", "bad.toml:3", "TOML"),
+                ("[model\n", "bad.toml:1", "TOML"),
+                (b"[model]\ncell = \"\xff\"\n", "bad.toml:2", "TOML")):
+            with self.subTest(content):
+                self.write("bad.toml", content)
+                self.refuse_training("--config", "bad.toml", names=names)
+        self.refuse_training("--config", "none.toml", names=["none.toml", "no such file"])
+
+    def test_units(self):
+        self.refuse_training("--source-units", "chars", names=["data.source_units", "char?"])
+
+    def test_unknown_command_and_options(self):
+        self.refuse("tran", names=["'tran'", "did you mean train?"])
+        self.refuse(names=["--help"])
+        self.refuse("train", "--dat", "x", names=["--dat", "--help"])
+        self.refuse("predict", names=["model", "--help"])
+        self.refuse("predict", "model", "--beam", "0", names=["--beam", "0", "--help"])
+
+    def test_missing_options(self):
+        self.refuse("train", "--out", "model", names=["--data"])
+        self.refuse("train", "--data", "good.tsv", names=["--out"])
+
+
+class Output(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("good.tsv", PAIRS)
+
+    def refuse_out(self, out, *names):
+        self.refuse("train", "--data", "good.tsv", "--valid", "good.tsv", "--out", out,
+                    names=[out, *names])
+
+    def test_folder_that_is_no_model(self):
+        (self.folder / "photos").mkdir()
+        self.write("photos/holiday.jpg", b"\xff\xd8")
+        self.refuse_out("photos", "no model", "new folder")
+        self.write("photos/training.toml", "")
+        self.refuse_out("photos", "no model", "new folder")
+
+    def test_file(self):
+        self.write("model", "")
+        self.refuse_out("model", "a folder is wanted")
+
+    def test_folder_that_cannot_be_made(self):
+        self.write("file", "")
+        self.refuse_out("file/model", "cannot be created")
+
+    def test_empty_folder_is_welcome(self):
+        (self.folder / "model").mkdir()
+        self.succeed("train", "--data", "good.tsv", "--valid", "good.tsv", "--out", "model",
+                     *settings(SMALL | {"train.epochs": 1}))
+
+    def test_standard_output_that_is_full(self):
+        if not os.path.exists("/dev/full"):
+            program.skip("no /dev/full here")
+        with open("/dev/full", "w") as full:
+            run = subprocess.run([program.PROGRAM, "train", "--dump-config"], stdout=full,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, r"\Aattend: standard output[^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    program.main()
