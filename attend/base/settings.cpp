@@ -28,7 +28,7 @@ struct Change {
 constexpr int64_t maximum_file = 1 << 20;
 
 // toml++ bounds the depth of [[[...]]] but not of a.b.c..., whose tables it destroys recursively.
-constexpr int64_t maximum_dots = 10000;
+constexpr int64_t maximum_dots = 2000;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view white = " \t";
@@ -354,6 +354,12 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   constexpr size_t longest = 100;
   std::string best;
   if (word.size() > longest) return best;
+  // The beginning of a longer name is as good as a misspelling.
+  const auto begins = [&](const std::string& candidate) { return candidate.starts_with(word); };
+  if (const auto longer = std::find_if(candidates.begin(), candidates.end(), begins);
+      word.size() > 2 && longer != candidates.end() &&
+      std::count_if(candidates.begin(), candidates.end(), begins) == 1)
+    return *longer;
   // A third of the letters may differ, and never all of them.
   size_t best_distance = std::min(std::max<size_t>(word.size() / 3, 2), word.size());
   for (const std::string& candidate : candidates) {

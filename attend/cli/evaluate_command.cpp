@@ -8,6 +8,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/predictor.h"
+#include "attend/cli/progress.h"
 
 namespace attend {
 namespace {
@@ -29,7 +30,11 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
   Predictor predictor(model, model.network, options.threads);
   Figures figures;
   const auto start = std::chrono::steady_clock::now();
-  figures.evaluation = evaluate(predictor, model, examples, options.search);
+  {
+    CountPrinter printer("decoded");
+    figures.evaluation = evaluate(predictor, model, examples, options.search,
+                                  [&](int64_t done, int64_t total) { printer.show(done, total); });
+  }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   figures.loss = predictor.loss(model.encode(examples));
   return figures;

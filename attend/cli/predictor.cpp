@@ -1,6 +1,7 @@
 #include "attend/cli/predictor.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 namespace attend {
@@ -20,15 +21,14 @@ int64_t longest_answer(size_t source_symbols) {
 Predictor::Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads)
     : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
 
-std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
-                                           const BeamOptions& options) {
-  std::vector<Prediction> predictions(texts.size());
-  std::vector<EncodedPair> encoded(texts.size());
+std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
+                                     std::vector<Prediction>& predictions,
+                                     std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> order;
   const Units units = parse_units(model_.text.source_units);
+  const auto limit = static_cast<size_t>(model_.model.maximum_source_length);
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = split_units(texts[i], units);
-    const auto limit = static_cast<size_t>(model_.model.maximum_source_length);
     predictions[i].cut = symbols.size() > limit;
     if (predictions[i].cut) symbols.resize(limit);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
@@ -39,10 +39,20 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
     return encoded[static_cast<size_t>(a)].source.size() <
            encoded[static_cast<size_t>(b)].source.size();
   });
+  return order;
+}
+
+std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
+                                           const BeamOptions& options, const Report& report) {
+  std::vector<Prediction> predictions(texts.size());
+  std::vector<EncodedPair> encoded(texts.size());
+  const std::vector<int64_t> order = read(texts, predictions, encoded);
   const auto count = static_cast<int64_t>(order.size());
   // Small inputs are shared out too, large ones in batches of a good size.
   const int64_t size =
       std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch);
+  std::mutex reporting;
+  int64_t done = 0;
   threads_.run([&](int64_t thread) {
     for (int64_t begin = thread * size; begin < count; begin += thread_count_ * size) {
       at::NoGradGuard no_gradient;
@@ -56,6 +66,10 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
                                longest, {Vocabulary::start, Vocabulary::end}, options);
       for (size_t i = 0; i < chunk.size(); ++i)
         predictions[static_cast<size_t>(chunk[i])].hypotheses = std::move(found[i]);
+      if (!report) continue;
+      const std::lock_guard lock(reporting);
+      done += static_cast<int64_t>(chunk.size());
+      report(done, count);
     }
   });
   return predictions;
@@ -83,10 +97,11 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
 }
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const BeamOptions& options) {
+                    const std::vector<Example>& examples, const BeamOptions& options,
+                    const Predictor::Report& report) {
   std::vector<std::string> sources;
   for (const Example& example : examples) sources.push_back(example.source);
-  const std::vector<Prediction> predictions = predictor.predict(sources, options);
+  const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
   const Units units = parse_units(model.text.target_units);
   Evaluation evaluation;
   for (size_t i = 0; i < examples.size(); ++i) {

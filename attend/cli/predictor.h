@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ class Predictor {
  public:
   Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads);
 
-  std::vector<Prediction> predict(const std::vector<std::string>& texts,
-                                  const BeamOptions& options);
+  // `report`, if any, is told how many texts are done of how many, from one thread at a time.
+  using Report = std::function<void(int64_t done, int64_t total)>;
+  std::vector<Prediction> predict(const std::vector<std::string>& texts, const BeamOptions& options,
+                                  const Report& report = {});
 
   // The best answer's symbols; none for an empty text.
   std::vector<std::string> best_symbols(const Prediction& prediction) const;
@@ -33,6 +36,11 @@ class Predictor {
   double loss(const std::vector<EncodedPair>& pairs);
 
  private:
+  // Fills in the symbols of each text and their ids; returns the texts that have any, by length.
+  std::vector<int64_t> read(const std::vector<std::string>& texts,
+                            std::vector<Prediction>& predictions,
+                            std::vector<EncodedPair>& encoded) const;
+
   const PairModel& model_;
   std::shared_ptr<Seq2Seq> network_;
   ReplicaThreads threads_;
@@ -45,6 +53,7 @@ struct Evaluation {
   std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const BeamOptions& options);
+                    const std::vector<Example>& examples, const BeamOptions& options,
+                    const Predictor::Report& report = {});
 
 }  // namespace attend

@@ -10,7 +10,14 @@ namespace {
 
 constexpr auto terminal_interval = std::chrono::milliseconds(200);
 constexpr auto plain_interval = std::chrono::seconds(10);
+constexpr auto quiet_time = std::chrono::seconds(2);
 constexpr const char* erase_line = "\r\033[K";
+
+std::chrono::milliseconds interval(bool terminal) {
+  return terminal ? terminal_interval : std::chrono::milliseconds(plain_interval);
+}
+
+bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
@@ -22,12 +29,12 @@ std::string clock_time(double seconds) {
 }
 
 ProgressPrinter::ProgressPrinter(std::string metric)
-    : metric_(std::move(metric)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+    : metric_(std::move(metric)), terminal_(on_terminal()) {}
 
 void ProgressPrinter::show(const TrainProgress& progress) {
   const auto now = std::chrono::steady_clock::now();
   if (!progress.validation && now < next_) return;
-  next_ = now + (terminal_ ? terminal_interval : std::chrono::milliseconds(plain_interval));
+  next_ = now + interval(terminal_);
   std::string line =
       fmt::format("epoch {} step {}/{} loss {:.4f} {:.0f} pairs/s", progress.epoch, progress.step,
                   progress.steps, progress.loss, progress.pairs_per_second);
@@ -38,6 +45,28 @@ void ProgressPrinter::show(const TrainProgress& progress) {
   line += fmt::format(" | {} left", clock_time(progress.remaining));
   const bool stays = !terminal_ || progress.validation;
   fmt::print(stderr, "{}{}{}", terminal_ ? erase_line : "", line, stays ? "\n" : "");
+  std::fflush(stderr);
+}
+
+CountPrinter::CountPrinter(std::string what)
+    : what_(std::move(what)),
+      terminal_(on_terminal()),
+      start_(std::chrono::steady_clock::now()),
+      next_(start_ + quiet_time) {}
+
+CountPrinter::~CountPrinter() {
+  if (shown_ && terminal_) fmt::print(stderr, "{}", erase_line);
+}
+
+void CountPrinter::show(int64_t done, int64_t total) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_ || done == 0) return;
+  next_ = now + interval(terminal_);
+  shown_ = true;
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  const double left = elapsed * static_cast<double>(total - done) / static_cast<double>(done);
+  fmt::print(stderr, "{}{} {}/{} | {} left{}", terminal_ ? erase_line : "", what_, done, total,
+             clock_time(left), terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 

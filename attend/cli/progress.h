@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "attend/train/trainer.h"
@@ -20,6 +21,24 @@ class ProgressPrinter {
   std::string metric_;
   bool terminal_;
   std::chrono::steady_clock::time_point next_;
+};
+
+// Shows how far a count has come, once it has taken two seconds; nothing stays on a terminal.
+class CountPrinter {
+ public:
+  // `what` is said before the count: "decoded".
+  explicit CountPrinter(std::string what);
+  ~CountPrinter();
+  CountPrinter(const CountPrinter&) = delete;
+  CountPrinter& operator=(const CountPrinter&) = delete;
+
+  void show(int64_t done, int64_t total);
+
+ private:
+  std::string what_;
+  bool terminal_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point start_, next_;
 };
 
 // "3:07" or "1:02:03".

@@ -19,6 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr uint64_t maximum_header = 100'000'000;
+constexpr uint64_t maximum_file = uint64_t{1} << 32;
 constexpr size_t length_bytes = 8;
 
 struct Dtype {
@@ -157,7 +158,7 @@ TensorFile parse_safetensors(std::string_view bytes, const std::string& name) {
 }
 
 TensorFile read_safetensors(const std::string& path) {
-  return parse_safetensors(read_file(path), path);
+  return parse_safetensors(read_file(path, maximum_file), path);
 }
 
 std::string format_safetensors(const TensorFile& file) {
@@ -183,6 +184,10 @@ std::string format_safetensors(const TensorFile& file) {
   // The format lets spaces fill the header up, so that the data are aligned.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
+  if (length > maximum_header || file.tensors.size() > internal::maximum_tensors) {
+    fail("[format_safetensors] {} tensors with a header of {} bytes; at most {} and {} fit",
+         file.tensors.size(), length, internal::maximum_tensors, maximum_header);
+  }
   std::string bytes(reinterpret_cast<const char*>(&length), length_bytes);
   bytes.reserve(length_bytes + text.size() + position);
   bytes += text;
@@ -193,7 +198,12 @@ std::string format_safetensors(const TensorFile& file) {
 }
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
-  write_file(path, format_safetensors(file));
+  const std::string bytes = format_safetensors(file);
+  if (bytes.size() > maximum_file) {
+    fail("{}: the tensors take {} bytes; at most {} fit into one file", path, bytes.size(),
+         maximum_file);
+  }
+  write_file(path, bytes);
 }
 
 }  // namespace attend

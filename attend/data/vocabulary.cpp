@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 4> fixed_symbols = {"<pad>", "<s>", "</s>", "<unk>"};
 constexpr int64_t fixed_count = fixed_symbols.size();
 
-constexpr int64_t maximum_lines = 1'000'000;
+constexpr int64_t maximum_symbols = 1'000'000;
 constexpr int64_t maximum_file = int64_t{256} << 20;
 
 }  // namespace
@@ -26,6 +26,7 @@ Vocabulary::Vocabulary() {
 }
 
 void Vocabulary::add(std::string symbol) {
+  if (size() >= maximum_symbols) fail("over {} symbols", maximum_symbols);
   if (symbol.empty()) fail("an empty symbol");
   if (symbol.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos) {
     fail("symbol {} holds a line break or a NUL byte", shown(symbol));
@@ -60,7 +61,6 @@ Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
   std::string_view line;
   while (lines.next(line)) {
     const int64_t id = lines.number() - 1;
-    if (id >= maximum_lines) fail("{}: has over {} lines", name, maximum_lines);
     if (id >= fixed_count) {
       internal::at_line(lines, [&] { vocabulary.add(std::string(line)); });
     } else if (const std::string_view fixed = fixed_symbols[static_cast<size_t>(id)];

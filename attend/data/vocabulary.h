@@ -19,12 +19,13 @@ class Vocabulary {
   Vocabulary();  // the fixed symbols alone
 
   // Every symbol that the sequences hold at least `minimum_count` times; a text that spells a fixed
-  // symbol adds none. Error on a symbol that is empty, not UTF-8, or holds a line break or a NUL.
+  // symbol adds none. Error on a symbol that is empty, not UTF-8, or holds a line break or a NUL,
+  // and on over a million symbols.
   static Vocabulary build(const std::vector<std::vector<std::string>>& sequences,
                           int64_t minimum_count = 1);
 
   // Plain text, one symbol a line, line number = id. Errors name file and line: bad UTF-8, a
-  // duplicate, an empty line, missing fixed symbols, more than a million lines, more than 256 MB.
+  // duplicate, an empty line, missing fixed symbols, over a million symbols, over 256 MiB.
   static Vocabulary load(const std::string& path);
   // The same for the bytes of a file; `name` stands for it in messages.
   static Vocabulary parse(std::string_view bytes, const std::string& name);

@@ -50,7 +50,9 @@ class AdditiveScores {
   AdditiveScores(const Problem<T>& problem, const AdditivePlan<T>& plan)
       : problem_(problem), plan_(plan) {}
 
-  // The factors A in the order of the plan, and as much scratch.
+  // The factors A in the order of the plan, [width / lanes][depth][lanes]: what a step reads is one
+  // piece, because rows a power of two apart would share few sets of the cache. And as much
+  // scratch.
   int64_t panel_size(int64_t width) const { return 2 * problem_.shape.depth * width; }
 
   void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const {
@@ -66,35 +68,30 @@ class AdditiveScores {
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto q = hn::Load(d, plain + a * width + lane);
         const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);
-        hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + p * width + lane);
+        hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + lane * depth + p * kLanes<T>);
       }
     }
   }
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
               T* tile) const {
-    const int64_t head = head_of(first);
+    const int64_t head = head_of(first), depth = problem_.shape.depth;
     const int64_t at = (head * problem_.shape.keys + first_key) * plan_.padded;
-    for (int64_t lane = 0; lane < width;) {
-      const bool two = lane + 2 * kLanes<T> <= width;
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       int64_t j = 0;
-      for (; j < keys; j += two || j + 2 > keys ? 1 : 2) {
-        const T* factor = plan_.factor + at + j * plan_.padded;
-        const T* weight = plan_.weight + at + j * plan_.padded;
-        T* to = tile + j * width + lane;
-        if (two) {
-          step<1, 2>(head, panel + lane, width, factor, weight, to);
-        } else if (j + 2 <= keys) {
-          step<2, 1>(head, panel + lane, width, factor, weight, to);
-        } else {
-          step<1, 1>(head, panel + lane, width, factor, weight, to);
-        }
+      for (; j + kStep <= keys; j += kStep) {
+        step<kStep>(head, panel + lane * depth, at + j * plan_.padded, width,
+                    tile + j * width + lane);
       }
-      lane += two ? 2 * kLanes<T> : kLanes<T>;
+      for (; j < keys; ++j) {
+        step<1>(head, panel + lane * depth, at + j * plan_.padded, width, tile + j * width + lane);
+      }
     }
   }
 
  private:
+  static constexpr int kStep = 4;
+
   int64_t head_of(const Row& row) const { return row.batch * problem_.shape.heads + row.head; }
 
   // The fraction of the dimension at place p for key j and vector v.
@@ -102,59 +99,56 @@ class AdditiveScores {
     return {Set<T>(weight), hn::Add(a, Set<T>(factor))};
   }
 
-  // kKeys x kVectors vectors of scores: enough independent chains to hide the latencies.
-  template <int kKeys, int kVectors>
-  HWY_NOINLINE void step(int64_t head, const T* HWY_RESTRICT panel, int64_t width,
-                         const T* HWY_RESTRICT factor, const T* HWY_RESTRICT weight,
+  // The scores of kKeys keys for one vector of queries: enough independent chains to hide the
+  // latencies, and the numbers of a key are read once each, which lets them be memory operands.
+  template <int kKeys>
+  HWY_NOINLINE void step(int64_t head, const T* HWY_RESTRICT panel, int64_t first, int64_t width,
                          T* HWY_RESTRICT to) const {
     const Tag<T> d;
     const int64_t* ends = plan_.ends + head * 3;
-    Vec<T> sum[kKeys][kVectors];
-    for (auto& key : sum) {
-      for (auto& vector : key) vector = Set<T>(plan_.constant[head]);
-    }
+    const T* HWY_RESTRICT factor = plan_.factor + first;
+    const T* HWY_RESTRICT weight = plan_.weight + first;
+    const int64_t padded = plan_.padded;
+    Vec<T> sum[kKeys];
+    for (auto& s : sum) s = Set<T>(plan_.constant[head]);
     const auto each = [&](int64_t p, const auto& body) HWY_ATTR {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const T* a = panel + p * width + v * kLanes<T>;
-#pragma GCC unroll 4
-        for (int j = 0; j < kKeys; ++j) {
-          sum[j][v] =
-              body(sum[j][v], a, factor + j * plan_.padded + p, weight + j * plan_.padded + p);
-        }
+      for (int j = 0; j < kKeys; ++j) {
+        sum[j] = body(sum[j], factor + j * padded + p, weight + j * padded + p);
       }
     };
     for (int64_t p = 0; p < ends[0]; p += 4) {
-      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w) HWY_ATTR {
+      const T* at = panel + p * kLanes<T>;
+      const auto a = hn::Load(d, at), b = hn::Load(d, at + kLanes<T>);
+      const auto c = hn::Load(d, at + 2 * kLanes<T>), f = hn::Load(d, at + 3 * kLanes<T>);
+      each(p, [&](Vec<T> s, const T* e, const T* w) HWY_ATTR {
         return Accumulate<T>(
-            s, AddFractions<T>(AddFractions<T>(leaf(hn::Load(d, a), e[0], w[0]),
-                                               leaf(hn::Load(d, a + width), e[1], w[1])),
-                               AddFractions<T>(leaf(hn::Load(d, a + 2 * width), e[2], w[2]),
-                                               leaf(hn::Load(d, a + 3 * width), e[3], w[3]))));
+            s, AddFractions<T>(AddFractions<T>(leaf(a, e[0], w[0]), leaf(b, e[1], w[1])),
+                               AddFractions<T>(leaf(c, e[2], w[2]), leaf(f, e[3], w[3]))));
       });
     }
     for (int64_t p = ends[0]; p < ends[1]; p += 2) {
-      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w) HWY_ATTR {
-        return Accumulate<T>(s, AddFractions<T>(leaf(hn::Load(d, a), e[0], w[0]),
-                                                leaf(hn::Load(d, a + width), e[1], w[1])));
+      const auto a = hn::Load(d, panel + p * kLanes<T>);
+      const auto b = hn::Load(d, panel + (p + 1) * kLanes<T>);
+      each(p, [&](Vec<T> s, const T* e, const T* w) HWY_ATTR {
+        return Accumulate<T>(s, AddFractions<T>(leaf(a, e[0], w[0]), leaf(b, e[1], w[1])));
       });
     }
     for (int64_t p = ends[1]; p < ends[2]; ++p) {
-      each(p, [&](Vec<T> s, const T* a, const T* e, const T* w)
-                  HWY_ATTR { return Accumulate<T>(s, leaf(hn::Load(d, a), e[0], w[0])); });
+      const auto a = hn::Load(d, panel + p * kLanes<T>);
+      each(p, [&](Vec<T> s, const T* e, const T* w)
+                  HWY_ATTR { return Accumulate<T>(s, leaf(a, e[0], w[0])); });
     }
     for (int64_t p = ends[2]; p < problem_.shape.depth; ++p) {
-      each(p, [&](Vec<T> s, const T* q, const T* k, const T* w) HWY_ATTR {
-        const auto power = ExpOfTwice<T>(
-            Clamp<T>(hn::Add(hn::Load(d, q), Set<T>(k[0])), AdditiveLimits<T>::kClamp));
+      const auto q = hn::Load(d, panel + p * kLanes<T>);
+      each(p, [&](Vec<T> s, const T* k, const T* w) HWY_ATTR {
+        const auto power =
+            ExpOfTwice<T>(Clamp<T>(hn::Add(q, Set<T>(k[0])), AdditiveLimits<T>::kClamp));
         return hn::Add(s, hn::Div(Set<T>(w[0]), hn::Add(Set<T>(1), power)));
       });
     }
 #pragma GCC unroll 4
-    for (int j = 0; j < kKeys; ++j) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) hn::Store(sum[j][v], d, to + j * width + v * kLanes<T>);
-    }
+    for (int j = 0; j < kKeys; ++j) hn::Store(sum[j], d, to + j * width);
   }
 
   const Problem<T>& problem_;

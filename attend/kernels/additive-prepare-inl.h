@@ -31,23 +31,37 @@ struct AdditiveLimits<double> {
 // The range of a dimension over rows: of its finite numbers, and whether any is infinite.
 template <class T>
 struct DimensionRange {
-  T low = std::numeric_limits<T>::infinity();
-  T high = -std::numeric_limits<T>::infinity();
-  bool infinite = false;
-
-  void add(T x) {
-    if (std::isinf(x))
-      infinite = true;
-    else if (!std::isnan(x))
-      low = std::min(low, x), high = std::max(high, x);
-  }
+  T low, high;
+  bool infinite;
 };
 
 template <class T>
-void AddRows(const T* from, int64_t stride, int64_t rows, int64_t depth, DimensionRange<T>* range) {
+void FindRanges(const T* from, int64_t stride, int64_t rows, int64_t depth, Arena<T>& arena,
+                DimensionRange<T>* ranges) {
+  const Tag<T> d;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const int64_t padded = RoundUpToLanes<T>(depth);
+  T* row = arena.take(padded);
+  T* low = arena.take(padded);
+  T* high = arena.take(padded);
+  T* top = arena.take(padded);  // of the magnitudes, infinities included
+  std::fill_n(row, padded, T(0));
+  std::fill_n(low, padded, kInfinity);
+  std::fill_n(high, padded, -kInfinity);
+  std::fill_n(top, padded, T(0));
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t a = 0; a < depth; ++a) range[a].add(from[r * stride + a]);
+    std::copy_n(from + r * stride, depth, row);
+    for (int64_t a = 0; a < padded; a += kLanes<T>) {
+      const auto x = hn::Load(d, row + a), size = hn::Abs(x);
+      const auto below = hn::Load(d, low + a), above = hn::Load(d, high + a);
+      // comparisons with NaN are false: it changes nothing
+      const auto finite = hn::Lt(size, Set<T>(kInfinity));
+      hn::Store(hn::IfThenElse(hn::And(finite, hn::Lt(x, below)), x, below), d, low + a);
+      hn::Store(hn::IfThenElse(hn::And(finite, hn::Gt(x, above)), x, above), d, high + a);
+      hn::Store(MaxOrSecond<T>(size, hn::Load(d, top + a)), d, top + a);
+    }
   }
+  for (int64_t a = 0; a < depth; ++a) ranges[a] = {low[a], high[a], top[a] == kInfinity};
 }
 
 // The most that two sides of one sign reach: hard when one is cut off where the other still counts.
@@ -93,9 +107,10 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   const Shape& s = problem.shape;
   const int64_t b = head / s.heads, h = head % s.heads;
   std::vector<DimensionRange<T>> query(s.depth), key(s.depth);
-  AddRows(problem.query.row(b, h, 0), problem.query.row_stride, s.queries, s.depth, query.data());
-  AddRows(problem.key.row(b, KeyHead(s, h), 0), problem.key.row_stride, s.keys, s.depth,
-          key.data());
+  FindRanges(problem.query.row(b, h, 0), problem.query.row_stride, s.queries, s.depth, arena,
+             query.data());
+  FindRanges(problem.key.row(b, KeyHead(s, h), 0), problem.key.row_stride, s.keys, s.depth, arena,
+             key.data());
   T* centre = plan.centre + head * plan.padded;
   int64_t* hard = plan.hard + head * plan.padded;
   int64_t* order = plan.order + head * plan.padded;
@@ -115,9 +130,10 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   }
   for (int64_t a = 0; a < plan.padded; ++a) order[a] = a;
   plan.constant[head] = constant * T(problem.score.scale * kLog2E);
-  if (!plan.backward) OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
-  if (!plan.backward) return;
-  // Backward runs along the depth: a vector is hard when any of its dimensions is.
+  if (!plan.natural) {
+    return OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
+  }
+  // Gradients run along the depth: a vector is hard when any of its dimensions is.
   for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
     const bool any = std::any_of(hard + a, hard + a + kLanes<T>, [](int64_t x) { return x != 0; });
     std::fill_n(hard + a, kLanes<T>, int64_t{any});

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 
 #include "attend/base/error.h"
@@ -53,12 +54,12 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
 template <class T>
 class AdditivePreparation {
  public:
-  AdditivePreparation(const Problem<T>& problem, bool backward, int threads) {
+  AdditivePreparation(const Problem<T>& problem, bool natural, int threads) {
     if (problem.score.family != Family::additive) return;
     const Shape& s = problem.shape;
     constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
     plan_.problem = &problem;
-    plan_.backward = backward;
+    plan_.natural = natural;
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
     plan_.centre = numbers_.take(heads * plan_.padded);
@@ -90,9 +91,10 @@ int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.d
 // sums are taken in the same order whatever the threads.
 template <class T>
 void cut_keys(BackwardPlan<T>& plan) {
-  constexpr int64_t kTasks = 8, kLeastKeys = 2 * kTileKeys;
+  constexpr int64_t kTasks = 8, kLeastKeys = 4 * kTileKeys;
   const Shape& s = plan.problem->shape;
-  const int64_t heads = std::max<int64_t>(1, s.batch * s.key_heads);
+  const bool shared = plan.gradients.bias != nullptr;  // the chunks are then all there is to share
+  const int64_t heads = shared ? 1 : std::max<int64_t>(1, s.batch * s.key_heads);
   const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
   const int64_t tiles = (s.keys + kTileKeys - 1) / kTileKeys;
   const int64_t chunks = std::max<int64_t>(1, wanted);
@@ -115,16 +117,60 @@ void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
   });
 }
 
+// sum[n] = the sum over the batch and the chunks of partial[..][n].
 template <class T>
-void add_vector_gradients(const BackwardPlan<T>& plan) {
-  const Shape& s = plan.problem->shape;
-  T* sum = plan.gradients.vector;
-  if (sum == nullptr) return;
-  const int64_t count = s.heads * s.depth;
+void add_partial(const BackwardPlan<T>& plan, const T* partial, int64_t count, T* sum) {
+  if (partial == nullptr || sum == nullptr) return;
   std::fill_n(sum, count, T(0));
-  for (int64_t chunk = 0; chunk < s.batch * plan.chunks; ++chunk) {
-    for (int64_t a = 0; a < count; ++a) sum[a] += plan.partial_vector[chunk * count + a];
+  for (int64_t chunk = 0; chunk < plan.problem->shape.batch * plan.chunks; ++chunk) {
+    for (int64_t n = 0; n < count; ++n) sum[n] += partial[chunk * count + n];
   }
+}
+
+// With w = exp(sink - lse) the weight of the sink, which has no value:
+// dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
+template <class T>
+void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream, T* gradient) {
+  const Shape& s = problem.shape;
+  std::fill_n(gradient, s.heads, T(0));
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
+    const T* grad = upstream.grad_context.row(b, h, i);
+    const T* context = upstream.context.row(b, h, i);
+    T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
+    for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
+    gradient[h] += std::exp(problem.sinks[h] - upstream.lse[row]) * slope;
+  }
+}
+
+template <class T>
+void clear_bias_gradient(const Problem<T>& problem, T* gradient) {
+  const Shape& s = problem.shape;
+  const View<const T>& bias = problem.bias.dense;
+  for (int64_t b = 0; b < (bias.batch_stride == 0 ? 1 : s.batch); ++b) {
+    for (int64_t h = 0; h < (bias.head_stride == 0 ? 1 : s.heads); ++h) {
+      for (int64_t i = 0; i < (bias.row_stride == 0 ? 1 : s.queries); ++i) {
+        std::fill_n(gradient + (bias.row(b, h, i) - bias.data), s.keys, T(0));
+      }
+    }
+  }
+}
+
+// Tasks that add to the same numbers of a bias gradient, those of one chunk, run one after another.
+template <class T>
+void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
+  const BackwardTask<T> backward = backward_task<T>();
+  const int64_t heads = plan.tasks() / plan.chunks;
+  if (plan.gradients.bias == nullptr) {
+    return run_tasks<T>(plan.tasks(), threads,
+                        [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
+  }
+  run_tasks<T>(plan.chunks, threads, [&](int64_t chunk, Arena<T>& arena) {
+    for (int64_t head = 0; head < heads; ++head) {
+      arena.restart();
+      backward(plan, head * plan.chunks + chunk, arena);
+    }
+  });
 }
 
 }  // namespace
@@ -144,8 +190,9 @@ template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads) {
   check(problem);
-  const AdditivePreparation<T> prepared(problem, true, threads);
-  BackwardPlan<T> plan{&problem, prepared.plan(), upstream, gradients, 1, 0, nullptr, nullptr};
+  const AdditivePreparation<T> prepared(problem, false, threads), natural(problem, true, threads);
+  BackwardPlan<T> plan{&problem, prepared.plan(), natural.plan(), upstream, gradients, 1,
+                       0,        nullptr,         nullptr};
   cut_keys(plan);
   const Shape& s = problem.shape;
   Arena<T> partial;
@@ -153,11 +200,15 @@ void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   if (problem.score.family == Family::additive) {
     plan.partial_vector = partial.take(s.batch * plan.chunks * s.heads * s.depth);
   }
-  const BackwardTask<T> backward = backward_task<T>();
-  run_tasks<T>(plan.tasks(), threads,
-               [&](int64_t task, Arena<T>& arena) { backward(plan, task, arena); });
+  if (gradients.slopes != nullptr) {
+    plan.partial_slopes = partial.take(s.batch * plan.chunks * s.heads);
+  }
+  if (gradients.bias != nullptr) clear_bias_gradient(problem, gradients.bias);
+  run_backward_tasks(plan, threads);
   if (plan.chunks > 1) add_partial_gradients(plan, threads);
-  if (plan.partial_vector != nullptr) add_vector_gradients(plan);
+  add_partial(plan, plan.partial_vector, s.heads * s.depth, gradients.vector);
+  add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);
+  if (gradients.sinks != nullptr) add_sink_gradients(problem, upstream, gradients.sinks);
 }
 
 template void attention_forward(const Problem<float>&, const Result<float>&, int);

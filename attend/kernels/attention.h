@@ -53,18 +53,33 @@ struct Score {
   int64_t vector_head_stride = 0;  // depth when every head has its own v
 };
 
+// What is added to the scores; each part may be absent (null).
+template <class T>
+struct Bias {
+  // [batch, heads, queries, keys]; a stride of 0 broadcasts, also over the queries.
+  View<const T> dense;
+  // -slopes[h] |i + slope_offset - j|: ALiBi (Press 2022).
+  const T* slopes = nullptr;  // [heads]
+  int64_t slope_offset = 0;
+};
+
 template <class T>
 struct Problem {
   Shape shape;
   Score<T> score;
   Scope scope;
+  Bias<T> bias;
+  // A learned score that takes part in each row's softmax and has no value: weights then sum to
+  // less than 1. [heads], or null.
+  const T* sinks = nullptr;
   View<const T> query;  // [batch, heads, queries, depth]
   View<const T> key;    // [batch, key_heads, keys, depth]
   View<const T> value;  // [batch, key_heads, keys, value_depth]
 };
 
 // What forward writes. lse: [batch, heads, queries], contiguous; the natural logarithm of the sum
-// of exp(score) over the scope. A row with no key in scope gets context 0 and lse -inf.
+// of exp(score) over the scope. A row with no key in scope gets context 0 and lse -inf (its
+// sink's score, where there are sinks).
 template <class T>
 struct Result {
   View<T> context;  // [batch, heads, queries, value_depth]
@@ -80,14 +95,18 @@ struct Upstream {
   const T* grad_lse = nullptr;  // null: zero
 };
 
-// What backward writes (it overwrites). Shapes as the inputs; grad_vector is [heads, depth],
-// contiguous, summed over the batch, and may be null for families without a vector.
+// What backward writes (it overwrites). Shapes as the inputs; vector is [heads, depth], contiguous,
+// summed over the batch. The pointers may be null: that gradient is not wanted. bias has the
+// strides of Bias::dense and is summed over the axes that it broadcasts.
 template <class T>
 struct Gradients {
   View<T> query;
   View<T> key;
   View<T> value;
   T* vector = nullptr;
+  T* bias = nullptr;
+  T* slopes = nullptr;  // [heads]
+  T* sinks = nullptr;   // [heads]
 };
 
 // threads: 0 takes as many as OpenMP gives. Results do not depend on it. Throws attend::Error on

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "attend/kernels/additive-gradient-inl.h"
+#include "attend/kernels/bias-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
 
@@ -44,7 +45,8 @@ class BackwardChunk {
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        family_(plan, task, arena) {
+        family_(plan, task, arena),
+        bias_(problem_, kRows, arena) {
     const int64_t depth = shape_.value_depth;
     weights_ = arena.take(kKeys * kRows);
     tile_ = arena.take(kKeys * kRows);
@@ -60,10 +62,15 @@ class BackwardChunk {
     const int64_t group = shape_.heads / shape_.key_heads;
     for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
       family_.begin_head(batch_, head);
+      slope_gradient_ = 0;
       for (int64_t query = 0; query < shape_.queries; query += kRows) {
         visit({batch_, head, query}, std::min(kRows, shape_.queries - query));
       }
       family_.end_head(head, begin_, end_ - begin_);
+      if (plan_.partial_slopes != nullptr) {
+        plan_.partial_slopes[(batch_ * plan_.chunks + chunk_) * shape_.heads + head] =
+            slope_gradient_;
+      }
     }
     for (int64_t j = begin_; j < end_; ++j) {
       family_.store_key_gradient(j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
@@ -87,8 +94,10 @@ class BackwardChunk {
       const Cover cover = scope.cover(key, key + keys);
       if (cover == Cover::empty) continue;
       family_.scores(key, keys, width, weights_);
+      bias_.add(first, rows, key, keys, width, weights_);
       if (cover == Cover::partial) MaskTile(scope, rows, key, keys, width, weights_);
       add_tile(first, key, keys, width);
+      slope_gradient_ += bias_.differentiate(plan_.gradients, first, rows, key, keys, width, tile_);
     }
     family_.store_query_gradient(rows, width, plan_.query_gradient(chunk_));
   }
@@ -147,6 +156,8 @@ class BackwardChunk {
   const Shape& shape_;
   int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
   Family family_;
+  TileBias<T> bias_;
+  T slope_gradient_ = 0;
   T* weights_;         // [keys][width] scores, then weights
   T* tile_;            // [keys][width] dp, then ds
   T* panel_;           // [value_depth][width] dc

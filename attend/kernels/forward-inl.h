@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "attend/kernels/additive-inl.h"
+#include "attend/kernels/bias-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
 #include "attend/kernels/softmax-inl.h"
@@ -22,7 +23,10 @@ template <class T, class Scores>
 class ForwardBlock {
  public:
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
-      : plan_(plan), problem_(*plan.problem), scores_(problem_, plan.additive) {
+      : plan_(plan),
+        problem_(*plan.problem),
+        scores_(problem_, plan.additive),
+        bias_(problem_, kPanel<T>, arena) {
     const Shape& shape = problem_.shape;
     const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
     const int64_t end = std::min(begin + kForwardRows, shape.queries);
@@ -65,7 +69,9 @@ class ForwardBlock {
         Panel{first, rows, width, BlockScope(problem_.scope, first, rows, problem_.shape.keys),
               softmax, arena.take(scores_.panel_size(kPanel<T>)),
               arena.take(problem_.shape.value_depth * kPanel<T>)});
-    softmax.start(width);
+    problem_.sinks == nullptr
+        ? softmax.start(width)
+        : softmax.start_with_sink(width, problem_.sinks[first.head] * T(kLog2E));
     std::fill_n(panel.context, problem_.shape.value_depth * width, T(0));
     scores_.load_queries(first, rows, width, panel.queries);
   }
@@ -79,6 +85,7 @@ class ForwardBlock {
     if (cover == Cover::empty) return;
     const int64_t keys = end - begin;
     scores_.scores(panel.first, begin, keys, panel.queries, panel.width, tile_);
+    bias_.add(panel.first, panel.rows, begin, keys, panel.width, tile_);
     if (cover == Cover::partial) {
       MaskTile(panel.scope, panel.rows, begin, keys, panel.width, tile_);
     }
@@ -109,6 +116,7 @@ class ForwardBlock {
   const ForwardPlan<T>& plan_;
   const Problem<T>& problem_;
   Scores scores_;
+  TileBias<T> bias_;
   T* tile_;
   int64_t count_ = 0;
   std::optional<Panel> panels_[kMaxPanels];

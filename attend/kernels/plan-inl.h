@@ -54,7 +54,7 @@ inline constexpr int64_t kTileKeys = 64;
 template <class T>
 struct AdditivePlan {
   const Problem<T>* problem = nullptr;
-  bool backward = false;  // dimensions in their own order
+  bool natural = false;   // dimensions in their own order
   int64_t padded = 0;     // depth in whole vectors
   T* centre = nullptr;    // [head][padded] c
   T* constant = nullptr;  // [head] what every score of a row has, in units of log2
@@ -83,13 +83,15 @@ struct ForwardPlan {
 template <class T>
 struct BackwardPlan {
   const Problem<T>* problem;
-  AdditivePlan<T> additive;
+  AdditivePlan<T> additive;  // for the scores
+  AdditivePlan<T> natural;   // for the gradients
   Upstream<T> upstream;
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
   T* partial;         // [chunks - 1, batch, heads, queries, depth]
   T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
+  T* partial_slopes;  // [batch, chunks, heads], where slopes have a gradient
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 

@@ -35,6 +35,12 @@ struct Softmax {
     std::fill_n(sum, width, T(0));
   }
 
+  // With one score, in units of log2, that has no value.
+  void start_with_sink(int64_t width, T sink) const {
+    std::fill_n(reference, width, sink);
+    std::fill_n(sum, width, T(1));
+  }
+
   // Scores to weights in place; context [value_depth][width] is rescaled where it must be.
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {

@@ -127,9 +127,12 @@ Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, state] = encode(source, lengths, {});
   StepState result{std::move(state), {memory.summary}};
-  if (attention_)
-    result.memory.insert(result.memory.end(),
-                         {memory.attention.keys, memory.attention.values, memory.attention.mask});
+  if (!attention_) return result;
+  const AttentionMemory& read = memory.attention;
+  const Tensor mask = read.mask.defined() ? read.mask
+                                          : at::ones({source.size(0), 1, 1, source.size(1)},
+                                                     source.options().dtype(at::kBool));
+  result.memory.insert(result.memory.end(), {read.keys, read.values, mask});
   return result;
 }
 

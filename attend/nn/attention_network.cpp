@@ -57,25 +57,28 @@ Score AttentionNetwork::score() const {
 
 AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& values,
                                           const Tensor& lengths) const {
-  const Tensor mask =
-      scope_mask(key_lengths(lengths), keys.size(0), 1, 1, keys.size(1), keys.device());
-  return {score().map_key(keys), values, mask};
+  AttentionMemory memory{score().map_key(keys), values, {}};
+  // Masking costs every step, and batches of one length are the rule.
+  if (lengths.numel() > 0 && lengths.min().item<int64_t>() < keys.size(1))
+    memory.mask = scope_mask(key_lengths(lengths), keys.size(0), 1, 1, keys.size(1), keys.device());
+  return memory;
+}
+
+AttentionSpec AttentionNetwork::spec(const AttentionMemory& memory) const {
+  return {score().mapped(), memory.mask.defined() ? dense_mask(memory.mask) : all()};
 }
 
 AttentionResult AttentionNetwork::forward(const Tensor& query,
                                           const AttentionMemory& memory) const {
-  const Score whole = score();
   const auto [context, lse] =
-      attention(one_query(whole.map_query(query)), memory.keys, memory.values,
-                {.score = whole.mapped(), .scope = dense_mask(memory.mask)});
+      attention(one_query(score().map_query(query)), memory.keys, memory.values, spec(memory));
   return {context.squeeze(1), lse.squeeze(1)};
 }
 
 Tensor AttentionNetwork::weights(const Tensor& query, const Tensor& lse,
                                  const AttentionMemory& memory) const {
-  const Score whole = score();
-  return attention_weights(one_query(whole.map_query(query)), memory.keys, lse.unsqueeze(1),
-                           {.score = whole.mapped(), .scope = dense_mask(memory.mask)})
+  return attention_weights(one_query(score().map_query(query)), memory.keys, lse.unsqueeze(1),
+                           spec(memory))
       .squeeze(1);
 }
 

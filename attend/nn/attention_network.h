@@ -20,7 +20,7 @@ struct AttentionSizes {
 struct AttentionMemory {
   at::Tensor keys;    // [B, S, A], mapped
   at::Tensor values;  // [B, S, Dv]
-  at::Tensor mask;    // [B, 1, 1, S] bool: true is a key, false padding
+  at::Tensor mask;    // [B, 1, 1, S] bool: true is a key, false padding; undefined: no padding
 };
 
 // A score of the table with trainable parameters, over the keys of a memory.
@@ -42,6 +42,7 @@ class AttentionNetwork : public torch::nn::Module {
 
  private:
   Score score() const;
+  AttentionSpec spec(const AttentionMemory& memory) const;
 
   std::string score_name_;
 };

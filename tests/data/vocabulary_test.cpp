@@ -107,7 +107,7 @@ TEST(VocabularyFile, BoundsItsLines) {
   for (int i = 4; i < 1'000'000; ++i) text += std::to_string(i) + "\n";
   EXPECT_EQ(Vocabulary::parse(text, "v").size(), 1'000'000);
   EXPECT_EQ(error_of([&] { Vocabulary::parse(text + "one more\n", "v"); }),
-            "v: has over 1000000 lines");
+            "v:1000001: over 1000000 symbols");
 }
 
 TEST(VocabularyFile, SurvivesARoundTrip) {

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
     // What the split writes is what training reads.
-    const auto examples = parse_pairs(lines, "input");
+    const auto examples = parse_pairs(lines, "again");
     fuzz::expect(examples.size() == entries.size());
     for (size_t i = 0; i < entries.size(); ++i) {
       fuzz::expect(examples[i].source == entries[i].word);

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     parse_toml(values.settings(), fuzz::text(data, size), "input");
     const std::string document = to_toml(values.settings(), true);
     Values same;
-    parse_toml(same.settings(), document, "input");
+    parse_toml(same.settings(), document, "again");
     fuzz::expect(to_toml(same.settings(), true) == document);
     fuzz::expect(same.text == values.text && same.number == values.number);
   });

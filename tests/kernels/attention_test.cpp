@@ -59,34 +59,42 @@ Output<T> run_forward(const Case<T>& c, int threads = 1) {
   return out;
 }
 
-// A score of depth terms, each below q k, is off by a few units in the last place of their sum; a
-// weight is off by as much relatively, and so is the context.
+// A score of depth terms is off by a few units in the last place of a term times the root of their
+// number; a weight is off by as much relatively, and so is the context. A term of the dot family is
+// below q k. One of the additive family is below v, and its exponent, at most 19 either way before
+// tanh is flat, is rounded too.
 template <class T>
 double score_error(const Case<T>& c) {
   std::vector<double> q(c.query.begin(), c.query.end()), k(c.key.begin(), c.key.end()),
       v(c.vector.begin(), c.vector.end());
-  const double term = c.score.family == Family::dot ? largest(q) * largest(k) : largest(v);
+  const double exponent = std::min(19.0, largest(q) + largest(k));
+  const double term =
+      c.score.family == Family::dot ? largest(q) * largest(k) : largest(v) * (2 + exponent / 4);
   return std::numeric_limits<T>::epsilon() *
          (4 + 2 * c.score.scale * term * std::sqrt(double(c.shape.depth)));
 }
 
 template <class T>
 struct GradientOutput {
-  std::vector<T> query, key, value, vector;
+  std::vector<T> query, key, value, vector, bias, slopes, sinks;
 };
 
 template <class T>
 GradientOutput<T> run_backward(const Case<T>& c, const Output<T>& forward, int threads = 1) {
   const Shape& s = c.shape;
   GradientOutput<T> g{std::vector<T>(c.query.size(), T(7)), std::vector<T>(c.key.size(), T(7)),
-                      std::vector<T>(c.value.size(), T(7)), std::vector<T>(c.vector.size(), T(7))};
+                      std::vector<T>(c.value.size(), T(7)), std::vector<T>(c.vector.size(), T(7)),
+                      std::vector<T>(c.bias.size(), T(7)),  std::vector<T>(c.slopes.size(), T(7)),
+                      std::vector<T>(c.sinks.size(), T(7))};
   attention_backward<T>(
       c.problem(),
       {contiguous(forward.context.data(), s.heads, s.queries, s.value_depth), forward.lse.data(),
        contiguous(c.grad_context.data(), s.heads, s.queries, s.value_depth), c.grad_lse.data()},
       {contiguous(g.query.data(), s.heads, s.queries, s.depth),
        contiguous(g.key.data(), s.key_heads, s.keys, s.depth),
-       contiguous(g.value.data(), s.key_heads, s.keys, s.value_depth), g.vector.data()},
+       contiguous(g.value.data(), s.key_heads, s.keys, s.value_depth), g.vector.data(),
+       g.bias.empty() ? nullptr : g.bias.data(), g.slopes.empty() ? nullptr : g.slopes.data(),
+       g.sinks.empty() ? nullptr : g.sinks.data()},
       threads);
   return g;
 }
@@ -115,6 +123,11 @@ void expect_all(const Case<T>& c) {
               "grad_query");
   expect_near(got.key, want.grad_key, 4 * scale * rows * (dot ? largest(q) : largest(u)),
               "grad_key");
+  expect_near(got.bias, want.grad_bias, 4 * dp * error * double(c.shape.batch), "grad_bias");
+  expect_near(got.slopes, want.grad_slopes,
+              4 * dp * error * rows * double(c.shape.queries + c.shape.keys), "grad_slopes");
+  expect_near(got.sinks, want.grad_sinks, 4 * dp * error * rows * double(c.shape.batch),
+              "grad_sinks");
   if (!dot) expect_near(got.vector, want.grad_vector, 4 * scale * rows * rows, "grad_vector");
 }
 
@@ -143,6 +156,88 @@ TYPED_TEST(Attention, AdditiveOfEverySize) {
         const Shape shape{2, 2, 1, queries, keys, 1 + (queries * keys) % 67, 1 + (keys * 5) % 37};
         expect_all(random_case<TypeParam>(shape, Family::additive, 1, queries + keys));
       }
+    }
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfEveryRange) {
+  on_every_target([] {
+    for (const double deviation : {1e-40, 0.01, 1.0, 3.0, 6.0, 10.0, 30.0, 100.0}) {
+      SCOPED_TRACE("deviation " + std::to_string(deviation));
+      expect_all(random_case<TypeParam>({1, 2, 2, 37, 70, 21, 8}, Family::additive, deviation));
+    }
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfOppositeOffsets) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, Family::additive);
+    for (auto& x : c.query) x += 60;
+    for (auto& x : c.key) x -= 59;
+    expect_all(c);
+  });
+}
+
+TYPED_TEST(Attention, AdditiveOfInfinities) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, Family::additive);
+    const auto infinity = std::numeric_limits<TypeParam>::infinity();
+    c.query[3 * 20 + 7] = infinity;
+    c.query[5 * 20 + 1] = -infinity;
+    c.key[8 * 20 + 2] = infinity;
+    expect_all(c);
+  });
+}
+
+TYPED_TEST(Attention, NaNStaysInItsRow) {
+  on_every_target([] {
+    for (const Family family : {Family::dot, Family::additive}) {
+      auto c = random_case<TypeParam>({1, 1, 1, 37, 70, 20, 8}, family);
+      const Output<TypeParam> clean = run_forward(c);
+      c.query[11 * 20 + 4] = std::numeric_limits<TypeParam>::quiet_NaN();
+      const Output<TypeParam> got = run_forward(c);
+      const auto gradients = run_backward(c, got);
+      for (int64_t i = 0; i < 37; ++i) {
+        EXPECT_EQ(std::isnan(got.lse[i]), i == 11);
+        for (int64_t e = 0; e < 8; ++e) EXPECT_EQ(std::isnan(got.context[i * 8 + e]), i == 11);
+        for (int64_t a = 0; a < 20; ++a) {
+          EXPECT_EQ(std::isnan(gradients.query[i * 20 + a]), i == 11) << i << " " << a;
+        }
+        if (i != 11) {
+          EXPECT_EQ(got.lse[i], clean.lse[i]);
+        }
+      }
+    }
+  });
+}
+
+TYPED_TEST(Attention, BiasesAndSinks) {
+  const Shape s{2, 4, 2, 30, 270, 12, 8};
+  on_every_target([&] {
+    for (const Family family : {Family::dot, Family::additive}) {
+      for (int kind = 1; kind < 8; ++kind) {
+        SCOPED_TRACE("kind " + std::to_string(kind));
+        auto c = random_case<TypeParam>(s, family);
+        if (kind & 1) c.bias = random_numbers<TypeParam>(s.heads * s.queries * s.keys, 1, 9);
+        if (kind & 2) c.slopes = {TypeParam(0.5), TypeParam(0.25), TypeParam(0.1), TypeParam(0)};
+        if (kind & 4) c.sinks = {TypeParam(0), TypeParam(5), TypeParam(-5), TypeParam(1)};
+        if (kind & 1) c.scope = causal(220);
+        expect_all(c);
+      }
+    }
+  });
+}
+
+TYPED_TEST(Attention, RowsWithoutKeys) {
+  on_every_target([] {
+    auto c = random_case<TypeParam>({1, 1, 1, 70, 90, 20, 8}, Family::dot);
+    c.scope = causal(-20);
+    const auto got = run_forward(c);
+    const auto gradients = run_backward(c, got);
+    for (int64_t i = 0; i < 20; ++i) {
+      EXPECT_EQ(got.lse[i], -std::numeric_limits<TypeParam>::infinity());
+      for (int64_t e = 0; e < 8; ++e) EXPECT_EQ(got.context[i * 8 + e], 0);
+      for (int64_t a = 0; a < 20; ++a) EXPECT_EQ(gradients.query[i * 20 + a], 0);
     }
   });
 }
@@ -189,10 +284,12 @@ TYPED_TEST(Attention, ThreadsChangeNothing) {
 
 TYPED_TEST(Attention, ManyChunksOfKeys) {
   on_every_target([] {
-    auto c = random_case<TypeParam>({1, 2, 1, 70, 1100, 24, 40}, Family::dot);
-    expect_all(c);
-    c.scope = causal(900);
-    expect_all(c);
+    for (const Family family : {Family::dot, Family::additive}) {
+      auto c = random_case<TypeParam>({1, 2, 1, 70, 1100, 24, 40}, family);
+      expect_all(c);
+      c.scope = causal(900);
+      expect_all(c);
+    }
   });
 }
 

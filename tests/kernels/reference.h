@@ -15,6 +15,7 @@ namespace attend::kernels::testing {
 struct Reference {
   std::vector<double> context, lse, weights;                          // forward
   std::vector<double> grad_query, grad_key, grad_value, grad_vector;  // backward
+  std::vector<double> grad_bias, grad_slopes, grad_sinks;
 };
 
 // Inputs of a problem as the kernel sees them, contiguous, and the same numbers in fp64.
@@ -24,9 +25,14 @@ struct Case {
   Score<T> score;
   Scope scope;
   std::vector<T> query, key, value, vector, grad_context, grad_lse;
+  std::vector<T> bias, slopes, sinks;  // empty: none; bias [heads, queries, keys], one batch entry
 
   Problem<T> problem() const {
-    Problem<T> p{shape, score, scope, {}, {}, {}};
+    Problem<T> p{shape, score, scope, {}, nullptr, {}, {}, {}};
+    if (!bias.empty()) p.bias.dense = {bias.data(), 0, shape.queries * shape.keys, shape.keys};
+    if (!slopes.empty()) p.bias.slopes = slopes.data();
+    p.bias.slope_offset = 3;
+    if (!sinks.empty()) p.sinks = sinks.data();
     p.score.vector = vector.data();
     p.score.vector_head_stride = shape.depth;
     p.query = contiguous(query.data(), shape.heads, shape.queries, shape.depth);
@@ -47,11 +53,9 @@ std::vector<T> random_numbers(int64_t count, double deviation, uint64_t seed) {
 
 template <class T>
 Case<T> random_case(const Shape& s, Family family, double deviation = 1, uint64_t seed = 1) {
-  Case<T> c{s,  {family, 1 / std::sqrt(double(std::max<int64_t>(1, s.depth))), nullptr, 0},
-            {}, {},
-            {}, {},
-            {}, {},
-            {}};
+  Case<T> c;
+  c.shape = s;
+  c.score = {family, 1 / std::sqrt(double(std::max<int64_t>(1, s.depth))), nullptr, 0};
   c.query = random_numbers<T>(s.batch * s.heads * s.queries * s.depth, deviation, seed);
   c.key = random_numbers<T>(s.batch * s.key_heads * s.keys * s.depth, deviation, seed + 1);
   c.value = random_numbers<T>(s.batch * s.key_heads * s.keys * s.value_depth, 1, seed + 2);
@@ -85,6 +89,9 @@ Reference reference(const Case<T>& c) {
   r.grad_key.assign(k.size(), 0);
   r.grad_value.assign(v.size(), 0);
   r.grad_vector.assign(u.size(), 0);
+  r.grad_bias.assign(c.bias.size(), 0);
+  r.grad_slopes.assign(c.slopes.size(), 0);
+  r.grad_sinks.assign(c.sinks.size(), 0);
   for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
     const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
     const int64_t kv = (b * s.key_heads + h / (s.heads / s.key_heads)) * s.keys;
@@ -96,9 +103,13 @@ Reference reference(const Case<T>& c) {
       if (!in_scope(c.scope, {b, h, i}, j)) continue;
       p[j] =
           pair_score(c.score.family, c.score.scale, qi, k.data() + (kv + j) * s.depth, uh, s.depth);
+      if (!c.bias.empty()) p[j] += c.bias[(h * s.queries + i) * s.keys + j];
+      if (!c.slopes.empty()) p[j] -= c.slopes[h] * std::abs(double(i + 3 - j));
       top = std::max(top, p[j]);
     }
+    if (!c.sinks.empty()) top = std::max(top, double(c.sinks[h]));
     if (top == -std::numeric_limits<double>::infinity()) continue;
+    if (!c.sinks.empty()) sum = std::exp(c.sinks[h] - top);
     for (double& x : p) sum += x = std::exp(x - top);
     r.lse[row] = top + std::log(sum);
     double mean = 0;
@@ -114,8 +125,14 @@ Reference reference(const Case<T>& c) {
       }
       mean += p[j] * dp[j];
     }
+    if (!c.sinks.empty()) {
+      r.grad_sinks[h] += std::exp(c.sinks[h] - r.lse[row]) * (dlse[row] - mean);
+    }
     for (int64_t j = 0; j < s.keys; ++j) {
-      const double ds = p[j] * (dp[j] - mean + dlse[row]) * c.score.scale;
+      double ds = p[j] * (dp[j] - mean + dlse[row]);
+      if (!c.bias.empty()) r.grad_bias[(h * s.queries + i) * s.keys + j] += ds;
+      if (!c.slopes.empty()) r.grad_slopes[h] -= ds * std::abs(double(i + 3 - j));
+      ds *= c.score.scale;
       for (int64_t a = 0; a < s.depth; ++a) {
         const double x = qi[a], y = k[(kv + j) * s.depth + a];
         double& dq = r.grad_query[row * s.depth + a];
