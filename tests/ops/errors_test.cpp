@@ -222,9 +222,6 @@ TEST(AttentionErrors, NameShapesDtypesAndDevices) {
   const Tensor x = ones({2, 3});
   const Tensor batched = ones({2, 4, 3});
   const Tensor heads = ones({2, 4, 5, 3});
-  const Score of_heads("general", {{"W", ones({2, 3, 3})}});
-  const Score doubles("general", {{"W", ones({3, 3}).to(at::kDouble)}});
-  const Tensor bf16 = x.to(at::kBFloat16);
   expect_errors({
       {[&] { attention(Tensor(), x, x); }, "query is undefined"},
       {[&] { attention(x, Tensor(), x); }, "key is undefined"},
@@ -261,6 +258,16 @@ TEST(AttentionErrors, NameShapesDtypesAndDevices) {
          attention(heads, heads, ones({2, 4, 6, 3}));
        },
        "value has shape [2, 4, 6, 3], key [2, 4, 5, 3]; all axes but the last must match"},
+  });
+}
+
+TEST(AttentionErrors, NameTheScoreAndTheLogNormaliser) {
+  const Tensor x = ones({2, 3});
+  const Tensor heads = ones({2, 4, 5, 3});
+  const Tensor bf16 = x.to(at::kBFloat16);
+  const Score of_heads("general", {{"W", ones({2, 3, 3})}});
+  const Score doubles("general", {{"W", ones({3, 3}).to(at::kDouble)}});
+  expect_errors({
       {[&] {
          attention(x, ones({2, 4}), x, {.score = "dot"});
        },
