@@ -289,6 +289,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+// toml++ quotes the document in its messages, line breaks included.
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, 300));
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  return line;
+}
+
 }  // namespace
 
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
@@ -300,7 +308,8 @@ void parse_toml(const Settings& settings, std::string_view document, const std::
     for (const Change& change : collect(settings, root, name)) apply(change);
   } catch (const toml::parse_error& error) {
     const auto& place = error.source().begin;
-    fail("{}:{}:{}: not valid TOML: {}", name, place.line, place.column, error.description());
+    fail("{}:{}:{}: not valid TOML: {}", name, place.line, place.column,
+         one_line(error.description()));
   }
 }
 

@@ -17,6 +17,7 @@ namespace attend {
 namespace {
 
 constexpr int64_t maximum_line = 1 << 20;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view digits = "0123456789";
 
 uint64_t fnv1a(std::string_view bytes) {
@@ -49,6 +50,9 @@ std::string without_number(const std::string& word) {
 
 // The word, then its phonemes; nothing for a comment or a blank line.
 std::vector<std::string> parse_line(std::string_view line) {
+  // Files that were put together keep the byte order mark of each; at the front of train.tsv it
+  // would be taken for that file's.
+  while (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (line.starts_with(";;;")) return {};
   std::vector<std::string> symbols = split_units(line, Units::space);
   const auto comment = std::find_if(symbols.begin(), symbols.end(),

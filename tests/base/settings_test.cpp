@@ -123,6 +123,12 @@ TEST(Toml, PlacesSyntaxErrors) {
   EXPECT_THAT(toml_error("a = \"\xff\""), HasSubstr("c.toml:1:"));
 }
 
+TEST(Toml, KeepsSyntaxErrorsOnOneLine) {
+  const std::string message = toml_error("a = i\nb = 1\n");
+  EXPECT_THAT(message, HasSubstr("not valid TOML"));
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
 TEST(Toml, ChangesNothingWhenItFails) {
   Options options;
   const std::string document = "[model]\nattention = false\nhidden = 3\nscore = 'none'\n";

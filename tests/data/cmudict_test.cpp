@@ -54,6 +54,12 @@ TEST(Cmudict, KeepsWordsWithALetter) {
   EXPECT_EQ(entries[1].word, "é");
 }
 
+TEST(Cmudict, SkipsByteOrderMarks) {
+  const auto entries = parse_cmudict("\uFEFF;;; one\n\uFEFF\uFEFFcat K AE T\n", "d.dict");
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].word, "cat");
+}
+
 TEST(Cmudict, TakesOnlyANumberInBracketsOffAWord) {
   const auto entries = parse_cmudict("a(2) AH\nb() B\nc(x) S\n(2)d D\ne(12) IY\n)f( F\n", "d.dict");
   std::vector<std::string> words;
