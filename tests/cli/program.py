@@ -60,13 +60,16 @@ class Case(unittest.TestCase):
         self.assertEqual(run.returncode, 0, f"{arguments}: {run.stderr}")
         return run
 
-    def refuse(self, *arguments, names, stdin=""):
-        """The program exits with 2 and one line that holds each of `names`; the folder stays."""
+    def refuse(self, *arguments, names, stdin="", told=""):
+        """Exit code 2 and one line that holds each of `names`; the folder stays as it was.
+
+        `told` is the pattern of what may be said before.
+        """
         before = contents(self.folder)
         run = self.attend(*arguments, stdin=stdin)
         self.assertEqual(run.returncode, 2, f"{arguments}: {run.stderr}")
         self.assertEqual(run.stdout, "", arguments)
-        self.assertRegex(run.stderr, r"\Aattend: [^\n]+\n\Z", arguments)
+        self.assertRegex(run.stderr, rf"\A{told}attend: [^\n]+\n\Z", arguments)
         self.assertLess(len(run.stderr), 500, arguments)
         for name in names:
             self.assertIn(name, run.stderr, arguments)

@@ -9,6 +9,9 @@ import tempfile
 import program
 from program import PAIRS, SMALL, read_safetensors, safetensors, settings
 
+# What training says before it looks at the checkpoint.
+COUNTS = r"\d+ training and [^\n]*\n"
+
 # Long enough to see that reading is bounded, and no more than needed.
 LONGEST = 40
 
@@ -102,7 +105,7 @@ class Weights(WithModel):
         path.write_bytes(path.read_bytes()[:-1])
         self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
                     "--resume", "--set", "train.epochs=2",
-                    names=["checkpoint.safetensors", "truncated"])
+                    names=["checkpoint.safetensors", "truncated"], told=COUNTS)
 
 
 class Description(WithModel):
@@ -155,7 +158,8 @@ class Description(WithModel):
         self.refuse(*train, names=["model", "--resume"])
         self.refuse(*train, "--resume", "--set", "model.hidden=8", names=["model.hidden", "train.*"])
         self.write("pairs.tsv", PAIRS + "zz\tA B\n")
-        self.refuse(*train, "--resume", names=["checkpoint.safetensors", "other data"])
+        self.refuse(*train, "--resume", names=["checkpoint.safetensors", "other data"],
+                    told=COUNTS)
 
 
 class Texts(WithModel):
@@ -248,15 +252,15 @@ class FullDisk(WithModel):
 
     def test_start_of_a_model(self):
         """Whatever the first files that fit are, the command can be given again."""
-        for size in ("4k", "8k", "12k", "16k", "20k"):
+        values = SMALL | {"train.epochs": 1}
+        self.write("small.toml", "".join(f"{key} = {value}\n" for key, value in values.items()))
+        train = ('"$ATTEND" train --data pairs.tsv --valid pairs.tsv --config small.toml '
+                 "--out disk/model --resume")
+        for size in ("4k", "8k", "12k", "16k"):
             run = self.run_on_disk(
-                'mount -t tmpfs -o size=$SIZE tmpfs disk; set +e; "$ATTEND" train --data pairs.tsv '
-                "--valid pairs.tsv --out disk/model $SETTINGS; code=$?; "
+                f"mount -t tmpfs -o size=$SIZE tmpfs disk; set +e; {train}; code=$?; "
                 "mount -o remount,size=10m disk; [ $code = 2 ] || exit 3; "
-                '"$ATTEND" train --data pairs.tsv --valid pairs.tsv --out disk/model --resume '
-                "$SETTINGS_NOW 2>/dev/null", SIZE=size,
-                SETTINGS=" ".join(settings(SMALL | {"train.epochs": 1})),
-                SETTINGS_NOW="--set train.epochs=1")
+                f"exec {train}", SIZE=size)
             with self.subTest(size):
                 self.assertEqual(run.returncode, 0, run.stderr)
 
