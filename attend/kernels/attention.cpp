@@ -55,11 +55,13 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
 template <class T>
 class AdditivePreparation {
  public:
-  AdditivePreparation(const Problem<T>& problem, bool natural, int threads) {
-    if (problem.score.family != Family::additive) return;
-    const Shape& s = problem.shape;
+  explicit AdditivePreparation(const Problem<T>& problem) { plan_.problem = &problem; }
+
+  // Does nothing for other families.
+  void run(bool natural, int threads) {
+    if (plan_.problem->score.family != Family::additive) return;
+    const Shape& s = plan_.problem->shape;
     constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
-    plan_.problem = &problem;
     plan_.natural = natural;
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
@@ -70,14 +72,14 @@ class AdditivePreparation {
     plan_.order = indices_.take(heads * plan_.padded);
     plan_.hard = indices_.take(heads * plan_.padded);
     plan_.ends = indices_.take(heads * 3);
-    run(heads, threads, additive_head_task<T>());
-    run(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+    run_each(heads, threads, additive_head_task<T>());
+    run_each(heads * plan_.key_blocks(), threads, additive_key_task<T>());
   }
 
   const AdditivePlan<T>& plan() const { return plan_; }
 
  private:
-  void run(int64_t tasks, int threads, AdditiveTask<T> task) {
+  void run_each(int64_t tasks, int threads, AdditiveTask<T> task) {
     run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
   }
 
@@ -188,7 +190,8 @@ template <class T>
 void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads) {
   check(problem);
   const Shape& s = problem.shape;
-  const AdditivePreparation<T> prepared(problem, false, threads);
+  AdditivePreparation<T> prepared(problem);
+  if (!few_queries(s)) prepared.run(false, threads);
   const int64_t blocks = (s.queries + kForwardRows - 1) / kForwardRows;
   const int64_t splits = key_splits(s, blocks);
   const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
@@ -233,7 +236,8 @@ void attention_weights(const Problem<T>& problem, const T* lse, int64_t first_ro
     fail("[attention] rows {} to {} of the weights were asked for; there are {} queries", first_row,
          first_row + rows, problem.shape.queries);
   }
-  const AdditivePreparation<T> prepared(problem, false, threads);
+  AdditivePreparation<T> prepared(problem);
+  prepared.run(false, threads);
   const WeightsPlan<T> plan{&problem, prepared.plan(), lse, first_row, rows, weights};
   const WeightsTask<T> weigh = weights_task<T>();
   run_tasks<T>(plan.tasks(), threads,
@@ -244,9 +248,11 @@ template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads) {
   check(problem);
-  const AdditivePreparation<T> prepared(problem, false, threads), natural(problem, true, threads);
+  AdditivePreparation<T> prepared(problem), natural(problem);
+  prepared.run(false, threads);
+  natural.run(true, threads);
   BackwardPlan<T> plan{&problem, prepared.plan(), natural.plan(), upstream, gradients, 1,
-                       0,        nullptr,         nullptr};
+                       0,        nullptr,         nullptr,        nullptr};
   cut_keys(plan);
   const Shape& s = problem.shape;
   Arena<T> partial;

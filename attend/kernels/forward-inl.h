@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "attend/kernels/additive-inl.h"
+#include "attend/kernels/additive-rows-inl.h"
 #include "attend/kernels/bias-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
@@ -134,7 +134,9 @@ void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
     case Family::dot:
       return ForwardBlock<T, DotScores<T>>(plan, task, arena).run();
     case Family::additive:
-      return ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
+      return few_queries(plan.problem->shape)
+                 ? ForwardBlock<T, AdditiveRowScores<T>>(plan, task, arena).run()
+                 : ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
   }
 }
 

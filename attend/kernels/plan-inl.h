@@ -68,6 +68,9 @@ struct AdditivePlan {
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
 };
 
+// Too few queries to prepare the keys for: forward takes the additive scores directly.
+inline bool few_queries(const Shape& shape) { return shape.queries <= 4; }
+
 template <class T>
 struct ForwardPlan {
   const Problem<T>* problem;
