@@ -154,6 +154,15 @@ void run_target() {
     run_case("additive d=128 T=" + std::to_string(length), {1, 1, 1, length, length, 128, 128},
              Family::additive, {});
   }
+  const Scope window{{{Window{.left = 256, .right = 256}}}};
+  for (const int64_t length : {4096, 16384, 65536}) {
+    run_case("window 256 dot d=64 T=" + std::to_string(length), {1, 1, 1, length, length, 64, 64},
+             Family::dot, window);
+  }
+  run_case("decode dot 1 query 8192 keys 8 heads d=64", {1, 8, 8, 1, 8192, 64, 64}, Family::dot,
+           {});
+  run_case("decode additive 1 query 100 keys batch 64 d=128", {64, 1, 1, 1, 100, 128, 128},
+           Family::additive, {});
   run_case("threads=2 dot d=64 T=4096", {1, 1, 1, 4096, 4096, 64, 64}, Family::dot, {}, 2);
   for (const int64_t length : {16, 32, 64}) {
     for (const int64_t depth : {32, 64}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <limits>
 
 #include "attend/base/error.h"
 #include "attend/kernels/plan-inl.h"
@@ -54,11 +55,13 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
 template <class T>
 class AdditivePreparation {
  public:
-  AdditivePreparation(const Problem<T>& problem, bool natural, int threads) {
-    if (problem.score.family != Family::additive) return;
-    const Shape& s = problem.shape;
+  explicit AdditivePreparation(const Problem<T>& problem) { plan_.problem = &problem; }
+
+  // Does nothing for other families.
+  void run(bool natural, int threads) {
+    if (plan_.problem->score.family != Family::additive) return;
+    const Shape& s = plan_.problem->shape;
     constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
-    plan_.problem = &problem;
     plan_.natural = natural;
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
@@ -69,14 +72,14 @@ class AdditivePreparation {
     plan_.order = indices_.take(heads * plan_.padded);
     plan_.hard = indices_.take(heads * plan_.padded);
     plan_.ends = indices_.take(heads * 3);
-    run(heads, threads, additive_head_task<T>());
-    run(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+    run_each(heads, threads, additive_head_task<T>());
+    run_each(heads * plan_.key_blocks(), threads, additive_key_task<T>());
   }
 
   const AdditivePlan<T>& plan() const { return plan_; }
 
  private:
-  void run(int64_t tasks, int threads, AdditiveTask<T> task) {
+  void run_each(int64_t tasks, int threads, AdditiveTask<T> task) {
     run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
   }
 
@@ -86,6 +89,14 @@ class AdditivePreparation {
 };
 
 int64_t query_count(const Shape& s) { return s.batch * s.heads * s.queries * s.depth; }
+
+// Few queries and many keys, as in decoding: splits of the keys share the work. As with the chunks
+// of backward, their number depends on the shape alone.
+int64_t key_splits(const Shape& s, int64_t blocks) {
+  constexpr int64_t kTasks = 8, kLeastKeys = 1024;
+  const int64_t tasks = std::max<int64_t>(1, s.batch * s.heads * blocks);
+  return std::max<int64_t>(1, std::min((kTasks + tasks - 1) / tasks, s.keys / kLeastKeys));
+}
 
 // Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
 // sums are taken in the same order whatever the threads.
@@ -178,21 +189,70 @@ void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
 template <class T>
 void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads) {
   check(problem);
-  const AdditivePreparation<T> prepared(problem, false, threads);
-  const int64_t blocks = (problem.shape.queries + kForwardRows - 1) / kForwardRows;
-  const ForwardPlan<T> plan{&problem, prepared.plan(), result, blocks};
+  const Shape& s = problem.shape;
+  AdditivePreparation<T> prepared(problem);
+  if (!few_queries(s)) prepared.run(false, threads);
+  const int64_t blocks = (s.queries + kForwardRows - 1) / kForwardRows;
+  const int64_t splits = key_splits(s, blocks);
+  const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
+  Arena<T> partial;
+  ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks,
+                      splits,   split_keys,      nullptr, nullptr};
+  if (splits > 1) {
+    plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
+    plan.partial_lse = partial.take(splits * rows);
+    if (result.lse == nullptr) plan.result.lse = plan.partial_lse + (splits - 1) * rows;
+  }
   const ForwardTask<T> forward = forward_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
+  for (int64_t split = 1; split < splits; ++split) {
+    merge(s, plan.result, plan.split_result(split));
+  }
+}
+
+template <class T>
+void merge(const Shape& s, const Result<T>& into, const Result<T>& other) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
+    const T mine = into.lse[row], theirs = other.lse[row];
+    if (theirs == -kInfinity) continue;
+    const T top = std::max(mine, theirs), low = std::min(mine, theirs);
+    const T lse = mine == -kInfinity ? theirs : top + std::log1p(std::exp(low - top));
+    const T keep = std::exp(mine - lse), take = std::exp(theirs - lse);
+    T* context = into.context.row(b, h, i);
+    const T* add = other.context.row(b, h, i);
+    for (int64_t e = 0; e < s.value_depth; ++e) context[e] = keep * context[e] + take * add[e];
+    into.lse[row] = lse;
+  }
+}
+
+template <class T>
+void attention_weights(const Problem<T>& problem, const T* lse, int64_t first_row, int64_t rows,
+                       const View<T>& weights, int threads) {
+  check(problem);
+  if (first_row < 0 || rows < 0 || first_row + rows > problem.shape.queries) {
+    fail("[attention] rows {} to {} of the weights were asked for; there are {} queries", first_row,
+         first_row + rows, problem.shape.queries);
+  }
+  AdditivePreparation<T> prepared(problem);
+  prepared.run(false, threads);
+  const WeightsPlan<T> plan{&problem, prepared.plan(), lse, first_row, rows, weights};
+  const WeightsTask<T> weigh = weights_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { weigh(plan, task, arena); });
 }
 
 template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads) {
   check(problem);
-  const AdditivePreparation<T> prepared(problem, false, threads), natural(problem, true, threads);
+  AdditivePreparation<T> prepared(problem), natural(problem);
+  prepared.run(false, threads);
+  natural.run(true, threads);
   BackwardPlan<T> plan{&problem, prepared.plan(), natural.plan(), upstream, gradients, 1,
-                       0,        nullptr,         nullptr};
+                       0,        nullptr,         nullptr,        nullptr};
   cut_keys(plan);
   const Shape& s = problem.shape;
   Arena<T> partial;
@@ -213,6 +273,12 @@ void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
 
 template void attention_forward(const Problem<float>&, const Result<float>&, int);
 template void attention_forward(const Problem<double>&, const Result<double>&, int);
+template void merge(const Shape&, const Result<float>&, const Result<float>&);
+template void merge(const Shape&, const Result<double>&, const Result<double>&);
+template void attention_weights(const Problem<float>&, const float*, int64_t, int64_t,
+                                const View<float>&, int);
+template void attention_weights(const Problem<double>&, const double*, int64_t, int64_t,
+                                const View<double>&, int);
 template void attention_backward(const Problem<float>&, const Upstream<float>&,
                                  const Gradients<float>&, int);
 template void attention_backward(const Problem<double>&, const Upstream<double>&,

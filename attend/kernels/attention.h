@@ -114,6 +114,17 @@ struct Gradients {
 template <class T>
 void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads = 0);
 
+// The result over two disjoint sets of keys from the results over each: into becomes both. Rows
+// without keys on either side weigh nothing.
+template <class T>
+void merge(const Shape& shape, const Result<T>& into, const Result<T>& other);
+
+// Rows of the weights: weights[b][h][r] = the weights of query first_row + r over every key, 0
+// outside the scope. lse as forward wrote it; weights: [batch, heads, rows, keys].
+template <class T>
+void attention_weights(const Problem<T>& problem, const T* lse, int64_t first_row, int64_t rows,
+                       const View<T>& weights, int threads = 0);
+
 template <class T>
 void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                         const Gradients<T>& gradients, int threads = 0);

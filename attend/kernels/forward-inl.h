@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "attend/kernels/additive-inl.h"
+#include "attend/kernels/additive-rows-inl.h"
 #include "attend/kernels/bias-inl.h"
 #include "attend/kernels/dot-inl.h"
 #include "attend/kernels/mask-inl.h"
@@ -28,8 +28,11 @@ class ForwardBlock {
         scores_(problem_, plan.additive),
         bias_(problem_, kPanel<T>, arena) {
     const Shape& shape = problem_.shape;
+    split_ = task % plan.splits;
+    task /= plan.splits;
     const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
     const int64_t end = std::min(begin + kForwardRows, shape.queries);
+    keys_ = {split_ * plan.split_keys, std::min(shape.keys, (split_ + 1) * plan.split_keys)};
     tile_ = arena.take(kTileKeys * kPanel<T>);
     for (int64_t query = begin; query < end; query += kPanel<T>) {
       add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
@@ -38,10 +41,10 @@ class ForwardBlock {
   }
 
   void run() {
-    int64_t begin = problem_.shape.keys, end = 0;
+    int64_t begin = keys_.end, end = keys_.begin;
     for (int64_t p = 0; p < count_; ++p) {
-      begin = std::min(begin, panels_[p]->scope.hull().begin);
-      end = std::max(end, panels_[p]->scope.hull().end);
+      begin = std::min(begin, std::max(keys_.begin, panels_[p]->scope.hull().begin));
+      end = std::max(end, std::min(keys_.end, panels_[p]->scope.hull().end));
     }
     for (int64_t key = begin; key < end; key += kTileKeys) {
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(key + kTileKeys, end));
@@ -69,7 +72,7 @@ class ForwardBlock {
         Panel{first, rows, width, BlockScope(problem_.scope, first, rows, problem_.shape.keys),
               softmax, arena.take(scores_.panel_size(kPanel<T>)),
               arena.take(problem_.shape.value_depth * kPanel<T>)});
-    problem_.sinks == nullptr
+    problem_.sinks == nullptr || split_ > 0
         ? softmax.start(width)
         : softmax.start_with_sink(width, problem_.sinks[first.head] * T(kLog2E));
     std::fill_n(panel.context, problem_.shape.value_depth * width, T(0));
@@ -105,16 +108,19 @@ class ForwardBlock {
   void finish(const Panel& panel) {
     const Shape& shape = problem_.shape;
     const Row& at = panel.first;
-    T* lse = plan_.result.lse;
+    const Result<T> result = plan_.split_result(split_);
+    T* lse = result.lse;
     if (lse != nullptr) lse += (at.batch * shape.heads + at.head) * shape.queries + at.query;
     panel.softmax.finish(panel.context, shape.value_depth, panel.width, panel.rows, lse);
-    const View<T>& to = plan_.result.context;
+    const View<T>& to = result.context;
     Transpose(panel.context, panel.width, shape.value_depth, panel.rows,
               to.row(at.batch, at.head, at.query), to.row_stride);
   }
 
   const ForwardPlan<T>& plan_;
   const Problem<T>& problem_;
+  int64_t split_;
+  KeyRange keys_;
   Scores scores_;
   TileBias<T> bias_;
   T* tile_;
@@ -128,7 +134,9 @@ void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
     case Family::dot:
       return ForwardBlock<T, DotScores<T>>(plan, task, arena).run();
     case Family::additive:
-      return ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
+      return few_queries(plan.problem->shape)
+                 ? ForwardBlock<T, AdditiveRowScores<T>>(plan, task, arena).run()
+                 : ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
   }
 }
 

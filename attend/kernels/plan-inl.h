@@ -68,14 +68,44 @@ struct AdditivePlan {
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
 };
 
+// Too few queries to prepare the keys for: forward takes the additive scores directly.
+inline bool few_queries(const Shape& shape) { return shape.queries <= 4; }
+
 template <class T>
 struct ForwardPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;
   Result<T> result;
   int64_t blocks;  // of queries, a head
+  int64_t splits;  // of the keys, merged afterwards
+  int64_t split_keys;
+  T* partial_context;  // [splits - 1, batch, heads, queries, value_depth]
+  T* partial_lse;      // [splits - 1, batch, heads, queries]
 
-  int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks; }
+  int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks * splits; }
+
+  // Where a split writes: the first to the result.
+  Result<T> split_result(int64_t split) const {
+    if (split == 0) return result;
+    const Shape& s = problem->shape;
+    const int64_t rows = s.batch * s.heads * s.queries;
+    return {contiguous(partial_context + (split - 1) * rows * s.value_depth, s.heads, s.queries,
+                       s.value_depth),
+            partial_lse + (split - 1) * rows};
+  }
+};
+
+// Rows first_row + r, r < rows, of every head.
+template <class T>
+struct WeightsPlan {
+  const Problem<T>* problem;
+  AdditivePlan<T> additive;
+  const T* lse;
+  int64_t first_row, rows;
+  View<T> weights;
+
+  int64_t blocks() const { return (rows + kBackwardRows - 1) / kBackwardRows; }
+  int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks(); }
 };
 
 // Backward works on chunks of keys. Every chunk adds to dQ; chunk 0 writes it where the caller
@@ -107,6 +137,8 @@ struct BackwardPlan {
 template <class T>
 using ForwardTask = void (*)(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 template <class T>
+using WeightsTask = void (*)(const WeightsPlan<T>& plan, int64_t task, Arena<T>& arena);
+template <class T>
 using BackwardTask = void (*)(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 
 template <class T>
@@ -119,6 +151,8 @@ template <class T>
 AdditiveTask<T> additive_key_task();
 template <class T>
 ForwardTask<T> forward_task();
+template <class T>
+WeightsTask<T> weights_task();
 template <class T>
 BackwardTask<T> backward_task();
 
