@@ -11,12 +11,9 @@ using at::Tensor;
 
 constexpr int64_t sentences_a_batch = 128;
 
-// A decoder that never ends its answer must stop somewhere; no pair in practice comes near this.
-int64_t longest_answer(size_t source_symbols) {
-  return 3 * static_cast<int64_t>(source_symbols) + 10;
-}
-
 }  // namespace
+
+int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
 
 Predictor::Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads)
     : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
@@ -61,7 +58,8 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
       const Batch batch = make_batch(encoded, chunk);
       std::vector<int64_t> longest;
       for (const int64_t i : chunk)
-        longest.push_back(longest_answer(encoded[static_cast<size_t>(i)].source.size()));
+        longest.push_back(
+            longest_answer(static_cast<int64_t>(encoded[static_cast<size_t>(i)].source.size())));
       auto found = beam_search(*network_, network_->start(batch.source, batch.source_lengths),
                                longest, {Vocabulary::start, Vocabulary::end}, options);
       for (size_t i = 0; i < chunk.size(); ++i)

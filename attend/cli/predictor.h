@@ -12,6 +12,10 @@
 
 namespace attend {
 
+// Where a decoder that does not end its answer is stopped, in symbols; no pair in practice comes
+// near this.
+int64_t longest_answer(int64_t source_symbols);
+
 // What a model answers to one text.
 struct Prediction {
   std::vector<std::string> source;     // the symbols that were read

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -91,6 +92,49 @@ PairData read_data(const TrainOptions& options) {
     fail("{}: {} sources are too few to set some aside for validation; give --valid FILE",
          options.data, all.size());
   return data;
+}
+
+// The time of a step grows with the square of its longest target, so that one target that no answer
+// could equal would stop training for good.
+void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examples,
+                            const std::string& name) {
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length));
+  const Units units = parse_units(config.text.target_units);
+  size_t left_out = 0;
+  for (Example& example : examples)
+    left_out += std::erase_if(example.targets, [&](const std::string& target) {
+      // Splitting is for the few that may be too long.
+      return target.size() > longest && split_units(target, units).size() > longest;
+    });
+  if (left_out == 0) return;
+  std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
+  fmt::print(stderr,
+             "attend: {}: {} targets of over {} symbols are left out: no answer is that long (3 x "
+             "model.maximum_source_length + 10)\n",
+             name, left_out, longest);
+  if (examples.empty()) fail("{}: holds no other targets; split them", name);
+}
+
+void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
+                      const std::string& name) {
+  const auto longest = static_cast<size_t>(config.model.maximum_source_length);
+  const Units units = parse_units(config.text.source_units);
+  const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
+    return example.source.size() > longest && split_units(example.source, units).size() > longest;
+  });
+  if (cut > 0)
+    fmt::print(stderr,
+               "attend: {}: {} sources are cut to their first {} symbols "
+               "(model.maximum_source_length)\n",
+               name, cut, longest);
+}
+
+void bound_texts(const RunConfig& config, const std::string& name, PairData& data) {
+  for (auto* examples : {&data.train, &data.valid}) {
+    const std::string part = name + (examples == &data.train ? ", training" : ", validation");
+    leave_out_long_targets(config, *examples, part);
+    tell_cut_sources(config, *examples, part);
+  }
 }
 
 // What a start that was killed leaves: save_description writes config.toml last.
@@ -196,7 +240,8 @@ void run_train(const TrainOptions& options) {
         "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
         options.out);
   RunConfig config = resume ? stored_config(options) : new_config(options);
-  const PairData data = read_data(options);
+  PairData data = read_data(options);
+  bound_texts(config, options.data, data);
   check_pairs(data.train, parse_units(config.text.target_units), options.data);
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);

@@ -192,6 +192,19 @@ class Texts(WithModel):
         self.assertEqual(len(json.loads(run.stdout)["source"]), LONGEST)
         self.assertIn(f"first {LONGEST} symbols", run.stderr)
 
+    def test_training_on_long_texts(self):
+        """Bounded in time too: a step on the long target would take minutes."""
+        pairs = PAIRS + "b" * 100_000 + "\tB\n" + "bb\t" + "B " * 100_000 + "\n"
+        self.write("pairs.tsv", pairs)
+        run = self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "other",
+                           *settings(SMALL | {"train.epochs": 1}), timeout=60)
+        for part in ("training", "validation"):
+            self.assertIn(f"pairs.tsv, {part}: 1 targets of over 1546 symbols are left out",
+                          run.stderr)
+            self.assertIn(f"pairs.tsv, {part}: 1 sources are cut to their first 512 symbols",
+                          run.stderr)
+        self.assertIn("61 training", run.stderr)
+
     def test_line_without_end(self):
         self.refuse("predict", "model", names=["line 1", "break it"], stdin=b"b" * (1 << 25))
 
