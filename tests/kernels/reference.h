@@ -74,80 +74,123 @@ inline double pair_score(Family family, double scale, const double* q, const dou
   return scale * sum;
 }
 
+// The inputs as doubles, and the passes over one row.
+template <class T>
+struct ReferenceRows {
+  const Case<T>& c;
+  const Shape& s = c.shape;
+  std::vector<double> q{c.query.begin(), c.query.end()}, k{c.key.begin(), c.key.end()},
+      v{c.value.begin(), c.value.end()}, u{c.vector.begin(), c.vector.end()},
+      dout{c.grad_context.begin(), c.grad_context.end()},
+      dlse{c.grad_lse.begin(), c.grad_lse.end()};
+  Reference r = {};
+
+  struct Row {
+    int64_t index, i, h, b;  // of the row; its query, head and batch
+    int64_t first_key;       // row of its key 0 among all keys
+    std::vector<double> p;   // scores, then weights
+    double mean = 0;         // sum_j p_j dp_j
+    std::vector<double> dp;  // derivative by the weights
+  };
+
+  double distance(const Row& row, int64_t j) const { return std::abs(double(row.i + 3 - j)); }
+
+  Row scores(int64_t index) const {
+    Row row;
+    row.index = index;
+    row.i = index % s.queries;
+    row.h = index / s.queries % s.heads;
+    row.b = index / s.queries / s.heads;
+    row.first_key = (row.b * s.key_heads + row.h / (s.heads / s.key_heads)) * s.keys;
+    row.p.assign(s.keys, -std::numeric_limits<double>::infinity());
+    row.dp.assign(s.keys, 0);
+    for (int64_t j = 0; j < s.keys; ++j) {
+      if (!in_scope(c.scope, {row.b, row.h, row.i}, j)) continue;
+      row.p[j] =
+          pair_score(c.score.family, c.score.scale, q.data() + index * s.depth,
+                     k.data() + (row.first_key + j) * s.depth, u.data() + row.h * s.depth, s.depth);
+      if (!c.bias.empty()) row.p[j] += c.bias[(row.h * s.queries + row.i) * s.keys + j];
+      if (!c.slopes.empty()) row.p[j] -= c.slopes[row.h] * distance(row, j);
+    }
+    return row;
+  }
+
+  // false: no key is in scope.
+  bool normalise(Row& row) {
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (const double x : row.p) top = std::max(top, x);
+    if (!c.sinks.empty()) top = std::max(top, double(c.sinks[row.h]));
+    if (top == -std::numeric_limits<double>::infinity()) return false;
+    if (!c.sinks.empty()) sum = std::exp(c.sinks[row.h] - top);
+    for (double& x : row.p) sum += x = std::exp(x - top);
+    for (double& x : row.p) x /= sum;
+    r.lse[row.index] = top + std::log(sum);
+    return true;
+  }
+
+  void read_values(Row& row) {
+    for (int64_t j = 0; j < s.keys; ++j) {
+      r.weights[row.index * s.keys + j] = row.p[j];
+      for (int64_t e = 0; e < s.value_depth; ++e) {
+        const double g = dout[row.index * s.value_depth + e];
+        const double value = v[(row.first_key + j) * s.value_depth + e];
+        r.context[row.index * s.value_depth + e] += row.p[j] * value;
+        r.grad_value[(row.first_key + j) * s.value_depth + e] += row.p[j] * g;
+        row.dp[j] += g * value;
+      }
+      row.mean += row.p[j] * row.dp[j];
+    }
+  }
+
+  void differentiate(const Row& row) {
+    if (!c.sinks.empty())
+      r.grad_sinks[row.h] +=
+          std::exp(c.sinks[row.h] - r.lse[row.index]) * (dlse[row.index] - row.mean);
+    for (int64_t j = 0; j < s.keys; ++j) {
+      const double ds = row.p[j] * (row.dp[j] - row.mean + dlse[row.index]);
+      if (!c.bias.empty()) r.grad_bias[(row.h * s.queries + row.i) * s.keys + j] += ds;
+      if (!c.slopes.empty()) r.grad_slopes[row.h] -= ds * distance(row, j);
+      differentiate_score(row, j, ds * c.score.scale);
+    }
+  }
+
+  void differentiate_score(const Row& row, int64_t j, double ds) {
+    for (int64_t a = 0; a < s.depth; ++a) {
+      const int64_t at_query = row.index * s.depth + a;
+      const int64_t at_key = (row.first_key + j) * s.depth + a;
+      if (c.score.family == Family::dot) {
+        r.grad_query[at_query] += ds * k[at_key];
+        r.grad_key[at_key] += ds * q[at_query];
+        continue;
+      }
+      const double t = std::tanh(q[at_query] + k[at_key]);
+      const double slope = ds * u[row.h * s.depth + a] * (1 - t * t);
+      r.grad_query[at_query] += slope;
+      r.grad_key[at_key] += slope;
+      r.grad_vector[row.h * s.depth + a] += ds * t;
+    }
+  }
+};
+
 template <class T>
 Reference reference(const Case<T>& c) {
-  const Shape& s = c.shape;
-  const std::vector<double> q(c.query.begin(), c.query.end()), k(c.key.begin(), c.key.end()),
-      v(c.value.begin(), c.value.end()), u(c.vector.begin(), c.vector.end()),
-      dout(c.grad_context.begin(), c.grad_context.end()),
-      dlse(c.grad_lse.begin(), c.grad_lse.end());
-  Reference r;
-  r.context.assign(dout.size(), 0);
-  r.lse.assign(dlse.size(), -std::numeric_limits<double>::infinity());
-  r.weights.assign(dlse.size() * s.keys, 0);
-  r.grad_query.assign(q.size(), 0);
-  r.grad_key.assign(k.size(), 0);
-  r.grad_value.assign(v.size(), 0);
-  r.grad_vector.assign(u.size(), 0);
+  ReferenceRows<T> rows{c};
+  Reference& r = rows.r;
+  r.context.assign(rows.dout.size(), 0);
+  r.lse.assign(rows.dlse.size(), -std::numeric_limits<double>::infinity());
+  r.weights.assign(rows.dlse.size() * c.shape.keys, 0);
+  r.grad_query.assign(rows.q.size(), 0);
+  r.grad_key.assign(rows.k.size(), 0);
+  r.grad_value.assign(rows.v.size(), 0);
+  r.grad_vector.assign(rows.u.size(), 0);
   r.grad_bias.assign(c.bias.size(), 0);
   r.grad_slopes.assign(c.slopes.size(), 0);
   r.grad_sinks.assign(c.sinks.size(), 0);
-  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
-    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
-    const int64_t kv = (b * s.key_heads + h / (s.heads / s.key_heads)) * s.keys;
-    const double* qi = q.data() + row * s.depth;
-    const double* uh = u.data() + h * s.depth;
-    std::vector<double> p(s.keys, -std::numeric_limits<double>::infinity());
-    double top = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (int64_t j = 0; j < s.keys; ++j) {
-      if (!in_scope(c.scope, {b, h, i}, j)) continue;
-      p[j] =
-          pair_score(c.score.family, c.score.scale, qi, k.data() + (kv + j) * s.depth, uh, s.depth);
-      if (!c.bias.empty()) p[j] += c.bias[(h * s.queries + i) * s.keys + j];
-      if (!c.slopes.empty()) p[j] -= c.slopes[h] * std::abs(double(i + 3 - j));
-      top = std::max(top, p[j]);
-    }
-    if (!c.sinks.empty()) top = std::max(top, double(c.sinks[h]));
-    if (top == -std::numeric_limits<double>::infinity()) continue;
-    if (!c.sinks.empty()) sum = std::exp(c.sinks[h] - top);
-    for (double& x : p) sum += x = std::exp(x - top);
-    r.lse[row] = top + std::log(sum);
-    double mean = 0;
-    std::vector<double> dp(s.keys, 0);
-    for (int64_t j = 0; j < s.keys; ++j) {
-      p[j] /= sum;
-      r.weights[row * s.keys + j] = p[j];
-      for (int64_t e = 0; e < s.value_depth; ++e) {
-        const double g = dout[row * s.value_depth + e];
-        r.context[row * s.value_depth + e] += p[j] * v[(kv + j) * s.value_depth + e];
-        r.grad_value[(kv + j) * s.value_depth + e] += p[j] * g;
-        dp[j] += g * v[(kv + j) * s.value_depth + e];
-      }
-      mean += p[j] * dp[j];
-    }
-    if (!c.sinks.empty()) {
-      r.grad_sinks[h] += std::exp(c.sinks[h] - r.lse[row]) * (dlse[row] - mean);
-    }
-    for (int64_t j = 0; j < s.keys; ++j) {
-      double ds = p[j] * (dp[j] - mean + dlse[row]);
-      if (!c.bias.empty()) r.grad_bias[(h * s.queries + i) * s.keys + j] += ds;
-      if (!c.slopes.empty()) r.grad_slopes[h] -= ds * std::abs(double(i + 3 - j));
-      ds *= c.score.scale;
-      for (int64_t a = 0; a < s.depth; ++a) {
-        const double x = qi[a], y = k[(kv + j) * s.depth + a];
-        double& dq = r.grad_query[row * s.depth + a];
-        double& dk = r.grad_key[(kv + j) * s.depth + a];
-        if (c.score.family == Family::dot) {
-          dq += ds * y;
-          dk += ds * x;
-        } else {
-          const double t = std::tanh(x + y);
-          dq += ds * uh[a] * (1 - t * t);
-          dk += ds * uh[a] * (1 - t * t);
-          r.grad_vector[h * s.depth + a] += ds * t;
-        }
-      }
-    }
+  for (int64_t index = 0; index < c.shape.batch * c.shape.heads * c.shape.queries; ++index) {
+    auto row = rows.scores(index);
+    if (!rows.normalise(row)) continue;
+    rows.read_values(row);
+    rows.differentiate(row);
   }
   return r;
 }
