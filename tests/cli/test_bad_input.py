@@ -1,4 +1,4 @@
-"""Bad input: one line that names what is wrong and the remedy, exit code 2, nothing half written."""
+"""Bad input: one line that names what is wrong and the remedy, exit code 2, nothing written."""
 
 import os
 import subprocess

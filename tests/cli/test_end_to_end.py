@@ -47,8 +47,9 @@ class Dictionary(program.Case):
         cls.unseen = {word: words[word] for word in chosen[200:] + several}
         (cls.shared / "train.tsv").write_text(as_pairs(cls.words))
         (cls.shared / "test.tsv").write_text(as_pairs(cls.unseen))
-        cls.training = program.attend("train", "--data", "train.tsv", "--valid", "train.tsv", "--out",
-                                      "model", "--json", *settings(BY_HEART), cwd=cls.shared)
+        cls.training = program.attend("train", "--data", "train.tsv", "--valid", "train.tsv",
+                                      "--out", "model", "--json", *settings(BY_HEART),
+                                      cwd=cls.shared)
         assert cls.training.returncode == 0, cls.training.stderr
         cls.model = cls.shared / "model"
 
@@ -133,15 +134,16 @@ class Predict(Dictionary):
     def test_json(self):
         words = list(self.unseen)[:5]
         best = self.predict(words, "--beam", "2")
-        for word, answer, line in zip(words, best, self.predict(words, "--beam", "2", "--nbest", "2",
-                                                                "--json")):
+        lines = self.predict(words, "--beam", "2", "--nbest", "2", "--json")
+        for word, answer, line in zip(words, best, lines):
             record = json.loads(line)
             self.assertEqual(set(record), {"source", "predictions", "cut"})
             self.assertEqual((record["source"], record["cut"]), (word, False))
             self.assertEqual(len(record["predictions"]), 2)
             self.assertEqual(record["predictions"][0]["target"], answer)
             for prediction in record["predictions"]:
-                self.assertEqual(set(prediction), {"target", "score", "log_probability", "complete"})
+                self.assertEqual(set(prediction),
+                                 {"target", "score", "log_probability", "complete"})
                 self.assertLessEqual(prediction["log_probability"], 0)
 
 

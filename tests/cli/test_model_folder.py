@@ -25,10 +25,9 @@ class WithModel(program.Case):
         cls.addClassCleanup(shutil.rmtree, cls.trained)
         with open(f"{cls.trained}/pairs.tsv", "w") as file:
             file.write(PAIRS)
-        run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
-                             *settings(SMALL | {"train.epochs": 1,
-                                                "model.maximum_source_length": LONGEST}),
-                             cwd=cls.trained)
+        values = SMALL | {"train.epochs": 1, "model.maximum_source_length": LONGEST}
+        run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out",
+                             "model", *settings(values), cwd=cls.trained)
         assert run.returncode == 0, run.stderr
 
     def setUp(self):
@@ -48,9 +47,9 @@ class Weights(WithModel):
 
     def test_truncated(self):
         whole = self.weights.read_bytes()
-        for size, problem in ((0, "bytes"), (7, "bytes"), (100, "bytes"), (len(whole) - 1, "bytes")):
+        for size in (0, 7, 100, len(whole) - 1):
             with self.subTest(size):
-                self.refuse_weights(whole[:size], problem)
+                self.refuse_weights(whole[:size], "bytes")
 
     def test_bytes_behind_the_end(self):
         self.refuse_weights(self.weights.read_bytes() + b"\0", "1 bytes follow")
@@ -156,7 +155,8 @@ class Description(WithModel):
     def test_training_it_again(self):
         train = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model"]
         self.refuse(*train, names=["model", "--resume"])
-        self.refuse(*train, "--resume", "--set", "model.hidden=8", names=["model.hidden", "train.*"])
+        self.refuse(*train, "--resume", "--set", "model.hidden=8",
+                    names=["model.hidden", "train.*"])
         self.write("pairs.tsv", PAIRS + "zz\tA B\n")
         self.refuse(*train, "--resume", names=["checkpoint.safetensors", "other data"],
                     told=COUNTS)
