@@ -108,7 +108,7 @@ std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string&
     const std::string word = symbols[0];
     symbols.erase(symbols.begin());
     const std::string pronunciation = join_units(symbols, Units::space);
-    if (!seen.insert(word + '\t' + pronunciation).second) continue;
+    if (!seen.insert(fmt::format("{}\t{}", word, pronunciation)).second) continue;
     const auto [place, added] = places.emplace(word, entries.size());
     if (added) entries.push_back({word, {}});
     entries[place->second].pronunciations.push_back(pronunciation);

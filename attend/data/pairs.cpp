@@ -41,7 +41,7 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   while (lines.next(line)) {
     auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
     // A source may have many targets: looking for each among the others would be quadratic.
-    if (!seen.insert(source + '\t' + target).second) continue;
+    if (!seen.insert(fmt::format("{}\t{}", source, target)).second) continue;
     const auto [place, added] = places.emplace(source, examples.size());
     if (added) examples.push_back({std::move(source), {}});
     examples[place->second].targets.push_back(std::move(target));

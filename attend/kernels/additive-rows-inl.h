@@ -5,6 +5,7 @@
 #define ATTEND_KERNELS_ADDITIVE_ROWS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 
 #include "attend/kernels/additive-inl.h"
@@ -32,10 +33,12 @@ class AdditiveRowScores {
     const Shape& s = problem_.shape;
     const T* vector = problem_.score.vector + first.head * problem_.score.vector_head_stride;
     const T scale = T(problem_.score.scale * kLog2E);
+    // A panel holds at most `width` of the queries.
+    const int64_t rows = std::min(width, s.queries - first.query);
     for (int64_t j = 0; j < keys; ++j) {
       const T* key = problem_.key.row(first.batch, KeyHead(s, first.head), first_key + j);
       std::fill_n(tile + j * width, width, T(0));
-      for (int64_t i = 0; i < s.queries; ++i) {
+      for (int64_t i = 0; i < rows; ++i) {
         tile[j * width + i] = scale * score(panel + i * s.depth, key, vector);
       }
     }

@@ -282,9 +282,11 @@ TEST(Safetensors, RestoresEveryBit) {
       const at::Tensor& other = same.tensors.at(key);
       RC_ASSERT(other.scalar_type() == tensor.scalar_type());
       RC_ASSERT(other.sizes() == tensor.sizes());
-      // By bytes: a NaN is not equal to itself.
-      RC_ASSERT(tensor.nbytes() == 0 ||
-                std::memcmp(other.data_ptr(), tensor.data_ptr(), tensor.nbytes()) == 0);
+      // By bytes: a NaN is not equal to itself. RC_ASSERT evaluates both sides of its own ||.
+      const bool same_bytes =
+          tensor.nbytes() == 0 ||
+          std::memcmp(other.data_ptr(), tensor.data_ptr(), tensor.nbytes()) == 0;
+      RC_ASSERT(same_bytes);
     }
   }));
 }
