@@ -37,6 +37,10 @@ Tensor initial_value(const ParameterRow& row, const AttentionSizes& sizes) {
 
 Tensor one_query(const Tensor& query) { return query.unsqueeze(1); }
 
+AttentionSpec mapped_spec(const Score& score, const AttentionMemory& memory) {
+  return {score.mapped(), memory.mask.defined() ? dense_mask(memory.mask) : all()};
+}
+
 }  // namespace
 
 AttentionNetwork::AttentionNetwork(const std::string& score, const AttentionSizes& sizes)
@@ -64,21 +68,19 @@ AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& valu
   return memory;
 }
 
-AttentionSpec AttentionNetwork::spec(const AttentionMemory& memory) const {
-  return {score().mapped(), memory.mask.defined() ? dense_mask(memory.mask) : all()};
-}
-
 AttentionResult AttentionNetwork::forward(const Tensor& query,
                                           const AttentionMemory& memory) const {
-  const auto [context, lse] =
-      attention(one_query(score().map_query(query)), memory.keys, memory.values, spec(memory));
+  const Score whole = score();
+  const auto [context, lse] = attention(one_query(whole.map_query(query)), memory.keys,
+                                        memory.values, mapped_spec(whole, memory));
   return {context.squeeze(1), lse.squeeze(1)};
 }
 
 Tensor AttentionNetwork::weights(const Tensor& query, const Tensor& lse,
                                  const AttentionMemory& memory) const {
-  return attention_weights(one_query(score().map_query(query)), memory.keys, lse.unsqueeze(1),
-                           spec(memory))
+  const Score whole = score();
+  return attention_weights(one_query(whole.map_query(query)), memory.keys, lse.unsqueeze(1),
+                           mapped_spec(whole, memory))
       .squeeze(1);
 }
 

@@ -42,7 +42,6 @@ class AttentionNetwork : public torch::nn::Module {
 
  private:
   Score score() const;
-  AttentionSpec spec(const AttentionMemory& memory) const;
 
   std::string score_name_;
 };
