@@ -27,7 +27,7 @@ json history(const std::string& folder) {
 
 json configuration(PairModel& model) {
   json values = json::object();
-  for (Settings settings : {model.text.settings(), model.model.settings()})
+  for (const Settings& settings : {model.text.settings(), model.model.settings()})
     for (const Setting& setting : settings)
       std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
   return values;

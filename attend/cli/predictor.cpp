@@ -58,6 +58,7 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
                                        order.begin() + std::min(begin + size, count));
       const Batch batch = make_batch(encoded, chunk);
       std::vector<int64_t> longest;
+      longest.reserve(chunk.size());
       for (const int64_t i : chunk)
         longest.push_back(
             longest_answer(static_cast<int64_t>(encoded[static_cast<size_t>(i)].source.size())));
@@ -99,6 +100,7 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const BeamOptions& options,
                     const Predictor::Report& report) {
   std::vector<std::string> sources;
+  sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
   const Units units = parse_units(model.text.target_units);
