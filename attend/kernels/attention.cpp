@@ -229,16 +229,18 @@ void merge(const Shape& s, const Result<T>& into, const Result<T>& other) {
 }
 
 template <class T>
-void attention_weights(const Problem<T>& problem, const T* lse, int64_t first_row, int64_t rows,
-                       const View<T>& weights, int threads) {
+void attention_weights(const Problem<T>& problem, const Compute<T>* lse, const Selection& selection,
+                       const View<Compute<T>>& weights, int threads) {
   check(problem);
-  if (first_row < 0 || rows < 0 || first_row + rows > problem.shape.queries) {
-    fail("[attention] rows {} to {} of the weights were asked for; there are {} queries", first_row,
-         first_row + rows, problem.shape.queries);
+  if (selection.first_row < 0 || selection.rows < 0 ||
+      selection.first_row + selection.rows > problem.shape.queries) {
+    fail("[attention] rows {} to {} of the weights were asked for; there are {} queries",
+         selection.first_row, selection.first_row + selection.rows, problem.shape.queries);
   }
   AdditivePreparation<T> prepared(problem);
   prepared.run(false, threads);
-  const WeightsPlan<T> plan{&problem, prepared.plan(), lse, first_row, rows, weights};
+  const WeightsPlan<T> plan{&problem,       prepared.plan(), lse, selection.first_row,
+                            selection.rows, weights};
   const WeightsTask<T> weigh = weights_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { weigh(plan, task, arena); });
@@ -275,9 +277,9 @@ template void attention_forward(const Problem<float>&, const Result<float>&, int
 template void attention_forward(const Problem<double>&, const Result<double>&, int);
 template void merge(const Shape&, const Result<float>&, const Result<float>&);
 template void merge(const Shape&, const Result<double>&, const Result<double>&);
-template void attention_weights(const Problem<float>&, const float*, int64_t, int64_t,
+template void attention_weights(const Problem<float>&, const float*, const Selection&,
                                 const View<float>&, int);
-template void attention_weights(const Problem<double>&, const double*, int64_t, int64_t,
+template void attention_weights(const Problem<double>&, const double*, const Selection&,
                                 const View<double>&, int);
 template void attention_backward(const Problem<float>&, const Upstream<float>&,
                                  const Gradients<float>&, int);

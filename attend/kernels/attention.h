@@ -1,12 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "attend/kernels/scope.h"
+#include "attend/kernels/storage.h"
 
-// Fused attention on plain pointers: c_i = sum_j softmax_j(score(q_i, k_j)) v_j over the keys j in
-// the scope of i, forward and backward, in O((queries + keys) depth) memory. Dao 2022 for the
-// tiling, Bahdanau 2015 for the additive score. T is float or double.
+// Fused attention on plain pointers: c_i = sum_j w_ij v_j with w_ij = normaliser_j(score(q_i, k_j)
+// + bias_ij) over the keys j in the scope of i, forward and backward, in O((queries + keys) depth)
+// memory. Dao 2022 for the tiling, Bahdanau 2015 for the additive score.
+//
+// S is how queries, keys, values and contexts are stored: float, double, BFloat16 or Float16.
+// Everything else, and the arithmetic, is Compute<S>: double for double, else float.
 
 namespace attend::kernels {
 
@@ -41,9 +46,13 @@ struct Shape {
 };
 
 enum class Family {
-  dot,       // scale sum_a q_a k_a
-  additive,  // scale sum_a v_a tanh(q_a + k_a)
+  dot,                // scale sum_a q_a k_a
+  additive,           // scale sum_a v_a f(q_a + k_a), f the activation
+  squared_distance,   // -scale sum_a (q_a - k_a)^2
+  absolute_distance,  // -scale sum_a |q_a - k_a|
 };
+
+enum class Activation { tanh, sigmoid, relu, leaky_relu };
 
 template <class T>
 struct Score {
@@ -51,6 +60,9 @@ struct Score {
   double scale = 1;
   const T* vector = nullptr;       // v of the additive family: [depth], or [heads, depth]
   int64_t vector_head_stride = 0;  // depth when every head has its own v
+  Activation activation = Activation::tanh;
+  double negative_slope = 0.2;  // of leaky_relu, 0 to 1 (Brody 2022, GATv2)
+  double soft_cap = 0;  // scores become cap tanh(score / cap), before the bias; 0: as they are
 };
 
 // What is added to the scores; each part may be absent (null).
@@ -61,72 +73,138 @@ struct Bias {
   // -slopes[h] |i + slope_offset - j|: ALiBi (Press 2022).
   const T* slopes = nullptr;  // [heads]
   int64_t slope_offset = 0;
+  // relative[b][h][i][c], c = key_positions[j] - query_positions[i] + relative_offset clamped to
+  // [0, relative_count): buckets (Raffel 2020) when the table has one row for all queries, q_i .
+  // r_c (Shaw 2018) when it has one each. A stride of 0 broadcasts. Positions: null is i and j
+  // themselves; on a grid W wide, y (2 W - 1) + x makes c a pair of distances.
+  View<const T> relative;
+  int64_t relative_count = 0;
+  int64_t relative_offset = 0;
+  const int64_t* query_positions = nullptr;  // [queries]
+  const int64_t* key_positions = nullptr;    // [keys]
+  // -(j - centres)^2 / (2 widths^2), a centre and a width a query (Luong 2015, eq. 10). Widths are
+  // positive.
+  const T* centres = nullptr;  // [batch, heads, queries]
+  const T* widths = nullptr;   // [batch, heads, queries]
 };
 
-template <class T>
+enum class Normaliser {
+  softmax,    // exp(s) / sum_j exp(s)
+  sigmoid,    // 1 / (1 + exp(-s)) (Ramapuram 2024)
+  none,       // s
+  sparsemax,  // max(0, s - t), t such that a row sums to 1 (Martins 2016)
+  entmax15,   // max(0, (s - t) / 2)^2, likewise (Peters 2019, alpha 1.5)
+};
+
+// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
+// is divided by 1 - probability. Which ones follows from the seed, the batch entry, the head, the
+// query and the key alone.
+struct Dropout {
+  double probability = 0;  // at least 0, below 1
+  uint64_t seed = 0;
+};
+
+template <class S>
 struct Problem {
   Shape shape;
-  Score<T> score;
+  Score<Compute<S>> score;
   Scope scope;
-  Bias<T> bias;
+  Bias<Compute<S>> bias;
   // A learned score that takes part in each row's softmax and has no value: weights then sum to
-  // less than 1. [heads], or null.
-  const T* sinks = nullptr;
-  View<const T> query;  // [batch, heads, queries, depth]
-  View<const T> key;    // [batch, key_heads, keys, depth]
-  View<const T> value;  // [batch, key_heads, keys, value_depth]
+  // less than 1. [heads], or null. Softmax only.
+  const Compute<S>* sinks = nullptr;
+  Normaliser normaliser = Normaliser::softmax;
+  Dropout dropout;
+  View<const S> query;  // [batch, heads, queries, depth]
+  View<const S> key;    // [batch, key_heads, keys, depth]
+  View<const S> value;  // [batch, key_heads, keys, value_depth]
 };
 
-// What forward writes. lse: [batch, heads, queries], contiguous; the natural logarithm of the sum
-// of exp(score) over the scope. A row with no key in scope gets context 0 and lse -inf (its
-// sink's score, where there are sinks).
-template <class T>
+// What forward writes. lse, [batch, heads, queries], contiguous, normalises a row: the natural
+// logarithm of the sum of exp(score) over the scope for softmax, the threshold t for sparsemax and
+// entmax, 0 for the others. A row with no key in scope gets context 0 and lse -inf (its sink's
+// score, where there are sinks).
+template <class S>
 struct Result {
-  View<T> context;  // [batch, heads, queries, value_depth]
-  T* lse = nullptr;
+  View<S> context;  // [batch, heads, queries, value_depth]
+  Compute<S>* lse = nullptr;
 };
 
 // What backward reads besides the problem: the result of forward and the gradients of both.
-template <class T>
+template <class S>
 struct Upstream {
-  View<const T> context;
-  const T* lse = nullptr;
-  View<const T> grad_context;
-  const T* grad_lse = nullptr;  // null: zero
+  View<const S> context;
+  const Compute<S>* lse = nullptr;
+  View<const S> grad_context;
+  const Compute<S>* grad_lse = nullptr;  // null: zero
 };
 
 // What backward writes (it overwrites). Shapes as the inputs; vector is [heads, depth], contiguous,
-// summed over the batch. The pointers may be null: that gradient is not wanted. bias has the
-// strides of Bias::dense and is summed over the axes that it broadcasts.
-template <class T>
+// summed over the batch. The pointers may be null: that gradient is not wanted. bias and relative
+// have the strides of Bias::dense and Bias::relative and are summed over the axes that those
+// broadcast.
+template <class S>
 struct Gradients {
-  View<T> query;
-  View<T> key;
-  View<T> value;
-  T* vector = nullptr;
-  T* bias = nullptr;
-  T* slopes = nullptr;  // [heads]
-  T* sinks = nullptr;   // [heads]
+  View<S> query;
+  View<S> key;
+  View<S> value;
+  Compute<S>* vector = nullptr;
+  Compute<S>* bias = nullptr;
+  Compute<S>* slopes = nullptr;  // [heads]
+  Compute<S>* sinks = nullptr;   // [heads]
+  Compute<S>* relative = nullptr;
+  Compute<S>* centres = nullptr;  // [batch, heads, queries]
+  Compute<S>* widths = nullptr;   // [batch, heads, queries]
 };
 
 // threads: 0 takes as many as OpenMP gives. Results do not depend on it. Throws attend::Error on
 // shapes that do not fit, naming the argument.
-template <class T>
-void attention_forward(const Problem<T>& problem, const Result<T>& result, int threads = 0);
+template <class S>
+void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads = 0);
 
-// The result over two disjoint sets of keys from the results over each: into becomes both. Rows
-// without keys on either side weigh nothing.
+template <class S>
+void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
+                        const Gradients<S>& gradients, int threads = 0);
+
+// The result of softmax over two disjoint sets of keys from the results over each: into becomes
+// both. Rows without keys on either side weigh nothing. T is float or double.
 template <class T>
 void merge(const Shape& shape, const Result<T>& into, const Result<T>& other);
 
-// Rows of the weights: weights[b][h][r] = the weights of query first_row + r over every key, 0
-// outside the scope. lse as forward wrote it; weights: [batch, heads, rows, keys].
-template <class T>
-void attention_weights(const Problem<T>& problem, const T* lse, int64_t first_row, int64_t rows,
-                       const View<T>& weights, int threads = 0);
+// Rows of the weights, before dropout, and what they sum up to, from the lse that forward wrote and
+// without a queries x keys array. Heads: the query heads wanted, in that order; empty is all.
+struct Selection {
+  std::span<const int64_t> heads = {};
+  int64_t first_row = 0;
+  int64_t rows = 0;
+};
 
+// weights[b][n][r] = the weights of query first_row + r of head heads[n] over every key, 0 outside
+// the scope: [batch, selected heads, rows, keys].
+template <class S>
+void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                       const View<Compute<S>>& weights, int threads = 0);
+
+// The `count` largest weights of each row, largest first, equal ones in the order of the keys, and
+// their keys: [batch, selected heads, rows, count]. Places past a row's scope hold weight 0 and key
+// -1. count 1 is the argmax.
+template <class S>
+void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                   int64_t count, Compute<S>* weights, int64_t* keys, int threads = 0);
+
+// -sum_j w_ij ln w_ij: [batch, selected heads, rows].
+template <class S>
+void attention_entropy(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                       Compute<S>* entropy, int threads = 0);
+
+// sum_i w_ij over the selected rows: [batch, selected heads, keys].
+template <class S>
+void attention_column_sums(const Problem<S>& problem, const Compute<S>* lse,
+                           const Selection& selection, Compute<S>* sums, int threads = 0);
+
+// What dropout multiplies the weights by: [batch, heads, queries, keys], contiguous. For those who
+// need the mask itself; the passes above draw it as they go.
 template <class T>
-void attention_backward(const Problem<T>& problem, const Upstream<T>& upstream,
-                        const Gradients<T>& gradients, int threads = 0);
+void dropout_mask(const Shape& shape, const Dropout& dropout, T* mask);
 
 }  // namespace attend::kernels

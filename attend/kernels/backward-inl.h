@@ -174,6 +174,8 @@ void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
       return BackwardChunk<T, DotGradients<T>>(plan, task, arena).run();
     case Family::additive:
       return BackwardChunk<T, AdditiveGradients<T>>(plan, task, arena).run();
+    default:
+      return;
   }
 }
 

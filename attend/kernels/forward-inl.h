@@ -137,6 +137,8 @@ void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
       return few_queries(plan.problem->shape)
                  ? ForwardBlock<T, AdditiveRowScores<T>>(plan, task, arena).run()
                  : ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
+    default:
+      return;
   }
 }
 

@@ -62,6 +62,8 @@ void Weights(const WeightsPlan<T>& plan, int64_t task, Arena<T>& arena) {
       return WeightsBlock<T, DotScores<T>>(plan, task, arena);
     case Family::additive:
       return WeightsBlock<T, AdditiveScores<T>>(plan, task, arena);
+    default:
+      return;
   }
 }
 

@@ -268,7 +268,7 @@ TYPED_TEST(Attention, WeightsOfRows) {
       const Output<TypeParam> forward = run_forward(c);
       const int64_t first = 2, rows = 80;
       std::vector<TypeParam> got(2 * 2 * rows * 111, TypeParam(7));
-      attention_weights<TypeParam>(c.problem(), forward.lse.data(), first, rows,
+      attention_weights<TypeParam>(c.problem(), forward.lse.data(), {{}, first, rows},
                                    contiguous(got.data(), 2, rows, 111));
       std::vector<double> part;
       for (int64_t head = 0; head < 4; ++head) {
@@ -291,7 +291,7 @@ TYPED_TEST(Attention, RefusesWhatDoesNotFit) {
   problem = c.problem();
   problem.shape.keys = -1;
   EXPECT_THROW(attention_forward<TypeParam>(problem, {}), Error);
-  EXPECT_THROW(attention_weights<TypeParam>(c.problem(), nullptr, 2, 2, {}), Error);
+  EXPECT_THROW(attention_weights<TypeParam>(c.problem(), nullptr, {{}, 2, 2}, {}), Error);
 }
 
 TYPED_TEST(Attention, RowsWithoutKeys) {

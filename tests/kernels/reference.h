@@ -28,7 +28,10 @@ struct Case {
   std::vector<T> bias, slopes, sinks;  // empty: none; bias [heads, queries, keys], one batch entry
 
   Problem<T> problem() const {
-    Problem<T> p{shape, score, scope, {}, nullptr, {}, {}, {}};
+    Problem<T> p;
+    p.shape = shape;
+    p.score = score;
+    p.scope = scope;
     if (!bias.empty()) p.bias.dense = {bias.data(), 0, shape.queries * shape.keys, shape.keys};
     if (!slopes.empty()) p.bias.slopes = slopes.data();
     p.bias.slope_offset = 3;
@@ -55,7 +58,8 @@ template <class T>
 Case<T> random_case(const Shape& s, Family family, double deviation = 1, uint64_t seed = 1) {
   Case<T> c;
   c.shape = s;
-  c.score = {family, 1 / std::sqrt(double(std::max<int64_t>(1, s.depth))), nullptr, 0};
+  c.score.family = family;
+  c.score.scale = 1 / std::sqrt(double(std::max<int64_t>(1, s.depth)));
   c.query = random_numbers<T>(s.batch * s.heads * s.queries * s.depth, deviation, seed);
   c.key = random_numbers<T>(s.batch * s.key_heads * s.keys * s.depth, deviation, seed + 1);
   c.value = random_numbers<T>(s.batch * s.key_heads * s.keys * s.value_depth, 1, seed + 2);
