@@ -82,7 +82,7 @@ inline constexpr ScopeChoice kScopes[] = {
     {"blocks",
      [](const Shape& s, ScopeArrays& arrays) {
        constexpr int64_t kBlock = 13;
-       const int64_t columns = s.keys / kBlock + 1;
+       const int64_t columns = (s.keys + kBlock - 1) / kBlock;
        arrays.layout.resize((s.queries / kBlock + 1) * columns);
        for (size_t i = 0; i < arrays.layout.size(); ++i) arrays.layout[i] = i * 31 % 7 < 3;
        return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock}}}};
