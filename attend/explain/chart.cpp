@@ -189,10 +189,12 @@ std::string axes(const Chart& chart, const Frame& frame) {
                  frame.bottom, frame.right);
   for (const double tick : frame.x.ticks) {
     const double x = frame.px(tick);
+    const std::string label = chart.x_powers_of_two ? fmt::format("{:.6g}", std::exp2(tick))
+                                                    : tick_label(frame.x, tick, false);
     fmt::format_to(end,
                    "<path class=\"axis\" d=\"M{0:.1f} {1:.1f}v5\"/>"
                    "<text x=\"{0:.1f}\" y=\"{2:.1f}\" text-anchor=\"middle\">{3}</text>\n",
-                   x, frame.bottom, frame.bottom + 19, tick_label(frame.x, tick, false));
+                   x, frame.bottom, frame.bottom + 19, label);
   }
   return out + "</g>\n";
 }
