@@ -24,6 +24,11 @@ template <class T>
 struct NaiveResults {
   std::vector<T> context, lse;
   std::vector<T> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
+  // Sums of the terms' absolute values where a sum over all rows leaves little of them.
+  std::vector<T> slope_terms, sink_terms;
+  // Of each row, the least distance of a score to the threshold of sparsemax, where the gradient
+  // jumps; infinite for other normalisers.
+  std::vector<T> margin;
 };
 
 // f(x) and f'(x)
@@ -107,17 +112,18 @@ class NaiveAttention {
     const int64_t rows = s_.batch * s_.heads * s_.queries, keys = s_.batch * s_.key_heads * s_.keys;
     r_.context.assign(rows * s_.value_depth, 0);
     r_.lse.assign(rows, 0);
+    r_.margin.assign(rows, std::numeric_limits<T>::infinity());
     r_.query.assign(rows * s_.depth, 0);
     r_.key.assign(keys * s_.depth, 0);
     r_.value.assign(keys * s_.value_depth, 0);
     const Bias<Compute<S>>& bias = p_.bias;
     if (p_.score.family == Family::additive) r_.vector.assign(s_.heads * s_.depth, 0);
     if (bias.dense.data) r_.dense.assign(extent(bias.dense, s_.keys), 0);
-    if (bias.slopes) r_.slopes.assign(s_.heads, 0);
+    if (bias.slopes) r_.slopes = r_.slope_terms = std::vector<T>(s_.heads, 0);
     if (bias.relative.data) r_.relative.assign(extent(bias.relative, bias.relative_count), 0);
     if (bias.centres) r_.centres.assign(rows, 0);
     if (bias.centres) r_.widths.assign(rows, 0);
-    if (p_.sinks) r_.sinks.assign(s_.heads, 0);
+    if (p_.sinks) r_.sinks = r_.sink_terms = std::vector<T>(s_.heads, 0);
     if (p_.dropout.probability > 0) {
       mask_.resize(rows * s_.keys);
       dropout_mask(s_, p_.dropout, mask_.data());
@@ -154,6 +160,8 @@ class NaiveAttention {
   void run_row(const Position& at) {
     std::vector<int64_t> keys;
     std::vector<T> scores;
+    keys.reserve(s_.keys);
+    scores.reserve(s_.keys);
     for (int64_t j = 0; j < s_.keys; ++j) {
       if (!in_scope(p_.scope, {at.b, at.h, at.i}, j)) continue;
       keys.push_back(j);
@@ -235,7 +243,10 @@ class NaiveAttention {
     const bool sparse = p_.normaliser == Normaliser::sparsemax;
     const auto weight = sparse ? sparsemax_weight<T> : entmax15_weight<T>;
     lse = threshold(s, sparse ? T(1) : T(2), weight);
-    for (T& x : s) x = weight(x - lse);
+    for (T& x : s) {
+      if (sparse) r_.margin[at.index] = std::min(r_.margin[at.index], std::abs(x - lse));
+      x = weight(x - lse);
+    }
     return s;
   }
 
@@ -269,8 +280,11 @@ class NaiveAttention {
     if (p_.normaliser == Normaliser::sigmoid) return;
     if (p_.normaliser == Normaliser::softmax) {
       total = 1;  // with the sink's weight, whose dw is 0
-      if (p_.sinks)
-        r_.sinks[at.h] += std::exp(T(p_.sinks[at.h]) - r_.lse[at.index]) * (lse_slope - mean);
+      if (p_.sinks) {
+        const T weight = std::exp(T(p_.sinks[at.h]) - r_.lse[at.index]);
+        r_.sinks[at.h] += weight * (lse_slope - mean);
+        r_.sink_terms[at.h] += weight * std::abs(lse_slope - mean);
+      }
     }
     for (size_t n = 0; n < w.size(); ++n) slopes[n] = g[n] * (slopes[n] - mean / total + lse_slope);
   }
@@ -278,7 +292,10 @@ class NaiveAttention {
   void differentiate(const Position& at, int64_t j, T ds) {
     const Bias<Compute<S>>& bias = p_.bias;
     if (bias.dense.data) r_.dense[bias.dense.row(at.b, at.h, at.i) + j - bias.dense.data] += ds;
-    if (bias.slopes) r_.slopes[at.h] -= ds * distance(at, j);
+    if (bias.slopes) {
+      r_.slopes[at.h] -= ds * distance(at, j);
+      r_.slope_terms[at.h] += std::abs(ds) * distance(at, j);
+    }
     if (bias.relative.data) {
       const auto* row = bias.relative.row(at.b, at.h, at.i);
       r_.relative[row + relative_column(at, j) - bias.relative.data] += ds;
