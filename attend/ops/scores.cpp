@@ -72,6 +72,7 @@ Tensor location_query(const Tensor& query, const Parameters& parameters) {
 
 std::string axis_names(const std::vector<Axis>& shape) {
   std::vector<std::string_view> names;
+  names.reserve(shape.size());
   for (const Axis axis : shape) names.push_back(axis_name(axis));
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
