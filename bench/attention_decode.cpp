@@ -1,6 +1,7 @@
 #include <omp.h>
 
 #include <memory>
+#include <optional>
 
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
@@ -63,11 +64,30 @@ void run_bandwidth_case(Bench& bench) {
             2e-9 * static_cast<double>(caches.kBytes) / rounds.median(0));
 }
 
+// Both formats take turns over caches of the same bytes, so that neither is in a cache.
+template <class S>
+void run_storage_case(Bench& bench, std::optional<Bar> bar) {
+  constexpr int kThreads = 2;
+  Caches<float> wide;
+  Caches<S> narrow;
+  const Rounds rounds = take_turns({seconds_of(kThreads, [&] { wide.decode(kThreads); }),
+                                    seconds_of(kThreads, [&] { narrow.decode(kThreads); }),
+                                    seconds_of(kThreads, [&] { narrow.read(kThreads); })},
+                                   2 * bench.seconds);
+  bench.add("times as fast as fp32", rounds.ratio(0, 1), bar);
+  bench.add("fraction of the memory bandwidth", rounds.ratio(2, 1));
+}
+
 }  // namespace
 
 void add_decode_cases(std::vector<Case>& cases) {
   cases.push_back(
       {"decode, 1 query, 8192 keys, 8 heads, d=64, two threads", true, run_bandwidth_case});
+  cases.push_back({"decode, bf16 storage", true, [](Bench& bench) {
+                     run_storage_case<kernels::BFloat16>(bench, at_least(1.7));
+                   }});
+  cases.push_back({"decode, fp16 storage", false,
+                   [](Bench& bench) { run_storage_case<kernels::Float16>(bench, {}); }});
 }
 
 }  // namespace attend::bench
