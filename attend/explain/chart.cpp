@@ -161,6 +161,9 @@ Frame make_frame(const Chart& chart, size_t legend_lines) {
   Frame frame{};
   frame.y = make_axis(y.low, y.high, std::max(2, static_cast<int>(chart.height / 75)), true);
   frame.x = make_axis(x.low, x.high, std::max(2, static_cast<int>(chart.width / 75)), false);
+  if (chart.x_powers_of_two) {
+    std::erase_if(frame.x.ticks, [](double x) { return std::abs(x - std::round(x)) > 1e-9; });
+  }
   double labels = 0;
   for (const double tick : frame.y.ticks) {
     labels =

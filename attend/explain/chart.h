@@ -27,7 +27,7 @@ struct Chart {
   std::vector<ChartSeries> series;
   bool y_from_zero = true;       // false: the axis begins near the smallest value
   bool y_as_percent = false;     // 0.25 is labelled 25 %
-  bool x_powers_of_two = false;  // 9 is labelled 512: for doublings, an equal distance each
+  bool x_powers_of_two = false;  // x holds binary logarithms: 9 is labelled 512
   double width = 720;            // pixels, 200 to 4000
   double height = 440;
 };
