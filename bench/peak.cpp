@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline double now() {
+inline double Now() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
@@ -20,24 +20,43 @@ inline double now() {
 
 // 12 independent chains: 2 ports x 4 cycles of latency need 8, and 16 registers hold 12.
 double Peak() {
-  constexpr int kChains = 12, kRounds = 20000;
+  constexpr int kChains = 12, kRounds = 10000;
   const hn::ScalableTag<float> d;
   hn::Vec<decltype(d)> chain[kChains];
   for (auto& x : chain) x = hn::Set(d, 1.0f);
   const auto factor = hn::Set(d, 0.999f);
   double best = 0;
-  for (int repeat = 0; repeat < 100; ++repeat) {
-    const double start = now();
+  for (int burst = 0; burst < 40; ++burst) {
+    const double start = Now();
     for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 12
       for (int c = 0; c < kChains; ++c) chain[c] = hn::MulAdd(chain[c], factor, factor);
     }
-    const double seconds = now() - start;
+    const double seconds = Now() - start;
     best = std::max(best, 2.0 * kChains * kRounds * hn::Lanes(d) / seconds);
   }
   volatile float keep = 0;
   for (const auto& x : chain) keep = keep + hn::GetLane(x);
   return best;
+}
+
+uint64_t ReadAll(const void* data, int64_t bytes) {
+  const hn::ScalableTag<uint64_t> d;
+  constexpr int kStreams = 4;
+  const int64_t lanes = hn::Lanes(d);
+  const auto* from = static_cast<const uint64_t*>(data);
+  const int64_t count = bytes / 8;
+  hn::Vec<decltype(d)> sum[kStreams];
+  for (auto& x : sum) x = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kStreams * lanes <= count; i += kStreams * lanes) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kStreams; ++s) sum[s] = hn::Add(sum[s], hn::LoadU(d, from + i + s * lanes));
+  }
+  uint64_t total = 0;
+  for (const auto& x : sum) total += hn::GetLane(hn::SumOfLanes(d, x));
+  for (; i < count; ++i) total += from[i];
+  return total;
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -46,9 +65,33 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace attend::bench {
-HWY_EXPORT(Peak);
-double chosen_peak() { return HWY_DYNAMIC_DISPATCH(Peak)(); }
-}  // namespace attend::bench
 
-double multiply_add_peak() { return attend::bench::chosen_peak(); }
+HWY_EXPORT(Peak);
+HWY_EXPORT(ReadAll);
+
+double multiply_add_peak() { return HWY_DYNAMIC_DISPATCH(Peak)(); }
+
+uint64_t read_all(const void* data, int64_t bytes) {
+  return HWY_DYNAMIC_DISPATCH(ReadAll)(data, bytes);
+}
+
+double core_frequency() {
+  constexpr int kUnrolled = 16, kRounds = 10000;
+  double best = 0;
+  uint64_t sum = 1, step = 3;
+  for (int burst = 0; burst < 20; ++burst) {
+    const double start = HWY_STATIC_DISPATCH(Now)();
+    for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kUnrolled; ++i) {
+        sum += step;
+        asm volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them all up itself
+      }
+    }
+    best = std::max(best, double(kUnrolled) * kRounds / (HWY_STATIC_DISPATCH(Now)() - start));
+  }
+  return best;
+}
+
+}  // namespace attend::bench
 #endif

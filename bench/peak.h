@@ -1,5 +1,20 @@
 #pragma once
 
-// The fp32 multiply-add peak of one core with the vectors of the CPU target chosen now: operations
-// a second, a multiply-add counted as two.
+#include <cstdint>
+
+// What the machine itself can do, with the vectors of the CPU target chosen now: the measure of
+// everything else. Each takes a millisecond or two.
+
+namespace attend::bench {
+
+// fp32 operations a second of one core, a multiply-add counted as two: independent chains of
+// multiply-adds in registers, the best of several bursts.
 double multiply_add_peak();
+
+// Cycles a second of one core: a chain of additions, each of which waits a cycle for the last.
+double core_frequency();
+
+// Reads every byte, a multiple of 64 of them, and returns their sum as 64-bit numbers.
+uint64_t read_all(const void* data, int64_t bytes);
+
+}  // namespace attend::bench

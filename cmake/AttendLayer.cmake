@@ -43,10 +43,11 @@ function(attend_program folder)
   target_compile_options(attend_program PRIVATE -Wall -Wextra -Wpedantic)
   target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES})
   attend_precompile(attend_program torch)
-  # These two need little of LibTorch: its code, instantiated in every file, would cost them more than
+  # These need little of LibTorch: its code, instantiated in every file, would cost them more than
   # the header saves.
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/attend/${folder}/main.cpp ${PROJECT_SOURCE_DIR}/attend/${folder}/doctor_command.cpp
+    ${PROJECT_SOURCE_DIR}/attend/${folder}/selftest_command.cpp
     PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 

@@ -12,6 +12,7 @@ void add_evaluate_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);
 

@@ -161,6 +161,9 @@ Frame make_frame(const Chart& chart, size_t legend_lines) {
   Frame frame{};
   frame.y = make_axis(y.low, y.high, std::max(2, static_cast<int>(chart.height / 75)), true);
   frame.x = make_axis(x.low, x.high, std::max(2, static_cast<int>(chart.width / 75)), false);
+  if (chart.x_powers_of_two) {
+    std::erase_if(frame.x.ticks, [](double x) { return std::abs(x - std::round(x)) > 1e-9; });
+  }
   double labels = 0;
   for (const double tick : frame.y.ticks) {
     labels =
@@ -189,10 +192,12 @@ std::string axes(const Chart& chart, const Frame& frame) {
                  frame.bottom, frame.right);
   for (const double tick : frame.x.ticks) {
     const double x = frame.px(tick);
+    const std::string label = chart.x_powers_of_two ? fmt::format("{:.6g}", std::exp2(tick))
+                                                    : tick_label(frame.x, tick, false);
     fmt::format_to(end,
                    "<path class=\"axis\" d=\"M{0:.1f} {1:.1f}v5\"/>"
                    "<text x=\"{0:.1f}\" y=\"{2:.1f}\" text-anchor=\"middle\">{3}</text>\n",
-                   x, frame.bottom, frame.bottom + 19, tick_label(frame.x, tick, false));
+                   x, frame.bottom, frame.bottom + 19, label);
   }
   return out + "</g>\n";
 }

@@ -25,9 +25,10 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   std::vector<ChartSeries> series;
-  bool y_from_zero = true;    // false: the axis begins near the smallest value
-  bool y_as_percent = false;  // 0.25 is labelled 25 %
-  double width = 720;         // pixels, 200 to 4000
+  bool y_from_zero = true;       // false: the axis begins near the smallest value
+  bool y_as_percent = false;     // 0.25 is labelled 25 %
+  bool x_powers_of_two = false;  // x holds binary logarithms: 9 is labelled 512
+  double width = 720;            // pixels, 200 to 4000
   double height = 440;
 };
 

@@ -42,6 +42,20 @@ TEST(Chart, LabelsPercent) {
   EXPECT_THAT(line_chart_svg(chart), HasSubstr(">60 %<"));
 }
 
+TEST(Chart, LabelsPowersOfTwo) {
+  Chart chart = two_lines();
+  chart.series = {{"lines", {{9, 0.1}, {10, 0.2}, {11, 0.3}}}};
+  chart.x_powers_of_two = true;
+  const std::string svg = line_chart_svg(chart);
+  for (const char* label : {">512<", ">1024<", ">2048<"}) EXPECT_EQ(count(svg, label), 1) << label;
+  // None between them, however much room there is.
+  const std::string plain = [chart]() mutable {
+    chart.x_powers_of_two = false;
+    return line_chart_svg(chart);
+  }();
+  EXPECT_LT(count(svg, "v5\""), count(plain, "v5\""));
+}
+
 TEST(Chart, EscapesTexts) {
   Chart chart = two_lines();
   chart.title = chart.x_label = chart.y_label = chart.series[0].name = "<script>&\x01";

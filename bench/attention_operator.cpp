@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include "bench/attention_bench.h"
+#include "bench/kernel_inputs.h"
+#include "bench/measure.h"
+#include "bench/operator.h"
+
+namespace attend::bench {
+namespace {
+
+using kernels::Shape;
+
+void run_mapped_case(Bench& bench, const std::string& score) {
+  const Shape shape{1, 4, 4, 1024, 1024, 64, 64};
+  const OperatorRuns plain = operator_runs(shape, "scaled_dot", Path::automatic);
+  const OperatorRuns other = operator_runs(shape, score, Path::automatic);
+  const Rounds rounds = take_turns(
+      {seconds_of(1, plain.forward), seconds_of(1, other.forward),
+       seconds_of(1, plain.forward_and_backward), seconds_of(1, other.forward_and_backward)},
+      bench.seconds);
+  bench.add("forward, times the cost of scaled dot", rounds.ratio(1, 0), at_most(1.08));
+  bench.add("both, times the cost of scaled dot", rounds.ratio(3, 2), at_most(1.08));
+}
+
+void run_short_case(Bench& bench, int64_t length, int64_t depth) {
+  const Shape shape{64, 4, 4, length, length, depth, depth};
+  const OperatorRuns fused = operator_runs(shape, "scaled_dot", Path::automatic);
+  const OperatorRuns composed = operator_runs(shape, "scaled_dot", Path::composed);
+  const Rounds rounds = take_turns(
+      {seconds_of(1, fused.forward_and_backward), seconds_of(1, composed.forward_and_backward)},
+      bench.seconds);
+  bench.add("both, times as fast as composed", rounds.ratio(1, 0), at_least(1.5));
+}
+
+}  // namespace
+
+void add_operator_cases(std::vector<Case>& cases) {
+  for (const std::string score : {"general", "cosine"}) {
+    cases.push_back({fmt::format("{}, 4 heads, d=64, T=1024", score), true,
+                     [=](Bench& bench) { run_mapped_case(bench, score); }});
+  }
+  for (const int64_t length : {16, 32, 64}) {
+    for (const int64_t depth : {32, 64}) {
+      cases.push_back({fmt::format("short, batch 64, 4 heads, T={}, d={}", length, depth), true,
+                       [=](Bench& bench) { run_short_case(bench, length, depth); }});
+    }
+  }
+}
+
+}  // namespace attend::bench

@@ -1,0 +1,75 @@
+#include "bench/operator.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <memory>
+
+#include "attend/ops/attention.h"
+
+namespace attend::bench {
+namespace {
+
+int64_t length_of(Axis axis, const kernels::Shape& s) {
+  return axis == Axis::keys ? s.keys : s.depth;
+}
+
+Parameters random_parameters(const std::string& score, const kernels::Shape& s) {
+  Parameters parameters;
+  for (const ParameterRow& row : score_row(score).parameters) {
+    if (!row.required) continue;
+    std::vector<int64_t> sizes;
+    sizes.reserve(row.shape.size());
+    for (const Axis axis : row.shape) sizes.push_back(length_of(axis, s));
+    // A matrix that keeps the size of what it maps.
+    const double deviation = sizes.size() == 2 ? 1 / std::sqrt(static_cast<double>(s.depth)) : 1;
+    parameters.emplace(row.name, (at::randn(sizes) * deviation).requires_grad_());
+  }
+  return parameters;
+}
+
+// The operator's only path was the composed one when this was written.
+template <class Spec>
+void set_path(Spec& spec, Path path) {
+  if constexpr (requires { spec.path; }) {
+    using Choice = decltype(spec.path);
+    spec.path = path == Path::composed ? Choice::composed : Choice::automatic;
+  }
+}
+
+struct Inputs {
+  at::Tensor query, key, value, grad_context;
+  AttentionSpec spec;
+};
+
+}  // namespace
+
+OperatorRuns operator_runs(const kernels::Shape& s, const std::string& score, Path path) {
+  auto inputs = std::make_shared<Inputs>();
+  inputs->query = at::randn({s.batch, s.heads, s.queries, s.depth}).requires_grad_();
+  inputs->key = at::randn({s.batch, s.key_heads, s.keys, s.depth}).requires_grad_();
+  inputs->value = at::randn({s.batch, s.key_heads, s.keys, s.value_depth}).requires_grad_();
+  inputs->grad_context = at::randn({s.batch, s.heads, s.queries, s.value_depth});
+  inputs->spec.score = Score(score, random_parameters(score, s));
+  set_path(inputs->spec, path);
+  const auto run = [inputs] {
+    return attention(inputs->query, inputs->key, inputs->value, inputs->spec).context;
+  };
+  return {[run] {
+            const at::NoGradGuard no_gradient;
+            run();
+          },
+          [run, inputs] {
+            std::vector<at::Tensor> wanted = {inputs->query, inputs->key, inputs->value};
+            for (const auto& [name, tensor] : inputs->spec.score.parameters()) {
+              wanted.push_back(tensor);
+            }
+            torch::autograd::grad({run()}, wanted, {inputs->grad_context});
+          }};
+}
+
+void set_libtorch_threads(int threads) { at::set_num_threads(threads); }
+
+}  // namespace attend::bench
