@@ -172,7 +172,7 @@ TEST_P(GradientsOfScore, OfRowsWithoutKeysAreZero) {
   for (const Scope& scope : {dense_mask(nothing), dense_mask(at::zeros({}, at::kBool)),
                              key_lengths(at::zeros({2}, at::kLong))}) {
     const auto result =
-        attention(problem.query, problem.key, problem.value, {problem.score, scope});
+        attention(problem.query, problem.key, problem.value, {.score = problem.score, .scope = scope});
     EXPECT_TRUE(at::equal(result.context, at::zeros_like(result.context)));
     EXPECT_TRUE((result.lse == -std::numeric_limits<double>::infinity()).all().item<bool>());
     const Differentiated function(problem, scope, 42);
@@ -208,7 +208,7 @@ TEST_P(GradientsOfScore, FlowThroughWeightsOnRequest) {
     SCOPED_TRACE(scope.name);
     const Tensors inputs = {problem.query, problem.key};
     const auto function = [&](const Tensors& x) {
-      const AttentionSpec spec = {problem.score, scope.scope};
+      const AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
       const Tensor lse = attention(x[0], x[1], problem.value, spec).lse;
       const Tensor weights = attention_weights(x[0], x[1], lse, spec);
       return (weights * weights * at::arange(weights.numel()).view_as(weights)).sum();
