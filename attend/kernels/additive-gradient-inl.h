@@ -8,41 +8,40 @@
 #include <algorithm>
 
 #include "attend/kernels/additive-inl.h"
+#include "attend/kernels/matmul-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // Gradients of the additive family. A vector holds as many dimensions of one query and key, so that
-// every sum is vertical. With y = 1 / (A + E), tanh = 1 - 2 E y and tanh' = 4 A y E y. Since
-// E y = 1 - A y, the sums that every gradient needs are those of t = ds y and u = t y alone:
+// every sum is vertical. With y = 1 / (A + E), tanh = 1 - 2 E y and tanh' = 4 A y E y (of the
+// logistic function the numbers are 1 and 1). Since E y = 1 - A y, the sums that every gradient
+// needs are those of t = ds y and u = t y alone:
 //   dq_i = 4 scale v A_i (sum_j t - A_i sum_j u)      dk_j = 4 scale v E_j (sum_i t - E_j sum_i u)
 //   dv = scale sum_ij (ds - 2 E_j t)
 // A hard vector has r = 1 / (1 + e^(2(q + k))) for y and g = ds r (1 - r) for u:
 //   dq_i = 4 scale v sum_j g                          dk_j = 4 scale v sum_i g
 template <class T>
-class AdditiveGradients {
+class AdditiveGradients : public TileGradients<T> {
  public:
-  static constexpr int64_t kRows = kBackwardRows;
-  static constexpr int64_t kKeys = kTileKeys;
-
   AdditiveGradients(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena)
       : plan_(plan),
         problem_(*plan.problem),
-        scores_(problem_, plan.additive),
         depth_(problem_.shape.depth),
         padded_(plan.natural.padded),
         task_(task),
-        panel_(arena.take(scores_.panel_size(kRows))),
-        factor_(arena.take(padded_ * kRows)),
-        query_t_(arena.take(padded_ * kRows)),
-        query_u_(arena.take(padded_ * kRows)),
+        rate_(T(activation_rate(problem_.score.activation))),
+        magnitude_(T(activation_magnitude(problem_.score.activation))),
+        factor_(arena.take(padded_ * kBackwardRows)),
+        query_t_(arena.take(padded_ * kBackwardRows)),
+        query_u_(arena.take(padded_ * kBackwardRows)),
         key_t_(arena.take(padded_ * plan.chunk_keys)),
         key_u_(arena.take(padded_ * plan.chunk_keys)),
         key_gradient_(arena.take(padded_ * plan.chunk_keys)) {
     std::fill_n(key_gradient_, padded_ * plan.chunk_keys, T(0));
   }
 
-  void begin_head(int64_t batch, int64_t head) {
+  void begin_head(int64_t batch, int64_t head) override {
     head_ = batch * problem_.shape.heads + head;
     total_ = 0;
     std::fill_n(key_t_, padded_ * plan_.chunk_keys, T(0));
@@ -50,12 +49,12 @@ class AdditiveGradients {
   }
 
   // A (q itself in hard vectors) in rows [width][padded].
-  void load_queries(const Row& first, int64_t rows, int64_t width) {
+  void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     const Tag<T> d;
     first_ = first;
-    scores_.load_queries(first, rows, width, panel_);
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth_, width, factor_, padded_);
+    ScaleInPlace(factor_, width * padded_, rate_);
     const T* centre = plan_.natural.centre + head_ * padded_;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       if (is_hard(a)) continue;
@@ -69,12 +68,9 @@ class AdditiveGradients {
     std::fill_n(query_u_, padded_ * width, T(0));
   }
 
-  void scores(int64_t first_key, int64_t keys, int64_t width, T* tile) const {
-    scores_.scores(first_, first_key, keys, panel_, width, tile);
-  }
-
   // tile[j][i] = ds_ij
-  void add(const T* tile, int64_t first_key, int64_t chunk_key, int64_t keys, int64_t width) {
+  void add(const T* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
+           int64_t width) override {
     const Tag<T> d;
     auto total = hn::Zero(d);
     for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
@@ -100,7 +96,7 @@ class AdditiveGradients {
     }
   }
 
-  void store_query_gradient(int64_t rows, int64_t, const View<T>& to) {
+  void store_query_gradient(int64_t rows, int64_t, const View<T>& to) override {
     const T* v = problem_.score.vector + first_.head * problem_.score.vector_head_stride;
     for (int64_t r = 0; r < rows; ++r) {
       T* gradient = to.row(first_.batch, first_.head, first_.query + r);
@@ -108,13 +104,13 @@ class AdditiveGradients {
         const int64_t at = r * padded_ + a;
         const T slope =
             is_hard(a) ? query_u_[at] : factor_[at] * (query_t_[at] - factor_[at] * query_u_[at]);
-        gradient[a] = T(4 * problem_.score.scale) * v[a] * slope;
+        gradient[a] = slope_scale() * v[a] * slope;
       }
     }
   }
 
   // The head's share of its keys' gradients, and of dv.
-  void end_head(int64_t head, int64_t first_key, int64_t keys) {
+  void end_head(int64_t head, int64_t first_key, int64_t keys) override {
     const T* v = problem_.score.vector + head * problem_.score.vector_head_stride;
     const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
     T* vector = plan_.partial_vector + (vector_chunk() * problem_.shape.heads + head) * depth_;
@@ -124,13 +120,13 @@ class AdditiveGradients {
         const int64_t at = j * padded_ + a;
         const T e = is_hard(a) ? T(1) : factor[at];
         const T slope = is_hard(a) ? key_u_[at] : e * (key_t_[at] - e * key_u_[at]);
-        key_gradient_[at] += T(4 * problem_.score.scale) * v[a] * slope;
-        vector[a] -= T(2 * problem_.score.scale) * e * key_t_[at];
+        key_gradient_[at] += slope_scale() * v[a] * slope;
+        vector[a] -= magnitude_ * T(problem_.score.scale) * e * key_t_[at];
       }
     }
   }
 
-  void store_key_gradient(int64_t chunk_key, T* to) const {
+  void store_key_gradient(int64_t chunk_key, T* to) const override {
     std::copy_n(key_gradient_ + chunk_key * padded_, depth_, to);
   }
 
@@ -138,6 +134,8 @@ class AdditiveGradients {
   // Keys at a time: each has three vectors in registers, the query three.
   static constexpr int kStep = kRowsPerStep == 8 ? 4 : 2;
 
+  // f' is 2 rate magnitude times what it is a multiple of.
+  T slope_scale() const { return 2 * rate_ * magnitude_ * T(problem_.score.scale); }
   bool is_hard(int64_t a) const { return plan_.natural.hard[head_ * padded_ + a] != 0; }
   int64_t vector_chunk() const {
     return task_ / plan_.chunks / problem_.shape.key_heads * plan_.chunks + task_ % plan_.chunks;
@@ -193,12 +191,11 @@ class AdditiveGradients {
 
   const BackwardPlan<T>& plan_;
   const Problem<T>& problem_;
-  AdditiveScores<T> scores_;
   int64_t depth_, padded_, task_;
+  T rate_, magnitude_;
   int64_t head_ = 0;
   Row first_;
   T total_ = 0;      // sum of ds over the head's tiles
-  T* panel_;         // what the scores read
   T* factor_;        // [width][padded] A
   T* query_t_;       // [width][padded] sum_j t
   T* query_u_;       // [width][padded] sum_j u

@@ -12,8 +12,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The additive family: s_ij = scale sum_a v_a tanh(q_ia + k_ja), without tanh. With A = e^(2(q -
-// c)) and E = e^(-2(k + c)) computed once a row,
+// The additive family: s_ij = scale sum_a v_a tanh(q_ia + k_ja), without tanh; the logistic
+// function is another multiple of the same form, at half the rate. With A = e^(2(q - c)) and E =
+// e^(-2(k + c)) computed once a row,
 //   tanh(q + k) = 1 - 2 / (1 + A / E) = 1 - 2 E / (A + E),
 // so a score is a constant of the row plus sum_a w_a / (A_a + E_a), w_a = -2 scale v_a E_a. The
 // sums A + E cost an addition, and up to four fractions share one reciprocal:
@@ -45,7 +46,7 @@ HWY_INLINE Vec<T> Accumulate(Vec<T> sum, const Fraction<T>& x) {
 }
 
 template <class T>
-class AdditiveScores {
+class AdditiveScores : public TileScores<T> {
  public:
   AdditiveScores(const Problem<T>& problem, const AdditivePlan<T>& plan)
       : problem_(problem), plan_(plan) {}
@@ -53,12 +54,13 @@ class AdditiveScores {
   // The factors A in the order of the plan, [width / lanes][depth][lanes]: what a step reads is one
   // piece, because rows a power of two apart would share few sets of the cache. And as much
   // scratch.
-  int64_t panel_size(int64_t width) const { return 2 * problem_.shape.depth * width; }
+  int64_t panel_size(int64_t width) const override { return 2 * problem_.shape.depth * width; }
 
-  void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const {
+  void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const override {
     const int64_t depth = problem_.shape.depth, head = head_of(first);
     const Tag<T> d;
     T* plain = panel + depth * width;
+    const auto rate = Set<T>(T(activation_rate(problem_.score.activation)));
     LoadPanel(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
               rows, depth, plain, width);
     for (int64_t p = 0; p < depth; ++p) {
@@ -66,7 +68,7 @@ class AdditiveScores {
       const bool hard = plan_.hard[head * plan_.padded + a] != 0;
       const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        const auto q = hn::Load(d, plain + a * width + lane);
+        const auto q = hn::Mul(hn::Load(d, plain + a * width + lane), rate);
         const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);
         hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + lane * depth + p * kLanes<T>);
       }
@@ -74,7 +76,7 @@ class AdditiveScores {
   }
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
-              T* tile) const {
+              T* tile) const override {
     const int64_t head = head_of(first), depth = problem_.shape.depth;
     const int64_t at = (head * problem_.shape.keys + first_key) * plan_.padded;
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {

@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attend/kernels/dot-inl.h"
+#include "attend/kernels/panel-inl.h"
+#include "attend/kernels/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -111,6 +112,11 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
              query.data());
   FindRanges(problem.key.row(b, KeyHead(s, h), 0), problem.key.row_stride, s.keys, s.depth, arena,
              key.data());
+  const T rate = T(activation_rate(problem.score.activation));
+  for (int64_t a = 0; a < s.depth; ++a) {
+    query[a] = {rate * query[a].low, rate * query[a].high, query[a].infinite};
+    key[a] = {rate * key[a].low, rate * key[a].high, key[a].infinite};
+  }
   T* centre = plan.centre + head * plan.padded;
   int64_t* hard = plan.hard + head * plan.padded;
   int64_t* order = plan.order + head * plan.padded;
@@ -129,7 +135,7 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
     constant += vector[a];
   }
   for (int64_t a = 0; a < plan.padded; ++a) order[a] = a;
-  plan.constant[head] = constant * T(problem.score.scale * kLog2E);
+  plan.constant[head] = constant * T(problem.score.scale * score_unit(problem.normaliser));
   if (!plan.natural) {
     return OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
   }
@@ -150,11 +156,14 @@ void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
   T* factor = arena.take(plan.padded);
   const Tag<T> d;
   const T* vector = problem.score.vector + h * problem.score.vector_head_stride;
-  // tanh(x) = 1 - 2 / (1 + e^(2x)); scores in units of log2
-  const T multiple = T(-2 * problem.score.scale * kLog2E);
+  // f(x) = 1 - magnitude / (1 + e^(2 rate x))
+  const T rate = T(activation_rate(problem.score.activation));
+  const T multiple = T(-activation_magnitude(problem.score.activation) * problem.score.scale *
+                       score_unit(problem.normaliser));
   for (int64_t j = first; j < std::min(first + kTileKeys, s.keys); ++j) {
     const T* key = problem.key.row(b, KeyHead(s, h), j);
     std::fill_n(std::copy_n(key, s.depth, factor), plan.padded - s.depth, T(0));
+    ScaleInPlace(factor, plan.padded, rate);
     for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
       const auto x = hn::Add(hn::Load(d, factor + a), hn::Load(d, plan.centre + at + a));
       hn::Store(ExpOfTwice<T>(hn::Neg(Clamp<T>(x, AdditiveLimits<T>::kClamp))), d, factor + a);
@@ -165,7 +174,7 @@ void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
       const int64_t a = p < s.depth ? plan.order[at + p] : p;
       const T v = a < s.depth ? vector[a] * multiple : T(0);
       const bool hard = plan.hard[at + a] != 0;
-      e[p] = !hard ? factor[a] : a < s.depth ? key[a] : T(0);
+      e[p] = !hard ? factor[a] : a < s.depth ? rate * key[a] : T(0);
       w[p] = hard ? v : v * factor[a];
     }
   }

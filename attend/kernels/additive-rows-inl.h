@@ -16,23 +16,26 @@ namespace attend::kernels::HWY_NAMESPACE {
 // The additive family for so few queries that preparing the keys would cost more than it saves:
 // vectors run along the depth, and each triple takes its own exponential.
 template <class T>
-class AdditiveRowScores {
+class AdditiveRowScores : public TileScores<T> {
  public:
-  AdditiveRowScores(const Problem<T>& problem, const AdditivePlan<T>&) : problem_(problem) {}
+  explicit AdditiveRowScores(const Problem<T>& problem)
+      : problem_(problem),
+        rate_(T(activation_rate(problem.score.activation))),
+        magnitude_(T(activation_magnitude(problem.score.activation))) {}
 
-  int64_t panel_size(int64_t width) const { return problem_.shape.depth * width; }
+  int64_t panel_size(int64_t width) const override { return problem_.shape.depth * width; }
 
-  void load_queries(const Row& first, int64_t rows, int64_t, T* panel) const {
+  void load_queries(const Row& first, int64_t rows, int64_t, T* panel) const override {
     const int64_t depth = problem_.shape.depth;
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth, rows, panel, depth);
   }
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
-              T* tile) const {
+              T* tile) const override {
     const Shape& s = problem_.shape;
     const T* vector = problem_.score.vector + first.head * problem_.score.vector_head_stride;
-    const T scale = T(problem_.score.scale * kLog2E);
+    const T scale = T(problem_.score.scale * score_unit(problem_.normaliser));
     // A panel holds at most `width` of the queries.
     const int64_t rows = std::min(width, s.queries - first.query);
     for (int64_t j = 0; j < keys; ++j) {
@@ -45,7 +48,7 @@ class AdditiveRowScores {
   }
 
  private:
-  // sum_a v_a tanh(q_a + k_a) with tanh(x) = 1 - 2 / (1 + e^(2x))
+  // sum_a v_a f(q_a + k_a) with f(x) = 1 - magnitude / (1 + e^(2 rate x))
   T score(const T* query, const T* key, const T* vector) const {
     const Tag<T> d;
     const int64_t depth = problem_.shape.depth;
@@ -53,16 +56,21 @@ class AdditiveRowScores {
     int64_t a = 0;
     for (; a + kLanes<T> <= depth; a += kLanes<T>) {
       const auto x = hn::Add(hn::LoadU(d, query + a), hn::LoadU(d, key + a));
-      const auto power = ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp));
-      const auto ratio = hn::Div(Set<T>(2), hn::Add(Set<T>(1), power));
+      const auto power =
+          ExpOfTwice<T>(Clamp<T>(hn::Mul(x, Set<T>(rate_)), AdditiveLimits<T>::kClamp));
+      const auto ratio = hn::Div(Set<T>(magnitude_), hn::Add(Set<T>(1), power));
       sum = hn::MulAdd(hn::LoadU(d, vector + a), hn::Sub(Set<T>(1), ratio), sum);
     }
     T total = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (; a < depth; ++a) total += vector[a] * std::tanh(query[a] + key[a]);
+    for (; a < depth; ++a) {
+      const T power = std::exp(2 * rate_ * (query[a] + key[a]));
+      total += vector[a] * (1 - magnitude_ / (1 + power));
+    }
     return total;
   }
 
   const Problem<T>& problem_;
+  T rate_, magnitude_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
+#include "attend/kernels/dropout.h"
 #include "attend/kernels/scope.h"
 #include "attend/kernels/storage.h"
 
@@ -25,6 +27,9 @@ struct View {
 
   T* row(int64_t batch, int64_t head, int64_t row) const {
     return data + batch * batch_stride + head * head_stride + row * row_stride;
+  }
+  operator View<const T>() const requires(!std::is_const_v<T>) {
+    return {data, batch_stride, head_stride, row_stride};
   }
 };
 
@@ -94,14 +99,6 @@ enum class Normaliser {
   none,       // s
   sparsemax,  // max(0, s - t), t such that a row sums to 1 (Martins 2016)
   entmax15,   // max(0, (s - t) / 2)^2, likewise (Peters 2019, alpha 1.5)
-};
-
-// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
-// is divided by 1 - probability. Which ones follows from the seed, the batch entry, the head, the
-// query and the key alone.
-struct Dropout {
-  double probability = 0;  // at least 0, below 1
-  uint64_t seed = 0;
 };
 
 template <class S>
@@ -186,8 +183,8 @@ void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const S
                        const View<Compute<S>>& weights, int threads = 0);
 
 // The `count` largest weights of each row, largest first, equal ones in the order of the keys, and
-// their keys: [batch, selected heads, rows, count]. Places past a row's scope hold weight 0 and key
-// -1. count 1 is the argmax.
+// their keys: [batch, selected heads, rows, count]. Only weights above 0 are listed; places past
+// them hold weight 0 and key -1. count 1 is the argmax.
 template <class S>
 void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                    int64_t count, Compute<S>* weights, int64_t* keys, int threads = 0);

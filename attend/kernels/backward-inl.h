@@ -6,12 +6,10 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
 
-#include "attend/kernels/additive-gradient-inl.h"
-#include "attend/kernels/bias-inl.h"
-#include "attend/kernels/dot-inl.h"
-#include "attend/kernels/mask-inl.h"
+#include "attend/kernels/dropout-inl.h"
+#include "attend/kernels/normaliser-inl.h"
+#include "attend/kernels/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -29,10 +27,63 @@ HWY_INLINE T DotProduct(const T* a, const T* b, int64_t count) {
   return total;
 }
 
+// What backward knows of a panel of queries besides their scores.
+template <class T>
+class UpstreamPanel {
+ public:
+  UpstreamPanel(const BackwardPlan<T>& plan, Arena<T>& arena)
+      : plan_(plan),
+        depth_(plan.problem->shape.value_depth),
+        grad_(arena.take(depth_ * kBackwardRows)),
+        shift_(arena.take(kBackwardRows)),
+        delta_(arena.take(kBackwardRows)) {}
+
+  void load(const Row& first, int64_t rows, int64_t width) {
+    const Shape& s = plan_.problem->shape;
+    const View<const T>& grad = plan_.upstream.grad_context;
+    LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
+              width);
+    const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
+    LoadShift(plan_.problem->normaliser, plan_.upstream.lse + at, rows, width, shift_);
+    for (int64_t r = 0; r < width; ++r)
+      delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
+  }
+
+  // dp_ij = dc_i . v_j as gradients[j][i]
+  void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients) const {
+    const Problem<T>& problem = *plan_.problem;
+    const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
+    Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
+                {gradients, width});
+  }
+
+  const T* shift() const { return shift_; }
+  const T* delta() const { return delta_; }
+
+ private:
+  // What is subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
+  // dlse.
+  T delta(const Row& row, int64_t at) const {
+    const Normaliser normaliser = plan_.problem->normaliser;
+    if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[at];
+    if (normaliser != Normaliser::softmax) return 0;
+    const T* grad = plan_.upstream.grad_context.row(row.batch, row.head, row.query);
+    const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
+    const T all = DotProduct(grad, context, depth_);
+    return plan_.upstream.grad_lse == nullptr ? all : all - plan_.upstream.grad_lse[at];
+  }
+
+  const BackwardPlan<T>& plan_;
+  int64_t depth_;
+  T* grad_;   // [value_depth][width] dc
+  T* shift_;  // [width] lse in the unit of the normaliser
+  T* delta_;  // [width]
+};
+
 // One chunk of the keys of one key head, against every query block of the heads that share it. The
 // gradients of the chunk's keys and values gather here; those of the queries are written a block at
 // a time, once a chunk.
-template <class T, class Family>
+template <class T>
 class BackwardChunk {
  public:
   BackwardChunk(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena)
@@ -45,15 +96,15 @@ class BackwardChunk {
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        family_(plan, task, arena),
-        bias_(problem_, kRows, arena) {
-    const int64_t depth = shape_.value_depth;
-    weights_ = arena.take(kKeys * kRows);
-    tile_ = arena.take(kKeys * kRows);
-    panel_ = arena.take(depth * kRows);
-    rows_ = arena.take(padded_ * kRows);
-    shift_ = arena.take(kRows);
-    delta_ = arena.take(kRows);
+        scorer_(problem_, plan.additive, kBackwardRows, arena),
+        gradients_(MakeGradients(plan, task, arena)),
+        upstream_(plan, arena),
+        dropout_(problem_, arena) {
+    queries_ = arena.take(scorer_.panel_size(kBackwardRows));
+    weights_ = arena.take(kTileKeys * kBackwardRows);
+    tile_ = arena.take(kTileKeys * kBackwardRows);
+    if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(kTileKeys * kBackwardRows);
+    rows_ = arena.take(padded_ * kBackwardRows);
     value_gradient_ = arena.take(padded_ * plan.chunk_keys);
     std::fill_n(value_gradient_, padded_ * plan.chunk_keys, T(0));
   }
@@ -61,93 +112,75 @@ class BackwardChunk {
   void run() {
     const int64_t group = shape_.heads / shape_.key_heads;
     for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
-      family_.begin_head(batch_, head);
-      slope_gradient_ = 0;
-      for (int64_t query = 0; query < shape_.queries; query += kRows) {
-        visit({batch_, head, query}, std::min(kRows, shape_.queries - query));
+      gradients_->begin_head(batch_, head);
+      const BiasGradients<T> bias = bias_gradients(head);
+      if (bias.slope != nullptr) *bias.slope = 0;
+      for (int64_t query = 0; query < shape_.queries; query += kBackwardRows) {
+        visit({batch_, head, query}, std::min(kBackwardRows, shape_.queries - query), bias);
       }
-      family_.end_head(head, begin_, end_ - begin_);
-      if (plan_.partial_slopes != nullptr) {
-        plan_.partial_slopes[(batch_ * plan_.chunks + chunk_) * shape_.heads + head] =
-            slope_gradient_;
-      }
+      gradients_->end_head(head, begin_, end_ - begin_);
     }
     for (int64_t j = begin_; j < end_; ++j) {
-      family_.store_key_gradient(j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
+      gradients_->store_key_gradient(j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
       std::copy_n(value_gradient_ + (j - begin_) * padded_, shape_.value_depth,
                   plan_.gradients.value.row(batch_, key_head_, j));
     }
   }
 
  private:
-  static constexpr int64_t kRows = Family::kRows, kKeys = Family::kKeys;
-
-  void visit(const Row& first, int64_t rows) {
-    const int64_t width = RoundUpToLanes<T>(rows);
-    const BlockScope scope(problem_.scope, first, rows, shape_.keys);
-    const int64_t begin = std::max(begin_, scope.hull().begin);
-    const int64_t end = std::min(end_, scope.hull().end);
-    family_.load_queries(first, rows, width);
-    if (begin < end) load_upstream(first, rows, width);
-    for (int64_t key = begin; key < end; key += kKeys) {
-      const int64_t keys = std::min(kKeys, end - key);
-      const Cover cover = scope.cover(key, key + keys);
-      if (cover == Cover::empty) continue;
-      family_.scores(key, keys, width, weights_);
-      bias_.add(first, rows, key, keys, width, weights_);
-      if (cover == Cover::partial) MaskTile(scope, rows, key, keys, width, weights_);
-      add_tile(first, key, keys, width);
-      slope_gradient_ += bias_.differentiate(plan_.gradients, first, rows, key, keys, width, tile_);
+  BiasGradients<T> bias_gradients(int64_t head) const {
+    BiasGradients<T> to;
+    const int64_t rows = chunk_ * shape_.batch * shape_.heads * shape_.queries;
+    to.dense = plan_.gradients.bias;
+    if (plan_.gradients.relative != nullptr) to.relative = plan_.relative_gradient(chunk_);
+    if (plan_.partial_centres != nullptr) to.centres = plan_.partial_centres + rows;
+    if (plan_.partial_widths != nullptr) to.widths = plan_.partial_widths + rows;
+    if (plan_.partial_slopes != nullptr) {
+      to.slope = plan_.partial_slopes + (batch_ * plan_.chunks + chunk_) * shape_.heads + head;
     }
-    family_.store_query_gradient(rows, width, plan_.query_gradient(chunk_));
+    return to;
   }
 
-  // lse_i and delta_i = sum_e dc_ie c_ie - dlse_i, in lanes; a row without keys, and the lanes past
-  // the last row, get weight 2^-inf = 0.
-  void load_upstream(const Row& first, int64_t rows, int64_t width) {
-    const View<const T>& grad = plan_.upstream.grad_context;
-    const View<const T>& context = plan_.upstream.context;
-    const T* from = grad.row(first.batch, first.head, first.query);
-    const int64_t depth = shape_.value_depth;
-    LoadPanel(from, grad.row_stride, rows, depth, panel_, width);
-    LoadRows(from, grad.row_stride, rows, depth, width, rows_, padded_);
-    const int64_t at = (first.batch * shape_.heads + first.head) * shape_.queries + first.query;
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    for (int64_t r = 0; r < width; ++r) {
-      shift_[r] = kInfinity;
-      delta_[r] = 0;
-      if (r >= rows || plan_.upstream.lse[at + r] == -kInfinity) continue;
-      shift_[r] = plan_.upstream.lse[at + r] * T(kLog2E);
-      delta_[r] = DotProduct(grad.row(first.batch, first.head, first.query + r),
-                             context.row(first.batch, first.head, first.query + r), depth);
-      if (plan_.upstream.grad_lse != nullptr) delta_[r] -= plan_.upstream.grad_lse[at + r];
+  void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
+    const Panel<T> panel = scorer_.load(first, rows, queries_);
+    const int64_t begin = std::max(begin_, panel.scope.hull().begin), width = panel.width;
+    const int64_t end = std::min(end_, panel.scope.hull().end);
+    gradients_->load_queries(first, rows, width, queries_);
+    if (begin < end) {
+      upstream_.load(first, rows, width);
+      const View<const T>& grad = plan_.upstream.grad_context;
+      LoadRows(grad.row(first.batch, first.head, first.query), grad.row_stride, rows,
+               shape_.value_depth, width, rows_, padded_);
     }
+    for (int64_t key = begin; key < end; key += kTileKeys) {
+      const int64_t keys = std::min(kTileKeys, end - key);
+      if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
+      add_tile(panel, key, keys, bias);
+    }
+    gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
   }
 
-  void add_tile(const Row& first, int64_t key, int64_t keys, int64_t width) {
-    const T* value = problem_.value.row(first.batch, key_head_, key);
-    // c_i = sum_j p_ij v_j, so dp_ij = dc_i . v_j and dv_j = sum_i p_ij dc_i
-    Multiply<T>(keys, width, shape_.value_depth, {value, problem_.value.row_stride, 1},
-                {panel_, width}, false, {tile_, width});
-    differentiate(keys, width);
+  void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {
+    const Row& first = panel.first;
+    const int64_t width = panel.width;
+    upstream_.multiply(first, key, keys, width, tile_);
+    // c_i = sum_j m_ij p_ij v_j with m the dropout
+    dropout_.apply(first, key, keys, width, tile_);
+    DifferentiateTile(problem_.normaliser, upstream_.shift(), upstream_.delta(), keys, width,
+                      weights_, tile_);
+    dropout_.apply(first, key, keys, width, weights_);
+    // dv_j = sum_i m_ij p_ij dc_i
     Multiply<T>(keys, padded_, width, {weights_, width, 1}, {rows_, padded_}, true,
                 {value_gradient_ + (key - begin_) * padded_, padded_});
-    family_.add(tile_, key, key - begin_, keys, width);
+    scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
+    if (cap_slope_ != nullptr) scale_by_cap(keys * width);
+    gradients_->add(tile_, key, key - begin_, keys, width);
   }
 
-  // p_ij = exp(s_ij - lse_i), so ds_ij = p_ij (dp_ij - delta_i); scores become weights and weight
-  // gradients score gradients, both in place.
-  void differentiate(int64_t keys, int64_t width) {
+  void scale_by_cap(int64_t count) {
     const Tag<T> d;
-    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      const auto shift = hn::Load(d, shift_ + lane), delta = hn::Load(d, delta_ + lane);
-      for (int64_t j = 0; j < keys; ++j) {
-        T* weight = weights_ + j * width + lane;
-        T* gradient = tile_ + j * width + lane;
-        const auto p = Exp2<T>(hn::Sub(hn::Load(d, weight), shift));
-        hn::Store(p, d, weight);
-        hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, gradient), delta)), d, gradient);
-      }
+    for (int64_t i = 0; i < count; i += kLanes<T>) {
+      hn::Store(hn::Mul(hn::Load(d, tile_ + i), hn::Load(d, cap_slope_ + i)), d, tile_ + i);
     }
   }
 
@@ -155,27 +188,69 @@ class BackwardChunk {
   const Problem<T>& problem_;
   const Shape& shape_;
   int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
-  Family family_;
-  TileBias<T> bias_;
-  T slope_gradient_ = 0;
-  T* weights_;         // [keys][width] scores, then weights
-  T* tile_;            // [keys][width] dp, then ds
-  T* panel_;           // [value_depth][width] dc
-  T* rows_;            // [width][padded] dc
-  T* shift_;           // [width] lse in units of log2
-  T* delta_;           // [width]
-  T* value_gradient_;  // [chunk_keys][padded]
+  TileScorer<T> scorer_;
+  std::unique_ptr<TileGradients<T>> gradients_;
+  UpstreamPanel<T> upstream_;
+  TileDropout<T> dropout_;
+  T* queries_;
+  T* weights_;              // [keys][width] scores, then weights
+  T* tile_;                 // [keys][width] dp, then ds
+  T* cap_slope_ = nullptr;  // [keys][width]
+  T* rows_;                 // [width][padded] dc
+  T* value_gradient_;       // [chunk_keys][padded]
 };
 
 template <class T>
 void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  switch (plan.problem->score.family) {
-    case Family::dot:
-      return BackwardChunk<T, DotGradients<T>>(plan, task, arena).run();
-    case Family::additive:
-      return BackwardChunk<T, AdditiveGradients<T>>(plan, task, arena).run();
-    default:
-      return;
+  BackwardChunk<T>(plan, task, arena).run();
+}
+
+// The deltas of a sparse normaliser for one block of queries of one head. With g = dp/ds before the
+// threshold moves, sum_j dp_ij/ds_ij = 0 makes delta = (sum_j g_ij dp_ij - dlse_i) / sum_j g_ij.
+template <class T>
+void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Tag<T> d;
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
+  const int64_t head = task / blocks, begin = task % blocks * kBackwardRows;
+  const int64_t rows = std::min(kBackwardRows, s.queries - begin);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena);
+  UpstreamPanel<T> upstream(plan, arena);
+  const TileDropout<T> dropout(problem, arena);
+  const Row first{head / s.heads, head % s.heads, begin};
+  const Panel<T> panel = scorer.load(first, rows, arena.take(scorer.panel_size(kBackwardRows)));
+  const int64_t width = panel.width;
+  T* scores = arena.take(kTileKeys * kBackwardRows);
+  T* gradients = arena.take(kTileKeys * kBackwardRows);
+  T* moment = arena.take(kBackwardRows);
+  T* mass = arena.take(kBackwardRows);
+  std::fill_n(moment, width, T(0));
+  std::fill_n(mass, width, T(0));
+  upstream.load(first, rows, width);
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
+    const int64_t keys = std::min(kTileKeys, hull.end - key);
+    if (!scorer.score(panel, key, keys, scores)) continue;
+    upstream.multiply(first, key, keys, width, gradients);
+    dropout.apply(first, key, keys, width, gradients);
+    WithRule<T>(problem.normaliser, [&](auto rule) HWY_ATTR {
+      for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
+        const int64_t lane = i % width;
+        const auto score = hn::Load(d, scores + i), by = hn::Load(d, upstream.shift() + lane);
+        const auto slope = rule.slope(score, rule.weight(score, by), by);
+        const auto product =
+            hn::MulAdd(slope, hn::Load(d, gradients + i), hn::Load(d, moment + lane));
+        hn::Store(product, d, moment + lane);
+        hn::Store(hn::Add(hn::Load(d, mass + lane), slope), d, mass + lane);
+      }
+    });
+  }
+  const T* grad_lse = plan.upstream.grad_lse;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = head * s.queries + begin + r;
+    const T all = grad_lse == nullptr ? moment[r] : moment[r] - grad_lse[at];
+    plan.deltas[at] = mass[r] == 0 ? T(0) : all / mass[r];
   }
 }
 

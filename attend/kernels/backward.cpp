@@ -16,6 +16,14 @@ void BackwardDouble(const BackwardPlan<double>& plan, int64_t task, Arena<double
   Backward(plan, task, arena);
 }
 
+void DeltasFloat(const BackwardPlan<float>& plan, int64_t task, Arena<float>& arena) {
+  Deltas(plan, task, arena);
+}
+
+void DeltasDouble(const BackwardPlan<double>& plan, int64_t task, Arena<double>& arena) {
+  Deltas(plan, task, arena);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -25,6 +33,8 @@ namespace attend::kernels {
 
 HWY_EXPORT(BackwardFloat);
 HWY_EXPORT(BackwardDouble);
+HWY_EXPORT(DeltasFloat);
+HWY_EXPORT(DeltasDouble);
 
 template <>
 BackwardTask<float> backward_task<float>() {
@@ -34,6 +44,16 @@ BackwardTask<float> backward_task<float>() {
 template <>
 BackwardTask<double> backward_task<double>() {
   return &HWY_DYNAMIC_DISPATCH(BackwardDouble);
+}
+
+template <>
+BackwardTask<float> delta_task<float>() {
+  return &HWY_DYNAMIC_DISPATCH(DeltasFloat);
+}
+
+template <>
+BackwardTask<double> delta_task<double>() {
+  return &HWY_DYNAMIC_DISPATCH(DeltasDouble);
 }
 
 }  // namespace attend::kernels

@@ -8,32 +8,34 @@
 #include <algorithm>
 #include <optional>
 
-#include "attend/kernels/additive-rows-inl.h"
-#include "attend/kernels/bias-inl.h"
-#include "attend/kernels/dot-inl.h"
-#include "attend/kernels/mask-inl.h"
-#include "attend/kernels/softmax-inl.h"
+#include "attend/kernels/dropout-inl.h"
+#include "attend/kernels/online-inl.h"
+#include "attend/kernels/rows-inl.h"
+#include "attend/kernels/sparse-inl.h"
+#include "attend/kernels/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // One block of queries of one head against all its keys. The block is cut into panels as wide as
 // the micro-kernel; each tile of keys visits every panel while it is in the cache.
-template <class T, class Scores>
+template <class T>
 class ForwardBlock {
  public:
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
       : plan_(plan),
         problem_(*plan.problem),
-        scores_(problem_, plan.additive),
-        bias_(problem_, kPanel<T>, arena) {
+        scorer_(problem_, plan.additive, kPanel<T>, arena,
+                few_queries(problem_.shape) ? &plan.half : nullptr),
+        dropout_(problem_, arena) {
     const Shape& shape = problem_.shape;
     split_ = task % plan.splits;
     task /= plan.splits;
     const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
     const int64_t end = std::min(begin + kForwardRows, shape.queries);
     keys_ = {split_ * plan.split_keys, std::min(shape.keys, (split_ + 1) * plan.split_keys)};
-    tile_ = arena.take(kTileKeys * kPanel<T>);
+    const bool sparse = is_sparse(problem_.normaliser);
+    tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
     for (int64_t query = begin; query < end; query += kPanel<T>) {
       add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
                 arena);
@@ -41,10 +43,14 @@ class ForwardBlock {
   }
 
   void run() {
+    if (is_sparse(problem_.normaliser)) {
+      for (int64_t p = 0; p < count_; ++p) run_sparse(*panels_[p]);
+      return;
+    }
     int64_t begin = keys_.end, end = keys_.begin;
     for (int64_t p = 0; p < count_; ++p) {
-      begin = std::min(begin, std::max(keys_.begin, panels_[p]->scope.hull().begin));
-      end = std::max(end, std::min(keys_.end, panels_[p]->scope.hull().end));
+      begin = std::min(begin, std::max(keys_.begin, panels_[p]->panel.scope.hull().begin));
+      end = std::max(end, std::min(keys_.end, panels_[p]->panel.scope.hull().end));
     }
     for (int64_t key = begin; key < end; key += kTileKeys) {
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(key + kTileKeys, end));
@@ -55,91 +61,107 @@ class ForwardBlock {
  private:
   static constexpr int64_t kMaxPanels = kForwardRows / kPanel<T>;
 
-  struct Panel {
-    Row first;
-    int64_t rows;
-    int64_t width;  // rows rounded up to whole vectors
-    BlockScope scope;
-    Softmax<T> softmax;
-    T* queries;
+  struct Context {
+    Panel<T> panel;
+    OnlineNormaliser<T> online;
     T* context;  // [value_depth][width]
   };
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
-    const int64_t width = RoundUpToLanes<T>(rows);
-    const Softmax<T> softmax{arena.take(kPanel<T>), arena.take(kPanel<T>)};
-    Panel& panel = panels_[count_++].emplace(
-        Panel{first, rows, width, BlockScope(problem_.scope, first, rows, problem_.shape.keys),
-              softmax, arena.take(scores_.panel_size(kPanel<T>)),
-              arena.take(problem_.shape.value_depth * kPanel<T>)});
+    const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
+                                     arena.take(kPanel<T>)};
+    T* queries = arena.take(scorer_.panel_size(kPanel<T>));
+    T* context = arena.take(problem_.shape.value_depth * kPanel<T>);
+    const Context& at =
+        panels_[count_++].emplace(Context{scorer_.load(first, rows, queries), online, context});
     problem_.sinks == nullptr || split_ > 0
-        ? softmax.start(width)
-        : softmax.start_with_sink(width, problem_.sinks[first.head] * T(kLog2E));
-    std::fill_n(panel.context, problem_.shape.value_depth * width, T(0));
-    scores_.load_queries(first, rows, width, panel.queries);
+        ? online.start(at.panel.width)
+        : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
+    std::fill_n(context, problem_.shape.value_depth * at.panel.width, T(0));
   }
 
-  void visit(const Panel& panel, int64_t begin, int64_t end) {
+  void visit(const Context& at, int64_t begin, int64_t end) {
+    const Panel<T>& panel = at.panel;
+    begin = std::max(begin, panel.scope.hull().begin);
+    end = std::min(end, panel.scope.hull().end);
+    if (begin >= end || !scorer_.score(panel, begin, end - begin, tile_)) return;
+    at.online.update(tile_, end - begin, panel.width, at.context, problem_.shape.value_depth);
+    dropout_.apply(panel.first, begin, end - begin, panel.width, tile_);
+    add_values(at, begin, end - begin, tile_);
+  }
+
+  // All scores of the panel's rows, their thresholds, then the weights.
+  void run_sparse(const Context& at) {
+    const Panel<T>& panel = at.panel;
     const KeyRange hull = panel.scope.hull();
-    begin = std::max(begin, hull.begin);
-    end = std::min(end, hull.end);
-    if (begin >= end) return;
-    const Cover cover = panel.scope.cover(begin, end);
-    if (cover == Cover::empty) return;
-    const int64_t keys = end - begin;
-    scores_.scores(panel.first, begin, keys, panel.queries, panel.width, tile_);
-    bias_.add(panel.first, panel.rows, begin, keys, panel.width, tile_);
-    if (cover == Cover::partial) {
-      MaskTile(panel.scope, panel.rows, begin, keys, panel.width, tile_);
+    const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
+    for (int64_t j = 0; j < keys; j += kTileKeys) {
+      const int64_t count = std::min(kTileKeys, keys - j);
+      if (!scorer_.score(panel, hull.begin + j, count, tile_ + j * width))
+        std::fill_n(tile_ + j * width, count * width, -std::numeric_limits<T>::infinity());
     }
-    panel.softmax.update(tile_, keys, panel.width, panel.context, problem_.shape.value_depth);
-    add_values(panel, begin, keys);
+    FindThresholds(problem_.normaliser, tile_, keys, width, at.online.reference);
+    WeighTile(problem_.normaliser, at.online.reference, keys, width, tile_);
+    dropout_.apply(panel.first, hull.begin, keys, width, tile_);
+    for (int64_t j = 0; j < keys; j += kTileKeys)
+      add_values(at, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
+    for (int64_t r = 0; r < width; ++r) {
+      T& threshold = at.online.reference[r];
+      if (threshold == std::numeric_limits<T>::infinity()) threshold = -threshold;
+    }
+    store(at, at.online.reference);
   }
 
   // context[e][i] += sum_j v_je p_ij
-  void add_values(const Panel& panel, int64_t first_key, int64_t keys) {
-    const int64_t head = KeyHead(problem_.shape, panel.first.head);
-    const T* value = problem_.value.row(panel.first.batch, head, first_key);
-    Multiply<T>(problem_.shape.value_depth, panel.width, keys,
-                {value, 1, problem_.value.row_stride}, {tile_, panel.width}, true,
-                {panel.context, panel.width});
+  void add_values(const Context& at, int64_t first_key, int64_t keys, const T* weights) {
+    const Shape& s = problem_.shape;
+    const View<const T>& view = problem_.value;
+    const int64_t offset = KeyOffset(problem_, view, at.panel.first, first_key);
+    const int64_t width = at.panel.width;
+    if (few_queries(s)) {
+      const uint16_t* half = plan_.half.value == nullptr ? nullptr : plan_.half.value + offset;
+      const T* plain = half == nullptr ? view.data + offset : nullptr;
+      return WithRows(plain, half, plan_.half.brain, view.row_stride, [&](auto row) HWY_ATTR {
+        AddValueRows(row, weights, keys, at.panel.rows, width, s.value_depth, at.context);
+      });
+    }
+    Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
+                {weights, width}, true, {at.context, width});
   }
 
-  void finish(const Panel& panel) {
+  void finish(const Context& at) {
+    T* lse = at.online.reference;
+    at.online.finish(at.context, problem_.shape.value_depth, at.panel.width, at.panel.rows, lse);
+    store(at, lse);
+  }
+
+  void store(const Context& at, const T* lse) {
     const Shape& shape = problem_.shape;
-    const Row& at = panel.first;
+    const Row& first = at.panel.first;
     const Result<T> result = plan_.split_result(split_);
-    T* lse = result.lse;
-    if (lse != nullptr) lse += (at.batch * shape.heads + at.head) * shape.queries + at.query;
-    panel.softmax.finish(panel.context, shape.value_depth, panel.width, panel.rows, lse);
-    const View<T>& to = result.context;
-    Transpose(panel.context, panel.width, shape.value_depth, panel.rows,
-              to.row(at.batch, at.head, at.query), to.row_stride);
+    if (result.lse != nullptr) {
+      std::copy_n(
+          lse, at.panel.rows,
+          result.lse + (first.batch * shape.heads + first.head) * shape.queries + first.query);
+    }
+    Transpose(at.context, at.panel.width, shape.value_depth, at.panel.rows,
+              result.context.row(first.batch, first.head, first.query), result.context.row_stride);
   }
 
   const ForwardPlan<T>& plan_;
   const Problem<T>& problem_;
   int64_t split_;
   KeyRange keys_;
-  Scores scores_;
-  TileBias<T> bias_;
+  TileScorer<T> scorer_;
+  TileDropout<T> dropout_;
   T* tile_;
   int64_t count_ = 0;
-  std::optional<Panel> panels_[kMaxPanels];
+  std::optional<Context> panels_[kMaxPanels];
 };
 
 template <class T>
 void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  switch (plan.problem->score.family) {
-    case Family::dot:
-      return ForwardBlock<T, DotScores<T>>(plan, task, arena).run();
-    case Family::additive:
-      return few_queries(plan.problem->shape)
-                 ? ForwardBlock<T, AdditiveRowScores<T>>(plan, task, arena).run()
-                 : ForwardBlock<T, AdditiveScores<T>>(plan, task, arena).run();
-    default:
-      return;
-  }
+  ForwardBlock<T>(plan, task, arena).run();
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

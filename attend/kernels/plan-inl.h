@@ -48,6 +48,31 @@ inline constexpr int64_t kBackwardRows = 64;
 // Keys of a tile: scores of a panel, panel and accumulators stay in the first-level cache.
 inline constexpr int64_t kTileKeys = 64;
 
+// What scores are multiplied by before they are normalised: exponentials are powers of two.
+inline constexpr double kLog2E = 1.4426950408889634;
+inline constexpr double kLn2 = 0.6931471805599453;
+
+inline double score_unit(Normaliser normaliser) {
+  return normaliser == Normaliser::softmax || normaliser == Normaliser::sigmoid ? kLog2E : 1.0;
+}
+
+// Sparsemax and entmax look at whole rows for their thresholds.
+inline bool is_sparse(Normaliser normaliser) {
+  return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
+}
+
+// The two activations 1 - magnitude / (1 + e^(2 rate x)) go through exponentials.
+inline bool is_exponential(Activation a) {
+  return a == Activation::tanh || a == Activation::sigmoid;
+}
+inline double activation_rate(Activation a) { return a == Activation::sigmoid ? 0.5 : 1.0; }
+inline double activation_magnitude(Activation a) { return a == Activation::sigmoid ? 1.0 : 2.0; }
+
+template <class T>
+bool is_prepared(const Score<T>& score) {
+  return score.family == Family::additive && is_exponential(score.activation);
+}
+
 // The additive family in the form sum_a w_a / (A_ia + E_ja) with A = e^(2(q - c)), E = e^(-2(k +
 // c)) and w_a a multiple of v_a E_ja: see additive-inl.h. Prepared once a query head, [batch *
 // heads].
@@ -68,8 +93,16 @@ struct AdditivePlan {
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
 };
 
-// Too few queries to prepare the keys for: forward takes the additive scores directly.
+// So few queries that panels of them would be mostly empty: vectors run along the depth instead.
 inline bool few_queries(const Shape& shape) { return shape.queries <= 4; }
+
+// Keys and values of sixteen bits, which the form for few queries reads as they are: what it does
+// is bound by memory. Strides as the problem's, in elements; null: the problem's own.
+struct HalfKeys {
+  const uint16_t* key = nullptr;
+  const uint16_t* value = nullptr;
+  bool brain = false;  // BFloat16, else Float16
+};
 
 template <class T>
 struct ForwardPlan {
@@ -79,6 +112,7 @@ struct ForwardPlan {
   int64_t blocks;  // of queries, a head
   int64_t splits;  // of the keys, merged afterwards
   int64_t split_keys;
+  HalfKeys half;
   T* partial_context;  // [splits - 1, batch, heads, queries, value_depth]
   T* partial_lse;      // [splits - 1, batch, heads, queries]
 
@@ -95,21 +129,38 @@ struct ForwardPlan {
   }
 };
 
-// Rows first_row + r, r < rows, of every head.
+// What is wanted of the weights of the selected rows; null is not wanted. Column sums are taken a
+// block of keys a task, the others a block of rows.
 template <class T>
-struct WeightsPlan {
+struct SummaryPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;
   const T* lse;
-  int64_t first_row, rows;
+  Selection selection;
   View<T> weights;
+  int64_t top = 0;
+  T* top_weights = nullptr;
+  int64_t* top_keys = nullptr;
+  T* entropy = nullptr;
+  T* column_sums = nullptr;
 
-  int64_t blocks() const { return (rows + kBackwardRows - 1) / kBackwardRows; }
-  int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks(); }
+  int64_t heads() const {
+    return selection.heads.empty() ? problem->shape.heads
+                                   : static_cast<int64_t>(selection.heads.size());
+  }
+  int64_t head(int64_t n) const {
+    return selection.heads.empty() ? n : selection.heads[static_cast<size_t>(n)];
+  }
+  int64_t blocks() const {
+    const int64_t size = column_sums == nullptr ? kBackwardRows : kTileKeys;
+    const int64_t count = column_sums == nullptr ? selection.rows : problem->shape.keys;
+    return (count + size - 1) / size;
+  }
+  int64_t tasks() const { return problem->shape.batch * heads() * blocks(); }
 };
 
-// Backward works on chunks of keys. Every chunk adds to dQ; chunk 0 writes it where the caller
-// wants it and the others to `partial`, which are then added in the order of the chunks.
+// Backward works on chunks of keys. What several chunks add to, chunk 0 writes where the caller
+// wants it and the others to copies of their own, which are then added in the order of the chunks.
 template <class T>
 struct BackwardPlan {
   const Problem<T>* problem;
@@ -119,9 +170,14 @@ struct BackwardPlan {
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
-  T* partial;         // [chunks - 1, batch, heads, queries, depth]
-  T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
-  T* partial_slopes;  // [batch, chunks, heads], where slopes have a gradient
+  T* deltas;              // [batch, heads, queries], for the sparse normalisers
+  T* partial;             // [chunks - 1, batch, heads, queries, depth]
+  T* partial_vector;      // [batch, chunks, heads, depth], for the additive family
+  T* partial_slopes;      // [batch, chunks, heads], where slopes have a gradient
+  T* partial_centres;     // [chunks, batch, heads, queries], where centres or widths have one
+  T* partial_widths;      // the same
+  T* partial_relative;    // [chunks - 1, relative_size]
+  int64_t relative_size;  // numbers that the strides of Bias::relative reach
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 
@@ -131,13 +187,17 @@ struct BackwardPlan {
     return contiguous(partial + (chunk - 1) * s.batch * s.heads * s.queries * s.depth, s.heads,
                       s.queries, s.depth);
   }
+
+  T* relative_gradient(int64_t chunk) const {
+    return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
+  }
 };
 
 // The code of this CPU's target, chosen at run time.
 template <class T>
 using ForwardTask = void (*)(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 template <class T>
-using WeightsTask = void (*)(const WeightsPlan<T>& plan, int64_t task, Arena<T>& arena);
+using SummaryTask = void (*)(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena);
 template <class T>
 using BackwardTask = void (*)(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 
@@ -152,8 +212,11 @@ AdditiveTask<T> additive_key_task();
 template <class T>
 ForwardTask<T> forward_task();
 template <class T>
-WeightsTask<T> weights_task();
+SummaryTask<T> summary_task();
 template <class T>
 BackwardTask<T> backward_task();
+// One block of kBackwardRows queries of one head: its deltas.
+template <class T>
+BackwardTask<T> delta_task();
 
 }  // namespace attend::kernels

@@ -12,6 +12,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "attend/kernels/plan-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -22,9 +24,6 @@ template <class T>
 using Vec = hn::Vec<Tag<T>>;
 template <class T>
 inline constexpr int64_t kLanes = hn::MaxLanes(Tag<T>());
-
-inline constexpr double kLog2E = 1.4426950408889634;
-inline constexpr double kLn2 = 0.6931471805599453;
 
 template <class T>
 HWY_INLINE Vec<T> Set(T value) {

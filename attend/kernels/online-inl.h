@@ -1,14 +1,14 @@
-#if defined(ATTEND_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef ATTEND_KERNELS_SOFTMAX_INL_H_
-#undef ATTEND_KERNELS_SOFTMAX_INL_H_
+#if defined(ATTEND_KERNELS_ONLINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ONLINE_INL_H_
+#undef ATTEND_KERNELS_ONLINE_INL_H_
 #else
-#define ATTEND_KERNELS_SOFTMAX_INL_H_
+#define ATTEND_KERNELS_ONLINE_INL_H_
 #endif
 
 #include <algorithm>
 #include <cmath>
 
-#include "attend/kernels/simd-inl.h"
+#include "attend/kernels/normaliser-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -21,14 +21,16 @@ HWY_INLINE Vec<T> Finite0(Vec<T> x) {
   return hn::IfThenZeroElse(hn::Eq(x, Set<T>(-std::numeric_limits<T>::infinity())), x);
 }
 
-// The online softmax of a panel of queries.
+// What a panel of queries keeps of a normaliser while tiles of keys pass: for softmax its maximum
+// and sum; the normalisers without a sum only note whether a row has seen a key.
 template <class T>
-struct Softmax {
+struct OnlineNormaliser {
   // A row is rescaled only when its maximum grows by more than this: weights stay below 2^8.
   static constexpr T kSlack = 8;
 
+  Normaliser normaliser;
   T* reference;  // [width] what is subtracted from the scores
-  T* sum;        // [width] of 2^(score - reference)
+  T* sum;        // [width] of 2^(score - reference); 1 where a key was seen
 
   void start(int64_t width) const {
     std::fill_n(reference, width, -std::numeric_limits<T>::infinity());
@@ -43,6 +45,10 @@ struct Softmax {
 
   // Scores to weights in place; context [value_depth][width] is rescaled where it must be.
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
+    if (normaliser != Normaliser::softmax) {
+      note_keys(tile, keys, width);
+      return WeighTile(normaliser, reference, keys, width, tile);
+    }
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       raise(tile + lane, keys, width, lane, context + lane, value_depth);
       weigh(tile + lane, keys, width, lane);
@@ -52,7 +58,8 @@ struct Softmax {
   // Context to averages in place, lse [rows] in natural units.
   void finish(T* context, int64_t value_depth, int64_t width, int64_t rows, T* lse) const {
     const Tag<T> d;
-    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+    const bool sums = normaliser == Normaliser::softmax;
+    for (int64_t lane = 0; sums && lane < width; lane += kLanes<T>) {
       const auto total = hn::Load(d, sum + lane);
       const auto inverse =
           hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
@@ -61,11 +68,25 @@ struct Softmax {
     if (lse == nullptr) return;
     for (int64_t r = 0; r < rows; ++r) {
       lse[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity()
-                           : reference[r] * T(kLn2) + std::log(sum[r]);
+               : sums      ? reference[r] * T(kLn2) + std::log(sum[r])
+                           : T(0);
     }
   }
 
  private:
+  void note_keys(const T* tile, int64_t keys, int64_t width) const {
+    const Tag<T> d;
+    const auto outside = Set<T>(-std::numeric_limits<T>::infinity());
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      auto seen = hn::Load(d, sum + lane);
+      for (int64_t j = 0; j < keys; ++j) {
+        const auto here = hn::Ne(hn::Load(d, tile + j * width + lane), outside);
+        seen = hn::IfThenElse(here, Set<T>(1), seen);
+      }
+      hn::Store(seen, d, sum + lane);
+    }
+  }
+
   static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width,
                                        Vec<T> factor) {
     const Tag<T> d;

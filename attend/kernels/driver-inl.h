@@ -1,0 +1,132 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "attend/kernels/plan-inl.h"
+
+// What the drivers of the passes share.
+
+namespace attend::kernels {
+
+// Runs task(i, arena) for every i on up to `threads` threads. The first exception is rethrown.
+template <class T, class Task>
+void run_tasks(int64_t tasks, int threads, const Task& task) {
+  std::exception_ptr failure;
+  const int count = static_cast<int>(std::min<int64_t>(
+      threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
+#pragma omp parallel num_threads(count) if (count > 1)
+  {
+    Arena<T> arena;
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < tasks; ++i) {
+      try {
+        arena.restart();
+        task(i, arena);
+      } catch (...) {
+#pragma omp critical(attend_kernels_failure)
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// What the additive family computes once a head; owns what its plan points to.
+template <class T>
+class AdditivePreparation {
+ public:
+  explicit AdditivePreparation(const Problem<T>& problem) { plan_.problem = &problem; }
+
+  // Does nothing for families that need none.
+  void run(bool natural, int threads) {
+    if (!is_prepared(plan_.problem->score)) return;
+    const Shape& s = plan_.problem->shape;
+    constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
+    plan_.natural = natural;
+    plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
+    const int64_t heads = plan_.heads();
+    plan_.centre = numbers_.take(heads * plan_.padded);
+    plan_.constant = numbers_.take(heads);
+    plan_.factor = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.weight = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.order = indices_.take(heads * plan_.padded);
+    plan_.hard = indices_.take(heads * plan_.padded);
+    plan_.ends = indices_.take(heads * 3);
+    run_each(heads, threads, additive_head_task<T>());
+    run_each(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+  }
+
+  const AdditivePlan<T>& plan() const { return plan_; }
+
+ private:
+  void run_each(int64_t tasks, int threads, AdditiveTask<T> task) {
+    run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
+  }
+
+  AdditivePlan<T> plan_;
+  Arena<T> numbers_;
+  Arena<int64_t> indices_;
+};
+
+// Rows of sixteen bits to float and back; a [batch, heads, rows, depth] array is `heads` x `rows`
+// of them a batch entry.
+struct RowsOf {
+  int64_t batch, heads, rows, depth;
+
+  int64_t size() const { return batch * heads * rows * depth; }
+};
+
+template <class T, class S, class Convert>
+void convert_rows(const RowsOf& shape, const View<const S>& from, const View<T>& to, int threads,
+                  const Convert& convert) {
+  run_tasks<T>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<T>&) {
+    const int64_t b = head / shape.heads, h = head % shape.heads;
+    for (int64_t r = 0; r < shape.rows; ++r)
+      std::transform(from.row(b, h, r), from.row(b, h, r) + shape.depth, to.row(b, h, r), convert);
+  });
+}
+
+// A contiguous copy in float, which the arena holds.
+template <class S>
+View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<float>& arena,
+                       int threads) {
+  const View<float> to = contiguous(arena.take(shape.size()), shape.heads, shape.rows, shape.depth);
+  convert_rows(shape, from, to, threads, [](S x) { return widen(x); });
+  return to;
+}
+
+template <class S>
+void narrow_rows(const RowsOf& shape, const View<float>& from, const View<S>& to, int threads) {
+  convert_rows(shape, View<const float>(from), to, threads, narrow<S>);
+}
+
+inline RowsOf query_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.depth}; }
+inline RowsOf key_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.depth}; }
+inline RowsOf value_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.value_depth}; }
+inline RowsOf context_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.value_depth}; }
+
+// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
+// last two.
+template <class S>
+Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
+                             bool keys = true) {
+  Problem<float> to;
+  to.shape = from.shape;
+  to.score = from.score;
+  to.scope = from.scope;
+  to.bias = from.bias;
+  to.sinks = from.sinks;
+  to.normaliser = from.normaliser;
+  to.dropout = from.dropout;
+  to.query = widen_rows(query_rows(from.shape), from.query, arena, threads);
+  if (!keys) return to;
+  to.key = widen_rows(key_rows(from.shape), from.key, arena, threads);
+  to.value = widen_rows(value_rows(from.shape), from.value, arena, threads);
+  return to;
+}
+
+}  // namespace attend::kernels

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "attend/kernels/scope.h"
+
+namespace attend::kernels {
+
+// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
+// is divided by 1 - probability. Which ones follows from the seed, the batch entry, the head, the
+// query and the key alone.
+struct Dropout {
+  double probability = 0;  // at least 0, below 1
+  uint64_t seed = 0;
+};
+
+// The parts of the draw: a weight is dropped where dropout_mix(row key ^ key) is below the
+// threshold.
+
+// Two rounds of multiplication and shift, each bit of the result depending on each of x.
+inline uint32_t dropout_mix(uint32_t x) {
+  x = (x ^ x >> 16) * 0x21f0aaadu;
+  x = (x ^ x >> 15) * 0x735a2d97u;
+  return x ^ x >> 15;
+}
+
+inline uint32_t dropout_row_key(const Dropout& dropout, const Row& row, int64_t heads) {
+  const auto index = static_cast<uint64_t>((row.batch * heads + row.head) << 32 ^ row.query);
+  // the finaliser of splitmix64
+  uint64_t x = dropout.seed * 0x9e3779b97f4a7c15u + index;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return static_cast<uint32_t>((x ^ x >> 31) >> 16);
+}
+
+inline uint32_t dropout_key(int64_t key) { return static_cast<uint32_t>(key) * 0x9e3779b9u; }
+
+inline uint32_t dropout_threshold(const Dropout& dropout) {
+  return static_cast<uint32_t>(std::llround(dropout.probability * 0x1p32) < 0xffffffffLL
+                                   ? std::llround(dropout.probability * 0x1p32)
+                                   : 0xffffffffLL);
+}
+
+}  // namespace attend::kernels

@@ -1,0 +1,115 @@
+#include "attend/base/error.h"
+#include "attend/kernels/check.h"
+#include "attend/kernels/driver-inl.h"
+
+namespace attend::kernels {
+namespace {
+
+template <class S>
+void check_selection(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection) {
+  check(problem);
+  const Shape& s = problem.shape;
+  if (lse == nullptr) fail("[attention] lse is null; pass what attention_forward wrote");
+  if (selection.first_row < 0 || selection.rows < 0 ||
+      selection.first_row + selection.rows > s.queries) {
+    fail("[attention] rows {} to {} of the weights were asked for; there are {} queries",
+         selection.first_row, selection.first_row + selection.rows, s.queries);
+  }
+  for (const int64_t head : selection.heads) {
+    if (head < 0 || head >= s.heads)
+      fail("[attention] head {} of the weights was asked for; there are {} heads", head, s.heads);
+  }
+}
+
+template <class T>
+void run_summary(const Problem<T>& problem, SummaryPlan<T> plan, int threads) {
+  AdditivePreparation<T> prepared(problem);
+  prepared.run(false, threads);
+  plan.problem = &problem;
+  plan.additive = prepared.plan();
+  const SummaryTask<T> summarise = summary_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { summarise(plan, task, arena); });
+}
+
+// fill says what is wanted of the weights.
+template <class S, class Fill>
+void summarise(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+               int threads, const Fill& fill) {
+  check_selection(problem, lse, selection);
+  SummaryPlan<Compute<S>> plan{};
+  plan.lse = lse;
+  plan.selection = selection;
+  fill(plan);
+  if constexpr (kIsHalf<S>) {
+    Arena<float> arena;
+    run_summary(widen_problem(problem, arena, threads), plan, threads);
+  } else {
+    run_summary(problem, plan, threads);
+  }
+}
+
+}  // namespace
+
+template <class S>
+void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                       const View<Compute<S>>& weights, int threads) {
+  summarise(problem, lse, selection, threads, [&](auto& plan) { plan.weights = weights; });
+}
+
+template <class S>
+void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                   int64_t count, Compute<S>* weights, int64_t* keys, int threads) {
+  if (count < 1) fail("[attention] the {} largest weights were asked for; 1 is the least", count);
+  summarise(problem, lse, selection, threads, [&](auto& plan) {
+    plan.top = count;
+    plan.top_weights = weights;
+    plan.top_keys = keys;
+  });
+}
+
+template <class S>
+void attention_entropy(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
+                       Compute<S>* entropy, int threads) {
+  summarise(problem, lse, selection, threads, [&](auto& plan) { plan.entropy = entropy; });
+}
+
+template <class S>
+void attention_column_sums(const Problem<S>& problem, const Compute<S>* lse,
+                           const Selection& selection, Compute<S>* sums, int threads) {
+  summarise(problem, lse, selection, threads, [&](auto& plan) { plan.column_sums = sums; });
+}
+
+template void attention_weights(const Problem<float>&, const float*, const Selection&,
+                                const View<float>&, int);
+template void attention_top(const Problem<float>&, const float*, const Selection&, int64_t, float*,
+                            int64_t*, int);
+template void attention_entropy(const Problem<float>&, const float*, const Selection&, float*, int);
+template void attention_column_sums(const Problem<float>&, const float*, const Selection&, float*,
+                                    int);
+template void attention_weights(const Problem<double>&, const double*, const Selection&,
+                                const View<double>&, int);
+template void attention_top(const Problem<double>&, const double*, const Selection&, int64_t,
+                            double*, int64_t*, int);
+template void attention_entropy(const Problem<double>&, const double*, const Selection&, double*,
+                                int);
+template void attention_column_sums(const Problem<double>&, const double*, const Selection&,
+                                    double*, int);
+template void attention_weights(const Problem<BFloat16>&, const float*, const Selection&,
+                                const View<float>&, int);
+template void attention_top(const Problem<BFloat16>&, const float*, const Selection&, int64_t,
+                            float*, int64_t*, int);
+template void attention_entropy(const Problem<BFloat16>&, const float*, const Selection&, float*,
+                                int);
+template void attention_column_sums(const Problem<BFloat16>&, const float*, const Selection&,
+                                    float*, int);
+template void attention_weights(const Problem<Float16>&, const float*, const Selection&,
+                                const View<float>&, int);
+template void attention_top(const Problem<Float16>&, const float*, const Selection&, int64_t,
+                            float*, int64_t*, int);
+template void attention_entropy(const Problem<Float16>&, const float*, const Selection&, float*,
+                                int);
+template void attention_column_sums(const Problem<Float16>&, const float*, const Selection&, float*,
+                                    int);
+
+}  // namespace attend::kernels

@@ -1,0 +1,40 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/summary.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "attend/kernels/plan-inl.h"
+#include "attend/kernels/summary-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+void SummariseFloat(const SummaryPlan<float>& plan, int64_t task, Arena<float>& arena) {
+  Summarise(plan, task, arena);
+}
+
+void SummariseDouble(const SummaryPlan<double>& plan, int64_t task, Arena<double>& arena) {
+  Summarise(plan, task, arena);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(SummariseFloat);
+HWY_EXPORT(SummariseDouble);
+
+template <>
+SummaryTask<float> summary_task<float>() {
+  return &HWY_DYNAMIC_DISPATCH(SummariseFloat);
+}
+
+template <>
+SummaryTask<double> summary_task<double>() {
+  return &HWY_DYNAMIC_DISPATCH(SummariseDouble);
+}
+
+}  // namespace attend::kernels
+#endif
