@@ -78,7 +78,7 @@ Normalised normalised_scores(const Parts& parts, const Form& form) {
 AttentionResult composed_attention(const Parts& parts, const Form& form) {
   auto [weights, lse] = normalised_scores(parts, form);
   if (form.dropout.probability > 0)
-    weights = weights * dropped(form, weights.options());
+    weights = weights * dropout_factors(form, weights.options());
   const Tensor value = repeat_heads(parts[part::value].to(weights.scalar_type()), form.heads);
   return {at::matmul(weights, value), lse};
 }

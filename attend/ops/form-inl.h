@@ -73,7 +73,7 @@ at::Tensor dense_of_relative(const at::Tensor& relative, const Form& form);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
 
 // What dropout multiplies the weights by, [B, H, Tq, Tk].
-at::Tensor dropped(const Form& form, const at::TensorOptions& options);
+at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
 
 // The composed twin: the same by tensor operations. Context in the dtype of the arithmetic.
 AttentionResult composed_attention(const Parts& parts, const Form& form);

@@ -12,6 +12,9 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// What autograd takes for a tensor that may be absent.
+using Optional = c10::optional<Tensor>;
+
 Parts parts_of(const variable_list& tensors) {
   Parts parts;
   std::copy_n(tensors.begin(), part::count, parts.begin());
@@ -103,11 +106,14 @@ variable_list twin_gradients(const Parts& parts, const Form& form, const variabl
 struct FusedFunction : torch::autograd::Function<FusedFunction> {
   static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<Form>& form,
                                const Tensor& query, const Tensor& key, const Tensor& value,
-                               const Tensor& vector, const Tensor& dense, const Tensor& slopes,
-                               const Tensor& sinks, const Tensor& relative, const Tensor& centres,
-                               const Tensor& widths) {
-    variable_list saved = {query,  key,   value,    vector,  dense,
-                           slopes, sinks, relative, centres, widths};
+                               const Optional& vector, const Optional& dense,
+                               const Optional& slopes, const Optional& sinks,
+                               const Optional& relative, const Optional& centres,
+                               const Optional& widths) {
+    variable_list saved = {query, key, value};
+    saved.reserve(part::count + 2);
+    for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
+      saved.push_back(x->value_or(Tensor()));
     const variable_list results = run_forward(parts_of(saved), *form);
     saved.insert(saved.end(), results.begin(), results.end());
     context->save_for_backward(std::move(saved));
@@ -146,31 +152,24 @@ std::string why_not_fused(const Parts& parts, const Form& form) {
   const Tensor& query = parts[part::query];
   if (!query.device().is_cpu())
     return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
-  if (query.scalar_type() != at::kFloat && query.scalar_type() != at::kDouble)
-    return fmt::format("there is no kernel for {}", c10::toString(query.scalar_type()));
+  const at::ScalarType type = query.scalar_type();
+  if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
+    return fmt::format("there is no kernel for {}", c10::toString(type));
   if (form.score->family == Family::location)
     return fmt::format("score {} compares no queries with keys", form.score->name);
-  if (form.score->family != Family::dot && form.score->family != Family::additive)
-    return fmt::format("there is no kernel for score {}", form.score->name);
-  if (form.score->activation != Activation::tanh)
-    return fmt::format("there is no kernel for score {}", form.score->name);
-  if (form.normaliser->name != "softmax")
-    return fmt::format("there is no kernel for normaliser {}", form.normaliser->name);
-  if (parts[part::relative].defined() || parts[part::centres].defined())
-    return "there is no kernel for this bias";
-  if (form.soft_cap > 0) return "there is no kernel for a soft cap";
-  if (form.dropout.probability > 0) return "there is no kernel for dropout";
   for (const Tensor& x : parts)
     if (has_forward_gradient(x)) return "forward-mode derivatives are those of the composed path";
   return {};
 }
 
 AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<Form>& form) {
-  const variable_list results =
-      FusedFunction::apply(form, parts[part::query], parts[part::key], parts[part::value],
-                           parts[part::vector], parts[part::dense], parts[part::slopes],
-                           parts[part::sinks], parts[part::relative], parts[part::centres],
-                           parts[part::widths]);
+  const auto optional = [&](part::Index index) {
+    return parts[index].defined() ? Optional(parts[index]) : Optional();
+  };
+  const variable_list results = FusedFunction::apply(
+      form, parts[part::query], parts[part::key], parts[part::value], optional(part::vector),
+      optional(part::dense), optional(part::slopes), optional(part::sinks),
+      optional(part::relative), optional(part::centres), optional(part::widths));
   return {results[0], results[1]};
 }
 

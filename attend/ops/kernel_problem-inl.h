@@ -17,10 +17,12 @@ inline constexpr at::ScalarType stored_type<kernels::BFloat16> = at::kBFloat16;
 template <>
 inline constexpr at::ScalarType stored_type<kernels::Float16> = at::kHalf;
 
-// Calls visit.operator()<S>() for what the kernels store such tensors as.
+// Calls visit.operator()<S>() for what the kernels store float32, float64, bfloat16 or float16 as.
 template <class Visit>
 auto with_storage(at::ScalarType type, Visit visit) {
   if (type == at::kDouble) return visit.template operator()<double>();
+  if (type == at::kBFloat16) return visit.template operator()<kernels::BFloat16>();
+  if (type == at::kHalf) return visit.template operator()<kernels::Float16>();
   return visit.template operator()<float>();
 }
 

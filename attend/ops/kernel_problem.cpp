@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
 namespace {
@@ -18,7 +19,7 @@ class ScopeConversion {
 
   kernels::Condition operator()(const Window& window) const {
     const auto reach = [](int64_t keys) { return std::min(keys, kernels::kUnbounded); };
-    const int64_t offset = std::clamp(window.offset, -unbounded, unbounded);
+    const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
     return kernels::Window{reach(window.left), reach(window.right), offset, window.dilation};
   }
 

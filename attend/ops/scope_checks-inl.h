@@ -4,6 +4,9 @@
 
 namespace attend {
 
+// No key is that far; a reach that is unbounded still is from there.
+inline constexpr int64_t farthest_offset = unbounded / 2;
+
 // What a condition must satisfy whatever the sizes it is used with; Error otherwise.
 void check_condition(const Window& window);
 void check_condition(const KeyLengths& condition);

@@ -79,9 +79,10 @@ struct MaskShape {
 };
 
 Tensor allowed(const Window& window, const MaskShape& shape) {
-  const int64_t offset = std::clamp(window.offset, -unbounded, unbounded);
+  const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
   const Tensor distance = shape.columns() - shape.rows() - offset;
-  const Tensor band = intersection(-distance <= window.left, distance <= window.right);
+  const Tensor band = intersection(-distance <= std::min(window.left, unbounded),
+                                   distance <= std::min(window.right, unbounded));
   return window.dilation == 1 ? band
                               : intersection(band, at::remainder(distance, window.dilation) == 0);
 }
