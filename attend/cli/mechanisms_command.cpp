@@ -50,9 +50,8 @@ json describe(const ScoreRow& row) {
 json describe(const BiasRow& row) {
   json parameters = json::array();
   for (const BiasParameter& parameter : row.parameters)
-    parameters.push_back({{"name", parameter.name},
-                          {"shape", parameter.shape},
-                          {"meaning", parameter.meaning}});
+    parameters.push_back(
+        {{"name", parameter.name}, {"shape", parameter.shape}, {"meaning", parameter.meaning}});
   return {{"name", row.name},
           {"formula", row.formula},
           {"source", row.source},
@@ -68,8 +67,7 @@ json describe_all() {
   for (const BiasRow& row : bias_table()) biases.push_back(describe(row));
   for (const NormaliserRow& row : normaliser_table())
     normalisers.push_back({{"name", row.name}, {"formula", row.formula}, {"source", row.source}});
-  return {
-      {"scores", scores}, {"scopes", scopes}, {"biases", biases}, {"normalisers", normalisers}};
+  return {{"scores", scores}, {"scopes", scopes}, {"biases", biases}, {"normalisers", normalisers}};
 }
 
 void print_scores() {

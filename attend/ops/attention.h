@@ -69,7 +69,7 @@ AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const 
 at::Tensor attention_scores(const at::Tensor& query, const at::Tensor& key,
                             const AttentionSpec& spec = {});
 
-// Some of the weights.
+// Some of the weights. Heads are those of queries of four axes.
 struct Selection {
   std::vector<int64_t> heads = {};  // those wanted, in that order; empty: all
   int64_t first_row = 0;
@@ -77,9 +77,36 @@ struct Selection {
 };
 
 // The weights before dropout, [B, selected heads, rows, Tk], behind attention(query, key, .,
-// spec), from the lse it returned: 0 outside the scope. Differentiable, twice, on the composed
-// path. Two and three axes as in attention. Error when the selection is not there.
+// spec), from the lse it returned: 0 outside the scope. Two and three axes as in attention. These
+// and the summaries below take the composed path, which holds all Tq x Tk of them, where they are
+// to be differentiated; else no more is held than is returned. Error when the selection is not
+// there.
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// [B, selected heads, rows, count], largest first, equal ones in the order of the keys. Only
+// weights above 0 are listed; places past them hold weight 0 and key -1.
+struct TopWeights {
+  at::Tensor weights;
+  at::Tensor keys;  // int64
+};
+
+// The `count` largest weights of each row, 1 or more.
+TopWeights attention_top(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                         int64_t count, const AttentionSpec& spec = {},
+                         const Selection& selection = {});
+
+// The key of the largest weight, int64 [B, selected heads, rows]; -1 for a row without any.
+at::Tensor attention_argmax(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                            const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64.
+at::Tensor attention_entropy(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                             const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// sum_i w_ij over the selected rows, [B, selected heads, Tk]; float32 or float64.
+at::Tensor attention_column_sums(const at::Tensor& query, const at::Tensor& key,
+                                 const at::Tensor& lse, const AttentionSpec& spec = {},
+                                 const Selection& selection = {});
 
 }  // namespace attend

@@ -40,8 +40,7 @@ class BiasParts {
     const Tensor slopes = per_head(term.slopes, "the slopes of alibi", parts_, form_);
     if (parts_[part::slopes].defined() && form_.slope_offset != term.offset)
       return add_dense(dense_of_slopes(slopes, term.offset, form_.queries, form_.keys));
-    parts_[part::slopes] =
-        parts_[part::slopes].defined() ? parts_[part::slopes] + slopes : slopes;
+    parts_[part::slopes] = parts_[part::slopes].defined() ? parts_[part::slopes] + slopes : slopes;
     form_.slope_offset = term.offset;
   }
 
@@ -101,8 +100,8 @@ class BiasParts {
           "width - 1] or that after an axis of {} heads, with height width = {} queries = {} keys",
           shape_of(table), form_.heads, form_.queries, form_.keys);
     const Tensor place = positions(height * width, table);
-    const Tensor position = at::floor_divide(place, width) * (2 * width - 1) +
-                            at::remainder(place, width);
+    const Tensor position =
+        at::floor_divide(place, width) * (2 * width - 1) + at::remainder(place, width);
     add_relative(table.reshape({1, has_heads ? form_.heads : 1, 1, -1}),
                  (height - 1) * (2 * width - 1) + width - 1, position, position);
   }
@@ -165,12 +164,12 @@ Tensor dense_of_slopes(const Tensor& slopes, int64_t offset, int64_t queries, in
 }
 
 Tensor dense_of_relative(const Tensor& relative, const Form& form) {
-  const Tensor row = form.query_positions.defined() ? form.query_positions
-                                                    : positions(form.queries, relative);
+  const Tensor row =
+      form.query_positions.defined() ? form.query_positions : positions(form.queries, relative);
   const Tensor key =
       form.key_positions.defined() ? form.key_positions : positions(form.keys, relative);
-  const Tensor place = (key.unsqueeze(0) - row.unsqueeze(1) + form.relative_offset)
-                           .clamp(0, relative.size(3) - 1);
+  const Tensor place =
+      (key.unsqueeze(0) - row.unsqueeze(1) + form.relative_offset).clamp(0, relative.size(3) - 1);
   const std::vector<int64_t> shape = {relative.size(0), relative.size(1), form.queries, form.keys};
   if (relative.size(2) == 1)
     return relative.select(2, 0).index_select(-1, place.reshape({-1})).view(shape);

@@ -13,8 +13,7 @@ constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 // The score that compares what has been mapped.
 Score pair_score(const Parts& parts, const Form& form) {
-  if (parts[part::vector].defined())
-    return Score(form.score->name, {{"v", parts[part::vector]}});
+  if (parts[part::vector].defined()) return Score(form.score->name, {{"v", parts[part::vector]}});
   return Score(form.score->family == Family::dot ? "dot" : form.score->name);
 }
 
@@ -32,8 +31,8 @@ Tensor unscoped_scores(const Parts& parts, const Form& form) {
   if (form.soft_cap > 0) scores = (scores / form.soft_cap).tanh() * form.soft_cap;
   if (parts[part::dense].defined()) scores = scores + parts[part::dense];
   if (parts[part::slopes].defined())
-    scores = scores +
-             dense_of_slopes(parts[part::slopes], form.slope_offset, form.queries, form.keys);
+    scores =
+        scores + dense_of_slopes(parts[part::slopes], form.slope_offset, form.queries, form.keys);
   if (parts[part::relative].defined())
     scores = scores + dense_of_relative(parts[part::relative], form);
   if (parts[part::centres].defined())
@@ -77,8 +76,7 @@ Normalised normalised_scores(const Parts& parts, const Form& form) {
 
 AttentionResult composed_attention(const Parts& parts, const Form& form) {
   auto [weights, lse] = normalised_scores(parts, form);
-  if (form.dropout.probability > 0)
-    weights = weights * dropout_factors(form, weights.options());
+  if (form.dropout.probability > 0) weights = weights * dropout_factors(form, weights.options());
   const Tensor value = repeat_heads(parts[part::value].to(weights.scalar_type()), form.heads);
   return {at::matmul(weights, value), lse};
 }

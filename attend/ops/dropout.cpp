@@ -12,8 +12,8 @@ Tensor dropout_factors(const Form& form, const at::TensorOptions& options) {
   shape.queries = form.queries;
   shape.keys = form.keys;
   const at::ScalarType type = options.dtype().toScalarType();
-  const Tensor factors = at::empty({form.batch, form.heads, form.queries, form.keys},
-                                   at::TensorOptions().dtype(type));
+  const Tensor factors =
+      at::empty({form.batch, form.heads, form.queries, form.keys}, at::TensorOptions().dtype(type));
   const kernels::Dropout dropout{form.dropout.probability, form.dropout.seed};
   if (type == at::kDouble)
     kernels::dropout_mask(shape, dropout, factors.data_ptr<double>());

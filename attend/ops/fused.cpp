@@ -1,6 +1,6 @@
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "attend/base/error.h"
 #include "attend/ops/kernel_problem-inl.h"
@@ -27,9 +27,10 @@ variable_list run_forward(const Parts& parts, const Form& form) {
     const KernelInputs inputs(parts, form);
     const Tensor& query = parts[part::query];
     const int64_t depth = parts[part::value].size(-1);
-    const Tensor context = at::empty({form.batch, form.heads, form.queries, depth}, query.options());
-    const Tensor lse = at::empty({form.batch, form.heads, form.queries},
-                                 query.options().dtype(stored_type<T>));
+    const Tensor context =
+        at::empty({form.batch, form.heads, form.queries, depth}, query.options());
+    const Tensor lse =
+        at::empty({form.batch, form.heads, form.queries}, query.options().dtype(stored_type<T>));
     kernels::attention_forward<S>(
         inputs.problem<S>(form),
         {kernels::contiguous(pointer_of<S>(context), form.heads, form.queries, depth),
@@ -46,8 +47,8 @@ variable_list run_backward(const Parts& parts, const Form& form, const Tensor& c
   return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> variable_list {
     using T = kernels::Compute<S>;
     const KernelInputs inputs(parts, form);
-    const Tensor grad_context = upstream[0].defined() ? with_contiguous_rows(upstream[0])
-                                                      : at::zeros_like(context);
+    const Tensor grad_context =
+        upstream[0].defined() ? with_contiguous_rows(upstream[0]) : at::zeros_like(context);
     const Tensor grad_lse = upstream[1].defined() ? upstream[1].contiguous() : Tensor();
     variable_list gradients(part::count);
     for (size_t index = 0; index < part::count; ++index) {

@@ -29,7 +29,8 @@ auto with_storage(at::ScalarType type, Visit visit) {
 // The tensor with its last axis contiguous.
 at::Tensor with_contiguous_rows(const at::Tensor& x);
 
-// The elements of a tensor [batch, heads, rows, depth]; axes of 1 that stand for more have stride 0.
+// The elements of a tensor [batch, heads, rows, depth]; axes of 1 that stand for more have stride
+// 0.
 template <class S, class Pointed = const S>
 kernels::View<Pointed> view_of(const at::Tensor& x) {
   if (!x.defined()) return {};
@@ -66,8 +67,8 @@ kernels::Problem<S> KernelInputs::problem(const Form& form) const {
   const at::Tensor &query = parts[part::query], &key = parts[part::key];
   const at::Tensor &value = parts[part::value], &vector = parts[part::vector];
   kernels::Problem<S> p;
-  p.shape = {form.batch,    form.heads,     key.size(1),  form.queries,
-             form.keys,     query.size(-1), value.size(-1)};
+  p.shape = {form.batch, form.heads,     key.size(1),   form.queries,
+             form.keys,  query.size(-1), value.size(-1)};
   p.score.family = kernel_family(*form.score);
   p.score.activation = kernel_activation(*form.score);
   p.score.negative_slope = leaky_slope;

@@ -1,8 +1,7 @@
-#include "attend/ops/kernel_problem-inl.h"
-
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_problem-inl.h"
 #include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
@@ -47,8 +46,8 @@ class ScopeConversion {
   }
 
   kernels::Condition operator()(const DenseMask& condition) {
-    const Tensor mask = condition.mask.to(at::kCPU).expand(
-        {form_.batch, form_.heads, form_.queries, form_.keys});
+    const Tensor mask =
+        condition.mask.to(at::kCPU).expand({form_.batch, form_.heads, form_.queries, form_.keys});
     return kernels::DenseMask{keep<uint8_t>(mask), mask.stride(0), mask.stride(1), mask.stride(2),
                               mask.stride(3)};
   }

@@ -1,8 +1,7 @@
-#include "attend/ops/scope_checks-inl.h"
-
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
 namespace {
@@ -56,9 +55,8 @@ void check_starts(const Tensor& starts, int64_t count, const char* what) {
     fail("[attention] the starts of the segments of {} must ascend, got {}", what,
          fmt::join(first, first + std::min<int64_t>(list.numel(), 8), ", "));
   if (first[0] < 0 || first[list.numel() - 1] > count)
-    fail(
-        "[attention] the segments of {} must lie between 0 and the number of {} {}, got {} to {}",
-        what, what, count, first[0], first[list.numel() - 1]);
+    fail("[attention] the segments of {} must lie between 0 and the number of {} {}, got {} to {}",
+         what, what, count, first[0], first[list.numel() - 1]);
 }
 
 void check_fit(const Segments& segments, const Extent& extent) {
@@ -113,8 +111,7 @@ void check_condition(const Prefix& prefix) {
 }
 
 void check_condition(const GlobalRows& global) {
-  if (global.rows < 0)
-    fail("[attention] global tokens must be 0 or more, got {}", global.rows);
+  if (global.rows < 0) fail("[attention] global tokens must be 0 or more, got {}", global.rows);
 }
 
 void check_condition(const Segments& segments) {

@@ -53,8 +53,8 @@ std::optional<Scope> parse_dilated(std::string_view text) {
   const int64_t reach = parse_count(numbers->substr(0, comma), text, "keys", syntax);
   const std::string_view rest =
       comma == std::string_view::npos ? std::string_view() : numbers->substr(comma + 1);
-  return window(Window{
-      .left = reach, .right = reach, .dilation = parse_count(rest, text, "keys", syntax)});
+  return window(
+      Window{.left = reach, .right = reach, .dilation = parse_count(rest, text, "keys", syntax)});
 }
 
 std::optional<Scope> parse_prefix(std::string_view text) {
@@ -127,8 +127,7 @@ Scope parse_scope(std::string_view text) {
     return parse_parts(clause, '&', parse_one,
                        [](const Scope& a, const Scope& b) { return a & b; });
   };
-  return parse_parts(text, '|', intersection,
-                     [](const Scope& a, const Scope& b) { return a | b; });
+  return parse_parts(text, '|', intersection, [](const Scope& a, const Scope& b) { return a | b; });
 }
 
 }  // namespace attend

@@ -58,8 +58,8 @@ std::optional<Condition> merged(const A&, const B&) {
 
 void add_condition(Clause& clause, const Condition& added) {
   for (Condition& condition : clause) {
-    auto one = std::visit([](const auto& a, const auto& b) { return merged(a, b); }, condition,
-                          added);
+    auto one =
+        std::visit([](const auto& a, const auto& b) { return merged(a, b); }, condition, added);
     if (!one) continue;
     condition = std::move(*one);
     return;
@@ -203,9 +203,9 @@ Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t quer
   for (const Clause& clause : scope.any_of) {
     Tensor conjunction;
     for (const Condition& condition : clause) {
-      conjunction = both(conjunction,
-                         std::visit([&](const auto& one) { return allowed(one, shape); }, condition),
-                         intersection);
+      conjunction = both(
+          conjunction, std::visit([&](const auto& one) { return allowed(one, shape); }, condition),
+          intersection);
     }
     if (!conjunction.defined()) return {};
     mask = both(mask, conjunction,

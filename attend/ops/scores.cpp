@@ -188,8 +188,7 @@ Tensor activated(const Tensor& hidden, Activation activation) {
 
 Tensor additive_scores(const Score& score, const Tensor& query, const Tensor& key) {
   const Tensor& v = *find(score.parameters(), "v");
-  const Tensor hidden =
-      activated(query.unsqueeze(-2) + key.unsqueeze(-3), score.row().activation);
+  const Tensor hidden = activated(query.unsqueeze(-2) + key.unsqueeze(-3), score.row().activation);
   if (v.dim() == 1) return at::matmul(hidden, v);
   return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
 }

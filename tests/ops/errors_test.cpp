@@ -185,7 +185,8 @@ TEST(ScopeErrors, NameWhatIsWrong) {
 TEST(ScopeErrors, OfTextQuoteIt) {
   expect_errors({
       {[] { parse_scope("casual"); },
-       "no scope is called \"casual\"; there are all, causal or causal:OFFSET, window:R or window:L,R"},
+       "no scope is called \"casual\"; there are all, causal or causal:OFFSET, window:R or "
+       "window:L,R"},
       {[] { parse_scope(""); }, "no scope is called \"\""},
       {[] { parse_scope("window"); }, "no scope is called \"window\""},
       {[] { parse_scope("window:"); }, "\"\" is no number of keys; write window:R or window:L,R"},

@@ -171,8 +171,8 @@ TEST_P(GradientsOfScore, OfRowsWithoutKeysAreZero) {
   const Tensor nothing = at::zeros({sizes.queries, sizes.keys}, at::kBool);
   for (const Scope& scope : {dense_mask(nothing), dense_mask(at::zeros({}, at::kBool)),
                              key_lengths(at::zeros({2}, at::kLong))}) {
-    const auto result =
-        attention(problem.query, problem.key, problem.value, {.score = problem.score, .scope = scope});
+    const auto result = attention(problem.query, problem.key, problem.value,
+                                  {.score = problem.score, .scope = scope});
     EXPECT_TRUE(at::equal(result.context, at::zeros_like(result.context)));
     EXPECT_TRUE((result.lse == -std::numeric_limits<double>::infinity()).all().item<bool>());
     const Differentiated function(problem, scope, 42);

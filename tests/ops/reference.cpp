@@ -280,9 +280,7 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
   const auto starts = [](int64_t count) {
     return at::tensor(std::vector<int64_t>{0, 2, 2, 5}, at::kLong).clamp_max(count);
   };
-  const auto segment = [](int64_t position) {
-    return position < 2 ? 0 : position < 5 ? 2 : -1;
-  };
+  const auto segment = [](int64_t position) { return position < 2 ? 0 : position < 5 ? 2 : -1; };
   const Tensor pair_mask = at::eye(sizes.queries, sizes.keys, at::kDouble).to(at::kBool);
   using N = int64_t;
   return {
@@ -292,9 +290,7 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
       {"window_2_0", window(2, 0), [](N, N, N i, N j) { return i - 2 <= j && j <= i; }},
       {"past", causal(-1), [](N, N, N i, N j) { return j < i; }},
       {"dilated", window(Window{.left = 6, .right = 2, .offset = 1, .dilation = 2}),
-       [](N, N, N i, N j) {
-         return i - 5 <= j && j <= i + 3 && (j - i - 1) % 2 == 0;
-       }},
+       [](N, N, N i, N j) { return i - 5 <= j && j <= i + 3 && (j - i - 1) % 2 == 0; }},
       {"prefix_or_causal", prefix(std::min<N>(2, sizes.keys)) | causal(),
        [](N, N, N i, N j) { return j < 2 || j <= i; }},
       {"window_or_global", window(1) | global_tokens(std::min({N{1}, sizes.queries, sizes.keys})),
