@@ -92,7 +92,7 @@ class HeaderReader {
     if (quote != '\'' && quote != '"') refuse("a quoted word is missing");
     const size_t end = text_.find(quote, 1);
     if (end == std::string_view::npos) refuse("a quoted word has no end");
-    const std::string word(text_.substr(1, end - 1));
+    std::string word(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
     return word;
   }
@@ -186,6 +186,7 @@ at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
     fail("{}: is big-endian ({}); save array.astype(array.dtype.newbyteorder(\"<\"))", name,
          shown(descr));
   std::vector<std::string_view> names;
+  names.reserve(std::size(dtypes));
   for (const Dtype& dtype : dtypes) names.push_back(dtype.descr);
   fail("{}: has dtype {}; save it as one of {}", name, shown(descr), fmt::join(names, ", "));
 }

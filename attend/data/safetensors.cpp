@@ -99,6 +99,7 @@ at::Tensor read_tensor(const internal::TensorEntry& entry, std::string_view data
 void check_offsets(const std::vector<internal::TensorEntry>& entries, uint64_t data_size,
                    const std::string& name) {
   std::vector<const internal::TensorEntry*> ordered;
+  ordered.reserve(entries.size());
   for (const auto& entry : entries) ordered.push_back(&entry);
   std::sort(ordered.begin(), ordered.end(), [](const auto* a, const auto* b) {
     return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);

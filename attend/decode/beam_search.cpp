@@ -138,6 +138,7 @@ class Search {
   // only when the sentences of the rows change, not when hypotheses swap places.
   void keep_rows(const std::vector<int64_t>& rows) {
     std::vector<int64_t> owners;
+    owners.reserve(rows.size());
     for (const int64_t row : rows) owners.push_back(owners_[static_cast<size_t>(row)]);
     const Tensor index = to_tensor(rows);
     state_.carried = select_rows(state_.carried, index);

@@ -149,6 +149,7 @@ std::string script_data(const nlohmann::ordered_json& document) {
 
 std::vector<std::string> visible(const std::vector<std::string>& symbols) {
   std::vector<std::string> result;
+  result.reserve(symbols.size());
   for (const std::string& symbol : symbols) result.push_back(visible_symbol(symbol));
   return result;
 }

@@ -118,6 +118,7 @@ class AdditiveGradients : public TileGradients<T> {
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t a = 0; a < depth_; ++a) {
         const int64_t at = j * padded_ + a;
+        if (key_t_[at] == 0 && key_u_[at] == 0) continue;  // a key that no row sees may be NaN
         const T e = is_hard(a) ? T(1) : factor[at];
         const T slope = is_hard(a) ? key_u_[at] : e * (key_t_[at] - e * key_u_[at]);
         key_gradient_[at] += slope_scale() * v[a] * slope;

@@ -67,6 +67,9 @@ class AdditiveScores : public TileScores<T> {
       const int64_t a = plan_.order[head * plan_.padded + p];
       const bool hard = plan_.hard[head * plan_.padded + a] != 0;
       const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
+      // Lanes without a query stay clear of the limits too: what they overflow to would reach the
+      // gradients of the keys.
+      std::fill_n(plain + a * width + rows, width - rows, plan_.centre[head * plan_.padded + a]);
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto q = hn::Mul(hn::Load(d, plain + a * width + lane), rate);
         const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);

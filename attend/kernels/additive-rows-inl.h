@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attend/kernels/additive-inl.h"
+#include "attend/kernels/pair-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -18,10 +18,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 template <class T>
 class AdditiveRowScores : public TileScores<T> {
  public:
-  explicit AdditiveRowScores(const Problem<T>& problem)
-      : problem_(problem),
-        rate_(T(activation_rate(problem.score.activation))),
-        magnitude_(T(activation_magnitude(problem.score.activation))) {}
+  explicit AdditiveRowScores(const Problem<T>& problem) : problem_(problem), pair_(problem.score) {}
 
   int64_t panel_size(int64_t width) const override { return problem_.shape.depth * width; }
 
@@ -48,29 +45,26 @@ class AdditiveRowScores : public TileScores<T> {
   }
 
  private:
-  // sum_a v_a f(q_a + k_a) with f(x) = 1 - magnitude / (1 + e^(2 rate x))
+  // sum_a v_a f(q_a + k_a)
   T score(const T* query, const T* key, const T* vector) const {
     const Tag<T> d;
     const int64_t depth = problem_.shape.depth;
     auto sum = hn::Zero(d);
     int64_t a = 0;
     for (; a + kLanes<T> <= depth; a += kLanes<T>) {
-      const auto x = hn::Add(hn::LoadU(d, query + a), hn::LoadU(d, key + a));
-      const auto power =
-          ExpOfTwice<T>(Clamp<T>(hn::Mul(x, Set<T>(rate_)), AdditiveLimits<T>::kClamp));
-      const auto ratio = hn::Div(Set<T>(magnitude_), hn::Add(Set<T>(1), power));
-      sum = hn::MulAdd(hn::LoadU(d, vector + a), hn::Sub(Set<T>(1), ratio), sum);
+      const auto value = pair_.value(hn::LoadU(d, query + a), hn::LoadU(d, key + a));
+      sum = hn::MulAdd(hn::LoadU(d, vector + a), value, sum);
     }
     T total = hn::GetLane(hn::SumOfLanes(d, sum));
     for (; a < depth; ++a) {
-      const T power = std::exp(2 * rate_ * (query[a] + key[a]));
-      total += vector[a] * (1 - magnitude_ / (1 + power));
+      const T power = std::exp(2 * pair_.rate * (query[a] + key[a]));
+      total += vector[a] * (1 - pair_.magnitude / (1 + power));
     }
     return total;
   }
 
   const Problem<T>& problem_;
-  T rate_, magnitude_;
+  ExponentialPair<T> pair_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -96,7 +96,8 @@ class BackwardChunk {
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        scorer_(problem_, plan.additive, kBackwardRows, arena),
+        scorer_(problem_, plan.additive, kBackwardRows, arena,
+                few_queries(shape_) ? &kPlainKeys : nullptr),
         gradients_(MakeGradients(plan, task, arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
@@ -170,7 +171,7 @@ class BackwardChunk {
                       weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
     // dv_j = sum_i m_ij p_ij dc_i
-    Multiply<T>(keys, padded_, width, {weights_, width, 1}, {rows_, padded_}, true,
+    Multiply<T>(keys, padded_, panel.rows, {weights_, width, 1}, {rows_, padded_}, true,
                 {value_gradient_ + (key - begin_) * padded_, padded_});
     scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
     if (cap_slope_ != nullptr) scale_by_cap(keys * width);
@@ -215,7 +216,8 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
   const int64_t head = task / blocks, begin = task % blocks * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, s.queries - begin);
-  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena,
+                       few_queries(s) ? &kPlainKeys : nullptr);
   UpstreamPanel<T> upstream(plan, arena);
   const TileDropout<T> dropout(problem, arena);
   const Row first{head / s.heads, head % s.heads, begin};

@@ -112,6 +112,7 @@ class SquaredDistanceGradients : public TileGradients<T> {
 
   void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     first_ = first;
+    query_count_ = rows;
     const T* from = problem_.query.row(first.batch, first.head, first.query);
     LoadRows(from, problem_.query.row_stride, rows, depth_, width, rows_, padded_);
     for (int64_t r = 0; r < rows; ++r) {
@@ -146,7 +147,7 @@ class SquaredDistanceGradients : public TileGradients<T> {
     }
     Multiply<T>(depth_, width, keys, {keys_, 1, padded_}, {tile, width}, true,
                 {query_gradient_, width});
-    Multiply<T>(keys, padded_, width, {tile, width, 1}, {rows_, padded_}, true,
+    Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {rows_, padded_}, true,
                 {gradient, padded_});
   }
 
@@ -170,6 +171,7 @@ class SquaredDistanceGradients : public TileGradients<T> {
   const Problem<T>& problem_;
   int64_t depth_, padded_;
   Row first_;
+  int64_t query_count_ = 0;
   T* rows_;            // [width][padded] q - c
   T* keys_;            // [keys][padded] k - c
   T* row_sums_;        // [width] sum_j ds_ij

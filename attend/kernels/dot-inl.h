@@ -59,6 +59,7 @@ class DotGradients : public TileGradients<T> {
 
   void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     first_ = first;
+    query_count_ = rows;
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth_, width, rows_, padded_);
     std::fill_n(query_gradient_, depth_ * width, T(0));
@@ -70,7 +71,7 @@ class DotGradients : public TileGradients<T> {
     const T* key = problem_.key.row(first_.batch, head, first_key);
     Multiply<T>(depth_, width, keys, {key, 1, problem_.key.row_stride}, {tile, width}, true,
                 {query_gradient_, width});
-    Multiply<T>(keys, padded_, width, {tile, width, 1}, {rows_, padded_}, true,
+    Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {rows_, padded_}, true,
                 {key_gradient_ + chunk_key * padded_, padded_});
   }
 
@@ -89,6 +90,7 @@ class DotGradients : public TileGradients<T> {
   const Problem<T>& problem_;
   int64_t depth_, padded_;
   Row first_;
+  int64_t query_count_ = 0;
   T* rows_;            // [width][padded] queries
   T* query_gradient_;  // [depth][width]
   T* key_gradient_;    // [chunk_keys][padded]

@@ -60,6 +60,8 @@ std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int
     case Family::additive:
       if (!is_exponential(score.activation))
         return std::make_unique<PairGradients<T, RectifierPair<T>>>(plan, task, arena);
+      if (few_queries(plan.problem->shape))
+        return std::make_unique<PairGradients<T, ExponentialPair<T>>>(plan, task, arena);
       return std::make_unique<AdditiveGradients<T>>(plan, task, arena);
   }
   return nullptr;

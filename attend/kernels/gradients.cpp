@@ -173,8 +173,10 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                   const Gradients<T>& gradients, int threads) {
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem), natural(problem);
-  prepared.run(false, threads);
-  natural.run(true, threads);
+  if (!few_queries(s)) {
+    prepared.run(false, threads);
+    natural.run(true, threads);
+  }
   BackwardPlan<T> plan{};
   plan.problem = &problem;
   plan.additive = prepared.plan();

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "attend/kernels/matmul-inl.h"
+#include "attend/kernels/additive-prepare-inl.h"
 #include "attend/kernels/panel-inl.h"
 #include "attend/kernels/scores-inl.h"
 
@@ -29,9 +29,9 @@ struct AbsoluteDistancePair {
 
   // df/dq = -sign(q - k), 0 where they are equal; df/dk is its opposite
   static constexpr int kKeySign = -1;
-  HWY_INLINE Vec<T> differentiate(Vec<T> q, Vec<T> k, Vec<T> ds) const {
+  HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& slope, Vec<T>&) const {
     const auto down = hn::IfThenElseZero(hn::Gt(q, k), hn::Neg(ds));
-    return hn::IfThenElse(hn::Lt(q, k), ds, down);
+    slope = hn::IfThenElse(hn::Lt(q, k), ds, down);
   }
 };
 
@@ -49,11 +49,43 @@ struct RectifierPair {
     return hn::MulAdd(v, hn::Max(x, hn::Mul(x, Set<T>(slope))), sum);
   }
 
-  // df/dq = df/dk = 1 where x is positive, else the slope
+  // df/dq = df/dk = 1 where x is positive, else the slope; f = x df/dx
   static constexpr int kKeySign = 1;
-  HWY_INLINE Vec<T> differentiate(Vec<T> q, Vec<T> k, Vec<T> ds) const {
-    const auto positive = hn::Gt(hn::Add(q, k), hn::Zero(Tag<T>()));
-    return hn::IfThenElse(positive, ds, hn::Mul(ds, Set<T>(slope)));
+  HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& by_x, Vec<T>& vector) const {
+    const auto x = hn::Add(q, k);
+    by_x = hn::IfThenElse(hn::Gt(x, hn::Zero(Tag<T>())), ds, hn::Mul(ds, Set<T>(slope)));
+    vector = hn::MulAdd(x, by_x, vector);
+  }
+};
+
+// f = 1 - magnitude / (1 + e^(2 rate x)) with x = q + k, the exponential taken for each pair.
+template <class T>
+struct ExponentialPair {
+  static constexpr bool kHasVector = true;
+  T rate, magnitude;
+
+  explicit ExponentialPair(const Score<T>& score)
+      : rate(T(activation_rate(score.activation))),
+        magnitude(T(activation_magnitude(score.activation))) {}
+
+  // 1 / (1 + e^(2 rate x))
+  HWY_INLINE Vec<T> ratio(Vec<T> q, Vec<T> k) const {
+    const auto x = hn::Mul(hn::Add(q, k), Set<T>(rate));
+    const auto power = ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp));
+    return hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
+  }
+
+  HWY_INLINE Vec<T> value(Vec<T> q, Vec<T> k) const {
+    return hn::NegMulAdd(Set<T>(magnitude), ratio(q, k), Set<T>(1));
+  }
+
+  // df/dq = df/dk = 2 rate magnitude r (1 - r) with r the ratio
+  static constexpr int kKeySign = 1;
+  HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& slope,
+                                Vec<T>& vector) const {
+    const auto r = ratio(q, k);
+    slope = hn::Mul(hn::Mul(ds, Set<T>(2 * rate * magnitude)), hn::NegMulAdd(r, r, r));
+    vector = hn::MulAdd(ds, hn::NegMulAdd(Set<T>(magnitude), r, Set<T>(1)), vector);
   }
 };
 
@@ -144,6 +176,7 @@ class PairGradients : public TileGradients<T> {
 
   void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     first_ = first;
+    query_count_ = rows;
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth_, width, rows_, padded_);
     std::fill_n(query_sum_, padded_ * width, T(0));
@@ -212,17 +245,16 @@ class PairGradients : public TileGradients<T> {
       sum[n] = hn::Load(d, key_sum + n * padded);
     }
     auto vector_sum = hn::Load(d, vector_sum_ + a);
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < query_count_; ++i) {
       const auto q = hn::Load(d, query + i * padded);
       auto row = hn::Load(d, query_sum + i * padded);
 #pragma GCC unroll 4
       for (int n = 0; n < kCount; ++n) {
         const auto ds = Set<T>(tile[n * width + i]);
-        const auto slope = pair.differentiate(q, key[n], ds);
+        Vec<T> slope;
+        pair.differentiate(q, key[n], ds, slope, vector_sum);
         row = hn::Add(row, slope);
         sum[n] = Pair::kKeySign > 0 ? hn::Add(sum[n], slope) : hn::Sub(sum[n], slope);
-        if constexpr (Pair::kHasVector)  // f = x f' for a rectifier
-          vector_sum = hn::MulAdd(hn::Add(q, key[n]), slope, vector_sum);
       }
       hn::Store(row, d, query_sum + i * padded);
     }
@@ -236,6 +268,7 @@ class PairGradients : public TileGradients<T> {
   Pair pair_;
   int64_t depth_, padded_, task_;
   Row first_;
+  int64_t query_count_ = 0;
   T* rows_;          // [width][padded] queries
   T* keys_;          // [keys][padded]
   T* query_sum_;     // [width][padded] sum_j ds_ij df/dq

@@ -103,6 +103,7 @@ struct HalfKeys {
   const uint16_t* value = nullptr;
   bool brain = false;  // BFloat16, else Float16
 };
+inline constexpr HalfKeys kPlainKeys;
 
 template <class T>
 struct ForwardPlan {

@@ -1,202 +1,294 @@
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <vector>
+#include <utility>
 
-#include "attend/kernels/attention.h"
+#include "tests/kernels/case.h"
+#include "tests/kernels/reference_normaliser.h"
+#include "tests/kernels/reference_scope.h"
 
-// Attention as its formula says, one number at a time in fp64: the oracle of the kernel tests.
+// Attention as its formula says, one number at a time: the oracle of the kernel tests.
 
 namespace attend::kernels::testing {
 
+template <class R>
 struct Reference {
-  std::vector<double> context, lse, weights;                          // forward
-  std::vector<double> grad_query, grad_key, grad_value, grad_vector;  // backward
-  std::vector<double> grad_bias, grad_slopes, grad_sinks;
+  std::vector<R> context, lse, weights;  // weights before dropout
+  std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
 };
 
-// Inputs of a problem as the kernel sees them, contiguous, and the same numbers in fp64.
-template <class T>
-struct Case {
-  Shape shape;
-  Score<T> score;
-  Scope scope;
-  std::vector<T> query, key, value, vector, grad_context, grad_lse;
-  std::vector<T> bias, slopes, sinks;  // empty: none; bias [heads, queries, keys], one batch entry
+// Moves the numbers between the steps by a few units in the last place of the terms that they are
+// sums of, at random up or down: what may differ between two right ways to compute the same. 0
+// leaves them alone.
+template <class R>
+class Noise {
+ public:
+  Noise(double unit, double storage_unit, uint64_t seed)
+      : unit_(unit), storage_unit_(storage_unit), engine_(seed) {}
 
-  Problem<T> problem() const {
-    Problem<T> p;
-    p.shape = shape;
-    p.score = score;
-    p.scope = scope;
-    if (!bias.empty()) p.bias.dense = {bias.data(), 0, shape.queries * shape.keys, shape.keys};
-    if (!slopes.empty()) p.bias.slopes = slopes.data();
-    p.bias.slope_offset = 3;
-    if (!sinks.empty()) p.sinks = sinks.data();
-    p.score.vector = vector.data();
-    p.score.vector_head_stride = shape.depth;
-    p.query = contiguous(query.data(), shape.heads, shape.queries, shape.depth);
-    p.key = contiguous(key.data(), shape.key_heads, shape.keys, shape.depth);
-    p.value = contiguous(value.data(), shape.key_heads, shape.keys, shape.value_depth);
-    return p;
-  }
+  R of(R magnitude) { return sign() * unit_ * magnitude; }
+  R of_storage(R magnitude) { return sign() * storage_unit_ * magnitude; }
+  bool none() const { return unit_ == 0; }
+
+ private:
+  R sign() { return unit_ == 0 ? 0 : engine_() % 2 == 0 ? R(1) : R(-1); }
+
+  R unit_, storage_unit_;
+  std::mt19937_64 engine_;
 };
 
-template <class T>
-std::vector<T> random_numbers(int64_t count, double deviation, uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::normal_distribution<double> normal(0, deviation);
-  std::vector<T> numbers(count);
-  for (T& x : numbers) x = static_cast<T>(normal(engine));
-  return numbers;
-}
-
-template <class T>
-Case<T> random_case(const Shape& s, Family family, double deviation = 1, uint64_t seed = 1) {
-  Case<T> c;
-  c.shape = s;
-  c.score.family = family;
-  c.score.scale = 1 / std::sqrt(double(std::max<int64_t>(1, s.depth)));
-  c.query = random_numbers<T>(s.batch * s.heads * s.queries * s.depth, deviation, seed);
-  c.key = random_numbers<T>(s.batch * s.key_heads * s.keys * s.depth, deviation, seed + 1);
-  c.value = random_numbers<T>(s.batch * s.key_heads * s.keys * s.value_depth, 1, seed + 2);
-  c.vector = random_numbers<T>(s.heads * s.depth, 1, seed + 3);
-  c.grad_context = random_numbers<T>(s.batch * s.heads * s.queries * s.value_depth, 1, seed + 4);
-  c.grad_lse = random_numbers<T>(s.batch * s.heads * s.queries, 1, seed + 5);
-  return c;
-}
-
-inline double pair_score(Family family, double scale, const double* q, const double* k,
-                         const double* v, int64_t depth) {
-  double sum = 0;
-  for (int64_t a = 0; a < depth; ++a) {
-    sum += family == Family::dot ? q[a] * k[a] : v[a] * std::tanh(q[a] + k[a]);
-  }
-  return scale * sum;
-}
-
-// The inputs as doubles, and the passes over one row.
-template <class T>
-struct ReferenceRows {
-  const Case<T>& c;
-  const Shape& s = c.shape;
-  std::vector<double> q{c.query.begin(), c.query.end()}, k{c.key.begin(), c.key.end()},
-      v{c.value.begin(), c.value.end()}, u{c.vector.begin(), c.vector.end()},
-      dout{c.grad_context.begin(), c.grad_context.end()},
-      dlse{c.grad_lse.begin(), c.grad_lse.end()};
-  Reference r = {};
-
-  struct Row {
-    int64_t index, i, h, b;  // of the row; its query, head and batch
-    int64_t first_key;       // row of its key 0 among all keys
-    std::vector<double> p;   // scores, then weights
-    double mean = 0;         // sum_j p_j dp_j
-    std::vector<double> dp;  // derivative by the weights
-  };
-
-  double distance(const Row& row, int64_t j) const { return std::abs(double(row.i + 3 - j)); }
-
-  Row scores(int64_t index) const {
-    Row row;
-    row.index = index;
-    row.i = index % s.queries;
-    row.h = index / s.queries % s.heads;
-    row.b = index / s.queries / s.heads;
-    row.first_key = (row.b * s.key_heads + row.h / (s.heads / s.key_heads)) * s.keys;
-    row.p.assign(s.keys, -std::numeric_limits<double>::infinity());
-    row.dp.assign(s.keys, 0);
-    for (int64_t j = 0; j < s.keys; ++j) {
-      if (!in_scope(c.scope, {row.b, row.h, row.i}, j)) continue;
-      row.p[j] =
-          pair_score(c.score.family, c.score.scale, q.data() + index * s.depth,
-                     k.data() + (row.first_key + j) * s.depth, u.data() + row.h * s.depth, s.depth);
-      if (!c.bias.empty()) row.p[j] += c.bias[(row.h * s.queries + row.i) * s.keys + j];
-      if (!c.slopes.empty()) row.p[j] -= c.slopes[row.h] * distance(row, j);
+// f(x) and f'(x) of the additive family.
+template <class R>
+std::pair<R, R> activate(const Score<double>& score, R x) {
+  switch (score.activation) {
+    case Activation::tanh: {
+      const R t = std::tanh(x);
+      return {t, 1 - t * t};
     }
-    return row;
+    case Activation::sigmoid: {
+      const R r = 1 / (1 + std::exp(-x));
+      return {r, r / (1 + std::exp(x))};
+    }
+    case Activation::relu:
+      return {x > 0 ? x : R(0) * x, R(x > 0)};
+    case Activation::leaky_relu:
+      return {x > 0 ? x : R(score.negative_slope) * x, x > 0 ? R(1) : R(score.negative_slope)};
+  }
+  return {};
+}
+
+// One dimension of a score: its value, derivatives by q, k and v, and how large the numbers are
+// that it is computed from.
+template <class R>
+struct Term {
+  R value = 0, by_query = 0, by_key = 0, by_vector = 0, magnitude = 0;
+};
+
+template <class R>
+Term<R> score_term(const Score<double>& score, R q, R k, R v) {
+  switch (score.family) {
+    case Family::dot:
+      return {q * k, k, q, 0, std::abs(q * k)};
+    case Family::additive: {
+      const auto [f, slope] = activate(score, q + k);
+      // tanh is flat past 19; before that its exponent is rounded
+      const R exponent = std::min<R>(19, std::abs(q) + std::abs(k));
+      const bool bounded =
+          score.activation == Activation::tanh || score.activation == Activation::sigmoid;
+      const R size = bounded ? 2 + exponent / 4 : std::abs(q) + std::abs(k);
+      return {v * f, v * slope, v * slope, f, std::abs(v) * size};
+    }
+    case Family::squared_distance: {
+      const R size = std::abs(q) + std::abs(k);
+      return {-(q - k) * (q - k), -2 * (q - k), 2 * (q - k), 0, size * size};
+    }
+    case Family::absolute_distance: {
+      const R sign = R(q > k) - R(q < k);
+      return {-std::abs(q - k), -sign, sign, 0, std::abs(q) + std::abs(k)};
+    }
+  }
+  return {};
+}
+
+// The passes over one row.
+template <class R>
+class ReferenceRows {
+ public:
+  ReferenceRows(const Case<R, R>& c, Noise<R> noise) : c_(c), noise_(noise) {
+    const int64_t rows = c.rows();
+    r_.context.assign(rows * s_.value_depth, 0);
+    r_.lse.assign(rows, -std::numeric_limits<R>::infinity());
+    r_.weights.assign(rows * s_.keys, 0);
+    r_.query.assign(c.query.size(), 0);
+    r_.key.assign(c.key.size(), 0);
+    r_.value.assign(c.value.size(), 0);
+    r_.vector.assign(c.vector.empty() ? 0 : s_.heads * s_.depth, 0);
+    sums_.assign(1 + rows + s_.batch * s_.key_heads * s_.keys, 0);
+    r_.dense.assign(c.dense.size(), 0);
+    r_.slopes.assign(c.slopes.size(), 0);
+    r_.sinks.assign(c.sinks.size(), 0);
+    r_.relative.assign(c.relative.size(), 0);
+    r_.centres.assign(c.centres.size(), 0);
+    r_.widths.assign(c.widths.size(), 0);
   }
 
-  // false: no key is in scope.
-  bool normalise(Row& row) {
-    double top = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (const double x : row.p) top = std::max(top, x);
-    if (!c.sinks.empty()) top = std::max(top, double(c.sinks[row.h]));
-    if (top == -std::numeric_limits<double>::infinity()) return false;
-    if (!c.sinks.empty()) sum = std::exp(c.sinks[row.h] - top);
-    for (double& x : row.p) sum += x = std::exp(x - top);
-    for (double& x : row.p) x /= sum;
-    r.lse[row.index] = top + std::log(sum);
-    return true;
+  Reference<R> run() {
+    for (int64_t index = 0; index < c_.rows(); ++index) {
+      start(index);
+      read_values();
+      differentiate();
+    }
+    return std::move(r_);
   }
 
-  void read_values(Row& row) {
-    for (int64_t j = 0; j < s.keys; ++j) {
-      r.weights[row.index * s.keys + j] = row.p[j];
-      for (int64_t e = 0; e < s.value_depth; ++e) {
-        const double g = dout[row.index * s.value_depth + e];
-        const double value = v[(row.first_key + j) * s.value_depth + e];
-        r.context[row.index * s.value_depth + e] += row.p[j] * value;
-        r.grad_value[(row.first_key + j) * s.value_depth + e] += row.p[j] * g;
-        row.dp[j] += g * value;
+ private:
+  int64_t at_query(int64_t a) const { return index_ * s_.depth + a; }
+  int64_t at_key(int64_t j, int64_t a) const { return (first_key_ + j) * s_.depth + a; }
+  int64_t at_value(int64_t j, int64_t e) const { return (first_key_ + j) * s_.value_depth + e; }
+  int64_t at_vector(int64_t a) const { return (c_.shared_vector ? 0 : h_ * s_.depth) + a; }
+  int64_t at_pair(int64_t j) const { return index_ * s_.keys + j; }
+  int64_t at_dense(int64_t j) const { return c_.dense_axes.at(s_, s_.keys, {b_, h_, i_}) + j; }
+  int64_t at_relative(int64_t j) const {
+    const int64_t ahead = (c_.key_positions.empty() ? j : c_.key_positions[j]) -
+                          (c_.query_positions.empty() ? i_ : c_.query_positions[i_]);
+    const int64_t bucket =
+        std::clamp<int64_t>(ahead + c_.relative_offset, 0, c_.relative_count - 1);
+    return c_.relative_axes.at(s_, c_.relative_count, {b_, h_, i_}) + bucket;
+  }
+  R distance(int64_t j) const { return std::abs(R(i_ + c_.slope_offset - j)); }
+
+  Term<R> term(int64_t j, int64_t a) const {
+    return score_term<R>(c_.score, c_.query[at_query(a)], c_.key[at_key(j, a)],
+                         c_.vector.empty() ? R(0) : c_.vector[at_vector(a)]);
+  }
+
+  // The score before and after the cap.
+  std::pair<R, R> capped(int64_t j) {
+    R sum = 0, squares = 0;
+    for (int64_t a = 0; a < s_.depth; ++a) {
+      const Term<R> t = term(j, a);
+      sum += t.value;
+      squares += t.magnitude * t.magnitude;
+    }
+    R score = R(c_.score.scale) * sum;
+    if (!noise_.none())
+      score += noise_.of(2 * std::abs(score) + 2 * R(c_.score.scale) * std::sqrt(squares));
+    const R cap = R(c_.score.soft_cap);
+    return {score, cap == 0 ? score : cap * std::tanh(score / cap)};
+  }
+
+  R biased(int64_t j, R score) {
+    R size = 1 + std::abs(score);
+    const auto add = [&](R part) {
+      score += part;
+      size += std::abs(part);
+    };
+    if (!c_.dense.empty()) add(c_.dense[at_dense(j)]);
+    if (!c_.slopes.empty()) add(-c_.slopes[h_] * distance(j));
+    if (!c_.relative.empty()) add(c_.relative[at_relative(j)]);
+    if (!c_.centres.empty()) {
+      const R off = (R(j) - c_.centres[index_]) / c_.widths[index_];
+      add(-off * off / 2);
+    }
+    return score + noise_.of(4 * size);
+  }
+
+  void start(int64_t index) {
+    index_ = index;
+    i_ = index % s_.queries;
+    h_ = index / s_.queries % s_.heads;
+    b_ = index / s_.queries / s_.heads;
+    first_key_ = (b_ * s_.key_heads + h_ / (s_.heads / s_.key_heads)) * s_.keys;
+    const R none = -std::numeric_limits<R>::infinity();
+    raw_.assign(s_.keys, 0);
+    scores_.assign(s_.keys, none);
+    allowed_.assign(s_.keys, 0);
+    for (int64_t j = 0; j < s_.keys; ++j) {
+      allowed_[j] = sees(c_.scope, {b_, h_, i_}, j);
+      if (!allowed_[j]) continue;
+      const auto [raw, score] = capped(j);
+      raw_[j] = raw;
+      scores_[j] = biased(j, score);
+    }
+    lse_ = normalise<R>(c_.normaliser, scores_, c_.sinks.empty() ? none : c_.sinks[h_]);
+    r_.lse[index] = lse_;
+    if (std::isfinite(lse_)) lse_ += noise_.of(2 + 2 * std::abs(lse_));
+  }
+
+  R kept(int64_t j) const { return c_.dropped.empty() ? R(1) : c_.dropped[at_pair(j)]; }
+
+  void read_values() {
+    weights_.assign(s_.keys, 0);
+    by_weight_.assign(s_.keys, 0);
+    for (int64_t j = 0; j < s_.keys; ++j) {
+      if (!allowed_[j]) continue;
+      R w = weight<R>(c_.normaliser, scores_[j], lse_);
+      w += noise_.of(4 * w);
+      r_.weights[at_pair(j)] = weights_[j] = w;
+      const R used = w * kept(j);
+      R squares = 0;
+      for (int64_t e = 0; e < s_.value_depth; ++e) {
+        const R g = c_.grad_context[index_ * s_.value_depth + e], v = c_.value[at_value(j, e)];
+        r_.context[index_ * s_.value_depth + e] += used * v;
+        r_.value[at_value(j, e)] += used * g;
+        by_weight_[j] += g * v * kept(j);
+        squares += g * g * v * v;
       }
-      row.mean += row.p[j] * row.dp[j];
+      if (!noise_.none()) by_weight_[j] += noise_.of(2 * kept(j) * std::sqrt(squares));
     }
   }
 
-  void differentiate(const Row& row) {
-    if (!c.sinks.empty())
-      r.grad_sinks[row.h] +=
-          std::exp(c.sinks[row.h] - r.lse[row.index]) * (dlse[row.index] - row.mean);
-    for (int64_t j = 0; j < s.keys; ++j) {
-      const double ds = row.p[j] * (row.dp[j] - row.mean + dlse[row.index]);
-      if (!c.bias.empty()) r.grad_bias[(row.h * s.queries + row.i) * s.keys + j] += ds;
-      if (!c.slopes.empty()) r.grad_slopes[row.h] -= ds * distance(row, j);
-      differentiate_score(row, j, ds * c.score.scale);
+  // The kernels take sum_j w_j dw_j from the context as it is stored.
+  R mean_error() {
+    R squares = 0;
+    for (int64_t e = 0; e < s_.value_depth && !noise_.none(); ++e) {
+      const int64_t at = index_ * s_.value_depth + e;
+      squares += std::pow(c_.grad_context[at] * r_.context[at], 2);
+    }
+    return noise_.of_storage(std::sqrt(squares));
+  }
+
+  void differentiate() {
+    const R error = mean_error(), by_lse = c_.grad_lse[index_];
+    const std::vector<R> gradient =
+        score_gradients<R>(c_.normaliser, weights_, by_weight_, allowed_, error, by_lse);
+    if (!c_.sinks.empty()) {
+      R mean = error;
+      for (int64_t j = 0; j < s_.keys; ++j) mean += weights_[j] * by_weight_[j];
+      r_.sinks[h_] += std::exp(c_.sinks[h_] - lse_) * (by_lse - mean);
+    }
+    for (int64_t j = 0; j < s_.keys; ++j) {
+      if (allowed_[j]) differentiate_pair(j, gradient[j] + noise_.of(4 * gradient[j]));
     }
   }
 
-  void differentiate_score(const Row& row, int64_t j, double ds) {
-    for (int64_t a = 0; a < s.depth; ++a) {
-      const int64_t at_query = row.index * s.depth + a;
-      const int64_t at_key = (row.first_key + j) * s.depth + a;
-      if (c.score.family == Family::dot) {
-        r.grad_query[at_query] += ds * k[at_key];
-        r.grad_key[at_key] += ds * q[at_query];
-        continue;
-      }
-      const double t = std::tanh(q[at_query] + k[at_key]);
-      const double slope = ds * u[row.h * s.depth + a] * (1 - t * t);
-      r.grad_query[at_query] += slope;
-      r.grad_key[at_key] += slope;
-      r.grad_vector[row.h * s.depth + a] += ds * t;
+  void differentiate_pair(int64_t j, R ds) {
+    if (!c_.dense.empty()) r_.dense[at_dense(j)] += ds;
+    if (!c_.slopes.empty()) r_.slopes[h_] -= ds * distance(j);
+    if (!c_.relative.empty()) r_.relative[at_relative(j)] += ds;
+    if (!c_.centres.empty()) {
+      const R w = c_.widths[index_], off = R(j) - c_.centres[index_];
+      r_.centres[index_] += ds * off / (w * w);
+      r_.widths[index_] += ds * off * off / (w * w * w);
+    }
+    const R cap = R(c_.score.soft_cap), t = cap == 0 ? R(0) : std::tanh(raw_[j] / cap);
+    const R scaled = ds * (1 - t * t + noise_.of(cap == 0 ? R(0) : R(4))) * R(c_.score.scale);
+    for (const int64_t at : {int64_t{0}, 1 + index_, 1 + c_.rows() + first_key_ + j})
+      sums_[at] += scaled;
+    for (int64_t a = 0; a < s_.depth; ++a) {
+      const Term<R> part = term(j, a);
+      r_.query[at_query(a)] += scaled * part.by_query;
+      r_.key[at_key(j, a)] += scaled * part.by_key;
+      if (c_.vector.empty()) continue;
+      r_.vector[h_ * s_.depth + a] += scaled * part.by_vector;
+      if (!noise_.none()) disturb(j, a, scaled, part.magnitude);
     }
   }
+
+  // With r = 1 / (1 + e^(2 x)), tanh is 1 - 2 r and its derivative 4 (r - r^2): each is good to a
+  // few units of 1, and the sums over them to as many of the sums of their parts, which are as
+  // large as the sums of ds.
+  void disturb(int64_t j, int64_t a, R scaled, R magnitude) {
+    r_.vector[h_ * s_.depth + a] += noise_.of(8 * scaled) + noise_.of(2 * sums_[0]);
+    const R rough = noise_.of(4 * scaled * magnitude), v = 4 * c_.vector[at_vector(a)];
+    r_.query[at_query(a)] += rough + noise_.of(v * sums_[1 + index_]);
+    r_.key[at_key(j, a)] += rough + noise_.of(v * sums_[1 + c_.rows() + first_key_ + j]);
+  }
+
+  const Case<R, R>& c_;
+  const Shape& s_ = c_.shape;
+  Noise<R> noise_;
+  Reference<R> r_;
+  int64_t index_ = 0, i_ = 0, h_ = 0, b_ = 0;  // of the row, its query, head and batch entry
+  int64_t first_key_ = 0;                      // row of its key 0 among all keys
+  R lse_ = 0;
+  std::vector<R> sums_;  // of the gradients by the scores: all, each row's, each key's
+  std::vector<R> raw_, scores_, weights_, by_weight_;
+  std::vector<uint8_t> allowed_;
 };
 
-template <class T>
-Reference reference(const Case<T>& c) {
-  ReferenceRows<T> rows{c};
-  Reference& r = rows.r;
-  r.context.assign(rows.dout.size(), 0);
-  r.lse.assign(rows.dlse.size(), -std::numeric_limits<double>::infinity());
-  r.weights.assign(rows.dlse.size() * c.shape.keys, 0);
-  r.grad_query.assign(rows.q.size(), 0);
-  r.grad_key.assign(rows.k.size(), 0);
-  r.grad_value.assign(rows.v.size(), 0);
-  r.grad_vector.assign(rows.u.size(), 0);
-  r.grad_bias.assign(c.bias.size(), 0);
-  r.grad_slopes.assign(c.slopes.size(), 0);
-  r.grad_sinks.assign(c.sinks.size(), 0);
-  for (int64_t index = 0; index < c.shape.batch * c.shape.heads * c.shape.queries; ++index) {
-    auto row = rows.scores(index);
-    if (!rows.normalise(row)) continue;
-    rows.read_values(row);
-    rows.differentiate(row);
-  }
-  return r;
+template <class R>
+Reference<R> reference(const Case<R, R>& c, const Noise<R>& noise = {0, 0, 1}) {
+  return ReferenceRows<R>(c, noise).run();
 }
 
 }  // namespace attend::kernels::testing

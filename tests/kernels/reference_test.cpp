@@ -1,0 +1,132 @@
+// The reference itself: its gradients against finite differences, its normalisers against what
+// defines them.
+#include "tests/kernels/reference.h"
+
+#include <gtest/gtest.h>
+
+namespace attend::kernels::testing {
+namespace {
+
+using R = long double;
+using Numbers = std::vector<R>;
+
+Case<R, R> tiny(Family family, uint64_t seed) {
+  const Shape s{2, 4, 2, 3, 5, 3, 2};
+  Case<R, R> c = widened<R>(random_case<double>(s, family, 1, seed));
+  c.score.scale = 0.8;
+  return c;
+}
+
+void add_every_bias(Case<R, R>& c) {
+  const Shape& s = c.shape;
+  const auto numbers = [&](int64_t count, uint64_t seed) {
+    return converted<R>(random_numbers<double>(count, 1, seed));
+  };
+  c.dense_axes = {true, false, true};
+  c.dense = numbers(c.dense_axes.count(s, s.keys), 21);
+  c.slopes = numbers(s.heads, 22);
+  c.slope_offset = 1;
+  c.relative_count = 4;
+  c.relative_offset = 2;
+  c.relative_axes = {false, true, true};
+  c.relative = numbers(c.relative_axes.count(s, c.relative_count), 23);
+  c.query_positions = {0, 2, 1};
+  c.key_positions = {1, 0, 3, 2, 5};
+  c.centres = numbers(c.rows(), 24);
+  c.widths = numbers(c.rows(), 25);
+  for (R& w : c.widths) w = 1 + std::abs(w);
+}
+
+R loss(const Case<R, R>& c) {
+  const Reference<R> r = reference(c);
+  R sum = 0;
+  for (size_t i = 0; i < r.context.size(); ++i) sum += r.context[i] * c.grad_context[i];
+  for (size_t i = 0; i < r.lse.size(); ++i) {
+    if (std::isfinite(r.lse[i])) sum += r.lse[i] * c.grad_lse[i];
+  }
+  return sum;
+}
+
+// Central differences are off by step^2 of the third derivative, here of the order of 1 to 100.
+void expect_derivative(Case<R, R> c, Numbers Case<R, R>::*input, const Numbers& gradient) {
+  constexpr R kStep = 1e-6;
+  ASSERT_EQ((c.*input).size(), gradient.size());
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const R at = (c.*input)[i];
+    (c.*input)[i] = at + kStep;
+    const R above = loss(c);
+    (c.*input)[i] = at - kStep;
+    const R below = loss(c);
+    (c.*input)[i] = at;
+    ASSERT_NEAR(double((above - below) / (2 * kStep)), double(gradient[i]), 1e-9) << i;
+  }
+}
+
+void expect_derivatives(const Case<R, R>& c) {
+  using Inputs = Case<R, R>;
+  const Reference<R> r = reference(c);
+  expect_derivative(c, &Inputs::query, r.query);
+  expect_derivative(c, &Inputs::key, r.key);
+  expect_derivative(c, &Inputs::value, r.value);
+  expect_derivative(c, &Inputs::vector, r.vector);
+  expect_derivative(c, &Inputs::dense, r.dense);
+  expect_derivative(c, &Inputs::slopes, r.slopes);
+  expect_derivative(c, &Inputs::sinks, r.sinks);
+  expect_derivative(c, &Inputs::relative, r.relative);
+  expect_derivative(c, &Inputs::centres, r.centres);
+  expect_derivative(c, &Inputs::widths, r.widths);
+}
+
+TEST(Reference, GradientsOfScores) {
+  for (const Family family :
+       {Family::dot, Family::additive, Family::squared_distance, Family::absolute_distance}) {
+    for (const Activation activation :
+         {Activation::tanh, Activation::sigmoid, Activation::relu, Activation::leaky_relu}) {
+      SCOPED_TRACE("family " + std::to_string(int(family)) + " activation " +
+                   std::to_string(int(activation)));
+      Case<R, R> c = tiny(family, 11 + uint64_t(activation));
+      c.score.activation = activation;
+      c.score.soft_cap = activation == Activation::sigmoid ? 1.5 : 0;
+      c.sinks = {0.1L, -0.2L, 0.5L, 1};
+      expect_derivatives(c);
+    }
+  }
+}
+
+TEST(Reference, GradientsOfNormalisersWithEveryBias) {
+  for (const Normaliser normaliser : {Normaliser::softmax, Normaliser::sigmoid, Normaliser::none,
+                                      Normaliser::sparsemax, Normaliser::entmax15}) {
+    SCOPED_TRACE("normaliser " + std::to_string(int(normaliser)));
+    Case<R, R> c = tiny(Family::dot, 31);
+    add_every_bias(c);
+    c.normaliser = normaliser;
+    c.scope = causal(1);
+    c.dropped = {};
+    for (int64_t i = 0; i < c.rows() * c.shape.keys; ++i)
+      c.dropped.push_back(i % 3 == 0 ? 0.0L : 1.5L);
+    expect_derivatives(c);
+  }
+}
+
+TEST(Reference, RowsOfNormalisersSumToOne) {
+  for (const Normaliser normaliser :
+       {Normaliser::softmax, Normaliser::sparsemax, Normaliser::entmax15}) {
+    for (const double deviation : {0.01, 1.0, 10.0}) {
+      const auto scores = converted<R>(random_numbers<double>(40, deviation, 5));
+      const R lse = normalise<R>(normaliser, scores, -std::numeric_limits<R>::infinity());
+      R sum = 0;
+      for (const R s : scores) sum += weight(normaliser, s, lse);
+      EXPECT_NEAR(double(sum), 1, 1e-15);
+    }
+  }
+}
+
+// Worked by hand: (1, 0.5, -1) has support 2, t = (1.5 - 1) / 2.
+TEST(Reference, SparsemaxOfThreeScores) {
+  EXPECT_DOUBLE_EQ(sparsemax_threshold<double>({1, 0.5, -1}), 0.25);
+  // ((1 - t) / 2)^2 + ((0 - t) / 2)^2 = 1: t = (1 - sqrt 7) / 2, which is above -2
+  EXPECT_DOUBLE_EQ(entmax_threshold<double>({0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing
