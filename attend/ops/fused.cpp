@@ -88,14 +88,16 @@ variable_list twin_gradients(const Parts& parts, const Form& form, const variabl
   }
   const AttentionResult result = composed_attention(own, form);
   variable_list outputs, seeds;
-  if (upstream[0].defined()) {
+  // Not every output follows every input: the lse of some normalisers is 0.
+  if (upstream[0].defined() && result.context.requires_grad()) {
     outputs.push_back(result.context);
     seeds.push_back(upstream[0].to(result.context.scalar_type()));
   }
-  if (upstream[1].defined()) {
+  if (upstream[1].defined() && result.lse.requires_grad()) {
     outputs.push_back(result.lse);
     seeds.push_back(upstream[1]);
   }
+  if (outputs.empty()) return variable_list(part::count);
   const variable_list found = torch::autograd::grad(outputs, inputs, seeds, /*retain_graph=*/true,
                                                     /*create_graph=*/true, /*allow_unused=*/true);
   variable_list gradients(part::count);

@@ -51,6 +51,8 @@ struct Request {
       fail("[attention] path is fused, but {}; take automatic or composed",
            differentiated() ? std::string("weights are differentiated on the composed path")
                             : why_not_fused(reduced.parts, form));
+    // The kernels want a pointer even where there is nothing to do.
+    fused = fused && lse.numel() > 0;
   }
 
   // The selected weights by tensor operations, in the dtype of the arithmetic.
