@@ -52,6 +52,7 @@ class AdditiveGradients : public TileGradients<T> {
   void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     const Tag<T> d;
     first_ = first;
+    query_count_ = rows;
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth_, width, factor_, padded_);
     ScaleInPlace(factor_, width * padded_, rate_);
@@ -78,20 +79,17 @@ class AdditiveGradients : public TileGradients<T> {
     }
     total_ += hn::GetLane(hn::SumOfLanes(d, total));
     const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
+    // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing pays
+    // for divisions alone.
+    const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 3] != 0;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
-      const bool hard = is_hard(a);
-      int64_t j = 0;
-      for (; j + kStep <= keys; j += kStep) {
-        hard ? add_step<kStep, true>(a, chunk_key + j, width, factor + j * padded_ + a,
-                                     tile + j * width)
-             : add_step<kStep, false>(a, chunk_key + j, width, factor + j * padded_ + a,
-                                      tile + j * width);
-      }
-      for (; j < keys; ++j) {
-        hard
-            ? add_step<1, true>(a, chunk_key + j, width, factor + j * padded_ + a, tile + j * width)
-            : add_step<1, false>(a, chunk_key + j, width, factor + j * padded_ + a,
-                                 tile + j * width);
+      const T* from = factor + a;
+      if (is_hard(a)) {
+        add_keys<Form::hard>(a, chunk_key, keys, width, from, tile);
+      } else if (shared) {
+        add_keys<Form::shared>(a, chunk_key, keys, width, from, tile);
+      } else {
+        add_keys<Form::single>(a, chunk_key, keys, width, from, tile);
       }
     }
   }
@@ -142,6 +140,32 @@ class AdditiveGradients : public TileGradients<T> {
     return task_ / plan_.chunks / problem_.shape.key_heads * plan_.chunks + task_ % plan_.chunks;
   }
 
+  // A vector of dimensions whose keys share reciprocals, do not, or that takes exponentials.
+  enum class Form { shared, single, hard };
+
+  // sums to their reciprocals, in place
+  template <Form kForm, int kCount>
+  static HWY_INLINE void invert(Vec<T>* sum) {
+    if constexpr (kForm == Form::shared && kCount == 4) {
+      const auto low = hn::Mul(sum[0], sum[1]), high = hn::Mul(sum[2], sum[3]);
+      const auto all = Reciprocal<T>(hn::Mul(low, high));
+      const auto first = hn::Mul(all, high), second = hn::Mul(all, low);
+      const auto a = hn::Mul(first, sum[1]), b = hn::Mul(second, sum[3]);
+      sum[1] = hn::Mul(first, sum[0]);
+      sum[3] = hn::Mul(second, sum[2]);
+      sum[0] = a;
+      sum[2] = b;
+    } else if constexpr (kForm == Form::shared && kCount == 2) {
+      const auto both = Reciprocal<T>(hn::Mul(sum[0], sum[1]));
+      const auto a = hn::Mul(both, sum[1]);
+      sum[1] = hn::Mul(both, sum[0]);
+      sum[0] = a;
+    } else {
+#pragma GCC unroll 4
+      for (int n = 0; n < kCount; ++n) sum[n] = ratio<kForm == Form::hard>(sum[n]);
+    }
+  }
+
   template <bool kHard>
   static HWY_INLINE Vec<T> ratio(Vec<T> sum) {
     if constexpr (!kHard) return Reciprocal<T>(sum);
@@ -149,8 +173,19 @@ class AdditiveGradients : public TileGradients<T> {
     return hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
   }
 
+  // One vector of dimensions, from a, of all keys of the tile.
+  template <Form kForm>
+  void add_keys(int64_t a, int64_t chunk_key, int64_t keys, int64_t width, const T* factor,
+                const T* tile) {
+    int64_t j = 0;
+    for (; j + kStep <= keys; j += kStep)
+      add_step<kStep, kForm>(a, chunk_key + j, width, factor + j * padded_, tile + j * width);
+    for (; j < keys; ++j)
+      add_step<1, kForm>(a, chunk_key + j, width, factor + j * padded_, tile + j * width);
+  }
+
   // One vector of dimensions, from a, of kCount keys, from chunk_key, and every query of the block.
-  template <int kCount, bool kHard>
+  template <int kCount, Form kForm>
   HWY_NOINLINE void add_step(int64_t a, int64_t chunk_key, int64_t width,
                              const T* HWY_RESTRICT factor, const T* HWY_RESTRICT tile) {
     const Tag<T> d;
@@ -167,14 +202,17 @@ class AdditiveGradients : public TileGradients<T> {
       t_sum[n] = hn::Load(d, key_t + n * padded);
       u_sum[n] = hn::Load(d, key_u + n * padded);
     }
-    for (int64_t i = 0; i < width; ++i) {
+    for (int64_t i = 0; i < query_count_; ++i) {
       const auto from = hn::Load(d, query + i * padded);
       auto t_row = hn::Load(d, query_t + i * padded), u_row = hn::Load(d, query_u + i * padded);
+      Vec<T> y[kCount];
+#pragma GCC unroll 4
+      for (int n = 0; n < kCount; ++n) y[n] = hn::Add(from, key[n]);
+      invert<kForm, kCount>(y);
 #pragma GCC unroll 4
       for (int n = 0; n < kCount; ++n) {
-        const auto y = ratio<kHard>(hn::Add(from, key[n]));
-        const auto t = hn::Mul(y, Set<T>(tile[n * width + i]));
-        const auto u = kHard ? hn::NegMulAdd(t, y, t) : hn::Mul(t, y);
+        const auto t = hn::Mul(y[n], Set<T>(tile[n * width + i]));
+        const auto u = kForm == Form::hard ? hn::NegMulAdd(t, y[n], t) : hn::Mul(t, y[n]);
         t_sum[n] = hn::Add(t_sum[n], t);
         u_sum[n] = hn::Add(u_sum[n], u);
         t_row = hn::Add(t_row, t);
@@ -196,6 +234,7 @@ class AdditiveGradients : public TileGradients<T> {
   T rate_, magnitude_;
   int64_t head_ = 0;
   Row first_;
+  int64_t query_count_ = 0;
   T total_ = 0;      // sum of ds over the head's tiles
   T* factor_;        // [width][padded] A
   T* query_t_;       // [width][padded] sum_j t

@@ -139,7 +139,10 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   if (!plan.natural) {
     return OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
   }
-  // Gradients run along the depth: a vector is hard when any of its dimensions is.
+  // Gradients run along the depth: a vector is hard when any of its dimensions is. Keys share
+  // reciprocals when no dimension reaches too far.
+  plan.ends[head * 3] =
+      std::all_of(reach, reach + s.depth, [](T x) { return x <= AdditiveLimits<T>::kQuadruple; });
   for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
     const bool any = std::any_of(hard + a, hard + a + kLanes<T>, [](int64_t x) { return x != 0; });
     std::fill_n(hard + a, kLanes<T>, int64_t{any});

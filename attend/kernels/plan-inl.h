@@ -87,7 +87,8 @@ struct AdditivePlan {
   T* weight = nullptr;    // [head][keys][padded] w; of a hard dimension, without E
   int64_t* order = nullptr;  // [head][padded] the dimension at each place
   int64_t* hard = nullptr;   // [head][padded] whether a dimension's range is too wide for the form
-  int64_t* ends = nullptr;   // [head][3] where quadruples, pairs and single dimensions end
+  int64_t* ends = nullptr;   // [head][3] where quadruples, pairs and single dimensions end; where
+                             // natural, whether the keys of a head may share reciprocals
 
   int64_t heads() const { return problem->shape.batch * problem->shape.heads; }
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
