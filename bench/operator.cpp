@@ -30,7 +30,7 @@ Parameters random_parameters(const std::string& score, const kernels::Shape& s) 
   return parameters;
 }
 
-// The operator's only path was the composed one when this was written.
+// An operator without a choice of path has the composed one alone.
 template <class Spec>
 void set_path(Spec& spec, Path path) {
   if constexpr (requires { spec.path; }) {
