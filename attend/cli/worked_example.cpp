@@ -85,6 +85,18 @@ Score score_of_first_head(const Score& score) {
   return Score(score.row().name, std::move(parameters));
 }
 
+Scope scope_of_first_head(const Scope& scope) {
+  Scope first = scope;
+  for (Clause& clause : first.any_of) {
+    for (Condition& condition : clause) {
+      if (auto* lengths = std::get_if<KeyLengths>(&condition))
+        lengths->lengths = lengths->lengths.narrow(0, 0, 1);
+      if (auto* dense = std::get_if<DenseMask>(&condition)) dense->mask = first_matrix(dense->mask);
+    }
+  }
+  return first;
+}
+
 // The first head of the first batch element, of two axes.
 ComputeProblem first_of(const ComputeProblem& problem) {
   ComputeProblem first = problem;
@@ -96,9 +108,7 @@ ComputeProblem first_of(const ComputeProblem& problem) {
   for (const auto& [name, tensor] : score.parameters())
     parameters.emplace(name, tensor.to(at::kDouble));
   first.spec.score = Score(score.row().name, std::move(parameters));
-  Scope& scope = first.spec.scope;
-  if (scope.key_lengths.defined()) scope.key_lengths = scope.key_lengths.narrow(0, 0, 1);
-  if (scope.mask.defined()) scope.mask = first_matrix(scope.mask);
+  first.spec.scope = scope_of_first_head(problem.spec.scope);
   return first;
 }
 
@@ -112,13 +122,27 @@ std::string heading(const ComputeProblem& problem) {
   return text + '\n';
 }
 
-const char* pairwise_formula(Family family, bool query_is_mapped, bool key_is_mapped) {
-  switch (family) {
+const char* pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key_is_mapped) {
+  switch (row.family) {
     case Family::dot:
       if (query_is_mapped) return key_is_mapped ? "q'_i . k'_j" : "q'_i . k_j";
       return key_is_mapped ? "q_i . k'_j" : "q_i . k_j";
     case Family::additive:
-      return "sum_a v_a tanh(q'_ia + k'_ja)";
+      switch (row.activation) {
+        case Activation::tanh:
+          return "sum_a v_a tanh(q'_ia + k'_ja)";
+        case Activation::sigmoid:
+          return "sum_a v_a sigmoid(q'_ia + k'_ja)";
+        case Activation::relu:
+          return "sum_a v_a max(0, q'_ia + k'_ja)";
+        case Activation::leaky_relu:
+          return "sum_a v_a leaky_relu(q'_ia + k'_ja)";
+      }
+      return "";
+    case Family::squared_distance:
+      return "-sum_a (q_ia - k_ja)^2";
+    case Family::absolute_distance:
+      return "-sum_a |q_ia - k_ja|";
     case Family::location:
       return "q'_ij";
   }
@@ -139,18 +163,15 @@ std::string score_steps(const ComputeProblem& problem) {
   std::string text;
   for (const auto& [name, tensor] : score.parameters()) text += step("Parameter " + name, tensor);
   const Tensor query = score.map_query(problem.query), key = score.map_key(problem.key);
-  const bool dot = score.row().family == Family::dot;
-  const bool query_is_mapped = !dot || !query.equal(problem.query);
-  const bool key_is_mapped = !dot || !key.equal(problem.key);
+  const bool may_differ =
+      score.row().family == Family::additive || score.row().family == Family::location;
+  const bool query_is_mapped = may_differ || !query.equal(problem.query);
+  const bool key_is_mapped = may_differ || !key.equal(problem.key);
   if (query_is_mapped) text += step("Mapped queries Q'", query);
   if (key_is_mapped && score.row().family != Family::location) text += step("Mapped keys K'", key);
-  const char* formula = pairwise_formula(score.row().family, query_is_mapped, key_is_mapped);
+  const char* formula = pairwise_formula(score.row(), query_is_mapped, key_is_mapped);
   return text +
          step("Scores S", pairwise_scores(score, query, key), fmt::format("s_ij = {}", formula));
-}
-
-bool has_scope(const Scope& scope) {
-  return scope.left || scope.right || scope.key_lengths.defined() || scope.mask.defined();
 }
 
 }  // namespace
@@ -166,7 +187,7 @@ std::string worked_example(const ComputeProblem& problem) {
   text += step("Keys K", first.key);
   text += step("Values V", first.value);
   text += score_steps(first);
-  if (has_scope(first.spec.scope))
+  if (!first.spec.scope.any_of.empty())
     text += step("Scores in scope", attention_scores(first.query, first.key, first.spec),
                  "-inf for the keys out of scope");
   text += step("Weights W", attention_weights(first.query, first.key, result.lse, first.spec),

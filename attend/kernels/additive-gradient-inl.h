@@ -79,8 +79,8 @@ class AdditiveGradients : public TileGradients<T> {
     }
     total_ += hn::GetLane(hn::SumOfLanes(d, total));
     const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
-    // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing pays
-    // for divisions alone.
+    // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing
+    // pays for divisions alone.
     const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 3] != 0;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       const T* from = factor + a;

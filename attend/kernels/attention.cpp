@@ -69,7 +69,7 @@ bool reads_halves(const Problem<S>& problem) {
 
 template <class S>
 void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads) {
-  check(problem);
+  check(problem, result);
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const bool direct = reads_halves(problem);

@@ -1,27 +1,189 @@
 #include "attend/kernels/check.h"
 
+#include <string_view>
+#include <variant>
+
 #include "attend/base/error.h"
 
 namespace attend::kernels {
+namespace {
+
+void check_shape(const Shape& s) {
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"batch", s.batch}, {"heads", s.heads}, {"key_heads", s.key_heads},    {"queries", s.queries},
+      {"keys", s.keys},   {"depth", s.depth}, {"value_depth", s.value_depth}};
+  for (const auto& [name, size] : sizes) {
+    if (size < 0) fail("[attention] shape.{} is {}; sizes must not be negative", name, size);
+  }
+  if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0))
+    fail("[attention] shape.key_heads is {}; it must divide shape.heads, {}", s.key_heads, s.heads);
+}
+
+// An array of `count` numbers.
+void check_array(std::string_view name, const void* data, int64_t count) {
+  if (data == nullptr && count > 0)
+    fail("[attention] {} is null; it must point to {} numbers", name, count);
+}
+
+int64_t row_count(const Shape& s) { return s.batch * s.heads * s.queries; }
+
+template <class T>
+void check_score(const Shape& s, const Score<T>& score) {
+  if (score.family == Family::additive && score.vector == nullptr && s.heads * s.depth > 0)
+    fail("[attention] score.vector is null; the additive family needs it");
+  if (!(score.soft_cap >= 0))
+    fail("[attention] score.soft_cap is {}; it must be positive, or 0 for none", score.soft_cap);
+  if (!(score.negative_slope >= 0 && score.negative_slope <= 1))
+    fail("[attention] score.negative_slope is {}; it must be from 0 to 1", score.negative_slope);
+}
+
+template <class T>
+void check_bias(const Shape& s, const Bias<T>& bias) {
+  if (bias.relative.data != nullptr && bias.relative_count < 1)
+    fail("[attention] bias.relative_count is {}; a table must have at least 1 entry",
+         bias.relative_count);
+  if ((bias.centres == nullptr) != (bias.widths == nullptr))
+    fail("[attention] bias.{} is null; centres and widths go together",
+         bias.centres == nullptr ? "centres" : "widths");
+  for (int64_t row = 0; bias.widths != nullptr && row < row_count(s); ++row) {
+    // NaN passes, and makes its row NaN.
+    if (bias.widths[row] <= 0)
+      fail("[attention] bias.widths[{}] is {}; widths must be positive", row, bias.widths[row]);
+  }
+}
+
+struct ConditionCheck {
+  const Shape& s;
+
+  void operator()(const Window& w) const {
+    if (w.left < 0 || w.right < 0)
+      fail(
+          "[attention] a window reaches {} to the left and {} to the right; neither must be "
+          "negative",
+          w.left, w.right);
+    if (w.dilation < 1)
+      fail("[attention] a window has dilation {}; it must be at least 1", w.dilation);
+  }
+
+  void operator()(const KeyLengths& c) const {
+    check_array("the key lengths of the scope", c.lengths, s.batch);
+    for (int64_t b = 0; b < s.batch; ++b) {
+      if (c.lengths[b] < 0 || c.lengths[b] > s.keys)
+        fail(
+            "[attention] key length {} of the scope is {}; it must be from 0 to the number of "
+            "keys, {}",
+            b, c.lengths[b], s.keys);
+    }
+  }
+
+  void operator()(const Prefix& c) const {
+    if (c.length < 0) fail("[attention] a prefix has length {}; it must not be negative", c.length);
+  }
+
+  void operator()(const GlobalRows& c) const {
+    if (c.rows < 0) fail("[attention] global rows are {}; they must not be negative", c.rows);
+  }
+
+  void operator()(const Segments& c) const {
+    if (c.count < 0) fail("[attention] segments number {}; they must not be negative", c.count);
+    check_array("segments.query_starts", c.query_starts, c.count + 1);
+    check_array("segments.key_starts", c.key_starts, c.count + 1);
+    check_ascending("query_starts", c.query_starts, c.count);
+    check_ascending("key_starts", c.key_starts, c.count);
+    if (c.key_starts[c.count] > s.keys)
+      fail("[attention] segments end at key {}; there are {} keys", c.key_starts[c.count], s.keys);
+  }
+
+  void operator()(const BlockLayout& c) const {
+    if (c.block < 1) fail("[attention] blocks of the scope have {} rows; 1 is the least", c.block);
+    if (c.columns < 0)
+      fail("[attention] the block layout has {} columns; they must not be negative", c.columns);
+    if (c.columns > 0 && c.columns - 1 > (s.keys - 1) / c.block)
+      fail("[attention] the block layout has {} columns of {} keys; there are {} keys", c.columns,
+           c.block, s.keys);
+    check_array("the block layout", c.layout, s.queries * c.columns);
+  }
+
+  void operator()(const DenseMask& c) const {
+    check_array("the mask of the scope", c.mask, row_count(s) * s.keys);
+  }
+
+  static void check_ascending(const char* name, const int64_t* starts, int64_t count) {
+    for (int64_t n = 0; n < count; ++n) {
+      if (starts[n] < 0 || starts[n] > starts[n + 1])
+        fail("[attention] segments.{} goes from {} to {}; starts must ascend from 0", name,
+             starts[n], starts[n + 1]);
+    }
+  }
+};
+
+void check_wanted(const char* name, const void* gradient, bool given) {
+  if (gradient != nullptr && !given)
+    fail("[attention] the gradient of {} is wanted; the problem has none", name);
+}
+
+}  // namespace
+
+void check(const Dropout& dropout) {
+  if (!(dropout.probability >= 0 && dropout.probability < 1))
+    fail("[attention] dropout.probability is {}; it must be at least 0 and below 1",
+         dropout.probability);
+}
 
 template <class S>
 void check(const Problem<S>& problem) {
   const Shape& s = problem.shape;
-  for (const int64_t size :
-       {s.batch, s.heads, s.key_heads, s.queries, s.keys, s.depth, s.value_depth}) {
-    if (size < 0) fail("[attention] shape holds {}; sizes must not be negative", size);
+  check_shape(s);
+  check_array("query", problem.query.data, row_count(s) * s.depth);
+  check_array("key", problem.key.data, s.batch * s.key_heads * s.keys * s.depth);
+  check_array("value", problem.value.data, s.batch * s.key_heads * s.keys * s.value_depth);
+  check_score(s, problem.score);
+  check_bias(s, problem.bias);
+  check(problem.dropout);
+  if (problem.sinks != nullptr && problem.normaliser != Normaliser::softmax)
+    fail("[attention] sinks are given with a normaliser other than softmax; only softmax has them");
+  for (const Clause& clause : problem.scope.any_of) {
+    for (const Condition& condition : clause) std::visit(ConditionCheck{s}, condition);
   }
-  if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0)) {
-    fail("[attention] key_heads is {}; it must divide heads, {}", s.key_heads, s.heads);
-  }
-  if (problem.score.family == Family::additive && problem.score.vector == nullptr) {
-    fail("[attention] the additive score has no vector; set score.vector");
-  }
+}
+
+template <class S>
+void check(const Problem<S>& problem, const Result<S>& result) {
+  check(problem);
+  check_array("context", result.context.data, row_count(problem.shape) * problem.shape.value_depth);
+}
+
+template <class S>
+void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradients<S>& gradients) {
+  check(problem);
+  const Shape& s = problem.shape;
+  const int64_t context = row_count(s) * s.value_depth, keys = s.batch * s.key_heads * s.keys;
+  check_array("upstream.context", upstream.context.data, context);
+  check_array("upstream.grad_context", upstream.grad_context.data, context);
+  check_array("upstream.lse", upstream.lse, row_count(s));
+  check_array("gradients.query", gradients.query.data, row_count(s) * s.depth);
+  check_array("gradients.key", gradients.key.data, keys * s.depth);
+  check_array("gradients.value", gradients.value.data, keys * s.value_depth);
+  check_wanted("bias.dense", gradients.bias, problem.bias.dense.data != nullptr);
+  check_wanted("bias.slopes", gradients.slopes, problem.bias.slopes != nullptr);
+  check_wanted("bias.relative", gradients.relative, problem.bias.relative.data != nullptr);
+  check_wanted("bias.centres", gradients.centres, problem.bias.centres != nullptr);
+  check_wanted("bias.widths", gradients.widths, problem.bias.widths != nullptr);
+  check_wanted("sinks", gradients.sinks, problem.sinks != nullptr);
 }
 
 template void check(const Problem<float>&);
 template void check(const Problem<double>&);
 template void check(const Problem<BFloat16>&);
 template void check(const Problem<Float16>&);
+template void check(const Problem<float>&, const Result<float>&);
+template void check(const Problem<double>&, const Result<double>&);
+template void check(const Problem<BFloat16>&, const Result<BFloat16>&);
+template void check(const Problem<Float16>&, const Result<Float16>&);
+template void check(const Problem<float>&, const Upstream<float>&, const Gradients<float>&);
+template void check(const Problem<double>&, const Upstream<double>&, const Gradients<double>&);
+template void check(const Problem<BFloat16>&, const Upstream<BFloat16>&,
+                    const Gradients<BFloat16>&);
+template void check(const Problem<Float16>&, const Upstream<Float16>&, const Gradients<Float16>&);
 
 }  // namespace attend::kernels

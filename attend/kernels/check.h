@@ -9,4 +9,12 @@ namespace attend::kernels {
 template <class S>
 void check(const Problem<S>& problem);
 
+// Likewise what the passes read and write besides.
+template <class S>
+void check(const Problem<S>& problem, const Result<S>& result);
+template <class S>
+void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradients<S>& gradients);
+
+void check(const Dropout& dropout);
+
 }  // namespace attend::kernels

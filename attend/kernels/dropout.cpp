@@ -1,11 +1,13 @@
 #include "attend/kernels/dropout.h"
 
 #include "attend/kernels/attention.h"
+#include "attend/kernels/check.h"
 
 namespace attend::kernels {
 
 template <class T>
 void dropout_mask(const Shape& s, const Dropout& dropout, T* mask) {
+  check(dropout);
   const uint32_t threshold = dropout_threshold(dropout);
   const T kept = static_cast<T>(1 / (1 - dropout.probability));
   for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {

@@ -85,7 +85,12 @@ class ForwardBlock {
     begin = std::max(begin, panel.scope.hull().begin);
     end = std::min(end, panel.scope.hull().end);
     if (begin >= end || !scorer_.score(panel, begin, end - begin, tile_)) return;
-    at.online.update(tile_, end - begin, panel.width, at.context, problem_.shape.value_depth);
+    const int64_t depth = problem_.shape.value_depth;
+    if (few_queries(problem_.shape) && problem_.normaliser == Normaliser::softmax) {
+      at.online.update_rows(tile_, end - begin, panel.rows, panel.width, at.context, depth);
+    } else {
+      at.online.update(tile_, end - begin, panel.width, at.context, depth);
+    }
     dropout_.apply(panel.first, begin, end - begin, panel.width, tile_);
     add_values(at, begin, end - begin, tile_);
   }

@@ -209,7 +209,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
 template <class S>
 void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                         const Gradients<S>& gradients, int threads) {
-  check(problem);
+  check(problem, upstream, gradients);
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const Shape& s = problem.shape;

@@ -55,6 +55,37 @@ struct OnlineNormaliser {
     }
   }
 
+  // The same for `rows` queries alone, few of the `width`: vectors hold a row's keys, which must be
+  // at most kTileKeys.
+  void update_rows(T* tile, int64_t keys, int64_t rows, int64_t width, T* context,
+                   int64_t value_depth) const {
+    const Tag<T> d;
+    HWY_ALIGN T scores[kTileKeys];
+    for (int64_t r = 0; r < rows; ++r) {
+      std::fill(scores + keys, scores + kTileKeys, -std::numeric_limits<T>::infinity());
+      auto peak = Set<T>(-std::numeric_limits<T>::infinity());
+      for (int64_t j = 0; j < keys; ++j) scores[j] = tile[j * width + r];
+      for (int64_t j = 0; j < keys; j += kLanes<T>)
+        peak = MaxOrSecond<T>(hn::Load(d, scores + j), peak);
+      const T top = std::max(reference[r], hn::GetLane(hn::MaxOfLanes(d, peak)));
+      if (top > reference[r] + kSlack) {
+        const T factor = hn::GetLane(Exp2<T>(Set<T>(reference[r] - top)));
+        for (int64_t e = 0; e < value_depth; ++e) context[e * width + r] *= factor;
+        sum[r] *= factor;
+        reference[r] = top;
+      }
+      const auto shift = Finite0<T>(Set<T>(reference[r]));
+      auto total = hn::Zero(d);
+      for (int64_t j = 0; j < keys; j += kLanes<T>) {
+        const auto weight = Exp2<T>(hn::Sub(hn::Load(d, scores + j), shift));
+        total = hn::Add(total, weight);
+        hn::Store(weight, d, scores + j);
+      }
+      sum[r] += hn::GetLane(hn::SumOfLanes(d, total));
+      for (int64_t j = 0; j < keys; ++j) tile[j * width + r] = scores[j];
+    }
+  }
+
   // Context to averages in place, lse [rows] in natural units.
   void finish(T* context, int64_t value_depth, int64_t width, int64_t rows, T* lse) const {
     const Tag<T> d;

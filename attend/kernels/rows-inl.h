@@ -64,6 +64,45 @@ int64_t KeyOffset(const Problem<T>& problem, const View<const T>& view, const Ro
          first_key * view.row_stride;
 }
 
+// The sums of the lanes of four vectors, to four numbers.
+#if HWY_TARGET != HWY_SCALAR
+template <class D, class V>
+HWY_INLINE auto FoldToBlock(D d, V v) {
+  if constexpr (hn::MaxLanes(d) * sizeof(hn::TFromD<D>) <= 16) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return FoldToBlock(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+template <class D, class V>
+HWY_INLINE V AddInterleaved(D d, V a, V b) {
+  return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+}
+
+HWY_INLINE void SumFour(const Vec<float>* sum, float* to) {
+  const hn::FixedTag<float, 4> d;
+  const Tag<float> all;
+  const auto low = AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1]));
+  const auto high = AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3]));
+  hn::StoreU(hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low)), d,
+             to);
+}
+
+HWY_INLINE void SumFour(const Vec<double>* sum, double* to) {
+  const hn::FixedTag<double, 2> d;
+  const Tag<double> all;
+  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1])), d, to);
+  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3])), d, to + 2);
+}
+#else
+template <class V, class T>
+void SumFour(const V* sum, T* to) {
+  for (int n = 0; n < 4; ++n) to[n] = hn::GetLane(sum[n]);
+}
+#endif
+
 template <class T>
 class DotRowScores : public TileScores<T> {
  public:
@@ -93,35 +132,42 @@ class DotRowScores : public TileScores<T> {
       int64_t j = 0;
       for (; j + 4 <= keys; j += 4) {
         for (int64_t i = 0; i < rows; ++i)
-          Dot<4>(panel + i * depth, row, j, depth, width, tile + j * width + i);
+          DotFour(panel + i * depth, row, j, depth, width, tile + j * width + i);
       }
       for (; j < keys; ++j) {
         for (int64_t i = 0; i < rows; ++i)
-          Dot<1>(panel + i * depth, row, j, depth, width, tile + j * width + i);
+          tile[j * width + i] = DotOne(panel + i * depth, row(j), 0, depth);
       }
     });
   }
 
  private:
-  // Keys at a time: as many independent sums hide the latency of a multiply-add.
-  template <int kKeys, class KeyRow>
-  static HWY_INLINE void Dot(const T* query, const KeyRow& row, int64_t first, int64_t depth,
-                             int64_t width, T* to) {
+  template <class KeyRow>
+  static HWY_INLINE T DotOne(const T* query, const KeyRow& row, int64_t from, int64_t depth) {
+    T sum = 0;
+    for (int64_t a = from; a < depth; ++a) sum += query[a] * row.at(a);
+    return sum;
+  }
+
+  template <class KeyRow>
+  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t depth,
+                                 int64_t width, T* to) {
     const Tag<T> d;
-    Vec<T> sum[kKeys];
+    const decltype(row(0)) keys[4] = {row(first), row(first + 1), row(first + 2), row(first + 3)};
+    Vec<T> sum[4];
     for (auto& s : sum) s = hn::Zero(d);
-    int64_t a = 0;
-    for (; a + kLanes<T> <= depth; a += kLanes<T>) {
-      const auto q = hn::LoadU(d, query + a);
+    const int64_t a = depth / kLanes<T> * kLanes<T>;
+    // One row after another, as they lie in memory: the hardware fetches ahead of that.
 #pragma GCC unroll 4
-      for (int n = 0; n < kKeys; ++n) sum[n] = hn::MulAdd(q, row(first + n).load(a), sum[n]);
+    for (int n = 0; n < 4; ++n) {
+      for (int64_t at = 0; at < a; at += kLanes<T>) {
+        sum[n] = hn::MulAdd(hn::LoadU(d, query + at), keys[n].load(at), sum[n]);
+      }
     }
+    T totals[4];
+    SumFour(sum, totals);
 #pragma GCC unroll 4
-    for (int n = 0; n < kKeys; ++n) {
-      T total = hn::GetLane(hn::SumOfLanes(d, sum[n]));
-      for (int64_t b = a; b < depth; ++b) total += query[b] * row(first + n).at(b);
-      to[n * width] = total;
-    }
+    for (int n = 0; n < 4; ++n) to[n * width] = totals[n] + DotOne(query, keys[n], a, depth);
   }
 
   const Problem<T>& problem_;

@@ -40,7 +40,7 @@ struct Window {
   bool allows(const Row& row, int64_t key) const;
 };
 
-// j < lengths[b]: padded batches. lengths has one entry a batch entry.
+// j < lengths[b]: padded batches. lengths has one entry a batch entry, from 0 to the keys.
 struct KeyLengths {
   const int64_t* lengths = nullptr;
 
@@ -68,7 +68,8 @@ struct GlobalRows {
 };
 
 // Packed sequences: query i and key j must lie in the same segment. Both arrays have count + 1
-// ascending entries (cu_seqlens); rows outside every segment see nothing.
+// ascending entries (cu_seqlens), from 0 and, of keys, up to their number; rows outside every
+// segment see nothing.
 struct Segments {
   const int64_t* query_starts = nullptr;
   const int64_t* key_starts = nullptr;
@@ -80,6 +81,7 @@ struct Segments {
 };
 
 // Block sparse: layout[i / block * columns + j / block] is nonzero where the block is in scope.
+// Keys past the columns are not.
 struct BlockLayout {
   const uint8_t* layout = nullptr;
   int64_t columns = 0;

@@ -9,16 +9,22 @@ template <class S>
 void check_selection(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection) {
   check(problem);
   const Shape& s = problem.shape;
-  if (lse == nullptr) fail("[attention] lse is null; pass what attention_forward wrote");
+  if (lse == nullptr && s.batch * s.heads * s.queries > 0)
+    fail("[attention] lse is null; pass what attention_forward wrote");
   if (selection.first_row < 0 || selection.rows < 0 ||
-      selection.first_row + selection.rows > s.queries) {
-    fail("[attention] rows {} to {} of the weights were asked for; there are {} queries",
-         selection.first_row, selection.first_row + selection.rows, s.queries);
+      selection.rows > s.queries - selection.first_row) {
+    fail("[attention] {} rows of the weights from row {} were asked for; there are {} queries",
+         selection.rows, selection.first_row, s.queries);
   }
   for (const int64_t head : selection.heads) {
     if (head < 0 || head >= s.heads)
       fail("[attention] head {} of the weights was asked for; there are {} heads", head, s.heads);
   }
+}
+
+void check_output(const Shape& s, const Selection& selection, const void* data, const char* name) {
+  if (data == nullptr && s.batch * s.heads * selection.rows * s.keys > 0)
+    fail("[attention] {} is null; it must point to what is to be written", name);
 }
 
 template <class T>
@@ -54,6 +60,7 @@ void summarise(const Problem<S>& problem, const Compute<S>* lse, const Selection
 template <class S>
 void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                        const View<Compute<S>>& weights, int threads) {
+  check_output(problem.shape, selection, weights.data, "weights");
   summarise(problem, lse, selection, threads, [&](auto& plan) { plan.weights = weights; });
 }
 
@@ -61,6 +68,8 @@ template <class S>
 void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                    int64_t count, Compute<S>* weights, int64_t* keys, int threads) {
   if (count < 1) fail("[attention] the {} largest weights were asked for; 1 is the least", count);
+  check_output(problem.shape, selection, weights, "weights");
+  check_output(problem.shape, selection, keys, "keys");
   summarise(problem, lse, selection, threads, [&](auto& plan) {
     plan.top = count;
     plan.top_weights = weights;
@@ -71,12 +80,14 @@ void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selec
 template <class S>
 void attention_entropy(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                        Compute<S>* entropy, int threads) {
+  check_output(problem.shape, selection, entropy, "entropy");
   summarise(problem, lse, selection, threads, [&](auto& plan) { plan.entropy = entropy; });
 }
 
 template <class S>
 void attention_column_sums(const Problem<S>& problem, const Compute<S>* lse,
                            const Selection& selection, Compute<S>* sums, int threads) {
+  check_output(problem.shape, selection, sums, "sums");
   summarise(problem, lse, selection, threads, [&](auto& plan) { plan.column_sums = sums; });
 }
 

@@ -38,7 +38,8 @@ Tensor initial_value(const ParameterRow& row, const AttentionSizes& sizes) {
 Tensor one_query(const Tensor& query) { return query.unsqueeze(1); }
 
 AttentionSpec mapped_spec(const Score& score, const AttentionMemory& memory) {
-  return {score.mapped(), memory.mask.defined() ? dense_mask(memory.mask) : all()};
+  return {.score = score.mapped(),
+          .scope = memory.mask.defined() ? dense_mask(memory.mask) : all()};
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ AttentionSpec mapped_spec(const Score& score, const AttentionMemory& memory) {
 AttentionNetwork::AttentionNetwork(const std::string& score, const AttentionSizes& sizes)
     : score_name_(score) {
   const ScoreRow& row = score_row(score);
-  if (row.family == Family::dot && row.name != "general" && sizes.query_depth != sizes.key_depth)
+  const bool compares = row.family != Family::additive && row.family != Family::location;
+  if (compares && row.name != "general" && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          score, sizes.query_depth, sizes.key_depth);
   for (const ParameterRow& parameter : row.parameters)

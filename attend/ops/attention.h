@@ -2,59 +2,111 @@
 
 #include <ATen/ATen.h>
 
-#include <string_view>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "attend/ops/biases.h"
+#include "attend/ops/normalisers.h"
 #include "attend/ops/scopes.h"
 #include "attend/ops/scores.h"
 
 namespace attend {
 
-// One row of the table of normalisers.
-struct NormaliserRow {
-  std::string_view name;
-  std::string_view formula;
-  std::string_view source;
+// fused: tile by tile in O((Tq + Tk) D) memory, on the CPU. composed: tensor operations one after
+// another, on any device; slower, never wrong. automatic: fused where it fits.
+enum class Path { automatic, fused, composed };
+
+// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
+// is divided by 1 - probability. The seed alone decides which, the same on both paths.
+struct Dropout {
+  double probability = 0;  // at least 0, below 1
+  uint64_t seed = 0;
 };
 
-// Every normaliser, in the order of the documentation.
-const std::vector<NormaliserRow>& normaliser_table();
-
-// The choices of an attention mechanism. Normaliser: softmax.
+// The choices of an attention mechanism: w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the
+// keys j in scope(i). With designated initialisers:
+// {.score = Score("additive", {{"v", v}}), .scope = causal() & window(128), .bias = alibi(slopes)}.
 struct AttentionSpec {
   Score score = {};  // scaled dot
   Scope scope = {};  // all keys
+  Bias bias = {};
+  Normaliser normaliser = {};  // softmax
+  // A learned score that takes part in each row's softmax and has no value: weights then sum to
+  // less than 1 (Xiao 2024). [H] or one number.
+  at::Tensor sink = {};
+  double soft_cap = 0;  // scores become cap tanh(score / cap) before the bias; 0: as they are
+  Dropout dropout = {};
+  Path path = Path::automatic;
 };
 
 struct AttentionResult {
   at::Tensor context;  // [B, H, Tq, Dv]: sum_j w_ij v_j
-  at::Tensor lse;      // [B, H, Tq]: log sum_j exp(score_ij) over the scope, the log-normaliser;
-                       // float32 or float64
+  at::Tensor lse;      // [B, H, Tq]: what normalised the row, for softmax log sum_j exp(score_ij)
+                       // over the scope; float32 or float64
 };
 
 // Attention of queries [B, H, Tq, Dq] over keys [B, Hkv, Tk, Dk] with values [B, Hkv, Tk, Dv]:
-// w_ij = softmax_j(score(q_i, k_j)) over the j in scope(i), c_i = sum_j w_ij v_j.
+// c_i = sum_j w_ij v_j.
 //
 // All three may have two axes ([T, D]) or three ([B, T, D]) instead; the results then have as many
 // fewer. Hkv must divide H: heads in groups share keys and values. Parameters with an axis of heads
 // have H of them.
 //
-// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32.
-// Differentiable, twice, in the queries, keys, values and every parameter of the score. A query
-// with no key in scope has context 0, lse -inf and gradient 0. Keys and values outside the scope
-// have weight 0 but are read: NaN or infinity in them spreads.
+// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Biases
+// and sinks may be float32 then. Differentiable, twice (the second derivative is taken on the
+// composed path), in the queries, keys, values and every tensor of the score, the bias and the
+// sink. In forward mode: on the composed path, which automatic takes then. A query with no key in
+// scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and values
+// outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
 //
-// Error on shapes, dtypes or devices that do not fit.
+// Error on shapes, dtypes or devices that do not fit, and where the path is fused, on a spec that
+// has no kernel.
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionSpec& spec = {});
 
-// The scores [B, H, Tq, Tk], -inf outside the scope; float32 or float64.
+// The scores with their bias, [B, H, Tq, Tk], -inf outside the scope; float32 or float64.
 at::Tensor attention_scores(const at::Tensor& query, const at::Tensor& key,
                             const AttentionSpec& spec = {});
 
-// The weights [B, H, Tq, Tk] behind attention(query, key, ., spec), from the lse it returned: 0
-// outside the scope.
+// Some of the weights. Heads are those of queries of four axes.
+struct Selection {
+  std::vector<int64_t> heads = {};  // those wanted, in that order; empty: all
+  int64_t first_row = 0;
+  std::optional<int64_t> rows = {};  // queries first_row, first_row + 1, ...; else to the last
+};
+
+// The weights before dropout, [B, selected heads, rows, Tk], behind attention(query, key, .,
+// spec), from the lse it returned: 0 outside the scope. Two and three axes as in attention. These
+// and the summaries below take the composed path, which holds all Tq x Tk of them, where they are
+// to be differentiated; else no more is held than is returned. Error when the selection is not
+// there.
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
-                             const AttentionSpec& spec = {});
+                             const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// [B, selected heads, rows, count], largest first, equal ones in the order of the keys. Only
+// weights above 0 are listed; places past them hold weight 0 and key -1.
+struct TopWeights {
+  at::Tensor weights;
+  at::Tensor keys;  // int64
+};
+
+// The `count` largest weights of each row, 1 or more.
+TopWeights attention_top(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                         int64_t count, const AttentionSpec& spec = {},
+                         const Selection& selection = {});
+
+// The key of the largest weight, int64 [B, selected heads, rows]; -1 for a row without any.
+at::Tensor attention_argmax(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                            const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64.
+at::Tensor attention_entropy(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
+                             const AttentionSpec& spec = {}, const Selection& selection = {});
+
+// sum_i w_ij over the selected rows, [B, selected heads, Tk]; float32 or float64.
+at::Tensor attention_column_sums(const at::Tensor& query, const at::Tensor& key,
+                                 const at::Tensor& lse, const AttentionSpec& spec = {},
+                                 const Selection& selection = {});
 
 }  // namespace attend

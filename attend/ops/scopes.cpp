@@ -1,21 +1,16 @@
 #include "attend/ops/scopes.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "attend/base/error.h"
+#include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-std::optional<int64_t> smaller(const std::optional<int64_t>& a, const std::optional<int64_t>& b) {
-  if (!a) return b;
-  return b ? std::min(*a, *b) : a;
-}
-
-// Both hold: undefined tensors stand for no condition.
+// Both hold, or either: undefined tensors stand for no condition.
 template <class Combine>
 Tensor both(const Tensor& a, const Tensor& b, Combine combine) {
   if (!a.defined()) return b;
@@ -24,163 +19,199 @@ Tensor both(const Tensor& a, const Tensor& b, Combine combine) {
 
 Tensor intersection(const Tensor& a, const Tensor& b) { return at::logical_and(a, b); }
 
-std::string described(const Tensor& tensor) {
-  return fmt::format("{} of shape [{}]", c10::toString(tensor.scalar_type()),
-                     fmt::join(tensor.sizes(), ", "));
+Scope one_condition(Condition condition) { return {{{std::move(condition)}}}; }
+
+// What both conditions ask for as one condition, where their kind has one.
+std::optional<Condition> merged(const Window& a, const Window& b) {
+  if (a.offset != b.offset || a.dilation != b.dilation) return std::nullopt;
+  return Window{std::min(a.left, b.left), std::min(a.right, b.right), a.offset, a.dilation};
 }
 
-void check_lengths_dtype(const Tensor& lengths) {
-  if (lengths.defined() && (lengths.dim() != 1 || lengths.scalar_type() != at::kLong))
-    fail("[attention] key lengths must be int64 of shape [batch], got {}", described(lengths));
+std::optional<Condition> merged(const KeyLengths& a, const KeyLengths& b) {
+  if (a.lengths.size(0) != b.lengths.size(0))
+    fail("[attention] key lengths of {} and of {} batch elements do not intersect",
+         a.lengths.size(0), b.lengths.size(0));
+  return KeyLengths{at::minimum(a.lengths, b.lengths)};
 }
 
-void check_mask_dtype(const Tensor& mask) {
-  if (mask.defined() && mask.scalar_type() != at::kBool)
-    fail("[attention] the mask must be of dtype bool, got {}", described(mask));
+std::optional<Condition> merged(const Prefix& a, const Prefix& b) {
+  return Prefix{std::min(a.length, b.length)};
 }
 
-Tensor shorter(const Tensor& a, const Tensor& b) {
-  check_lengths_dtype(a);
-  check_lengths_dtype(b);
-  if (a.size(0) != b.size(0))
-    fail("[attention] key lengths of {} and of {} batch elements do not intersect", a.size(0),
-         b.size(0));
-  return at::minimum(a, b);
+std::optional<Condition> merged(const GlobalRows& a, const GlobalRows& b) {
+  return GlobalRows{std::min(a.rows, b.rows)};
 }
 
-Tensor both_masks(const Tensor& a, const Tensor& b) {
-  check_mask_dtype(a);
-  check_mask_dtype(b);
-  for (int64_t i = 1; i <= std::min(a.dim(), b.dim()); ++i) {
-    if (a.size(-i) != b.size(-i) && a.size(-i) != 1 && b.size(-i) != 1)
+std::optional<Condition> merged(const DenseMask& a, const DenseMask& b) {
+  for (int64_t i = 1; i <= std::min(a.mask.dim(), b.mask.dim()); ++i) {
+    if (a.mask.size(-i) != b.mask.size(-i) && a.mask.size(-i) != 1 && b.mask.size(-i) != 1)
       fail("[attention] masks of shapes [{}] and [{}] do not broadcast to each other",
-           fmt::join(a.sizes(), ", "), fmt::join(b.sizes(), ", "));
+           fmt::join(a.mask.sizes(), ", "), fmt::join(b.mask.sizes(), ", "));
   }
-  return intersection(a, b);
+  return DenseMask{intersection(a.mask, b.mask)};
 }
 
-Tensor band(const Scope& scope, int64_t queries, int64_t keys, const at::Device& device) {
-  if (!scope.left && !scope.right) return {};
-  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
-  const Tensor distance =
-      at::arange(keys, options).unsqueeze(0) - at::arange(queries, options).unsqueeze(1);
-  return both(scope.left ? -distance <= *scope.left : Tensor(),
-              scope.right ? distance <= *scope.right : Tensor(), intersection);
+template <class A, class B>
+std::optional<Condition> merged(const A&, const B&) {
+  return std::nullopt;
 }
 
-Tensor within_lengths(const Tensor& lengths, int64_t batch, int64_t keys,
-                      const at::Device& device) {
-  if (!lengths.defined()) return {};
-  check_lengths_dtype(lengths);
-  if (lengths.size(0) != batch)
-    fail("[attention] key lengths are for a batch of {}, the queries have one of {}",
-         lengths.size(0), batch);
-  if (batch > 0 && (lengths.min().item<int64_t>() < 0 || lengths.max().item<int64_t>() > keys))
-    fail("[attention] key lengths must be between 0 and the number of keys {}, got {} to {}", keys,
-         lengths.min().item<int64_t>(), lengths.max().item<int64_t>());
-  const Tensor positions = at::arange(keys, at::TensorOptions().dtype(at::kLong).device(device));
-  return (positions.unsqueeze(0) < lengths.to(device).unsqueeze(1)).view({batch, 1, 1, keys});
-}
-
-void check_mask(const Tensor& mask, const std::vector<int64_t>& shape) {
-  if (!mask.defined()) return;
-  check_mask_dtype(mask);
-  bool fits = mask.dim() <= 4;
-  for (int64_t i = 1; fits && i <= mask.dim(); ++i) {
-    const int64_t size = mask.size(-i);
-    fits = size == 1 || size == shape[static_cast<size_t>(4 - i)];
+void add_condition(Clause& clause, const Condition& added) {
+  for (Condition& condition : clause) {
+    auto one =
+        std::visit([](const auto& a, const auto& b) { return merged(a, b); }, condition, added);
+    if (!one) continue;
+    condition = std::move(*one);
+    return;
   }
-  if (!fits)
-    fail(
-        "[attention] a mask of shape [{}] does not broadcast to [batch, heads, queries, keys] = "
-        "[{}]",
-        fmt::join(mask.sizes(), ", "), fmt::join(shape, ", "));
+  clause.push_back(added);
 }
 
-int64_t parse_reach(std::string_view digits, std::string_view text) {
-  int64_t reach = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), reach);
-  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    fail("scope \"{}\": \"{}\" is no number of keys; write window:R or window:L,R", text, digits);
-  return reach;
+struct MaskShape {
+  int64_t batch, heads, queries, keys;
+  at::Device device;
+
+  Tensor positions(int64_t count) const {
+    return at::arange(count, at::TensorOptions().dtype(at::kLong).device(device));
+  }
+  Tensor rows() const { return positions(queries).unsqueeze(1); }
+  Tensor columns() const { return positions(keys).unsqueeze(0); }
+};
+
+Tensor allowed(const Window& window, const MaskShape& shape) {
+  const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
+  const Tensor distance = shape.columns() - shape.rows() - offset;
+  const Tensor band = intersection(-distance <= std::min(window.left, unbounded),
+                                   distance <= std::min(window.right, unbounded));
+  return window.dilation == 1 ? band
+                              : intersection(band, at::remainder(distance, window.dilation) == 0);
 }
 
-std::optional<Scope> parse_all(std::string_view text) {
-  return text == "all" ? std::optional(all()) : std::nullopt;
+Tensor allowed(const KeyLengths& condition, const MaskShape& shape) {
+  const Tensor lengths = condition.lengths.to(shape.device).unsqueeze(1);
+  return (shape.columns() < lengths).view({shape.batch, 1, 1, shape.keys});
 }
 
-std::optional<Scope> parse_causal(std::string_view text) {
-  return text == "causal" ? std::optional(causal()) : std::nullopt;
+Tensor allowed(const Prefix& prefix, const MaskShape& shape) {
+  return shape.columns() < prefix.length;
 }
 
-std::optional<Scope> parse_window(std::string_view text) {
-  constexpr std::string_view prefix = "window:";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  const std::string_view reaches = text.substr(prefix.size());
-  const size_t comma = reaches.find(',');
-  const int64_t left = parse_reach(reaches.substr(0, comma), text);
-  if (comma == std::string_view::npos) return window(left);
-  return window(left, parse_reach(reaches.substr(comma + 1), text));
+Tensor allowed(const GlobalRows& global, const MaskShape& shape) {
+  return shape.rows() < global.rows;
+}
+
+// The segment of each position, counted from 1; 0 before the first and after the last.
+Tensor segment_of(const Tensor& starts, const Tensor& positions) {
+  const Tensor passed = (positions.unsqueeze(1) >= starts.to(positions.device())).sum(1);
+  return passed.masked_fill(passed == starts.size(0), 0);
+}
+
+Tensor allowed(const Segments& segments, const MaskShape& shape) {
+  const Tensor of_row = segment_of(segments.query_starts, shape.positions(shape.queries));
+  const Tensor of_key = segment_of(segments.key_starts, shape.positions(shape.keys));
+  return (of_row.unsqueeze(1) == of_key.unsqueeze(0)).logical_and_((of_row > 0).unsqueeze(1));
+}
+
+Tensor allowed(const BlockLayout& blocks, const MaskShape& shape) {
+  const auto block_of = [&](int64_t count) {
+    return at::floor_divide(shape.positions(count), blocks.block);
+  };
+  return blocks.layout.to(shape.device)
+      .index_select(0, block_of(shape.queries))
+      .index_select(1, block_of(shape.keys));
+}
+
+Tensor allowed(const DenseMask& condition, const MaskShape& shape) {
+  return condition.mask.to(shape.device);
 }
 
 }  // namespace
 
 Scope all() { return {}; }
-Scope causal() { return {.right = 0}; }
+Scope causal(int64_t offset) { return one_condition(Window{.right = 0, .offset = offset}); }
 Scope window(int64_t reach) { return window(reach, reach); }
+Scope window(int64_t left, int64_t right) { return window(Window{.left = left, .right = right}); }
+
+Scope window(const Window& window) {
+  check_condition(window);
+  return one_condition(window);
+}
 
 Scope key_lengths(Tensor lengths) {
-  check_lengths_dtype(lengths);
-  return {.key_lengths = std::move(lengths)};
+  KeyLengths condition{std::move(lengths)};
+  check_condition(condition);
+  return one_condition(std::move(condition));
+}
+
+Scope prefix(int64_t length) {
+  check_condition(Prefix{length});
+  return one_condition(Prefix{length});
+}
+
+Scope global_tokens(int64_t count) {
+  check_condition(GlobalRows{count});
+  return prefix(count) | one_condition(GlobalRows{count});
+}
+
+Scope segments(Tensor starts) { return segments(starts, starts); }
+
+Scope segments(Tensor query_starts, Tensor key_starts) {
+  Segments condition{std::move(query_starts), std::move(key_starts)};
+  check_condition(condition);
+  return one_condition(std::move(condition));
+}
+
+Scope block_sparse(Tensor layout, int64_t block) {
+  BlockLayout condition{std::move(layout), block};
+  check_condition(condition);
+  return one_condition(std::move(condition));
 }
 
 Scope dense_mask(Tensor mask) {
-  check_mask_dtype(mask);
-  return {.mask = std::move(mask)};
-}
-
-Scope window(int64_t left, int64_t right) {
-  if (left < 0 || right < 0)
-    fail("[attention] a window must reach 0 or more keys to each side, got {} and {}", left, right);
-  return {.left = left, .right = right};
+  DenseMask condition{std::move(mask)};
+  check_condition(condition);
+  return one_condition(std::move(condition));
 }
 
 Scope operator&(const Scope& a, const Scope& b) {
-  return {.left = smaller(a.left, b.left),
-          .right = smaller(a.right, b.right),
-          .key_lengths = both(a.key_lengths, b.key_lengths, shorter),
-          .mask = both(a.mask, b.mask, both_masks)};
-}
-
-const std::vector<ScopeRow>& scope_table() {
-  static const std::vector<ScopeRow> table = {
-      {"all", "all", "every key", parse_all},
-      {"causal", "causal", "j <= i: the keys up to the query's own position", parse_causal},
-      {"window", "window:R or window:L,R",
-       "i - L <= j <= i + R: the keys near the query's own position; window:R is window:R,R",
-       parse_window},
-      {"key_lengths", "int64 [batch]", "j < n_b: the keys before the padding", nullptr},
-      {"mask", "bool [batch, heads, queries, keys]", "the pairs where the mask is true", nullptr},
-  };
-  return table;
-}
-
-Scope parse_scope(std::string_view text) {
-  std::vector<std::string_view> syntaxes;
-  for (const ScopeRow& row : scope_table()) {
-    if (!row.parse) continue;
-    if (const auto scope = row.parse(text)) return *scope;
-    syntaxes.push_back(row.syntax);
+  if (a.any_of.empty()) return b;
+  if (b.any_of.empty()) return a;
+  for (const Scope* scope : {&a, &b}) check_conditions(*scope);
+  Scope both;
+  both.any_of.reserve(a.any_of.size() * b.any_of.size());
+  for (const Clause& first : a.any_of) {
+    for (const Clause& second : b.any_of) {
+      Clause& clause = both.any_of.emplace_back(first);
+      for (const Condition& condition : second) add_condition(clause, condition);
+    }
   }
-  fail("no scope is called \"{}\"; there are {}", text, fmt::join(syntaxes, ", "));
+  return both;
+}
+
+Scope operator|(const Scope& a, const Scope& b) {
+  if (a.any_of.empty() || b.any_of.empty()) return all();
+  Scope either = a;
+  either.any_of.insert(either.any_of.end(), b.any_of.begin(), b.any_of.end());
+  return either;
 }
 
 Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys,
                   const at::Device& device) {
-  check_mask(scope.mask, {batch, heads, queries, keys});
-  const Tensor lengths = within_lengths(scope.key_lengths, batch, keys, device);
-  return both(both(band(scope, queries, keys, device), lengths, intersection),
-              scope.mask.defined() ? scope.mask.to(device) : Tensor(), intersection);
+  check_scope(scope, batch, heads, queries, keys);
+  const MaskShape shape{batch, heads, queries, keys, device};
+  Tensor mask;
+  for (const Clause& clause : scope.any_of) {
+    Tensor conjunction;
+    for (const Condition& condition : clause) {
+      conjunction = both(
+          conjunction, std::visit([&](const auto& one) { return allowed(one, shape); }, condition),
+          intersection);
+    }
+    if (!conjunction.defined()) return {};
+    mask = both(mask, conjunction,
+                [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); });
+  }
+  return mask;
 }
 
 }  // namespace attend

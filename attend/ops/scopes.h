@@ -2,21 +2,66 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace attend {
 
-// The keys j that query i may attend to: every condition given must hold. Scopes intersect with &:
-// causal() & window(128).
+// Which keys j query i may attend to. A scope is a union of clauses, a clause an intersection of
+// conditions; no clause at all means every key. Scopes intersect with & and unite with |:
+// causal() & (window(128) | global_tokens(4)).
+
+inline constexpr int64_t unbounded = std::numeric_limits<int64_t>::max() / 4;
+
+// i + offset - left <= j <= i + offset + right, and dilation divides j - i - offset. Reaches are 0
+// or more, the dilation 1 or more.
+struct Window {
+  int64_t left = unbounded;
+  int64_t right = unbounded;
+  int64_t offset = 0;
+  int64_t dilation = 1;
+};
+
+struct KeyLengths {
+  at::Tensor lengths;  // [B] int64: j < lengths[b]
+};
+
+struct Prefix {
+  int64_t length = 0;  // j < length
+};
+
+struct GlobalRows {
+  int64_t rows = 0;  // i < rows: those queries see every key
+};
+
+// Packed sequences: i and j lie in the same segment. int64 [segments + 1], ascending: segment n is
+// starts[n] <= i < starts[n + 1].
+struct Segments {
+  at::Tensor query_starts;
+  at::Tensor key_starts;
+};
+
+// layout[i / block][j / block] is true. bool [query blocks, key blocks].
+struct BlockLayout {
+  at::Tensor layout;
+  int64_t block = 64;
+};
+
+struct DenseMask {
+  at::Tensor mask;  // bool, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk]:
+                    // true may be attended to
+};
+
+using Condition =
+    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask>;
+using Clause = std::vector<Condition>;
+
 struct Scope {
-  std::optional<int64_t> left = {};   // j >= i - left
-  std::optional<int64_t> right = {};  // j <= i + right
-  at::Tensor key_lengths = {};        // [B] int64: j < key_lengths[b]
-  at::Tensor mask = {};               // bool, broadcasts to [B, H, Tq, Tk], for queries of three
-                                      // axes [B, Tq, Tk]: true may be attended to
+  std::vector<Clause> any_of = {};
 };
 
 // One row of the table of scopes.
@@ -31,20 +76,37 @@ struct ScopeRow {
 const std::vector<ScopeRow>& scope_table();
 
 Scope all();
-Scope causal();                             // j <= i
-Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right; Error when negative
+// j <= i + offset. Fewer queries than keys, the last ones: offset = keys - queries.
+Scope causal(int64_t offset = 0);
+Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right
 Scope window(int64_t reach);                // the same on both sides
+Scope window(const Window& window);         // Error on a negative reach or a dilation below 1
 Scope key_lengths(at::Tensor lengths);      // padded batches; Error unless int64 of one axis
-Scope dense_mask(at::Tensor mask);          // Error unless bool
+Scope prefix(int64_t length);               // the first keys; Error when negative
+// The first `count` keys, seen by every query, and as many first queries, which see every key
+// (Beltagy 2020). Error when negative.
+Scope global_tokens(int64_t count);
+// Packed sequences; the first for self-attention. Error unless int64 of one axis, as long as each
+// other, of 1 entry or more.
+Scope segments(at::Tensor starts);
+Scope segments(at::Tensor query_starts, at::Tensor key_starts);
+Scope block_sparse(at::Tensor layout, int64_t block);  // Error unless bool of two axes, block >= 1
+Scope dense_mask(at::Tensor mask);                     // Error unless bool
 
 // Error when the lengths or masks of both do not fit each other.
 Scope operator&(const Scope& a, const Scope& b);
+Scope operator|(const Scope& a, const Scope& b);
 
-// A scope written as one of the table's syntaxes: "causal", "window:2,0"; Error otherwise.
+// A scope written in the table's syntaxes, joined by & and, binding less tightly, |: "causal",
+// "causal & window:128 | prefix:4". Error otherwise.
 Scope parse_scope(std::string_view text);
 
+// Error when a scope does not fit these sizes: lengths and masks of another shape, lengths and
+// segments that name keys past the end.
+void check_scope(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys);
+
 // true where query i may attend to key j, of a shape that broadcasts to [B, H, Tq, Tk]; undefined
-// when every key is in scope. Error when lengths or mask do not fit.
+// when every key is in scope. Error as check_scope.
 at::Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t queries,
                       int64_t keys, const at::Device& device);
 

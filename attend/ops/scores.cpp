@@ -26,9 +26,7 @@ Tensor beside_heads(const Tensor& parameter, int64_t own_axes) {
 
 Tensor identity(const Tensor& x, const Parameters&) { return x; }
 
-Tensor scale_by_depth(const Tensor& query, const Parameters&) {
-  return query * (1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-}
+double scale_by_depth(int64_t depth) { return 1.0 / std::sqrt(static_cast<double>(depth)); }
 
 Tensor general_query(const Tensor& query, const Parameters& parameters) {
   return at::matmul(query, *find(parameters, "W"));
@@ -81,6 +79,7 @@ int64_t axes_of(const ParameterRow& row) { return static_cast<int64_t>(row.shape
 
 void check_names(const ScoreRow& row, const Parameters& parameters) {
   std::vector<std::string_view> names;
+  names.reserve(row.parameters.size());
   for (const ParameterRow& parameter : row.parameters) names.push_back(parameter.name);
   for (const auto& [name, tensor] : parameters) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -173,17 +172,54 @@ void check_input(const Score& score, const Tensor& x, const char* what, Axis dep
          x.size(-1), expected->first, name, expected->second);
 }
 
+Tensor activated(const Tensor& hidden, Activation activation) {
+  switch (activation) {
+    case Activation::tanh:
+      return hidden.tanh();
+    case Activation::sigmoid:
+      return hidden.sigmoid();
+    case Activation::relu:
+      return hidden.relu();
+    case Activation::leaky_relu:
+      return at::leaky_relu(hidden, leaky_slope);
+  }
+  fail("an activation has no function");
+}
+
 Tensor additive_scores(const Score& score, const Tensor& query, const Tensor& key) {
+  const Tensor& v = *find(score.parameters(), "v");
+  const Tensor hidden = activated(query.unsqueeze(-2) + key.unsqueeze(-3), score.row().activation);
+  if (v.dim() == 1) return at::matmul(hidden, v);
+  return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
+}
+
+void check_vector(const Score& score, const Tensor& query) {
   const Tensor& v = *find(score.parameters(), "v");
   if (v.size(-1) != query.size(-1))
     fail("[attention] parameter v of score {} has depth {}, the mapped queries {}; they must match",
          score.row().name, v.size(-1), query.size(-1));
-  const Tensor hidden = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh();
-  if (v.dim() == 1) return at::matmul(hidden, v);
-  if (query.dim() != 4 || query.size(1) != v.size(0))
+  if (v.dim() > 1 && (query.dim() != 4 || query.size(1) != v.size(0)))
     fail("[attention] parameter v of score {} has {} heads, the mapped queries shape [{}]",
          score.row().name, v.size(0), fmt::join(query.sizes(), ", "));
-  return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
+}
+
+ScoreRow additive_row(std::string_view name, std::string_view formula, std::string_view source,
+                      Activation activation) {
+  return {
+      name,
+      formula,
+      source,
+      Family::additive,
+      {{"v", {Axis::attention_depth}, true, "the weight of each hidden unit"},
+       {"W_q",
+        {Axis::attention_depth, Axis::query_depth},
+        false,
+        "query projection, else identity"},
+       {"W_k", {Axis::attention_depth, Axis::key_depth}, false, "key projection, else identity"},
+       {"b", {Axis::attention_depth}, false, "offset, else 0"}},
+      additive_query,
+      additive_key,
+      activation};
 }
 
 }  // namespace
@@ -210,8 +246,10 @@ const std::vector<ScoreRow>& score_table() {
        "Vaswani et al. 2017, eq. 1",
        Family::dot,
        {},
-       scale_by_depth,
-       identity},
+       identity,
+       identity,
+       Activation::tanh,
+       scale_by_depth},
       {"general",
        "q . W k",
        "Luong et al. 2015, eq. 8",
@@ -219,19 +257,29 @@ const std::vector<ScoreRow>& score_table() {
        {{"W", {Axis::query_depth, Axis::key_depth}, true, "the bilinear form"}},
        general_query,
        identity},
-      {"additive",
-       "v . tanh(W_q q + W_k k + b)",
-       "Bahdanau et al. 2015, A.1.2; concat in Luong et al. 2015, eq. 8",
-       Family::additive,
-       {{"v", {Axis::attention_depth}, true, "the weight of each hidden unit"},
-        {"W_q",
-         {Axis::attention_depth, Axis::query_depth},
-         false,
-         "query projection, else identity"},
-        {"W_k", {Axis::attention_depth, Axis::key_depth}, false, "key projection, else identity"},
-        {"b", {Axis::attention_depth}, false, "offset, else 0"}},
-       additive_query,
-       additive_key},
+      additive_row("additive", "v . tanh(W_q q + W_k k + b)",
+                   "Bahdanau et al. 2015, A.1.2; concat in Luong et al. 2015, eq. 8",
+                   Activation::tanh),
+      additive_row("additive_sigmoid", "v . sigmoid(W_q q + W_k k + b)",
+                   "additive with another activation", Activation::sigmoid),
+      additive_row("additive_relu", "v . max(0, W_q q + W_k k + b)",
+                   "additive with another activation", Activation::relu),
+      additive_row("additive_leaky_relu", "v . leaky_relu(W_q q + W_k k + b), slope 0.2",
+                   "Brody et al. 2022, eq. 7", Activation::leaky_relu),
+      {"squared_distance",
+       "-|q - k|^2",
+       "Kim et al. 2021, eq. 6",
+       Family::squared_distance,
+       {},
+       identity,
+       identity},
+      {"absolute_distance",
+       "-sum_a |q_a - k_a|",
+       "Kim et al. 2019 (Laplace attention)",
+       Family::absolute_distance,
+       {},
+       identity,
+       identity},
       {"cosine",
        "beta q . k / (|q| |k|)",
        "Graves et al. 2014, eq. 5-6",
@@ -269,9 +317,24 @@ Score::Score(std::string_view name, Parameters parameters)
   heads_ = agreed_heads(*row_, parameters_);
 }
 
-Tensor Score::map_query(const Tensor& query) const {
+Tensor Score::map_query_unscaled(const Tensor& query) const {
   check_input(*this, query, "queries", Axis::query_depth);
   return row_->map_query(query, parameters_);
+}
+
+double Score::scale(int64_t query_depth) const {
+  return row_->scale ? row_->scale(query_depth) : 1.0;
+}
+
+Tensor Score::map_query(const Tensor& query) const {
+  const Tensor mapped = map_query_unscaled(query);
+  return row_->scale ? mapped * scale(query.size(-1)) : mapped;
+}
+
+bool Score::leaves_inputs() const {
+  // v, which the additive family alone has, stays with the pairs.
+  if (row_->family == Family::additive) return parameters_.size() == 1;
+  return row_->map_query == identity && row_->map_key == identity;
 }
 
 Tensor Score::map_key(const Tensor& key) const {
@@ -284,31 +347,48 @@ Score Score::mapped() const {
     case Family::dot:
       return Score("dot");
     case Family::additive:
-      return Score("additive", {{"v", *find(parameters_, "v")}});
+      return Score(row_->name, {{"v", *find(parameters_, "v")}});
+    case Family::squared_distance:
+    case Family::absolute_distance:
+      return Score(row_->name);
     case Family::location:
       return Score("location");
   }
   fail("[score {}] belongs to no family", row_->name);
 }
 
-Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
-  const int64_t query_depth = mapped_query.size(-1);
-  const int64_t keys = mapped_key.size(-2);
+void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
+  const int64_t query_depth = mapped_query.size(-1), keys = mapped_key.size(-2);
   if (score.row().family == Family::location) {
     if (query_depth < keys)
       fail("[attention] the location score has {} positions, the keys {}; give W more rows",
            query_depth, keys);
-    // A copy, for the caller may change scores in place.
-    return mapped_query.narrow(-1, 0, keys).clone();
+    return;
   }
   if (query_depth != mapped_key.size(-1))
     fail(
         "[attention] queries have depth {}, keys depth {} where score {} compares them; they must "
         "match",
         query_depth, mapped_key.size(-1), score.row().name);
-  if (score.row().family == Family::additive)
-    return additive_scores(score, mapped_query, mapped_key);
-  return at::matmul(mapped_query, mapped_key.transpose(-2, -1));
+  if (score.row().family == Family::additive) check_vector(score, mapped_query);
+}
+
+Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
+  check_pairs(score, mapped_query, mapped_key);
+  switch (score.row().family) {
+    case Family::dot:
+      return at::matmul(mapped_query, mapped_key.transpose(-2, -1));
+    case Family::additive:
+      return additive_scores(score, mapped_query, mapped_key);
+    case Family::squared_distance:
+      return -(mapped_query.unsqueeze(-2) - mapped_key.unsqueeze(-3)).square().sum(-1);
+    case Family::absolute_distance:
+      return -(mapped_query.unsqueeze(-2) - mapped_key.unsqueeze(-3)).abs().sum(-1);
+    case Family::location:
+      // A copy, for the caller may change scores in place.
+      return mapped_query.narrow(-1, 0, mapped_key.size(-2)).clone();
+  }
+  fail("[score {}] belongs to no family", score.row().name);
 }
 
 }  // namespace attend

@@ -16,10 +16,18 @@ using Parameters = std::map<std::string, at::Tensor, std::less<>>;
 
 // The pairwise form that a score takes once its queries and keys are mapped.
 enum class Family {
-  dot,       // sum_a q_a k_a
-  additive,  // sum_a v_a tanh(q_a + k_a)
-  location,  // q_j: the mapped query holds one score a key
+  dot,                // sum_a q_a k_a
+  additive,           // sum_a v_a f(q_a + k_a), f the activation
+  squared_distance,   // -sum_a (q_a - k_a)^2
+  absolute_distance,  // -sum_a |q_a - k_a|
+  location,           // q_j: the mapped query holds one score a key
 };
+
+// f of the additive family.
+enum class Activation { tanh, sigmoid, relu, leaky_relu };
+
+// The slope of leaky_relu below 0 (Brody et al. 2022).
+inline constexpr double leaky_slope = 0.2;
 
 // What an axis of a parameter is as long as.
 enum class Axis { query_depth, key_depth, attention_depth, keys };
@@ -41,6 +49,8 @@ struct ScoreRow {
   std::vector<ParameterRow> parameters;
   at::Tensor (*map_query)(const at::Tensor& query, const Parameters&);
   at::Tensor (*map_key)(const at::Tensor& key, const Parameters&);
+  Activation activation = Activation::tanh;
+  double (*scale)(int64_t depth) = nullptr;  // what the family's sum is multiplied by; else 1
 };
 
 // Every score, in the order of the documentation.
@@ -70,6 +80,13 @@ class Score {
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 
+  // map_query in two parts, for those who multiply the scores instead of the queries.
+  at::Tensor map_query_unscaled(const at::Tensor& query) const;
+  double scale(int64_t query_depth) const;
+
+  // True when map_query_unscaled and map_key return what they are given.
+  bool leaves_inputs() const;
+
   // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries
   // read are mapped once, then scored with this.
   Score mapped() const;
@@ -79,6 +96,9 @@ class Score {
   Parameters parameters_;
   std::optional<int64_t> heads_;
 };
+
+// Error when mapped queries and keys do not fit each other or the score.
+void check_pairs(const Score& score, const at::Tensor& mapped_query, const at::Tensor& mapped_key);
 
 // The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk]. A
 // location score takes queries [..., Tq, A] with A at least Tk and ignores what the keys hold.

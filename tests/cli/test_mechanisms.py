@@ -11,7 +11,7 @@ class MechanismsTest(unittest.TestCase):
         done = arrays.run("mechanisms", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         table = json.loads(done.stdout)
-        self.assertEqual(set(table), {"scores", "scopes", "normalisers"})
+        self.assertEqual(set(table), {"scores", "scopes", "biases", "normalisers"})
         scores = {row["name"]: row for row in table["scores"]}
         self.assertLessEqual(
             {"dot", "scaled_dot", "general", "additive", "cosine", "location"}, set(scores)
@@ -24,10 +24,18 @@ class MechanismsTest(unittest.TestCase):
         self.assertEqual([p["name"] for p in scores["additive"]["parameters"]],
                          ["v", "W_q", "W_k", "b"])
         self.assertEqual([row["name"] for row in table["scopes"]],
-                         ["all", "causal", "window", "key_lengths", "mask"])
+                         ["all", "causal", "window", "dilated", "prefix", "global", "key_lengths",
+                          "segments", "blocks", "mask"])
         for row in table["scopes"]:
             self.assertEqual(set(row), {"name", "syntax", "meaning"})
-        self.assertEqual(table["normalisers"][0]["name"], "softmax")
+        self.assertEqual([row["name"] for row in table["biases"]],
+                         ["dense", "alibi", "buckets", "relative_keys", "gaussian", "grid"])
+        for row in table["biases"]:
+            self.assertEqual(set(row), {"name", "formula", "source", "parameters"})
+            for parameter in row["parameters"]:
+                self.assertEqual(set(parameter), {"name", "shape", "meaning"})
+        self.assertEqual([row["name"] for row in table["normalisers"]],
+                         ["softmax", "sigmoid", "none", "sparsemax", "entmax15"])
 
     def test_text_says_the_same(self):
         table = json.loads(arrays.run("mechanisms", "--json").stdout)
@@ -37,7 +45,7 @@ class MechanismsTest(unittest.TestCase):
                 self.assertIn(word, text)
             for parameter in row["parameters"]:
                 self.assertIn(f"{parameter['name']} [{', '.join(parameter['shape'])}]", text)
-        for row in table["scopes"] + table["normalisers"]:
+        for row in table["scopes"] + table["biases"] + table["normalisers"]:
             self.assertIn(row["name"], text)
 
     def test_help_has_examples(self):

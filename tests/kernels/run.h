@@ -92,7 +92,7 @@ template <class S>
 constexpr double unit_roundoff() {
   return std::is_same_v<S, double>     ? 0x1p-53
          : std::is_same_v<S, float>    ? 0x1p-24
-         : std::is_same_v<S, BFloat16> ? 0x1p-9
+         : std::is_same_v<S, BFloat16> ? 0x1p-8
                                        : 0x1p-11;
 }
 

@@ -34,7 +34,7 @@ TEST_P(EveryScore, IsTheOperatorWithItsParameters) {
   const Tensor lengths = torch::tensor({7, 2, 5});
   Parameters parameters;
   for (const auto& item : network.named_parameters()) parameters.emplace(item.key(), item.value());
-  const AttentionSpec spec{Score(GetParam(), parameters), key_lengths(lengths)};
+  const AttentionSpec spec{.score = Score(GetParam(), parameters), .scope = key_lengths(lengths)};
   const auto expected = attention(query.unsqueeze(1), keys, values, spec);
 
   const AttentionMemory memory = network.prepare(keys, values, lengths);

@@ -142,11 +142,11 @@ TEST(ScopeErrors, NameWhatIsWrong) {
        },
        "the mask must be of dtype bool, got Float of shape [4, 5]"},
       {[&] {
-         check({.key_lengths = at::ones({2, 1}, at::kLong)});
+         check({{{KeyLengths{at::ones({2, 1}, at::kLong)}}}});
        },
        "got Long of shape [2, 1]"},
       {[&] {
-         check({.mask = ones({4, 5})});
+         check({{{DenseMask{ones({4, 5})}}}});
        },
        "must be of dtype bool"},
       {[&] {
@@ -176,7 +176,7 @@ TEST(ScopeErrors, NameWhatIsWrong) {
       {[&] { dense_mask(mask) & dense_mask(mask.narrow(0, 0, 3)); },
        "masks of shapes [4, 5] and [3, 5] do not broadcast to each other"},
       {[&] {
-         dense_mask(mask) & Scope{.mask = ones({4, 5})};
+         dense_mask(mask) & Scope{{{DenseMask{ones({4, 5})}}}};
        },
        "must be of dtype bool"},
   });
@@ -185,7 +185,8 @@ TEST(ScopeErrors, NameWhatIsWrong) {
 TEST(ScopeErrors, OfTextQuoteIt) {
   expect_errors({
       {[] { parse_scope("casual"); },
-       "no scope is called \"casual\"; there are all, causal, window:R or window:L,R"},
+       "no scope is called \"casual\"; there are all, causal or causal:OFFSET, window:R or "
+       "window:L,R"},
       {[] { parse_scope(""); }, "no scope is called \"\""},
       {[] { parse_scope("window"); }, "no scope is called \"window\""},
       {[] { parse_scope("window:"); }, "\"\" is no number of keys; write window:R or window:L,R"},
@@ -198,13 +199,27 @@ TEST(ScopeErrors, OfTextQuoteIt) {
 }
 
 TEST(Scopes, ParseWhatTheTableSays) {
-  EXPECT_FALSE(parse_scope("all").right);
-  EXPECT_EQ(parse_scope("causal").right, 0);
-  EXPECT_FALSE(parse_scope("causal").left);
-  EXPECT_EQ(parse_scope("window:3").left, 3);
-  EXPECT_EQ(parse_scope("window:3").right, 3);
-  EXPECT_EQ(parse_scope("window:2,0").left, 2);
-  EXPECT_EQ(parse_scope("window:2,0").right, 0);
+  const auto mask = [](const Scope& scope) {
+    const Tensor known = scope_mask(scope, 1, 1, 7, 9, at::kCPU);
+    return known.defined() ? known.expand({7, 9}) : at::ones({7, 9}, at::kBool);
+  };
+  const std::pair<const char*, Scope> scopes[] = {
+      {"all", all()},
+      {"causal", causal()},
+      {"causal:2", causal(2)},
+      {"causal:-1", causal(-1)},
+      {"window:3", window(3, 3)},
+      {"window:2,0", window(2, 0)},
+      {"dilated:4,2", window(Window{.left = 4, .right = 4, .dilation = 2})},
+      {"prefix:3", prefix(3)},
+      {"global:2", global_tokens(2)},
+      {"causal & window:2", causal() & window(2)},
+      {"causal&window:1|prefix:2", (causal() & window(1)) | prefix(2)},
+      {"prefix:2 | causal & global:1", prefix(2) | (causal() & global_tokens(1))},
+      {"causal | all", all()},
+  };
+  for (const auto& [text, scope] : scopes)
+    EXPECT_TRUE(at::equal(mask(parse_scope(text)), mask(scope))) << text;
 }
 
 TEST(Scopes, TakeReachesOfAnySize) {
@@ -214,8 +229,11 @@ TEST(Scopes, TakeReachesOfAnySize) {
     return scope_mask(scope, 1, 1, 3, 4, at::kCPU).sum().item<int64_t>();
   };
   EXPECT_EQ(count(window(largest)), 12);
-  EXPECT_EQ(count(Scope{.left = smallest, .right = largest}), 0);
-  EXPECT_EQ(count(Scope{.right = smallest}), 0);
+  EXPECT_EQ(count(causal(largest)), 12);
+  EXPECT_EQ(count(causal(smallest)), 0);
+  EXPECT_EQ(count(window(Window{.offset = largest})), 12);
+  EXPECT_EQ(count(window(Window{.left = 0, .offset = largest})), 0);
+  EXPECT_EQ(count(window(Window{.dilation = largest})), 3);
 }
 
 TEST(AttentionErrors, NameShapesDtypesAndDevices) {

@@ -8,31 +8,28 @@
 #include <functional>
 #include <limits>
 
+#include "tests/ops/differences.h"
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
 namespace {
 
 using at::Tensor;
-using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensor(const Tensors&)>;
-
-// Central differences are off by h^2 f'''/6 + u |f| / h: with this h both are of the order of h^2.
-const double step = std::cbrt(std::numeric_limits<double>::epsilon());
-// Room for a third derivative and a value of f of some hundreds.
-const double tolerance = 1e3 * step * step;
 
 // A problem as a list of tensors: query, key, value, the parameters in the order of their names,
 // and the weights of context and lse in the scalar that is differentiated.
 struct Differentiated {
   Problem problem;
   Scope scope;
+  Path path;
   std::vector<std::string> names;
   Tensors inputs;
 
-  Differentiated(const Problem& made, const Scope& in_scope, uint64_t seed)
+  Differentiated(const Problem& made, const Scope& in_scope, uint64_t seed,
+                 Path taken = Path::automatic)
       : problem(made),
         scope(in_scope),
+        path(taken),
         names{"query", "key", "value"},
         inputs{made.query, made.key, made.value} {
     for (const auto& [name, tensor] : made.score.parameters()) {
@@ -50,66 +47,12 @@ struct Differentiated {
   Tensor operator()(const Tensors& x) const {
     Parameters parameters;
     for (size_t i = 3; i + 2 < x.size(); ++i) parameters.emplace(names[i], x[i]);
-    const auto result = attention(
-        x[0], x[1], x[2], {.score = Score(problem.score.row().name, parameters), .scope = scope});
+    const Score score(problem.score.row().name, parameters);
+    const auto result = attention(x[0], x[1], x[2], {.score = score, .scope = scope, .path = path});
     const Tensor lse = result.lse.masked_fill(result.lse.isinf(), 0.0);
     return (result.context * x[x.size() - 2]).sum() + (lse * x[x.size() - 1]).sum();
   }
 };
-
-Tensors leaves(const Tensors& inputs) {
-  Tensors result;
-  for (const Tensor& input : inputs)
-    result.push_back(input.detach().clone().set_requires_grad(true));
-  return result;
-}
-
-// The gradients, 0 where the function does not depend on an input.
-Tensors gradients(const Tensor& value, const Tensors& inputs, bool create_graph) {
-  Tensors result = torch::autograd::grad({value}, inputs, {}, /*retain_graph=*/true, create_graph,
-                                         /*allow_unused=*/true);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!result[i].defined()) result[i] = at::zeros_like(inputs[i]);
-  }
-  return result;
-}
-
-void expect_central_differences(const Function& function, const Tensors& inputs,
-                                const Tensors& derivatives, const std::vector<std::string>& names) {
-  for (size_t n = 0; n < inputs.size(); ++n) {
-    Tensors moved = inputs;
-    const Tensor flat = derivatives[n].detach().contiguous().view({-1});
-    for (int64_t i = 0; i < inputs[n].numel(); ++i) {
-      const auto at_offset = [&](double offset) {
-        moved[n] = inputs[n].detach().clone();
-        moved[n].view({-1})[i] += offset;
-        return function(moved).item<double>();
-      };
-      const double numeric = (at_offset(step) - at_offset(-step)) / (2 * step);
-      const double analytic = flat[i].item<double>();
-      // Negated, so that NaN fails.
-      EXPECT_FALSE(!(std::abs(numeric - analytic) <= tolerance * (1 + std::abs(numeric))))
-          << names[n] << "[" << i << "]: " << analytic << ", by differences " << numeric;
-    }
-  }
-}
-
-// The same along one random direction an input: enough for second derivatives, which are dear.
-void expect_central_differences_along(const Tensors& directions, const Function& function,
-                                      const Tensors& inputs, const Tensors& derivatives,
-                                      const std::vector<std::string>& names) {
-  for (size_t n = 0; n < inputs.size(); ++n) {
-    const auto at_offset = [&](double offset) {
-      Tensors moved = inputs;
-      moved[n] = inputs[n].detach() + offset * directions[n];
-      return function(moved).item<double>();
-    };
-    const double numeric = (at_offset(step) - at_offset(-step)) / (2 * step);
-    const double analytic = (derivatives[n] * directions[n]).sum().item<double>();
-    EXPECT_FALSE(!(std::abs(numeric - analytic) <= 10 * tolerance * (1 + std::abs(numeric))))
-        << names[n] << ": " << analytic << ", by differences " << numeric;
-  }
-}
 
 class GradientsOfScore : public testing::TestWithParam<ScoreRow> {
  protected:
@@ -129,12 +72,12 @@ TEST_P(GradientsOfScore, MatchCentralDifferences) {
     const Problem problem =
         make_problem(GetParam(), sizes, Given::all, parameter_heads, at::kDouble, 21);
     for (const ScopeCase& scope : scope_cases(sizes)) {
-      SCOPED_TRACE(fmt::format("{}, parameters of heads {}", scope.name, parameter_heads));
-      const Differentiated function(problem, scope.scope, 22);
-      const Tensors inputs = leaves(function.inputs);
-      const Tensors first = gradients(function(inputs), inputs, false);
-      at::NoGradGuard no_gradients;
-      expect_central_differences(function, function.inputs, first, function.names);
+      for (const Path path : {Path::automatic, Path::composed}) {
+        SCOPED_TRACE(fmt::format("{}, parameters of heads {}{}", scope.name, parameter_heads,
+                                 path == Path::composed ? ", composed" : ""));
+        const Differentiated function(problem, scope.scope, 22, path);
+        expect_gradients(function, function.inputs, function.names);
+      }
     }
     if (GetParam().parameters.empty()) break;
   }
@@ -146,21 +89,7 @@ TEST_P(GradientsOfScore, AreDifferentiableAgain) {
   for (const ScopeCase& scope : scope_cases(sizes)) {
     SCOPED_TRACE(scope.name);
     const Differentiated function(problem, scope.scope, 32);
-    Tensors directions;
-    for (const Tensor& input : function.inputs) directions.push_back(at::randn_like(input));
-    const auto combined = [&](const Tensors& x) {
-      const Tensors first = gradients(function(x), x, true);
-      Tensor sum = at::zeros({}, at::kDouble);
-      for (size_t i = 0; i < first.size(); ++i) sum = sum + (first[i] * directions[i]).sum();
-      return sum;
-    };
-    const Tensors inputs = leaves(function.inputs);
-    const Tensors second = gradients(combined(inputs), inputs, false);
-    Tensors along;
-    for (const Tensor& input : function.inputs) along.push_back(at::randn_like(input));
-    expect_central_differences_along(
-        along, [&](const Tensors& x) { return combined(leaves(x)).detach(); }, function.inputs,
-        second, function.names);
+    expect_second_gradients(function, function.inputs, function.names);
   }
 }
 
@@ -171,8 +100,8 @@ TEST_P(GradientsOfScore, OfRowsWithoutKeysAreZero) {
   const Tensor nothing = at::zeros({sizes.queries, sizes.keys}, at::kBool);
   for (const Scope& scope : {dense_mask(nothing), dense_mask(at::zeros({}, at::kBool)),
                              key_lengths(at::zeros({2}, at::kLong))}) {
-    const auto result =
-        attention(problem.query, problem.key, problem.value, {problem.score, scope});
+    const auto result = attention(problem.query, problem.key, problem.value,
+                                  {.score = problem.score, .scope = scope});
     EXPECT_TRUE(at::equal(result.context, at::zeros_like(result.context)));
     EXPECT_TRUE((result.lse == -std::numeric_limits<double>::infinity()).all().item<bool>());
     const Differentiated function(problem, scope, 42);
@@ -208,7 +137,7 @@ TEST_P(GradientsOfScore, FlowThroughWeightsOnRequest) {
     SCOPED_TRACE(scope.name);
     const Tensors inputs = {problem.query, problem.key};
     const auto function = [&](const Tensors& x) {
-      const AttentionSpec spec = {problem.score, scope.scope};
+      const AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
       const Tensor lse = attention(x[0], x[1], problem.value, spec).lse;
       const Tensor weights = attention_weights(x[0], x[1], lse, spec);
       return (weights * weights * at::arange(weights.numel()).view_as(weights)).sum();

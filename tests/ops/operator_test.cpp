@@ -49,16 +49,19 @@ void expect_loops(const Problem& problem, const ScopeCase& scope, at::ScalarType
                    2;
   const double stored_u = dtype == at::kBFloat16 ? 0x1p-8 : dtype == at::kHalf ? 0x1p-11 : 0;
   const Tolerances tolerance = tolerances(problem, expected, u, stored_u);
-  const AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
-  const auto result = attention(problem.query, problem.key, problem.value, spec);
-  const Tensor scores = attention_scores(problem.query, problem.key, spec);
-  const Tensor weights = attention_weights(problem.query, problem.key, result.lse, spec);
-  EXPECT_EQ(result.context.scalar_type(), dtype);
-  EXPECT_EQ(result.lse.scalar_type(), dtype == at::kDouble ? at::kDouble : at::kFloat);
-  EXPECT_LE(difference(scores, expected.scores), tolerance.scores);
-  EXPECT_LE(difference(weights, expected.weights), tolerance.weights);
-  EXPECT_LE(difference(result.context, expected.context), tolerance.context);
-  EXPECT_LE(difference(result.lse, expected.lse), tolerance.lse);
+  for (const Path path : paths_of(problem, {.score = problem.score, .scope = scope.scope})) {
+    SCOPED_TRACE(path == Path::fused ? "fused" : "composed");
+    const AttentionSpec spec = {.score = problem.score, .scope = scope.scope, .path = path};
+    const auto result = attention(problem.query, problem.key, problem.value, spec);
+    const Tensor scores = attention_scores(problem.query, problem.key, spec);
+    const Tensor weights = attention_weights(problem.query, problem.key, result.lse, spec);
+    EXPECT_EQ(result.context.scalar_type(), dtype);
+    EXPECT_EQ(result.lse.scalar_type(), dtype == at::kDouble ? at::kDouble : at::kFloat);
+    EXPECT_LE(difference(scores, expected.scores), tolerance.scores);
+    EXPECT_LE(difference(weights, expected.weights), tolerance.weights);
+    EXPECT_LE(difference(result.context, expected.context), tolerance.context);
+    EXPECT_LE(difference(result.lse, expected.lse), tolerance.lse);
+  }
 }
 
 void expect_loops_for_every_scope(const ScoreRow& row, const Sizes& sizes, Given given,
@@ -125,6 +128,19 @@ TEST_P(OperatorOfScore, MatchesTheLoopsInEveryDtype) {
   }
 }
 
+// Calls change(tensor) for the tensor of each condition of the kind.
+template <class Kind, class Change>
+void for_each(Scope& scope, Change change) {
+  for (Clause& clause : scope.any_of) {
+    for (Condition& condition : clause) {
+      auto* kind = std::get_if<Kind>(&condition);
+      if (!kind) continue;
+      auto& [tensor] = *kind;
+      change(tensor);
+    }
+  }
+}
+
 TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
   const Sizes sizes = {.batch = 2};
   const Problem problem = make_problem(GetParam(), sizes, Given::all, false, at::kDouble, 3);
@@ -134,8 +150,9 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
     if (!expected.scores.defined()) return;
     const Tolerances tolerance = tolerances(problem, expected, 0x1p-53, 0);
     AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
-    if (spec.scope.mask.defined() && spec.scope.mask.dim() == 4)
-      spec.scope.mask = spec.scope.mask.squeeze(1);
+    for_each<DenseMask>(spec.scope, [](Tensor& mask) {
+      if (mask.dim() == 4) mask = mask.squeeze(1);
+    });
     const Tensor q = problem.query.squeeze(1), k = problem.key.squeeze(1),
                  v = problem.value.squeeze(1);
     const auto three = attention(q, k, v, spec);
@@ -143,10 +160,10 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
     EXPECT_LE(difference(three.lse, expected.lse.squeeze(1)), tolerance.lse);
     EXPECT_LE(difference(attention_weights(q, k, three.lse, spec), expected.weights.squeeze(1)),
               tolerance.weights);
-    if (spec.scope.key_lengths.defined())
-      spec.scope.key_lengths = spec.scope.key_lengths.narrow(0, 1, 1);
-    if (spec.scope.mask.defined() && spec.scope.mask.dim() == 3)
-      spec.scope.mask = spec.scope.mask[1];
+    for_each<KeyLengths>(spec.scope, [](Tensor& lengths) { lengths = lengths.narrow(0, 1, 1); });
+    for_each<DenseMask>(spec.scope, [](Tensor& mask) {
+      if (mask.dim() == 3) mask = mask.select(0, 1);
+    });
     const auto two = attention(q[1], k[1], v[1], spec);
     EXPECT_LE(difference(two.context, expected.context[1][0]), tolerance.context);
     EXPECT_LE(difference(two.lse, expected.lse[1][0]), tolerance.lse);
@@ -181,9 +198,10 @@ TEST_P(OperatorOfScore, MappedInputsScoreTheSame) {
     const Score mapped = score.mapped();
     for (const ScopeCase& scope : scope_cases(sizes)) {
       const auto direct = attention(problem.query, problem.key, problem.value,
-                                    {.score = score, .scope = scope.scope});
-      const auto result = attention(score.map_query(problem.query), score.map_key(problem.key),
-                                    problem.value, {.score = mapped, .scope = scope.scope});
+                                    {.score = score, .scope = scope.scope, .path = Path::composed});
+      const auto result =
+          attention(score.map_query(problem.query), score.map_key(problem.key), problem.value,
+                    {.score = mapped, .scope = scope.scope, .path = Path::composed});
       EXPECT_TRUE(at::equal(direct.context, result.context)) << scope.name;
       EXPECT_TRUE(at::equal(direct.lse, result.lse)) << scope.name;
     }
@@ -209,9 +227,13 @@ TEST(Operator, LeavesHugeScoresFinite) {
   // exp(1e5) overflows float64 too: only the largest key may weigh anything.
   const Tensor query = at::full({1, 1}, 1e5, at::kDouble);
   const Tensor key = at::tensor({-1.0, 0.5, 1.0}, at::kDouble).view({3, 1});
-  const auto result = attention(query, key, at::eye(3, at::kDouble), {.score = "dot"});
-  EXPECT_TRUE(at::equal(result.context, at::tensor({0.0, 0.0, 1.0}, at::kDouble).view({1, 3})));
-  EXPECT_EQ(result.lse.item<double>(), 1e5);
+  for (const Path path : {Path::composed, Path::fused}) {
+    const auto result =
+        attention(query, key, at::eye(3, at::kDouble), {.score = "dot", .path = path});
+    EXPECT_TRUE(at::equal(result.context, at::tensor({0.0, 0.0, 1.0}, at::kDouble).view({1, 3})));
+    // To base 2 and back: two roundings.
+    EXPECT_NEAR(result.lse.item<double>(), 1e5, path == Path::composed ? 0 : 2 * 0x1p-53 * 1e5);
+  }
 }
 
 TEST(Operator, CosineKeepsItsPrecisionAtAnyLength) {

@@ -58,7 +58,7 @@ bool same(const AttentionResult& a, const AttentionResult& b) {
 }
 
 AttentionResult attend_to(const Problem& p, const Scope& scope) {
-  return attention(p.query, p.key, p.value, {p.score, scope});
+  return attention(p.query, p.key, p.value, {.score = p.score, .scope = scope});
 }
 
 TEST(Properties, OrderOfKeysDoesNotMatter) {
@@ -153,7 +153,7 @@ TEST(Properties, WeightsSumToOneOrNothing) {
     const Sizes sizes = any_sizes();
     const Problem p = any_problem(any_row(), sizes);
     const Tensor mask = any_mask(sizes);
-    const AttentionSpec spec = {p.score, dense_mask(mask)};
+    const AttentionSpec spec = {.score = p.score, .scope = dense_mask(mask)};
     const auto result = attention(p.query, p.key, p.value, spec);
     const Tensor weights = attention_weights(p.query, p.key, result.lse, spec);
     RC_ASSERT(same(weights.sum(-1), mask.any(-1).to(at::kDouble)));

@@ -10,6 +10,8 @@
 #include <map>
 #include <optional>
 
+#include "attend/base/error.h"
+
 namespace attend::reference {
 namespace {
 
@@ -87,6 +89,12 @@ void project(Sum& sum, const Numbers* weight, int64_t a, const Numbers& x, int64
   for (int64_t d = 0; d < x.size(1); ++d) sum.add((*weight)(a, d) * x(row, d));
 }
 
+double tanh_of(double x) { return std::tanh(x); }
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+double relu_of(double x) { return x > 0 ? x : 0; }
+double leaky_relu_of(double x) { return x > 0 ? x : 0.2 * x; }
+
+template <double (*activation)(double)>
 Sum additive(const Pair& p) {
   const Numbers& v = *p.find("v");
   Sum score;
@@ -95,8 +103,8 @@ Sum additive(const Pair& p) {
     project(hidden, p.find("W_q"), a, p.q, p.i);
     project(hidden, p.find("W_k"), a, p.k, p.j);
     if (p.find("b")) hidden.add((*p.find("b"))(a));
-    score.value += v(a) * std::tanh(hidden.value);
-    // The slope of tanh is at most 1: an error of the argument is no larger behind it.
+    score.value += v(a) * activation(hidden.value);
+    // The slope is at most 1: an error of the argument is no larger behind it.
     score.terms += std::abs(v(a)) * (1 + hidden.terms);
   }
   return score;
@@ -115,6 +123,25 @@ Sum cosine(const Pair& p) {
   return {product.value * scale, 4 * std::abs(strength)};
 }
 
+Sum squared_distance(const Pair& p) {
+  Sum sum;
+  for (int64_t a = 0; a < p.q.size(1); ++a) {
+    const double gap = p.q(p.i, a) - p.k(p.j, a);
+    sum.add(-gap * gap);
+    sum.terms += std::abs(gap) * (std::abs(p.q(p.i, a)) + std::abs(p.k(p.j, a)));
+  }
+  return sum;
+}
+
+Sum absolute_distance(const Pair& p) {
+  Sum sum;
+  for (int64_t a = 0; a < p.q.size(1); ++a) {
+    sum.add(-std::abs(p.q(p.i, a) - p.k(p.j, a)));
+    sum.terms += std::abs(p.q(p.i, a)) + std::abs(p.k(p.j, a));
+  }
+  return sum;
+}
+
 Sum location(const Pair& p) {
   Sum sum;
   project(sum, p.find("W"), p.j, p.q, p.i);
@@ -123,8 +150,17 @@ Sum location(const Pair& p) {
 
 const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
   static const std::map<std::string_view, std::function<Sum(const Pair&)>> table = {
-      {"dot", dot},           {"scaled_dot", scaled_dot}, {"general", general},
-      {"additive", additive}, {"cosine", cosine},         {"location", location}};
+      {"dot", dot},
+      {"scaled_dot", scaled_dot},
+      {"general", general},
+      {"additive", additive<tanh_of>},
+      {"additive_sigmoid", additive<sigmoid_of>},
+      {"additive_relu", additive<relu_of>},
+      {"additive_leaky_relu", additive<leaky_relu_of>},
+      {"squared_distance", squared_distance},
+      {"absolute_distance", absolute_distance},
+      {"cosine", cosine},
+      {"location", location}};
   return table;
 }
 
@@ -237,6 +273,14 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
   // Batch element 0 has no key at all.
   Tensor lengths = at::zeros({sizes.batch}, at::kLong);
   for (int64_t b = 0; b < sizes.batch; ++b) lengths[b] = std::min(2 * b, sizes.keys);
+  Tensor layout = at::zeros({(sizes.queries + 1) / 2, (sizes.keys + 1) / 2}, at::kBool);
+  for (int64_t i = 0; i < layout.size(0); ++i)
+    for (int64_t j = 0; j < layout.size(1); ++j) layout[i][j] = (i + 2 * j) % 3 != 0;
+  // Two segments and an empty one between them; positions from 5 on lie in none.
+  const auto starts = [](int64_t count) {
+    return at::tensor(std::vector<int64_t>{0, 2, 2, 5}, at::kLong).clamp_max(count);
+  };
+  const auto segment = [](int64_t position) { return position < 2 ? 0 : position < 5 ? 2 : -1; };
   const Tensor pair_mask = at::eye(sizes.queries, sizes.keys, at::kDouble).to(at::kBool);
   using N = int64_t;
   return {
@@ -244,7 +288,21 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
       {"causal", causal(), [](N, N, N i, N j) { return j <= i; }},
       {"window_1", window(1), [](N, N, N i, N j) { return i - 1 <= j && j <= i + 1; }},
       {"window_2_0", window(2, 0), [](N, N, N i, N j) { return i - 2 <= j && j <= i; }},
-      {"past", Scope{.right = -1}, [](N, N, N i, N j) { return j < i; }},
+      {"past", causal(-1), [](N, N, N i, N j) { return j < i; }},
+      {"dilated", window(Window{.left = 6, .right = 2, .offset = 1, .dilation = 2}),
+       [](N, N, N i, N j) { return i - 5 <= j && j <= i + 3 && (j - i - 1) % 2 == 0; }},
+      {"prefix_or_causal", prefix(std::min<N>(2, sizes.keys)) | causal(),
+       [](N, N, N i, N j) { return j < 2 || j <= i; }},
+      {"window_or_global", window(1) | global_tokens(std::min({N{1}, sizes.queries, sizes.keys})),
+       [](N, N, N i, N j) { return (i - 1 <= j && j <= i + 1) || i == 0 || j == 0; }},
+      {"segments", segments(starts(sizes.queries), starts(sizes.keys)),
+       [=](N, N, N i, N j) { return segment(i) >= 0 && segment(i) == segment(j); }},
+      {"blocks", block_sparse(layout, 2),
+       [](N, N, N i, N j) { return (i / 2 + 2 * (j / 2)) % 3 != 0; }},
+      {"causal_blocks_or_mask", (causal() & block_sparse(layout, 2)) | dense_mask(mask),
+       [=](N b, N h, N i, N j) {
+         return (j <= i && (i / 2 + 2 * (j / 2)) % 3 != 0) || in_mask(b, h, i, j);
+       }},
       {"key_lengths", key_lengths(lengths), [](N b, N, N, N j) { return j < 2 * b; }},
       {"mask", dense_mask(mask), in_mask},
       {"pair_mask", dense_mask(pair_mask), [](N, N, N i, N j) { return i == j; }},
@@ -278,6 +336,18 @@ Expected attend_by_loops(const Problem& problem, const ScopeCase& scope) {
     for (int64_t h = 0; h < sizes[1]; ++h) loop_head(problem, scope, b, h, expected);
   }
   return expected;
+}
+
+std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec) {
+  AttentionSpec fused = spec;
+  fused.path = Path::fused;
+  try {
+    attention(problem.query, problem.key, problem.value, fused);
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("path is fused, but") == std::string::npos) throw;
+    return {Path::composed};
+  }
+  return {Path::composed, Path::fused};
 }
 
 std::string test_name(std::string text) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool paramet
 struct ScopeCase {
   std::string name;
   Scope scope;
-  bool (*allows)(int64_t batch, int64_t head, int64_t query, int64_t key);
+  std::function<bool(int64_t batch, int64_t head, int64_t query, int64_t key)> allows;
 };
 
 // Every scope and intersections of them, for these sizes; several leave rows with no key.
@@ -48,6 +49,9 @@ struct Expected {
 
 // Fails the test when the row has no loop.
 Expected attend_by_loops(const Problem& problem, const ScopeCase& scope);
+
+// The paths that take such a problem: composed, and fused where it fits.
+std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec);
 
 // Names for parametrised tests.
 std::string test_name(std::string text);

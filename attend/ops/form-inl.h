@@ -1,0 +1,89 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
+
+#include <array>
+#include <string>
+
+#include "attend/ops/attention.h"
+
+namespace attend {
+
+// Attention as the kernels take it. The maps of the score and the tables of the bias have been
+// applied, by operations that autograd follows; what is left is the same for every mechanism.
+
+namespace part {
+enum Index : size_t {
+  query,     // [B, H, Tq, A], mapped
+  key,       // [B, Hkv, Tk, A], mapped
+  value,     // [B, Hkv, Tk, Dv]
+  vector,    // [A] or [H, A]: v of the additive family
+  dense,     // [B or 1, H or 1, Tq or 1, Tk]
+  slopes,    // [H]
+  sinks,     // [H]
+  relative,  // [B or 1, H or 1, Tq or 1, distances]
+  centres,   // [B, H, Tq]
+  widths,    // [B, H, Tq]
+  count
+};
+}  // namespace part
+
+// Undefined where there is none. All but the first three are in the dtype of the arithmetic.
+using Parts = std::array<at::Tensor, part::count>;
+
+struct Form : torch::CustomClassHolder {
+  const ScoreRow* score = nullptr;
+  const NormaliserRow* normaliser = nullptr;
+  double scale = 1;
+  double soft_cap = 0;
+  Scope scope;  // masks have four axes where they have three or more
+  Dropout dropout;
+  int64_t slope_offset = 0;     // -slopes |i + slope_offset - j|
+  int64_t relative_offset = 0;  // relative[key position - query position + relative_offset]
+  at::Tensor query_positions, key_positions;  // int64 [Tq] and [Tk]; undefined: i and j themselves
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0;
+};
+
+struct Reduced {
+  Parts parts;
+  c10::intrusive_ptr<Form> form;
+};
+
+// Checks the tensors and brings them there. An undefined value is one of depth 0.
+Reduced reduce(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+               const AttentionSpec& spec);
+
+// [T, D] and [B, T, D] as [1, 1, T, D] and [B, 1, T, D], and back.
+at::Tensor with_four_axes(const at::Tensor& x);
+at::Tensor with_axes_of(const at::Tensor& result, const at::Tensor& query);
+
+// A tensor of the spec in the dtype of the arithmetic; Error on another dtype or device.
+at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts);
+// The same, [H], from that or from one number.
+at::Tensor per_head(const at::Tensor& given, const char* name, const Parts& parts,
+                    const Form& form);
+
+// Adds the spec's bias to the parts. `query_axes` are those that the caller's queries have.
+void add_bias(const Bias& bias, int64_t query_axes, Parts& parts, Form& form);
+
+// The parts of a bias as [B or 1, H or 1, Tq or 1, Tk].
+at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
+at::Tensor dense_of_relative(const at::Tensor& relative, const Form& form);
+at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
+
+// What dropout multiplies the weights by, [B, H, Tq, Tk].
+at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
+
+// The composed twin: the same by tensor operations. Context in the dtype of the arithmetic.
+AttentionResult composed_attention(const Parts& parts, const Form& form);
+at::Tensor composed_scores(const Parts& parts, const Form& form);
+at::Tensor composed_weights(const Parts& parts, const Form& form, const at::Tensor& lse);
+
+// Why there is no kernel for this; empty where there is one.
+std::string why_not_fused(const Parts& parts, const Form& form);
+
+// Tile by tile; context in the dtype of the queries.
+AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<Form>& form);
+
+}  // namespace attend

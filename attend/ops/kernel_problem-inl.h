@@ -1,0 +1,99 @@
+#pragma once
+
+#include <vector>
+
+#include "attend/kernels/attention.h"
+#include "attend/ops/form-inl.h"
+
+namespace attend {
+
+// How the kernels name what LibTorch stores.
+template <class S>
+inline constexpr at::ScalarType stored_type = at::kFloat;
+template <>
+inline constexpr at::ScalarType stored_type<double> = at::kDouble;
+template <>
+inline constexpr at::ScalarType stored_type<kernels::BFloat16> = at::kBFloat16;
+template <>
+inline constexpr at::ScalarType stored_type<kernels::Float16> = at::kHalf;
+
+// Calls visit.operator()<S>() for what the kernels store float32, float64, bfloat16 or float16 as.
+template <class Visit>
+auto with_storage(at::ScalarType type, Visit visit) {
+  if (type == at::kDouble) return visit.template operator()<double>();
+  if (type == at::kBFloat16) return visit.template operator()<kernels::BFloat16>();
+  if (type == at::kHalf) return visit.template operator()<kernels::Float16>();
+  return visit.template operator()<float>();
+}
+
+// The tensor with its last axis contiguous.
+at::Tensor with_contiguous_rows(const at::Tensor& x);
+
+// The elements of a tensor [batch, heads, rows, depth]; axes of 1 that stand for more have stride
+// 0.
+template <class S, class Pointed = const S>
+kernels::View<Pointed> view_of(const at::Tensor& x) {
+  if (!x.defined()) return {};
+  const auto stride = [&](int64_t axis) { return x.size(axis) == 1 ? 0 : x.stride(axis); };
+  return {static_cast<Pointed*>(x.data_ptr()), stride(0), stride(1), stride(2)};
+}
+
+template <class T>
+T* pointer_of(const at::Tensor& x) {
+  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
+}
+
+// Parts as the kernels read them: rows contiguous, vectors contiguous. Positions and the tensors of
+// the scope are kept here too, for the problem points to all of them.
+struct KernelInputs {
+  Parts parts;
+  at::Tensor query_positions, key_positions;
+  std::vector<at::Tensor> of_scope;
+  kernels::Scope scope;
+
+  KernelInputs(const Parts& parts, const Form& form);
+
+  template <class S>
+  kernels::Problem<S> problem(const Form& form) const;
+};
+
+kernels::Family kernel_family(const ScoreRow& row);
+kernels::Activation kernel_activation(const ScoreRow& row);
+kernels::Normaliser kernel_normaliser(const NormaliserRow& row);
+
+template <class S>
+kernels::Problem<S> KernelInputs::problem(const Form& form) const {
+  using T = kernels::Compute<S>;
+  const at::Tensor &query = parts[part::query], &key = parts[part::key];
+  const at::Tensor &value = parts[part::value], &vector = parts[part::vector];
+  kernels::Problem<S> p;
+  p.shape = {form.batch, form.heads,     key.size(1),   form.queries,
+             form.keys,  query.size(-1), value.size(-1)};
+  p.score.family = kernel_family(*form.score);
+  p.score.activation = kernel_activation(*form.score);
+  p.score.negative_slope = leaky_slope;
+  p.score.scale = form.scale;
+  p.score.soft_cap = form.soft_cap;
+  p.score.vector = pointer_of<const T>(vector);
+  p.score.vector_head_stride = vector.defined() && vector.dim() == 2 ? vector.size(1) : 0;
+  p.scope = scope;
+  p.bias.dense = view_of<T>(parts[part::dense]);
+  p.bias.slopes = pointer_of<const T>(parts[part::slopes]);
+  p.bias.slope_offset = form.slope_offset;
+  p.bias.relative = view_of<T>(parts[part::relative]);
+  p.bias.relative_count = parts[part::relative].defined() ? parts[part::relative].size(3) : 0;
+  p.bias.relative_offset = form.relative_offset;
+  p.bias.query_positions = pointer_of<const int64_t>(query_positions);
+  p.bias.key_positions = pointer_of<const int64_t>(key_positions);
+  p.bias.centres = pointer_of<const T>(parts[part::centres]);
+  p.bias.widths = pointer_of<const T>(parts[part::widths]);
+  p.sinks = pointer_of<const T>(parts[part::sinks]);
+  p.normaliser = kernel_normaliser(*form.normaliser);
+  p.dropout = {form.dropout.probability, form.dropout.seed};
+  p.query = view_of<S>(query);
+  p.key = view_of<S>(key);
+  p.value = view_of<S>(value);
+  return p;
+}
+
+}  // namespace attend

@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/ops/kernel_problem-inl.h"
+#include "attend/ops/scope_checks-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+Tensor contiguous_on_cpu(const Tensor& x) { return x.to(at::kCPU).contiguous(); }
+
+// The conditions of a scope as the kernels read them; keeps the tensors that they point to.
+class ScopeConversion {
+ public:
+  ScopeConversion(const Form& form, std::vector<Tensor>& kept) : form_(form), kept_(kept) {}
+
+  kernels::Condition operator()(const Window& window) const {
+    const auto reach = [](int64_t keys) { return std::min(keys, kernels::kUnbounded); };
+    const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
+    return kernels::Window{reach(window.left), reach(window.right), offset, window.dilation};
+  }
+
+  kernels::Condition operator()(const KeyLengths& condition) {
+    return kernels::KeyLengths{keep<int64_t>(contiguous_on_cpu(condition.lengths))};
+  }
+
+  kernels::Condition operator()(const Prefix& prefix) const {
+    return kernels::Prefix{prefix.length};
+  }
+
+  kernels::Condition operator()(const GlobalRows& global) const {
+    return kernels::GlobalRows{global.rows};
+  }
+
+  kernels::Condition operator()(const Segments& segments) {
+    return kernels::Segments{keep<int64_t>(contiguous_on_cpu(segments.query_starts)),
+                             keep<int64_t>(contiguous_on_cpu(segments.key_starts)),
+                             segments.key_starts.size(0) - 1};
+  }
+
+  kernels::Condition operator()(const BlockLayout& blocks) {
+    const Tensor layout = contiguous_on_cpu(blocks.layout);
+    return kernels::BlockLayout{keep<uint8_t>(layout), layout.size(1), blocks.block};
+  }
+
+  kernels::Condition operator()(const DenseMask& condition) {
+    const Tensor mask =
+        condition.mask.to(at::kCPU).expand({form_.batch, form_.heads, form_.queries, form_.keys});
+    return kernels::DenseMask{keep<uint8_t>(mask), mask.stride(0), mask.stride(1), mask.stride(2),
+                              mask.stride(3)};
+  }
+
+ private:
+  // A bool takes a byte of 0 or 1.
+  template <class T>
+  const T* keep(const Tensor& x) {
+    kept_.push_back(x);
+    return static_cast<const T*>(x.data_ptr());
+  }
+
+  const Form& form_;
+  std::vector<Tensor>& kept_;
+};
+
+kernels::Scope kernel_scope(const Form& form, std::vector<Tensor>& kept) {
+  ScopeConversion conversion(form, kept);
+  kernels::Scope scope;
+  scope.any_of.reserve(form.scope.any_of.size());
+  for (const Clause& clause : form.scope.any_of) {
+    kernels::Clause& converted = scope.any_of.emplace_back();
+    converted.reserve(clause.size());
+    for (const Condition& condition : clause)
+      converted.push_back(std::visit(conversion, condition));
+  }
+  return scope;
+}
+
+}  // namespace
+
+Tensor with_contiguous_rows(const Tensor& x) {
+  return !x.defined() || x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous();
+}
+
+KernelInputs::KernelInputs(const Parts& given, const Form& form)
+    : parts(given), query_positions(form.query_positions), key_positions(form.key_positions) {
+  for (const auto index : {part::query, part::key, part::value})
+    parts[index] = with_contiguous_rows(parts[index]);
+  for (size_t index = part::vector; index < part::count; ++index)
+    if (parts[index].defined()) parts[index] = parts[index].contiguous();
+  scope = kernel_scope(form, of_scope);
+}
+
+kernels::Family kernel_family(const ScoreRow& row) {
+  switch (row.family) {
+    case Family::dot:
+      return kernels::Family::dot;
+    case Family::additive:
+      return kernels::Family::additive;
+    case Family::squared_distance:
+      return kernels::Family::squared_distance;
+    case Family::absolute_distance:
+      return kernels::Family::absolute_distance;
+    case Family::location:
+      break;
+  }
+  fail("[attention] score {} has no kernel", row.name);
+}
+
+kernels::Activation kernel_activation(const ScoreRow& row) {
+  switch (row.activation) {
+    case Activation::tanh:
+      return kernels::Activation::tanh;
+    case Activation::sigmoid:
+      return kernels::Activation::sigmoid;
+    case Activation::relu:
+      return kernels::Activation::relu;
+    case Activation::leaky_relu:
+      return kernels::Activation::leaky_relu;
+  }
+  fail("[attention] the activation of score {} has no kernel", row.name);
+}
+
+kernels::Normaliser kernel_normaliser(const NormaliserRow& row) {
+  if (row.name == "softmax") return kernels::Normaliser::softmax;
+  if (row.name == "sigmoid") return kernels::Normaliser::sigmoid;
+  if (row.name == "none") return kernels::Normaliser::none;
+  if (row.name == "sparsemax") return kernels::Normaliser::sparsemax;
+  if (row.name == "entmax15") return kernels::Normaliser::entmax15;
+  fail("[attention] normaliser {} has no kernel", row.name);
+}
+
+}  // namespace attend

@@ -1,0 +1,150 @@
+#include "attend/ops/normalisers.h"
+
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/base/settings.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+// A row of -inf has a softmax of NaN, which would live on in the derivatives: it becomes all 0.
+Tensor without_empty(const Tensor& scores, const Tensor& empty) {
+  return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
+}
+
+Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Tensor& empty) {
+  if (!empty.defined()) return {weights, normaliser};
+  return {weights.masked_fill(empty, 0.0),
+          normaliser.masked_fill(empty.squeeze(-1), minus_infinity)};
+}
+
+Normalised softmax(const Tensor& scores, const Tensor& empty) {
+  const Tensor finite = without_empty(scores, empty);
+  return with_empty(finite.softmax(-1), finite.logsumexp(-1), empty);
+}
+
+Tensor weigh_softmax(const Tensor& scores, const Tensor& lse) { return (scores - lse).exp(); }
+
+// Rows need no normaliser: theirs is 0.
+Normalised elementwise(const Tensor& weights, const Tensor& scores, const Tensor& empty) {
+  return with_empty(weights, at::zeros(scores.sizes().slice(0, scores.dim() - 1), scores.options()),
+                    empty);
+}
+
+Normalised sigmoid(const Tensor& scores, const Tensor& empty) {
+  return elementwise(scores.sigmoid(), scores, empty);
+}
+
+Tensor weigh_sigmoid(const Tensor& scores, const Tensor&) { return scores.sigmoid(); }
+
+Tensor weigh_none(const Tensor& scores, const Tensor&) {
+  return scores.masked_fill(scores == minus_infinity, 0.0);
+}
+
+Normalised none(const Tensor& scores, const Tensor& empty) {
+  return elementwise(weigh_none(scores, {}), scores, empty);
+}
+
+// The scores of a row, largest first and moved so that it is 0, none so small that sums of squares
+// overflow. What lies 4 below the largest has weight 0 in every sparse normaliser.
+Tensor sorted_from_largest(const Tensor& scores) {
+  const Tensor sorted = std::get<0>(scores.detach().sort(-1, /*descending=*/true));
+  return (sorted - sorted.narrow(-1, 0, 1)).clamp_min_(-4.0);
+}
+
+Tensor counts(const Tensor& sorted) { return at::arange(1, sorted.size(-1) + 1, sorted.options()); }
+
+// True where the score is one of the `size` largest, [..., Tq, 1]. Equal scores stand or fall
+// together.
+Tensor support_of(const Tensor& scores, const Tensor& size) {
+  const Tensor sorted = std::get<0>(scores.detach().sort(-1, /*descending=*/true));
+  const Tensor last = (size - 1).clamp_min(0).to(at::kLong);
+  return scores.detach() >= sorted.gather(-1, last);
+}
+
+Tensor over_support(const Tensor& x, const Tensor& support) {
+  return x.masked_fill(support.logical_not(), 0.0);
+}
+
+// On its support a row's threshold is a smooth function of the scores, and autograd sees that one.
+Normalised sparsemax(const Tensor& scores, const Tensor& empty) {
+  const Tensor finite = without_empty(scores, empty);
+  if (finite.size(-1) == 0) return softmax(scores, empty);
+  const Tensor sorted = sorted_from_largest(finite), k = counts(sorted);
+  const Tensor support =
+      support_of(finite, (k * sorted + 1 > sorted.cumsum(-1)).sum(-1, /*keepdim=*/true));
+  const Tensor size = support.sum(-1, true).to(scores.scalar_type());
+  const Tensor top = finite.detach().amax(-1, true);
+  const Tensor moved = over_support(finite - top, support);
+  const Tensor threshold = (moved.sum(-1, true) - 1) / size;
+  return with_empty(over_support(moved - threshold, support), (threshold + top).squeeze(-1), empty);
+}
+
+Tensor weigh_sparsemax(const Tensor& scores, const Tensor& threshold) {
+  return (scores - threshold).clamp_min(0.0);
+}
+
+// How many of the sorted halves z have weight: those with z_k above the threshold of the first k.
+Tensor entmax_size(const Tensor& z) {
+  const Tensor k = counts(z);
+  const Tensor mean = z.cumsum(-1) / k;
+  const Tensor spread = z.square().cumsum(-1) - k * mean.square();
+  const Tensor threshold = mean - ((1 - spread) / k).clamp_min(0.0).sqrt();
+  return (threshold <= z).sum(-1, /*keepdim=*/true);
+}
+
+Normalised entmax15(const Tensor& scores, const Tensor& empty) {
+  const Tensor finite = without_empty(scores, empty);
+  if (finite.size(-1) == 0) return softmax(scores, empty);
+  const Tensor support = support_of(finite, entmax_size(sorted_from_largest(finite) / 2));
+  const Tensor size = support.sum(-1, true).to(scores.scalar_type());
+  const Tensor top = finite.detach().amax(-1, true);
+  const Tensor z = over_support(finite - top, support) / 2;
+  const Tensor mean = z.sum(-1, true) / size;
+  const Tensor spread = over_support(z - mean, support).square().sum(-1, true);
+  const Tensor threshold = mean - ((1 - spread) / size).sqrt();
+  return with_empty(over_support(z - threshold, support).square(),
+                    (2 * threshold + top).squeeze(-1), empty);
+}
+
+Tensor weigh_entmax15(const Tensor& scores, const Tensor& threshold) {
+  return ((scores - threshold) / 2).clamp_min(0.0).square();
+}
+
+}  // namespace
+
+const std::vector<NormaliserRow>& normaliser_table() {
+  static const std::vector<NormaliserRow> table = {
+      {"softmax", "w_ij = exp(s_ij) / sum_j exp(s_ij)", "Bahdanau et al. 2015, eq. 6",
+       "log sum_j exp(s_ij)", softmax, weigh_softmax},
+      {"sigmoid", "w_ij = 1 / (1 + exp(-s_ij))", "Ramapuram et al. 2024, eq. 3", "0", sigmoid,
+       weigh_sigmoid},
+      {"none", "w_ij = s_ij", "unnormalised", "0", none, weigh_none},
+      {"sparsemax", "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
+       "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax, weigh_sparsemax},
+      {"entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
+       "Peters et al. 2019, alpha = 1.5", "t_i", entmax15, weigh_entmax15},
+  };
+  return table;
+}
+
+Normaliser::Normaliser(std::string_view name) : row_(nullptr) {
+  std::vector<std::string> names;
+  names.reserve(normaliser_table().size());
+  for (const NormaliserRow& row : normaliser_table()) {
+    if (row.name == name) row_ = &row;
+    names.emplace_back(row.name);
+  }
+  if (row_) return;
+  const std::string suggestion = nearest(name, names);
+  if (!suggestion.empty())
+    fail("no normaliser is called \"{}\"; did you mean {}?", name, suggestion);
+  fail("no normaliser is called \"{}\"; there are {}", name, fmt::join(names, ", "));
+}
+
+}  // namespace attend

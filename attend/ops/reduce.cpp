@@ -1,0 +1,186 @@
+#include <ATen/OpMathType.h>
+
+#include "attend/base/error.h"
+#include "attend/ops/form-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+std::string shape_of(const Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+}
+
+void check_one(const Tensor& tensor, const Tensor& query, const char* name) {
+  if (!tensor.defined()) fail("[attention] {} is undefined", name);
+  if (!at::isFloatingType(tensor.scalar_type()))
+    fail("[attention] {} has dtype {}; it must be floating point", name,
+         c10::toString(tensor.scalar_type()));
+  if (tensor.scalar_type() != query.scalar_type())
+    fail("[attention] {} has dtype {}, query {}; they must match", name,
+         c10::toString(tensor.scalar_type()), c10::toString(query.scalar_type()));
+  if (tensor.device() != query.device())
+    fail("[attention] {} is on {}, query on {}; they must match", name, tensor.device().str(),
+         query.device().str());
+  if (tensor.dim() != query.dim() || tensor.dim() < 2 || tensor.dim() > 4)
+    fail("[attention] {} has shape {}, query {}; all must have 2, 3 or 4 axes, the same number",
+         name, shape_of(tensor), shape_of(query));
+}
+
+void check_depth(const Tensor& tensor, const char* name) {
+  if (tensor.size(-1) == 0)
+    fail("[attention] {} has shape {}; its depth, the last axis, must be 1 or more", name,
+         shape_of(tensor));
+}
+
+void check_pair(const Tensor& query, const Tensor& key) {
+  check_one(query, query, "query");
+  check_one(key, query, "key");
+  check_depth(query, "query");
+  check_depth(key, "key");
+  if (query.dim() >= 3 && key.size(0) != query.size(0))
+    fail("[attention] key has batch {}, query {}; they must match", key.size(0), query.size(0));
+  if (query.dim() != 4) return;
+  if (key.size(1) == 0 || query.size(1) == 0 || query.size(1) % key.size(1) != 0)
+    fail("[attention] key has {} heads, query {}; the first must divide the second, neither be 0",
+         key.size(1), query.size(1));
+}
+
+void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
+  check_one(value, query, "value");
+  for (int64_t axis = 0; axis + 1 < key.dim(); ++axis) {
+    if (value.size(axis) != key.size(axis))
+      fail("[attention] value has shape {}, key {}; all axes but the last must match",
+           shape_of(value), shape_of(key));
+  }
+}
+
+void check_choices(const AttentionSpec& spec) {
+  if (!(spec.soft_cap >= 0))
+    fail("[attention] soft_cap is {}; it must be positive, or 0 for none", spec.soft_cap);
+  if (!(spec.dropout.probability >= 0 && spec.dropout.probability < 1))
+    fail("[attention] dropout has probability {}; it must be at least 0 and below 1",
+         spec.dropout.probability);
+}
+
+Score in_precision(const Score& score, at::ScalarType stored, at::ScalarType precision) {
+  if (stored == precision) return score;
+  Parameters parameters;
+  for (const auto& [name, tensor] : score.parameters()) {
+    if (tensor.scalar_type() != stored)
+      fail("[attention] parameter {} of score {} has dtype {}, query {}; they must match", name,
+           score.row().name, c10::toString(tensor.scalar_type()), c10::toString(stored));
+    parameters.emplace(name, tensor.to(precision));
+  }
+  return Score(score.row().name, std::move(parameters));
+}
+
+// Each head of keys or values serves a group of query heads.
+Tensor repeat_heads(const Tensor& x, int64_t heads) {
+  return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
+}
+
+void map_inputs(const Tensor& query, const Tensor& key, const Tensor& value, const Score& given,
+                Parts& parts, Form& form) {
+  const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
+  // What has been mapped is not rounded to 16 bits again.
+  const bool as_stored = given.leaves_inputs();
+  const at::ScalarType kept = as_stored ? stored : precision;
+  const Score score = in_precision(given, stored, kept);
+  const Tensor q = with_four_axes(query).to(kept);
+  Tensor k = with_four_axes(key).to(kept);
+  Tensor v = value.defined() ? with_four_axes(value).to(kept)
+                             : k.new_empty({k.size(0), k.size(1), k.size(2), 0});
+  // Shared keys are mapped once a group, unless each head maps them its own way.
+  if (score.heads() && !as_stored) {
+    k = repeat_heads(k, q.size(1));
+    v = repeat_heads(v, q.size(1));
+  }
+  parts[part::query] = score.map_query_unscaled(q);
+  parts[part::key] = as_stored ? k : score.map_key(k);
+  parts[part::value] = v;
+  check_pairs(score, parts[part::query], parts[part::key]);
+  if (score.row().family == Family::additive)
+    parts[part::vector] = score.parameters().find("v")->second.to(precision);
+  form.score = &score.row();
+  form.scale = score.scale(query.size(-1));
+}
+
+Scope with_four_axes(const Scope& scope, int64_t query_axes) {
+  Scope result = scope;
+  for (Clause& clause : result.any_of) {
+    for (Condition& condition : clause) {
+      auto* dense = std::get_if<DenseMask>(&condition);
+      if (query_axes == 3 && dense && dense->mask.defined() && dense->mask.dim() == 3)
+        dense->mask = dense->mask.unsqueeze(1);
+    }
+  }
+  return result;
+}
+
+void add_sink(const Tensor& sink, Parts& parts, const Form& form) {
+  if (!sink.defined()) return;
+  if (form.normaliser->name != "softmax")
+    fail("[attention] the sink takes part in a softmax; the normaliser is {}",
+         form.normaliser->name);
+  parts[part::sinks] = per_head(sink, "sink", parts, form);
+}
+
+}  // namespace
+
+Tensor with_four_axes(const Tensor& x) {
+  if (x.dim() == 4) return x;
+  return x.dim() == 3 ? x.unsqueeze(1) : x.unsqueeze(0).unsqueeze(0);
+}
+
+Tensor with_axes_of(const Tensor& result, const Tensor& query) {
+  if (query.dim() == 4) return result;
+  return query.dim() == 3 ? result.squeeze(1) : result.squeeze(1).squeeze(0);
+}
+
+Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts) {
+  const Tensor& query = parts[part::query];
+  const at::ScalarType precision = at::toOpMathType(query.scalar_type());
+  if (!given.defined()) fail("[attention] {} is undefined", name);
+  if (given.scalar_type() != query.scalar_type() && given.scalar_type() != precision)
+    fail("[attention] {} has dtype {}, query {}; they must match", name,
+         c10::toString(given.scalar_type()), c10::toString(query.scalar_type()));
+  if (given.device() != query.device())
+    fail("[attention] {} is on {}, query on {}; they must match", name, given.device().str(),
+         query.device().str());
+  return given.to(precision);
+}
+
+Tensor per_head(const Tensor& given, const char* name, const Parts& parts, const Form& form) {
+  const Tensor number = in_arithmetic(given, name, parts);
+  if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != form.heads))
+    fail("[attention] {} has shape {}; it must have one number for each of the {} heads, or one",
+         name, shape_of(number), form.heads);
+  return number.expand({form.heads});
+}
+
+Reduced reduce(const Tensor& query, const Tensor& key, const Tensor& value,
+               const AttentionSpec& spec) {
+  check_pair(query, key);
+  if (value.defined()) check_value(query, key, value);
+  check_choices(spec);
+  Reduced reduced{{}, c10::make_intrusive<Form>()};
+  Form& form = *reduced.form;
+  const Tensor q = with_four_axes(query);
+  form.batch = q.size(0);
+  form.heads = q.size(1);
+  form.queries = q.size(2);
+  form.keys = key.size(-2);
+  form.normaliser = &spec.normaliser.row();
+  form.soft_cap = spec.soft_cap;
+  form.dropout = spec.dropout;
+  form.scope = with_four_axes(spec.scope, query.dim());
+  check_scope(form.scope, form.batch, form.heads, form.queries, form.keys);
+  map_inputs(query, key, value, spec.score, reduced.parts, form);
+  add_bias(spec.bias, query.dim(), reduced.parts, form);
+  add_sink(spec.sink, reduced.parts, form);
+  return reduced;
+}
+
+}  // namespace attend

@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/ops/scope_checks-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+struct Extent {
+  int64_t batch, heads, queries, keys;
+};
+
+std::string described(const Tensor& tensor) {
+  if (!tensor.defined()) return "an undefined tensor";
+  return fmt::format("{} of shape [{}]", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes(), ", "));
+}
+
+bool is_list(const Tensor& tensor) {
+  return tensor.defined() && tensor.dim() == 1 && tensor.scalar_type() == at::kLong;
+}
+
+void check_fit(const Window&, const Extent&) {}
+
+void check_fit(const KeyLengths& condition, const Extent& extent) {
+  const Tensor& lengths = condition.lengths;
+  if (lengths.size(0) != extent.batch)
+    fail("[attention] key lengths are for a batch of {}, the queries have one of {}",
+         lengths.size(0), extent.batch);
+  if (extent.batch == 0) return;
+  const auto least = lengths.min().item<int64_t>(), most = lengths.max().item<int64_t>();
+  if (least < 0 || most > extent.keys)
+    fail("[attention] key lengths must be between 0 and the number of keys {}, got {} to {}",
+         extent.keys, least, most);
+}
+
+void check_fit(const Prefix& prefix, const Extent& extent) {
+  if (prefix.length > extent.keys)
+    fail("[attention] a prefix of {} keys reaches past the end; there are {} keys", prefix.length,
+         extent.keys);
+}
+
+void check_fit(const GlobalRows& global, const Extent& extent) {
+  if (global.rows > extent.queries)
+    fail("[attention] the first {} queries are to see every key; there are {} queries", global.rows,
+         extent.queries);
+}
+
+void check_starts(const Tensor& starts, int64_t count, const char* what) {
+  const Tensor list = starts.to(at::kCPU).contiguous();
+  const int64_t* first = list.data_ptr<int64_t>();
+  if (!std::is_sorted(first, first + list.numel()))
+    fail("[attention] the starts of the segments of {} must ascend, got {}", what,
+         fmt::join(first, first + std::min<int64_t>(list.numel(), 8), ", "));
+  if (first[0] < 0 || first[list.numel() - 1] > count)
+    fail("[attention] the segments of {} must lie between 0 and the number of {} {}, got {} to {}",
+         what, what, count, first[0], first[list.numel() - 1]);
+}
+
+void check_fit(const Segments& segments, const Extent& extent) {
+  check_starts(segments.query_starts, extent.queries, "queries");
+  check_starts(segments.key_starts, extent.keys, "keys");
+}
+
+void check_fit(const BlockLayout& blocks, const Extent& extent) {
+  const auto count = [&](int64_t length) {
+    return length / blocks.block + (length % blocks.block != 0 ? 1 : 0);
+  };
+  if (blocks.layout.size(0) != count(extent.queries) || blocks.layout.size(1) != count(extent.keys))
+    fail(
+        "[attention] a block layout of shape [{}] does not fit {} queries and {} keys in blocks of "
+        "{}; it must have shape [{}, {}]",
+        fmt::join(blocks.layout.sizes(), ", "), extent.queries, extent.keys, blocks.block,
+        count(extent.queries), count(extent.keys));
+}
+
+void check_fit(const DenseMask& condition, const Extent& extent) {
+  const int64_t shape[] = {extent.batch, extent.heads, extent.queries, extent.keys};
+  const Tensor& mask = condition.mask;
+  bool fits = mask.dim() <= 4;
+  for (int64_t i = 1; fits && i <= mask.dim(); ++i)
+    fits = mask.size(-i) == 1 || mask.size(-i) == shape[4 - i];
+  if (!fits)
+    fail(
+        "[attention] a mask of shape [{}] does not broadcast to [batch, heads, queries, keys] = "
+        "[{}]",
+        fmt::join(mask.sizes(), ", "), fmt::join(shape, ", "));
+}
+
+}  // namespace
+
+void check_condition(const Window& window) {
+  if (window.left < 0 || window.right < 0)
+    fail("[attention] a window must reach 0 or more keys to each side, got {} and {}", window.left,
+         window.right);
+  if (window.dilation < 1)
+    fail("[attention] the dilation of a window must be 1 or more, got {}", window.dilation);
+}
+
+void check_condition(const KeyLengths& condition) {
+  if (!is_list(condition.lengths))
+    fail("[attention] key lengths must be int64 of shape [batch], got {}",
+         described(condition.lengths));
+}
+
+void check_condition(const Prefix& prefix) {
+  if (prefix.length < 0)
+    fail("[attention] a prefix must have 0 or more keys, got {}", prefix.length);
+}
+
+void check_condition(const GlobalRows& global) {
+  if (global.rows < 0) fail("[attention] global tokens must be 0 or more, got {}", global.rows);
+}
+
+void check_condition(const Segments& segments) {
+  for (const Tensor* starts : {&segments.query_starts, &segments.key_starts}) {
+    if (!is_list(*starts) || starts->numel() == 0)
+      fail(
+          "[attention] the starts of segments must be int64 of shape [segments + 1], of 1 or more, "
+          "got {}",
+          described(*starts));
+  }
+  if (segments.query_starts.size(0) != segments.key_starts.size(0))
+    fail("[attention] the queries have {} segments, the keys {}; they must match",
+         segments.query_starts.size(0) - 1, segments.key_starts.size(0) - 1);
+}
+
+void check_condition(const BlockLayout& blocks) {
+  if (!blocks.layout.defined() || blocks.layout.dim() != 2 ||
+      blocks.layout.scalar_type() != at::kBool)
+    fail("[attention] a block layout must be bool of shape [query blocks, key blocks], got {}",
+         described(blocks.layout));
+  if (blocks.block < 1)
+    fail("[attention] the blocks of a layout must be 1 or more long, got {}", blocks.block);
+}
+
+void check_condition(const DenseMask& condition) {
+  if (!condition.mask.defined() || condition.mask.scalar_type() != at::kBool)
+    fail("[attention] the mask must be of dtype bool, got {}", described(condition.mask));
+}
+
+void check_conditions(const Scope& scope) {
+  for (const Clause& clause : scope.any_of) {
+    for (const Condition& condition : clause)
+      std::visit([](const auto& one) { check_condition(one); }, condition);
+  }
+}
+
+void check_scope(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  check_conditions(scope);
+  const Extent extent{batch, heads, queries, keys};
+  for (const Clause& clause : scope.any_of) {
+    for (const Condition& condition : clause)
+      std::visit([&](const auto& one) { check_fit(one, extent); }, condition);
+  }
+}
+
+}  // namespace attend

@@ -1,0 +1,133 @@
+#include <charconv>
+
+#include "attend/base/error.h"
+#include "attend/ops/scopes.h"
+
+namespace attend {
+namespace {
+
+// The whole text as a number; `what` and `syntax` are for the message.
+int64_t parse_count(std::string_view digits, std::string_view text, std::string_view what,
+                    std::string_view syntax) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
+    fail("scope \"{}\": \"{}\" is no number of {}; write {}", text, digits, what, syntax);
+  return count;
+}
+
+// What stands behind "name:".
+std::optional<std::string_view> arguments_of(std::string_view text, std::string_view name) {
+  if (!text.starts_with(name) || text.substr(name.size(), 1) != ":") return std::nullopt;
+  return text.substr(name.size() + 1);
+}
+
+std::optional<Scope> parse_all(std::string_view text) {
+  return text == "all" ? std::optional(all()) : std::nullopt;
+}
+
+std::optional<Scope> parse_causal(std::string_view text) {
+  if (text == "causal") return causal();
+  const auto offset = arguments_of(text, "causal");
+  if (!offset) return std::nullopt;
+  return causal(parse_count(*offset, text, "positions", "causal or causal:OFFSET"));
+}
+
+std::optional<Scope> parse_window(std::string_view text) {
+  const auto reaches = arguments_of(text, "window");
+  if (!reaches) return std::nullopt;
+  const auto reach = [&](std::string_view digits) {
+    return parse_count(digits, text, "keys", "window:R or window:L,R");
+  };
+  const size_t comma = reaches->find(',');
+  const int64_t left = reach(reaches->substr(0, comma));
+  if (comma == std::string_view::npos) return window(left);
+  return window(left, reach(reaches->substr(comma + 1)));
+}
+
+std::optional<Scope> parse_dilated(std::string_view text) {
+  const auto numbers = arguments_of(text, "dilated");
+  if (!numbers) return std::nullopt;
+  constexpr std::string_view syntax = "dilated:R,DILATION";
+  const size_t comma = numbers->find(',');
+  const int64_t reach = parse_count(numbers->substr(0, comma), text, "keys", syntax);
+  const std::string_view rest =
+      comma == std::string_view::npos ? std::string_view() : numbers->substr(comma + 1);
+  return window(
+      Window{.left = reach, .right = reach, .dilation = parse_count(rest, text, "keys", syntax)});
+}
+
+std::optional<Scope> parse_prefix(std::string_view text) {
+  const auto length = arguments_of(text, "prefix");
+  if (!length) return std::nullopt;
+  return prefix(parse_count(*length, text, "keys", "prefix:N"));
+}
+
+std::optional<Scope> parse_global(std::string_view text) {
+  const auto count = arguments_of(text, "global");
+  if (!count) return std::nullopt;
+  return global_tokens(parse_count(*count, text, "tokens", "global:N"));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+Scope parse_one(std::string_view text) {
+  std::vector<std::string_view> syntaxes;
+  syntaxes.reserve(scope_table().size());
+  for (const ScopeRow& row : scope_table()) {
+    if (!row.parse) continue;
+    if (const auto scope = row.parse(text)) return *scope;
+    syntaxes.push_back(row.syntax);
+  }
+  fail("no scope is called \"{}\"; there are {}", text, fmt::join(syntaxes, ", "));
+}
+
+// The parts between the separators, parsed and joined.
+template <class Parse, class Join>
+Scope parse_parts(std::string_view text, char separator, Parse parse, Join join) {
+  const size_t end = text.find(separator);
+  Scope scope = parse(trimmed(text.substr(0, end)));
+  if (end == std::string_view::npos) return scope;
+  return join(scope, parse_parts(text.substr(end + 1), separator, parse, join));
+}
+
+}  // namespace
+
+const std::vector<ScopeRow>& scope_table() {
+  static const std::vector<ScopeRow> table = {
+      {"all", "all", "every key", parse_all},
+      {"causal", "causal or causal:OFFSET",
+       "j <= i + OFFSET: the keys up to the query's own position; OFFSET is 0", parse_causal},
+      {"window", "window:R or window:L,R",
+       "i - L <= j <= i + R: the keys near the query's own position; window:R is window:R,R",
+       parse_window},
+      {"dilated", "dilated:R,DILATION",
+       "window:R of which DILATION divides j - i: every so many keys near the query's own position",
+       parse_dilated},
+      {"prefix", "prefix:N", "j < N: the first keys", parse_prefix},
+      {"global", "global:N",
+       "i < N or j < N: the first tokens see all and are seen by all (Beltagy et al. 2020)",
+       parse_global},
+      {"key_lengths", "int64 [batch]", "j < n_b: the keys before the padding", nullptr},
+      {"segments", "int64 [segments + 1]",
+       "i and j between the same two starts: packed sequences (cu_seqlens)", nullptr},
+      {"blocks", "bool [query blocks, key blocks]",
+       "the blocks where the layout is true (Child et al. 2019)", nullptr},
+      {"mask", "bool [batch, heads, queries, keys]", "the pairs where the mask is true", nullptr},
+  };
+  return table;
+}
+
+Scope parse_scope(std::string_view text) {
+  const auto intersection = [](std::string_view clause) {
+    return parse_parts(clause, '&', parse_one,
+                       [](const Scope& a, const Scope& b) { return a & b; });
+  };
+  return parse_parts(text, '|', intersection, [](const Scope& a, const Scope& b) { return a | b; });
+}
+
+}  // namespace attend

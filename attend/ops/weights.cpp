@@ -1,0 +1,195 @@
+#include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/ops/attention.h"
+#include "attend/ops/kernel_problem-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+void check_lse(const Tensor& lse, const Tensor& query) {
+  if (!lse.defined() || lse.sizes() != query.sizes().slice(0, query.dim() - 1))
+    fail("[attention] lse has shape {}, query [{}]; they must match but for the last axis",
+         lse.defined() ? fmt::format("[{}]", fmt::join(lse.sizes(), ", ")) : "undefined",
+         fmt::join(query.sizes(), ", "));
+}
+
+// What a summary is made from, with the selection spelt out.
+struct Request {
+  Tensor query;  // the caller's
+  Reduced reduced;
+  Tensor lse;  // [B, H, Tq]
+  std::vector<int64_t> heads;
+  int64_t first_row, rows;
+  bool fused;
+
+  int64_t batch() const { return reduced.form->batch; }
+  int64_t head_count() const { return static_cast<int64_t>(heads.size()); }
+
+  Request(const Tensor& q, const Tensor& key, const Tensor& given_lse, const AttentionSpec& spec,
+          const Selection& selection)
+      : query(q), reduced(reduce(q, key, {}, spec)), heads(selection.heads) {
+    const Form& form = *reduced.form;
+    check_lse(given_lse, q);
+    lse = given_lse.reshape({form.batch, form.heads, form.queries})
+              .to(at::toOpMathType(q.scalar_type()));
+    first_row = selection.first_row;
+    rows = selection.rows.value_or(form.queries - first_row);
+    if (first_row < 0 || rows < 0 || first_row > form.queries - rows)
+      fail("[attention] rows {} to {} of the weights were asked for; there are {} queries",
+           first_row, first_row + rows, form.queries);
+    select_heads();
+    fused = spec.path != Path::composed && !differentiated() &&
+            why_not_fused(reduced.parts, form).empty();
+    if (spec.path == Path::fused && !fused)
+      fail("[attention] path is fused, but {}; take automatic or composed",
+           differentiated() ? std::string("weights are differentiated on the composed path")
+                            : why_not_fused(reduced.parts, form));
+    // The kernels want a pointer even where there is nothing to do.
+    fused = fused && lse.numel() > 0;
+  }
+
+  // The selected weights by tensor operations, in the dtype of the arithmetic.
+  Tensor composed() const {
+    const Tensor all = composed_weights(reduced.parts, *reduced.form, lse);
+    const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
+    return of_heads.narrow(2, first_row, rows);
+  }
+
+  // Calls run(problem, lse, selection, threads) with what the kernels take.
+  template <class Run>
+  void with_kernel(Run run) const {
+    with_storage(reduced.parts[part::query].scalar_type(), [&]<class S>() {
+      const KernelInputs inputs(reduced.parts, *reduced.form);
+      const Tensor rows_lse = lse.contiguous();
+      const auto problem = inputs.problem<S>(*reduced.form);
+      run(problem, pointer_of<const kernels::Compute<S>>(rows_lse),
+          kernels::Selection{heads, first_row, rows}, at::get_num_threads());
+    });
+  }
+
+  Tensor empty(std::vector<int64_t> shape) const { return at::empty(shape, lse.options()); }
+
+ private:
+  void select_heads() {
+    const int64_t all = reduced.form->heads;
+    if (!heads.empty() && query.dim() < 4)
+      fail("[attention] heads of the weights were chosen; queries of {} axes have none",
+           query.dim());
+    for (const int64_t head : heads) {
+      if (head < 0 || head >= all)
+        fail("[attention] head {} of the weights was asked for; there are {} heads", head, all);
+    }
+    if (!heads.empty()) return;
+    heads.reserve(static_cast<size_t>(all));
+    for (int64_t head = 0; head < all; ++head) heads.push_back(head);
+  }
+
+  bool differentiated() const {
+    const auto wants = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
+    return at::GradMode::is_enabled() &&
+           (wants(lse) || std::any_of(reduced.parts.begin(), reduced.parts.end(), wants));
+  }
+};
+
+TopWeights composed_top(const Tensor& weights, int64_t count) {
+  const auto [sorted, order] = weights.sort(/*stable=*/true, -1, /*descending=*/true);
+  const int64_t kept = std::min(count, weights.size(-1));
+  const Tensor largest = sorted.narrow(-1, 0, kept);
+  const Tensor none = largest <= 0;
+  return {
+      at::constant_pad_nd(largest.masked_fill(none, 0.0), {0, count - kept}, 0.0),
+      at::constant_pad_nd(order.narrow(-1, 0, kept).masked_fill(none, -1), {0, count - kept}, -1)};
+}
+
+}  // namespace
+
+Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
+                         const AttentionSpec& spec, const Selection& selection) {
+  const Request request(query, key, lse, spec, selection);
+  const int64_t keys = request.reduced.form->keys;
+  Tensor weights;
+  if (request.fused) {
+    weights = request.empty({request.batch(), request.head_count(), request.rows, keys});
+    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                                     const kernels::Selection& chosen, int threads) {
+      auto* data = pointer_of<kernels::Compute<S>>(weights);
+      kernels::attention_weights<S>(
+          problem, rows_lse, chosen,
+          kernels::contiguous(data, request.head_count(), request.rows, keys), threads);
+    });
+  } else {
+    weights = request.composed();
+  }
+  return with_axes_of(weights.to(query.scalar_type()), query);
+}
+
+TopWeights attention_top(const Tensor& query, const Tensor& key, const Tensor& lse, int64_t count,
+                         const AttentionSpec& spec, const Selection& selection) {
+  if (count < 1) fail("[attention] the {} largest weights were asked for; 1 is the least", count);
+  const Request request(query, key, lse, spec, selection);
+  TopWeights top;
+  if (request.fused) {
+    top.weights = request.empty({request.batch(), request.head_count(), request.rows, count});
+    top.keys = at::empty(top.weights.sizes(), at::kLong);
+    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                                     const kernels::Selection& chosen, int threads) {
+      kernels::attention_top<S>(problem, rows_lse, chosen, count,
+                                pointer_of<kernels::Compute<S>>(top.weights),
+                                pointer_of<int64_t>(top.keys), threads);
+    });
+  } else {
+    top = composed_top(request.composed(), count);
+  }
+  return {with_axes_of(top.weights.to(query.scalar_type()), query), with_axes_of(top.keys, query)};
+}
+
+Tensor attention_argmax(const Tensor& query, const Tensor& key, const Tensor& lse,
+                        const AttentionSpec& spec, const Selection& selection) {
+  return attention_top(query, key, lse, 1, spec, selection).keys.squeeze(-1);
+}
+
+Tensor attention_entropy(const Tensor& query, const Tensor& key, const Tensor& lse,
+                         const AttentionSpec& spec, const Selection& selection) {
+  const Request request(query, key, lse, spec, selection);
+  Tensor entropy;
+  if (request.fused) {
+    entropy = request.empty({request.batch(), request.head_count(), request.rows});
+    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                                     const kernels::Selection& chosen, int threads) {
+      kernels::attention_entropy<S>(problem, rows_lse, chosen,
+                                    pointer_of<kernels::Compute<S>>(entropy), threads);
+    });
+  } else {
+    const Tensor weights = request.composed();
+    // 0 ln 0 is 0, with a derivative of 0.
+    const Tensor positive = weights.masked_fill(weights == 0, 1.0);
+    entropy = -(positive * positive.log()).sum(-1);
+  }
+  return with_axes_of(entropy, query);
+}
+
+Tensor attention_column_sums(const Tensor& query, const Tensor& key, const Tensor& lse,
+                             const AttentionSpec& spec, const Selection& selection) {
+  const Request request(query, key, lse, spec, selection);
+  Tensor sums;
+  if (request.fused) {
+    sums = request.empty({request.batch(), request.head_count(), request.reduced.form->keys});
+    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                                     const kernels::Selection& chosen, int threads) {
+      kernels::attention_column_sums<S>(problem, rows_lse, chosen,
+                                        pointer_of<kernels::Compute<S>>(sums), threads);
+    });
+  } else {
+    sums = request.composed().sum(2);
+  }
+  return with_axes_of(sums, query);
+}
+
+}  // namespace attend

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "tests/kernels/case.h"
+
+// What a problem can be made of, one table each, for the tests that combine them.
+
+namespace attend::kernels::testing {
+
+struct FamilyChoice {
+  const char* name;
+  Family family;
+  Activation activation = Activation::tanh;
+};
+
+inline constexpr FamilyChoice kFamilies[] = {
+    {"dot", Family::dot},
+    {"additive_tanh", Family::additive},
+    {"additive_sigmoid", Family::additive, Activation::sigmoid},
+    {"additive_relu", Family::additive, Activation::relu},
+    {"additive_leaky_relu", Family::additive, Activation::leaky_relu},
+    {"squared_distance", Family::squared_distance},
+    {"absolute_distance", Family::absolute_distance},
+};
+
+struct NormaliserChoice {
+  const char* name;
+  Normaliser normaliser;
+  bool sinks = false;
+};
+
+inline constexpr NormaliserChoice kNormalisers[] = {
+    {"softmax", Normaliser::softmax},     {"sinks", Normaliser::softmax, true},
+    {"sigmoid", Normaliser::sigmoid},     {"none", Normaliser::none},
+    {"sparsemax", Normaliser::sparsemax}, {"entmax15", Normaliser::entmax15},
+};
+
+// What the conditions of a scope point to.
+struct ScopeArrays {
+  std::vector<int64_t> lengths, query_starts, key_starts;
+  std::vector<uint8_t> layout, mask;
+};
+
+struct ScopeChoice {
+  const char* name;
+  Scope (*make)(const Shape& s, ScopeArrays& arrays);
+};
+
+inline Scope masked(const Shape& s, ScopeArrays& arrays) {
+  arrays.mask.resize(s.batch * s.queries * s.keys);
+  for (size_t i = 0; i < arrays.mask.size(); ++i) arrays.mask[i] = i * 7919 % 11 < 4;
+  return {{{DenseMask{arrays.mask.data(), s.queries * s.keys, 0, s.keys}}}};
+}
+
+inline Scope window(int64_t left, int64_t right) { return {{{Window{left, right}}}}; }
+
+inline constexpr ScopeChoice kScopes[] = {
+    {"all", [](const Shape&, ScopeArrays&) { return Scope{}; }},
+    {"causal", [](const Shape&, ScopeArrays&) { return causal(); }},
+    {"causal_later", [](const Shape&, ScopeArrays&) { return causal(-7); }},  // rows without keys
+    {"window", [](const Shape&, ScopeArrays&) { return window(9, 3); }},
+    {"dilated",
+     [](const Shape&, ScopeArrays&) {
+       return Scope{{{Window{.left = 40, .right = 40, .offset = 5, .dilation = 3}}}};
+     }},
+    {"lengths",
+     [](const Shape& s, ScopeArrays& arrays) {
+       for (int64_t b = 0; b < s.batch; ++b) arrays.lengths.push_back(b % 2 == 0 ? s.keys - 2 : 0);
+       return Scope{{{KeyLengths{arrays.lengths.data()}}}};
+     }},
+    {"segments",
+     [](const Shape& s, ScopeArrays& arrays) {
+       arrays.query_starts = {0, s.queries / 3, s.queries / 3, std::max<int64_t>(s.queries - 1, 0)};
+       arrays.key_starts = {0, s.keys / 4, s.keys / 2, s.keys};
+       for (auto* starts : {&arrays.query_starts, &arrays.key_starts})
+         std::sort(starts->begin(), starts->end());
+       return Scope{{{Segments{arrays.query_starts.data(), arrays.key_starts.data(), 3}}}};
+     }},
+    {"blocks",
+     [](const Shape& s, ScopeArrays& arrays) {
+       constexpr int64_t kBlock = 13;
+       const int64_t columns = (s.keys + kBlock - 1) / kBlock;
+       arrays.layout.resize((s.queries / kBlock + 1) * columns);
+       for (size_t i = 0; i < arrays.layout.size(); ++i) arrays.layout[i] = i * 31 % 7 < 3;
+       return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock}}}};
+     }},
+    {"mask", masked},
+    {"mask_in_window",
+     [](const Shape& s, ScopeArrays& arrays) {
+       return intersect(masked(s, arrays), window(30, 9));
+     }},
+    {"longformer",
+     [](const Shape&, ScopeArrays&) {
+       return unite(window(5, 5), unite(Scope{{{Prefix{3}}}}, Scope{{{GlobalRows{2}}}}));
+     }},
+};
+
+struct BiasChoice {
+  const char* name;
+  bool dense, slopes, relative, gauss;
+  Axes axes = {};
+  bool positions = false;
+};
+
+inline constexpr BiasChoice kBiases[] = {
+    {"none", false, false, false, false},
+    {"dense", true, false, false, false, {true, true, true}},
+    {"dense_of_heads", true, false, false, false, {false, true, true}},
+    {"dense_of_keys", true, false, false, false, {true, false, false}},
+    {"slopes", false, true, false, false},
+    {"buckets", false, false, true, false, {false, true, false}},
+    {"shaw", false, false, true, false, {true, true, true}},
+    {"grid", false, false, true, false, {false, false, true}, true},
+    {"gauss", false, false, false, true},
+    {"all", true, true, true, true, {false, true, true}, true},
+};
+
+template <class S>
+void add_bias(Case<S>& c, const BiasChoice& choice) {
+  using C = Compute<S>;
+  const Shape& s = c.shape;
+  c.dense_axes = c.relative_axes = choice.axes;
+  if (choice.dense) c.dense = random_numbers<C>(choice.axes.count(s, s.keys), 1, 21);
+  if (choice.slopes) c.slopes = random_numbers<C>(s.heads, 0.1, 22);
+  c.slope_offset = 3;
+  if (choice.relative) {
+    c.relative_count = 11;
+    c.relative_offset = 4;
+    c.relative = random_numbers<C>(choice.axes.count(s, c.relative_count), 1, 23);
+  }
+  // a grid 4 wide, as attention.h lays it out
+  if (choice.positions) {
+    for (int64_t i = 0; i < s.queries; ++i) c.query_positions.push_back(i / 4 * 7 + i % 4);
+    for (int64_t j = 0; j < s.keys; ++j) c.key_positions.push_back(j / 4 * 7 + j % 4);
+  }
+  if (!choice.gauss) return;
+  c.centres = random_numbers<C>(c.rows(), 0.5 * static_cast<double>(s.keys), 24);
+  c.widths = random_numbers<C>(c.rows(), 8, 25);
+  for (C& w : c.widths) w = 2 + std::abs(w);
+}
+
+template <class S>
+void add_sinks(Case<S>& c) {
+  for (int64_t h = 0; h < c.shape.heads; ++h) c.sinks.push_back(Compute<S>(h % 3) - 1);
+}
+
+template <class S>
+void add_dropout(Case<S>& c, double probability, uint64_t seed) {
+  c.dropout = {probability, seed};
+  c.dropped.resize(c.rows() * c.shape.keys);
+  dropout_mask(c.shape, c.dropout, c.dropped.data());
+}
+
+}  // namespace attend::kernels::testing

@@ -1,0 +1,96 @@
+#include "attend/kernels/scope.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/choices.h"
+#include "tests/kernels/reference_scope.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+// Every pair of every scope, alone and through the tiles that the passes read.
+TEST(Scope, HoldsWhatItsConditionsSay) {
+  for (const Shape& s :
+       {Shape{2, 3, 1, 70, 90, 1, 1}, Shape{1, 1, 1, 3, 129, 1, 1}, Shape{2, 1, 1, 90, 5, 1, 1}}) {
+    for (const ScopeChoice& choice : kScopes) {
+      SCOPED_TRACE(choice.name);
+      ScopeArrays arrays;
+      const Scope scope = choice.make(s, arrays);
+      for (int64_t b = 0; b < s.batch; ++b) {
+        for (int64_t h = 0; h < s.heads; ++h) {
+          for (int64_t i = 0; i < s.queries; ++i) {
+            for (int64_t j = 0; j < s.keys; ++j)
+              ASSERT_EQ(in_scope(scope, {b, h, i}, j), sees(scope, {b, h, i}, j)) << i << " " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+void expect_tile(const BlockScope& block, const Scope& scope, const Row& first, int64_t rows,
+                 int64_t begin, int64_t end) {
+  int64_t allowed = 0;
+  std::vector<uint8_t> mask((end - begin) * rows, 7);
+  block.fill_mask(begin, end, rows, mask.data());
+  for (int64_t j = begin; j < end; ++j) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const bool want = sees(scope, {first.batch, first.head, first.query + r}, j);
+      ASSERT_EQ(mask[(j - begin) * rows + r] != 0, want) << r << " " << j;
+      allowed += want;
+      if (want) {
+        ASSERT_TRUE(block.hull().begin <= j && j < block.hull().end);
+      }
+      if (block.one_range()) {
+        const KeyRange range = block.row_range(r);
+        ASSERT_EQ(range.begin <= j && j < range.end, want);
+      }
+    }
+  }
+  const Cover cover = block.cover(begin, end);
+  if (cover == Cover::empty) {
+    EXPECT_EQ(allowed, 0);
+  }
+  if (cover == Cover::full) {
+    EXPECT_EQ(allowed, (end - begin) * rows);
+  }
+}
+
+TEST(Scope, TilesHoldTheSame) {
+  const Shape s{2, 1, 1, 100, 150, 1, 1};
+  for (const ScopeChoice& choice : kScopes) {
+    SCOPED_TRACE(choice.name);
+    ScopeArrays arrays;
+    const Scope scope = choice.make(s, arrays);
+    for (const int64_t rows : {1, 7, 64}) {
+      for (int64_t query = 0; query + rows <= s.queries; query += 12) {
+        const Row first{query / 12 % 2, 0, query};
+        const BlockScope block(scope, first, rows, s.keys);
+        for (int64_t begin = 0; begin < s.keys; begin += 37)
+          expect_tile(block, scope, first, rows, begin, std::min<int64_t>(begin + 37, s.keys));
+      }
+    }
+  }
+}
+
+TEST(Scope, IntersectionsAndUnions) {
+  const Shape s{1, 1, 1, 20, 25, 1, 1};
+  ScopeArrays x, y;
+  for (const ScopeChoice& first : kScopes) {
+    for (const ScopeChoice& second : kScopes) {
+      const Scope a = first.make(s, x), b = second.make(s, y);
+      const Scope both = intersect(a, b), either = unite(a, b);
+      for (int64_t i = 0; i < s.queries; ++i) {
+        for (int64_t j = 0; j < s.keys; ++j) {
+          const Row row{0, 0, i};
+          const bool in_a = sees(a, row, j), in_b = sees(b, row, j);
+          ASSERT_EQ(in_scope(both, row, j), in_a && in_b) << first.name << " " << second.name;
+          ASSERT_EQ(in_scope(either, row, j), in_a || in_b) << first.name << " " << second.name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

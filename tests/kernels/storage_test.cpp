@@ -1,0 +1,86 @@
+#include "attend/kernels/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace attend::kernels {
+namespace {
+
+template <class S>
+struct Format;
+template <>
+struct Format<BFloat16> {
+  static constexpr int kMantissa = 7, kBias = 127;
+};
+template <>
+struct Format<Float16> {
+  static constexpr int kMantissa = 10, kBias = 15;
+};
+
+// What the bits mean, as IEEE 754 puts it.
+template <class S>
+double meaning(uint16_t bits) {
+  using F = Format<S>;
+  const int mantissa = bits & ((1 << F::kMantissa) - 1);
+  const int exponent = (bits & 0x7fff) >> F::kMantissa;
+  const double sign = bits & 0x8000 ? -1 : 1;
+  if (exponent == 0x7fff >> F::kMantissa)
+    return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+  return exponent == 0 ? sign * std::ldexp(mantissa, 1 - F::kBias - F::kMantissa)
+                       : sign * std::ldexp(mantissa + (1 << F::kMantissa),
+                                           exponent - F::kBias - F::kMantissa);
+}
+
+template <class S>
+class Storage : public ::testing::Test {};
+using Halves = ::testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(Storage, Halves);
+
+TYPED_TEST(Storage, WidensEveryNumber) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float x = widen(TypeParam{static_cast<uint16_t>(bits)});
+    const double want = meaning<TypeParam>(static_cast<uint16_t>(bits));
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(x) : x == want && std::signbit(x) == bits >> 15)
+        << bits;
+    const TypeParam back = narrow<TypeParam>(x);
+    if (std::isnan(want)) {
+      ASSERT_TRUE(std::isnan(widen(back)));
+    } else {
+      ASSERT_EQ(back.bits, bits);
+    }
+  }
+}
+
+// Between two neighbours the nearer one, half way the even one; past the largest, infinity.
+TYPED_TEST(Storage, NarrowsToTheNearest) {
+  for (uint32_t bits = 0; bits < 0x7fff; ++bits) {
+    const double low = meaning<TypeParam>(static_cast<uint16_t>(bits));
+    double high = meaning<TypeParam>(static_cast<uint16_t>(bits + 1));
+    if (!std::isfinite(low)) break;
+    if (std::isinf(high)) high = low + (low - meaning<TypeParam>(static_cast<uint16_t>(bits - 1)));
+    const auto middle = static_cast<float>(low + (high - low) / 2);
+    if (middle != low + (high - low) / 2) continue;  // bfloat16's least numbers are float's
+    const auto infinity = std::numeric_limits<float>::infinity();
+    const uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+    ASSERT_EQ(narrow<TypeParam>(middle).bits, even);
+    ASSERT_EQ(narrow<TypeParam>(-middle).bits, even | 0x8000);
+    ASSERT_EQ(narrow<TypeParam>(std::nextafter(middle, infinity)).bits, bits + 1);
+    ASSERT_EQ(narrow<TypeParam>(std::nextafter(middle, 0.0F)).bits, bits);
+  }
+  EXPECT_TRUE(std::isinf(widen(narrow<TypeParam>(std::numeric_limits<float>::max()))));
+}
+
+TYPED_TEST(Storage, NaNStaysNaN) {
+  for (uint32_t low = 1; low < 0x800000; low += 4099) {
+    for (const uint32_t sign : {0U, 0x80000000U}) {
+      const auto nan = std::bit_cast<float>(sign | 0x7f800000U | low);
+      ASSERT_TRUE(std::isnan(widen(narrow<TypeParam>(nan)))) << low;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attend::kernels

@@ -1,0 +1,190 @@
+#include "tests/ops/bias_cases.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+using N = int64_t;
+
+double number(const Tensor& x, std::initializer_list<N> place) {
+  Tensor entry = x;
+  for (const N index : place) entry = entry.select(0, index);
+  return entry.item<double>();
+}
+
+// The published rule: half of the buckets exact, the others on a logarithmic scale.
+N bucket(N distance, N count, bool bidirectional, N maximum) {
+  N offset = 0;
+  if (bidirectional) {
+    count /= 2;
+    if (distance > 0) offset = count;
+    distance = std::abs(distance);
+  } else {
+    distance = std::max<N>(-distance, 0);
+  }
+  const N exact = count / 2;
+  if (distance < exact) return offset + distance;
+  const double place = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
+                       std::log(static_cast<double>(maximum) / static_cast<double>(exact));
+  // The room keeps a power from rounding down into the bucket before.
+  const N grown = static_cast<N>(place * static_cast<double>(count - exact) + 1e-6);
+  return offset + std::min(exact + grown, count - 1);
+}
+
+class Cases {
+ public:
+  Cases(const Sizes& sizes, N depth, uint64_t seed)
+      : s_(sizes), depth_(depth), generator_(at::detail::createCPUGenerator(seed)) {}
+
+  std::vector<BiasCase> all() {
+    std::vector<BiasCase> cases = {dense({s_.batch, s_.heads, s_.queries, s_.keys}, "dense"),
+                                   dense({s_.queries, s_.keys}, "dense_pairs"),
+                                   dense({s_.heads, 1, s_.keys}, "dense_of_keys"),
+                                   dense({s_.batch, 1, s_.queries, 1}, "dense_of_queries"),
+                                   slopes(0),
+                                   slopes(2),
+                                   buckets_of_heads(),
+                                   shared_buckets(),
+                                   relative(false, 1),
+                                   relative(true, 0),
+                                   gaussians()};
+    if (s_.queries == s_.keys && s_.keys > 0) cases.push_back(grid_of_positions());
+    cases.push_back(sum("everything", {dense({s_.queries, s_.keys}, ""), slopes(0),
+                                       buckets_of_heads(), gaussians()}));
+    cases.push_back(
+        sum("twice",
+            {slopes(0), slopes(1), slopes(0), shared_buckets(), relative(false, 1), gaussians(),
+             gaussians(), dense({s_.heads, 1, s_.keys}, ""), dense({s_.queries, s_.keys}, "")}));
+    return cases;
+  }
+
+ private:
+  Tensor random(const std::vector<N>& shape) {
+    return at::randn(shape, generator_, at::TensorOptions().dtype(at::kDouble));
+  }
+
+  BiasCase dense(const std::vector<N>& shape, const std::string& name) {
+    const Tensor bias = random(shape);
+    const Tensor whole = bias.expand({s_.batch, s_.heads, s_.queries, s_.keys});
+    return {name,
+            {bias},
+            [](const Tensors& x) { return dense_bias(x[0]); },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              return number(whole, {b, h, i, j});
+            }};
+  }
+
+  BiasCase slopes(N offset) {
+    const Tensor slopes = random({s_.heads}).abs();
+    return {"alibi_" + std::to_string(offset),
+            {slopes},
+            [=](const Tensors& x) { return alibi(x[0], offset); },
+            [=](const Tensor&, N, N h, N i, N j) {
+              return -number(slopes, {h}) * static_cast<double>(std::abs(i + offset - j));
+            }};
+  }
+
+  BiasCase buckets_of_heads() {
+    const Tensor table = random({s_.heads, 8});
+    return {"buckets",
+            {table},
+            [](const Tensors& x) { return buckets({.table = x[0], .maximum_distance = 11}); },
+            [=](const Tensor&, N, N h, N i, N j) {
+              return number(table, {h, bucket(j - i, 8, true, 11)});
+            }};
+  }
+
+  BiasCase shared_buckets() {
+    const Tensor table = random({6});
+    return {"shared_buckets",
+            {table},
+            [](const Tensors& x) {
+              return buckets(
+                  {.table = x[0], .bidirectional = false, .maximum_distance = 20, .offset = 3});
+            },
+            [=](const Tensor&, N, N, N i, N j) {
+              return number(table, {bucket(j - i - 3, 6, false, 20)});
+            }};
+  }
+
+  BiasCase relative(bool of_heads, N offset) {
+    constexpr N reach = 2;
+    Tensor table = random({s_.heads, 2 * reach + 1, depth_});
+    if (!of_heads) table = table[0].clone();
+    return {of_heads ? "relative_keys_of_heads" : "relative_keys",
+            {table},
+            [=](const Tensors& x) { return relative_keys(x[0], offset); },
+            [=, this_heads = of_heads](const Tensor& query, N b, N h, N i, N j) {
+              const N place = std::clamp(j - i - offset, -reach, reach) + reach;
+              const Tensor row = this_heads ? table[h][place] : table[place];
+              return (query[b][h][i] * row).sum().item<double>();
+            }};
+  }
+
+  BiasCase gaussians() {
+    const Tensor centres = random({s_.batch, s_.heads, s_.queries}) * 3 + 2;
+    const Tensor widths = random({s_.heads, s_.queries}).abs() + 1;
+    return {"gaussian",
+            {centres, widths},
+            [](const Tensors& x) { return gaussian(x[0], x[1]); },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              const double gap = static_cast<double>(j) - number(centres, {b, h, i});
+              const double width = number(widths, {h, i});
+              return -gap * gap / (2 * width * width);
+            }};
+  }
+
+  BiasCase grid_of_positions() {
+    N height = 1;
+    for (N divisor = 1; divisor * divisor <= s_.keys; ++divisor)
+      if (s_.keys % divisor == 0) height = divisor;
+    const N width = s_.keys / height;
+    const Tensor table = random({s_.heads, 2 * height - 1, 2 * width - 1});
+    return {"grid",
+            {table},
+            [](const Tensors& x) { return grid(x[0]); },
+            [=](const Tensor&, N, N h, N i, N j) {
+              return number(table, {h, j / width - i / width + height - 1,
+                                    j % width - i % width + width - 1});
+            }};
+  }
+
+  static BiasCase sum(const std::string& name, const std::vector<BiasCase>& parts) {
+    BiasCase total{name, {}, {}, {}};
+    for (const BiasCase& part : parts)
+      total.tensors.insert(total.tensors.end(), part.tensors.begin(), part.tensors.end());
+    total.make = [parts](const Tensors& x) {
+      Bias bias;
+      auto next = x.begin();
+      for (const BiasCase& part : parts) {
+        const auto end = next + static_cast<int64_t>(part.tensors.size());
+        bias = bias + part.make(Tensors(next, end));
+        next = end;
+      }
+      return bias;
+    };
+    total.value = [parts](const Tensor& query, N b, N h, N i, N j) {
+      double value = 0;
+      for (const BiasCase& part : parts) value += part.value(query, b, h, i, j);
+      return value;
+    };
+    return total;
+  }
+
+  Sizes s_;
+  N depth_;
+  at::Generator generator_;
+};
+
+}  // namespace
+
+std::vector<BiasCase> bias_cases(const Sizes& sizes, int64_t depth, uint64_t seed) {
+  return Cases(sizes, depth, seed).all();
+}
+
+}  // namespace attend::reference

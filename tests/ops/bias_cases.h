@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/ops/differences.h"
+#include "tests/ops/reference.h"
+
+namespace attend::reference {
+
+// A bias with the rule it stands for, written out a second time.
+struct BiasCase {
+  std::string name;
+  Tensors tensors;
+  std::function<Bias(const Tensors&)> make;
+  // b_ij of the tensors above, float64; query is the mapped one, scaled, [B, H, Tq, A].
+  std::function<double(const at::Tensor& query, int64_t b, int64_t h, int64_t i, int64_t j)> value;
+};
+
+// Every bias and sums of them, for queries that have `depth` once they are mapped.
+std::vector<BiasCase> bias_cases(const Sizes& sizes, int64_t depth, uint64_t seed);
+
+}  // namespace attend::reference

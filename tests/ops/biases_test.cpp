@@ -1,0 +1,129 @@
+// Biases against scalar rules; their derivatives on both paths.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/ops/bias_cases.h"
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+
+constexpr Path paths[] = {Path::fused, Path::composed};
+
+TEST(Biases, AreWhatTheirRulesSay) {
+  for (const auto& [queries, keys] : {std::pair{1, 1}, {2, 3}, {5, 2}, {6, 6}, {17, 17}, {3, 17}}) {
+    const Sizes sizes = {
+        .batch = 2, .heads = 2, .queries = queries, .keys = keys, .query_depth = 3, .key_depth = 3};
+    const Problem p =
+        make_problem(score_row("scaled_dot"), sizes, Given::all, false, at::kDouble, 1);
+    const Tensor scaled = p.query / std::sqrt(3.0);
+    for (const BiasCase& bias : bias_cases(sizes, 3, 2)) {
+      Tensor wanted = attention_scores(p.query, p.key, {.score = p.score}).clone();
+      auto entries = wanted.accessor<double, 4>();
+      for (int64_t b = 0; b < 2; ++b)
+        for (int64_t h = 0; h < 2; ++h)
+          for (int64_t i = 0; i < queries; ++i)
+            for (int64_t j = 0; j < keys; ++j)
+              entries[b][h][i][j] += bias.value(scaled, b, h, i, j);
+      const AttentionSpec spec = {.score = p.score, .bias = bias.make(bias.tensors)};
+      // Sums of ten terms of a few hundred.
+      EXPECT_TRUE(at::allclose(attention_scores(p.query, p.key, spec), wanted, 1e-13, 1e-12))
+          << bias.name << ", " << queries << " queries, " << keys << " keys";
+      const Tensor value = p.value.repeat_interleave(2, 1);
+      for (const Path path : paths) {
+        const auto result =
+            attention(p.query, p.key, p.value,
+                      {.score = p.score, .bias = bias.make(bias.tensors), .path = path});
+        EXPECT_TRUE(
+            at::allclose(result.context, at::matmul(wanted.softmax(-1), value), 1e-11, 1e-11))
+            << bias.name << ", " << queries << " queries, " << keys << " keys";
+        EXPECT_TRUE(at::allclose(result.lse, wanted.logsumexp(-1), 1e-12, 1e-11)) << bias.name;
+      }
+    }
+  }
+}
+
+TEST(Biases, TakeQueriesOfTwoAndThreeAxes) {
+  const Tensor three = at::randn({2, 3, 4}, at::kDouble);
+  const Tensor dense = at::randn({2, 3, 3}, at::kDouble);
+  const Tensor centres = at::rand({2, 3}, at::kDouble), widths = at::ones({}, at::kDouble);
+  const Bias bias = dense_bias(dense) + gaussian(centres, widths);
+  for (const Path path : paths) {
+    const auto whole = attention(three, three, three, {.bias = bias, .path = path});
+    for (int64_t b = 0; b < 2; ++b) {
+      const Bias own = dense_bias(dense[b]) + gaussian(centres[b], widths);
+      const auto alone = attention(three[b], three[b], three[b], {.bias = own, .path = path});
+      EXPECT_TRUE(at::allclose(alone.context, whole.context[b], 1e-13, 1e-13));
+    }
+  }
+}
+
+// Queries, keys, values, sink and the tensors of the bias, through a soft cap and an offset of lse.
+TEST(GradientsOfBiases, MatchCentralDifferences) {
+  const Sizes sizes = {.batch = 2,
+                       .heads = 2,
+                       .queries = 3,
+                       .keys = 3,
+                       .query_depth = 2,
+                       .key_depth = 2,
+                       .value_depth = 2};
+  const Problem p = make_problem(score_row("scaled_dot"), sizes, Given::all, false, at::kDouble, 3);
+  for (const BiasCase& bias : bias_cases(sizes, 2, 4)) {
+    Tensors inputs = {p.query, p.key, p.value, at::tensor({0.3, -0.2}, at::kDouble)};
+    inputs.insert(inputs.end(), bias.tensors.begin(), bias.tensors.end());
+    std::vector<std::string> names = {"query", "key", "value", "sink"};
+    for (size_t i = 0; i < bias.tensors.size(); ++i) names.push_back(bias.name + std::to_string(i));
+    const Tensor weights = at::randn({2, 2, 3, 2}, at::kDouble);
+    for (const Path path : paths) {
+      SCOPED_TRACE(bias.name + (path == Path::fused ? " fused" : " composed"));
+      const Function function = [&](const Tensors& x) {
+        const auto result = attention(x[0], x[1], x[2],
+                                      {.scope = causal() | prefix(2),
+                                       .bias = bias.make(Tensors(x.begin() + 4, x.end())),
+                                       .sink = x[3],
+                                       .soft_cap = 1.5,
+                                       .path = path});
+        return (result.context * weights).sum() + result.lse.square().sum();
+      };
+      expect_gradients(function, inputs, names);
+      expect_second_gradients(function, inputs, names);
+    }
+  }
+}
+
+TEST(AlibiSlopes, AreThePapers) {
+  EXPECT_TRUE(at::equal(alibi_slopes(1), at::tensor({0x1p-8F})));
+  EXPECT_TRUE(at::equal(alibi_slopes(8), at::tensor({0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F,
+                                                     0x1p-6F, 0x1p-7F, 0x1p-8F})));
+  // Six: those of four, then the first two odd ones of eight.
+  EXPECT_TRUE(at::equal(alibi_slopes(6),
+                        at::tensor({0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F, 0x1p-1F, 0x1p-3F})));
+}
+
+TEST(DistanceBuckets, AreThePapers) {
+  // 32 buckets to 128: 8 exact ones a side, then at 8, 12, 16, 23, 32, 46, 64 and 91.
+  const Tensor distance = at::tensor(
+      {0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91, 127, 5000}, at::kLong);
+  const Tensor bucket = at::tensor(
+      {0, 1, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 15}, at::kLong);
+  EXPECT_TRUE(at::equal(distance_buckets(-distance, 32, true, 128), bucket));
+  EXPECT_TRUE(at::equal(distance_buckets(distance, 32, true, 128),
+                        bucket + (distance > 0).to(at::kLong) * 16));
+  EXPECT_TRUE(at::equal(distance_buckets(-distance, 16, false, 128), bucket));
+  EXPECT_TRUE(at::equal(distance_buckets(distance, 16, false, 128), at::zeros_like(distance)));
+}
+
+TEST(BiasTable, NamesAreUnique) {
+  std::vector<std::string_view> names;
+  for (const BiasRow& row : bias_table()) {
+    EXPECT_THAT(names, testing::Not(testing::Contains(row.name)));
+    EXPECT_FALSE(row.formula.empty() || row.source.empty() || row.parameters.empty()) << row.name;
+    names.push_back(row.name);
+  }
+}
+
+}  // namespace
+}  // namespace attend::reference

@@ -1,0 +1,136 @@
+// Normalisers against bisection and scalar rules; their derivatives on both paths.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/ops/attention.h"
+#include "tests/ops/differences.h"
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double weight_of(std::string_view normaliser, double score, double threshold) {
+  if (normaliser == "softmax") return std::exp(score - threshold);
+  if (normaliser == "sigmoid") return 1 / (1 + std::exp(-score));
+  if (normaliser == "none") return std::isinf(score) ? 0 : score;
+  const double above = std::max(0.0, score - threshold);
+  return normaliser == "sparsemax" ? above : above * above / 4;
+}
+
+// The threshold with which the weights sum to 1, by bisection.
+double threshold_of(std::string_view normaliser, const std::vector<double>& scores) {
+  double low = *std::max_element(scores.begin(), scores.end()) - 4, high = low + 104;
+  for (int step = 0; step < 200; ++step) {
+    const double middle = (low + high) / 2;
+    double sum = 0;
+    for (const double score : scores) sum += weight_of(normaliser, score, middle);
+    (sum > 1 ? low : high) = middle;
+  }
+  return low;
+}
+
+class EveryNormaliser : public testing::TestWithParam<NormaliserRow> {};
+
+TEST_P(EveryNormaliser, IsItsFormula) {
+  const bool sums_to_one = GetParam().name != "sigmoid" && GetParam().name != "none";
+  for (const int64_t keys : {1, 2, 3, 17, 59}) {
+    for (const double spread : {0.01, 1.0, 30.0}) {
+      Tensor scores = at::randn({2, 1, 4, keys}, at::kDouble) * spread;
+      scores[1][0][2].fill_(0.25);  // all alike
+      if (keys > 2) scores.select(3, 1).fill_(-infinity);
+      const auto [weights, normaliser] = GetParam().normalise(scores, {});
+      for (int64_t row = 0; row < 8; ++row) {
+        const Tensor own = scores[row / 4][0][row % 4];
+        const std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + keys);
+        const double threshold = sums_to_one ? threshold_of(GetParam().name, numbers) : 0;
+        // Bisection ends within a few roundings of numbers up to 100.
+        EXPECT_NEAR(normaliser[row / 4][0][row % 4].item<double>(), threshold, 1e-12);
+        for (int64_t j = 0; j < keys; ++j)
+          EXPECT_NEAR(weights[row / 4][0][row % 4][j].item<double>(),
+                      weight_of(GetParam().name, numbers[static_cast<size_t>(j)], threshold),
+                      1e-11);
+      }
+      EXPECT_TRUE(
+          at::allclose(GetParam().weigh(scores, normaliser.unsqueeze(-1)), weights, 1e-11, 1e-12));
+    }
+  }
+}
+
+TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
+  const Tensor x = at::randn({3, 2}, at::kDouble);
+  for (const Path path : {Path::composed, Path::fused}) {
+    for (const bool no_keys : {false, true}) {
+      const Tensors inputs = leaves({x, no_keys ? x.narrow(0, 0, 0) : x});
+      const Scope past = causal(-1);
+      const auto result = attention(inputs[0], inputs[1], inputs[1],
+                                    {.scope = past, .normaliser = GetParam().name, .path = path});
+      const int64_t empty_rows = no_keys ? 3 : 1;
+      EXPECT_TRUE(at::equal(result.context.narrow(0, 0, empty_rows),
+                            at::zeros({empty_rows, 2}, at::kDouble)));
+      EXPECT_TRUE((result.lse.narrow(0, 0, empty_rows) == -infinity).all().item<bool>());
+      for (const Tensor& gradient : gradients(result.context.square().sum(), inputs, false))
+        EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+      if (no_keys) continue;
+      EXPECT_FALSE(result.context[1].eq(0).all().item<bool>());
+      const Tensor weights = attention_weights(
+          x, x, result.lse.detach(), {.scope = past, .normaliser = GetParam().name, .path = path});
+      EXPECT_TRUE(at::equal(weights[0], at::zeros({3}, at::kDouble)));
+    }
+  }
+}
+
+TEST_P(EveryNormaliser, HasFirstAndSecondDerivatives) {
+  const Tensors inputs = {at::randn({2, 2, 3, 2}, at::kDouble),
+                          at::randn({2, 1, 4, 2}, at::kDouble),
+                          at::randn({2, 1, 4, 2}, at::kDouble)};
+  const Tensor weights = at::randn({2, 2, 3, 2}, at::kDouble);
+  for (const Path path : {Path::composed, Path::fused}) {
+    SCOPED_TRACE(path == Path::fused ? "fused" : "composed");
+    const Function function = [&](const Tensors& x) {
+      const auto result = attention(
+          x[0], x[1], x[2],
+          {.scope = causal(1), .normaliser = GetParam().name, .dropout = {0.2, 3}, .path = path});
+      return (result.context * weights).sum() + result.lse.square().sum();
+    };
+    expect_gradients(function, inputs, {"query", "key", "value"});
+    expect_second_gradients(function, inputs, {"query", "key", "value"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryNormaliser, testing::ValuesIn(normaliser_table()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Sparse, LeavesHugeScoresFinite) {
+  const Tensor query = at::full({1, 1}, 1e5, at::kDouble);
+  const Tensor key = at::tensor({-1.0, 0.5, 1.0, 1.0}, at::kDouble).view({4, 1});
+  const Tensor wanted = at::tensor({0.0, 0.0, 0.5, 0.5}, at::kDouble).view({1, 4});
+  for (const Path path : {Path::composed, Path::fused}) {
+    for (const char* name : {"sparsemax", "entmax15"}) {
+      const auto result = attention(query, key, at::eye(4, at::kDouble),
+                                    {.score = "dot", .normaliser = name, .path = path});
+      // A score of 1e5 is known to 1e5 u.
+      EXPECT_TRUE(at::allclose(result.context, wanted, 0, 4e5 * 0x1p-53)) << name;
+    }
+  }
+}
+
+TEST(Normalisers, AreFoundByName) {
+  EXPECT_EQ(Normaliser().row().name, "softmax");
+  try {
+    Normaliser("entmax");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "no normaliser is called \"entmax\"; did you mean entmax15?");
+  }
+  EXPECT_THROW(Normaliser("a normaliser nobody knows"), Error);
+}
+
+}  // namespace
+}  // namespace attend::reference

@@ -1,0 +1,121 @@
+"""torch.ops.attend.*: operators_test.py LIBRARY. Against PyTorch's own operations, with gradients."""
+
+import math
+import sys
+import unittest
+
+import torch
+
+ATTEND = torch.ops.attend
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def additive_scores(query, key, v):
+    return torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3)) @ v
+
+
+def causal_mask(queries, keys):
+    return torch.arange(keys)[None, :] <= torch.arange(queries)[:, None]
+
+
+class OperatorsTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        self.query, self.key, self.value = random(2, 4, 5, 3), random(2, 2, 7, 3), random(2, 2, 7, 6)
+
+    def expect_close(self, got, wanted):
+        # Sums of at most a few dozen terms of a few units.
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+
+    def test_scaled_dot_is_what_torch_computes(self):
+        key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
+        scores = self.query @ key.transpose(-2, -1) / math.sqrt(3)
+        scores = scores.masked_fill(~causal_mask(5, 7), -math.inf)
+        wanted = scores.softmax(-1) @ value
+        inputs = (self.query, self.key, self.value)
+        upstream = torch.randn_like(wanted)
+        gradients = torch.autograd.grad(wanted, inputs, upstream)
+        for path in ("automatic", "fused", "composed"):
+            context, lse = ATTEND.attention(*inputs, scope="causal", path=path)
+            self.expect_close(context, wanted)
+            self.expect_close(lse, scores.logsumexp(-1))
+            for got, gradient in zip(torch.autograd.grad(context, inputs, upstream), gradients):
+                self.expect_close(got, gradient)
+
+    def test_additive_with_biases_is_what_torch_computes(self):
+        v, slopes = random(3), torch.tensor([0.5, 0.25, 0.1, 2.0], dtype=torch.float64)
+        lengths = torch.tensor([7, 4])
+        key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
+        distance = (torch.arange(7)[None, :] - torch.arange(5)[:, None]).abs()
+        scores = additive_scores(self.query, key, v) - slopes.view(4, 1, 1) * distance
+        scores = scores.masked_fill(torch.arange(7) >= lengths.view(2, 1, 1, 1), -math.inf)
+        inputs = (self.query, self.key, self.value, v)
+        wanted = scores.softmax(-1) @ value
+        upstream = torch.randn_like(wanted)
+        gradients = torch.autograd.grad(wanted, inputs, upstream, retain_graph=True)
+        context, lse = ATTEND.attention(self.query, self.key, self.value, score="additive",
+                                        parameters={"v": v}, key_lengths=lengths,
+                                        bias={"alibi": slopes}, path="fused")
+        self.expect_close(context, wanted)
+        for got, gradient in zip(torch.autograd.grad(context, inputs, upstream), gradients):
+            self.expect_close(got, gradient)
+        weights = ATTEND.attention_weights(
+            self.query.detach(), self.key.detach(), lse.detach(), score="additive",
+            parameters={"v": v.detach()}, key_lengths=lengths, bias={"alibi": slopes}, heads=[2, 0],
+            first_row=1, rows=3)
+        self.expect_close(weights, scores.softmax(-1)[:, [2, 0], 1:4].detach())
+
+    def test_gradients_match_differences_twice(self):
+        query, key, value, v = random(1, 1, 2, 2), random(1, 1, 3, 2), random(1, 1, 3, 1), random(2)
+
+        def context(query, key, value, v):
+            return ATTEND.attention(query, key, value, score="additive", parameters={"v": v},
+                                    scope="window:1 | prefix:1")[0]
+
+        self.assertTrue(torch.autograd.gradcheck(context, (query, key, value, v)))
+        self.assertTrue(torch.autograd.gradgradcheck(context, (query, key, value, v)))
+
+    def test_dropout_repeats_with_its_seed(self):
+        def context(seed, path="automatic"):
+            return ATTEND.attention(self.query, self.key, self.value, dropout=0.5, seed=seed,
+                                    path=path)[0]
+
+        self.assertTrue(torch.equal(context(3), context(3)))
+        self.assertFalse(torch.equal(context(3), context(4)))
+        self.expect_close(context(3, "fused"), context(3, "composed"))
+
+    def test_every_normaliser_is_reachable(self):
+        for normaliser in ("softmax", "sigmoid", "none", "sparsemax", "entmax15"):
+            context, lse = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser)
+            weights = ATTEND.attention_weights(self.query, self.key, lse, normaliser=normaliser)
+            self.expect_close(weights @ self.value.repeat_interleave(2, dim=1), context)
+
+    def test_scripts(self):
+        @torch.jit.script
+        def scripted(query, key, value):
+            return torch.ops.attend.attention(query, key, value, scope="causal")[0]
+
+        inputs = (self.query, self.key, self.value)
+        self.expect_close(scripted(*inputs), ATTEND.attention(*inputs, scope="causal")[0])
+
+    def test_errors_name_the_argument(self):
+        x = torch.ones(2, 3)
+        for message, call in {
+            "queries have depth 3, keys depth 4": lambda: ATTEND.attention(x, torch.ones(2, 4), x),
+            "no scope is called": lambda: ATTEND.attention(x, x, x, scope="casual"),
+            "did you mean scaled_dot": lambda: ATTEND.attention(x, x, x, score="scaled_dit"),
+            "did you mean softmax": lambda: ATTEND.attention(x, x, x, normaliser="softmix"),
+            "no bias is called alibis": lambda: ATTEND.attention(x, x, x, bias={"alibis": x}),
+            "path is quick": lambda: ATTEND.attention(x, x, x, path="quick"),
+            "one is missing": lambda: ATTEND.attention(x, x, x, bias={"widths": x}),
+        }.items():
+            with self.assertRaisesRegex(RuntimeError, message):
+                call()
+
+
+if __name__ == "__main__":
+    torch.ops.load_library(sys.argv.pop(1))
+    unittest.main()
