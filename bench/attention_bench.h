@@ -39,7 +39,8 @@ struct Bench {
   double seconds = 0.5;  // that each probe may take
   std::string name;      // of the case that runs
   std::function<void(const Figure&)> report;
-  std::map<std::string, std::vector<ChartSample>> samples = {};  // of the picture, by series
+  // Of the picture, by family.
+  std::map<std::string, std::vector<ChartSample>> forward_samples = {}, backward_samples = {};
 
   void add(const std::string& metric, double value, std::optional<Bar> bar = {}) const {
     report({name, metric, value, bar});

@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
+#include "bench/operator.h"
 #include "bench/peak.h"
 
 namespace attend::bench {
@@ -27,6 +29,8 @@ class Caches {
 
   static constexpr int64_t kBytes =  // of the keys, or of the values
       kShape.key_heads * kShape.keys * kShape.depth * static_cast<int64_t>(sizeof(S));
+
+  size_t count() const { return caches_.size(); }
 
   void decode(int threads) { next().forward(threads); }
 
@@ -56,12 +60,23 @@ class Caches {
 void run_bandwidth_case(Bench& bench) {
   constexpr int kThreads = 2;
   Caches<float> caches;
-  const Rounds rounds = take_turns({seconds_of(kThreads, [&] { caches.read(kThreads); }),
-                                    seconds_of(kThreads, [&] { caches.decode(kThreads); })},
-                                   4 * bench.seconds);
+  std::vector<OperatorRuns> composed;
+  composed.reserve(caches.count());
+  for (size_t n = 0; n < caches.count(); ++n) {
+    composed.push_back(operator_runs(kShape, "scaled_dot", Path::composed));
+  }
+  size_t turn = 0;
+  set_libtorch_threads(kThreads);
+  const Rounds rounds =
+      take_turns({seconds_of(kThreads, [&] { caches.read(kThreads); }),
+                  seconds_of(kThreads, [&] { caches.decode(kThreads); }),
+                  seconds_of(kThreads, [&] { composed[turn++ % composed.size()].forward(); })},
+                 4 * bench.seconds);
+  set_libtorch_threads(1);
   bench.add("fraction of the memory bandwidth", rounds.ratio(0, 1), at_least(0.7));
   bench.add("memory bandwidth of two threads, GB/s",
             2e-9 * static_cast<double>(caches.kBytes) / rounds.median(0));
+  bench.add("times as fast as composed", rounds.ratio(2, 1));
 }
 
 // Both formats take turns over caches of the same bytes, so that neither is in a cache.

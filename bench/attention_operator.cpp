@@ -26,10 +26,18 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
   const Shape shape{64, 4, 4, length, length, depth, depth};
   const OperatorRuns fused = operator_runs(shape, "scaled_dot", Path::automatic);
   const OperatorRuns composed = operator_runs(shape, "scaled_dot", Path::composed);
+  KernelInputs<float> kernels(shape);
   const Rounds rounds = take_turns(
-      {seconds_of(1, fused.forward_and_backward), seconds_of(1, composed.forward_and_backward)},
+      {seconds_of(1, fused.forward_and_backward), seconds_of(1, composed.forward_and_backward),
+       seconds_of(1,
+                  [&] {
+                    kernels.forward(1);
+                    kernels.backward(1);
+                  })},
       bench.seconds);
   bench.add("both, times as fast as composed", rounds.ratio(1, 0), at_least(1.5));
+  // What the operator and its tensors cost on top is the difference.
+  bench.add("both, the kernels alone, times as fast as composed", rounds.ratio(1, 2));
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ void run_peak_case(Bench& bench, const PeakCase& c, const Target& target) {
               rounds.median([](const Round& r) { return r[4] / (r[1] + r[2]); }));
   }
   if (c.series.empty()) return;
-  bench.samples[c.series + ", forward"].push_back({c.length, forward});
-  bench.samples[c.series + ", backward"].push_back({c.length, backward});
+  bench.forward_samples[c.series].push_back({c.length, forward});
+  bench.backward_samples[c.series].push_back({c.length, backward});
 }
 
 void add_dot_cases(std::vector<Case>& cases) {
@@ -84,15 +84,19 @@ void add_picture_cases(std::vector<Case>& cases) {
   const struct {
     Family family;
     std::string name;
-  } families[] = {{Family::additive, "additive"},
-                  {Family::squared_distance, "squared distance"},
-                  {Family::absolute_distance, "absolute distance"}};
+    int64_t depth;
+  } families[] = {{Family::additive, "additive", 64},
+                  {Family::additive, "additive", 128},
+                  {Family::squared_distance, "squared distance", 64},
+                  {Family::absolute_distance, "absolute distance", 64}};
   const Target target = measured_targets()[0];
-  for (const auto& [family, name] : families) {
+  for (const auto& [family, name, depth] : families) {
     for (const int64_t length : {512, 1024, 2048, 4096}) {
-      const PeakCase c{family, fmt::format("{}, depth 64", name), length, 64, {}, {}, false};
-      cases.push_back({fmt::format("{}, d=64, T={}, one thread, {}", name, length, target.name),
-                       false, [=](Bench& bench) { run_peak_case(bench, c, target); }});
+      const PeakCase c{family, fmt::format("{}, depth {}", name, depth), length, depth, {}, {},
+                       false};
+      cases.push_back(
+          {fmt::format("picture: {}, d={}, T={}, one thread, {}", name, depth, length, target.name),
+           false, [=](Bench& bench) { run_peak_case(bench, c, target); }});
     }
   }
 }

@@ -30,15 +30,6 @@ Parameters random_parameters(const std::string& score, const kernels::Shape& s) 
   return parameters;
 }
 
-// The operator's only path was the composed one when this was written.
-template <class Spec>
-void set_path(Spec& spec, Path path) {
-  if constexpr (requires { spec.path; }) {
-    using Choice = decltype(spec.path);
-    spec.path = path == Path::composed ? Choice::composed : Choice::automatic;
-  }
-}
-
 struct Inputs {
   at::Tensor query, key, value, grad_context;
   AttentionSpec spec;
@@ -53,7 +44,7 @@ OperatorRuns operator_runs(const kernels::Shape& s, const std::string& score, Pa
   inputs->value = at::randn({s.batch, s.key_heads, s.keys, s.value_depth}).requires_grad_();
   inputs->grad_context = at::randn({s.batch, s.heads, s.queries, s.value_depth});
   inputs->spec.score = Score(score, random_parameters(score, s));
-  set_path(inputs->spec, path);
+  inputs->spec.path = path == Path::composed ? attend::Path::composed : attend::Path::automatic;
   const auto run = [inputs] {
     return attention(inputs->query, inputs->key, inputs->value, inputs->spec).context;
   };
