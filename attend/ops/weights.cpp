@@ -18,6 +18,12 @@ void check_lse(const Tensor& lse, const Tensor& query) {
     fail("[attention] lse has shape {}, query [{}]; they must match but for the last axis",
          lse.defined() ? fmt::format("[{}]", fmt::join(lse.sizes(), ", ")) : "undefined",
          fmt::join(query.sizes(), ", "));
+  if (!at::isFloatingType(lse.scalar_type()))
+    fail("[attention] lse has dtype {}; it must be floating point",
+         c10::toString(lse.scalar_type()));
+  if (lse.device() != query.device())
+    fail("[attention] lse is on {}, query on {}; they must match", lse.device().str(),
+         query.device().str());
 }
 
 // What a summary is made from, with the selection spelt out.
@@ -26,7 +32,7 @@ struct Request {
   Reduced reduced;
   Tensor lse;  // [B, H, Tq]
   std::vector<int64_t> heads;
-  int64_t first_row, rows;
+  int64_t first_row = 0, rows = 0;
   bool fused;
 
   int64_t batch() const { return reduced.form->batch; }
@@ -39,11 +45,7 @@ struct Request {
     check_lse(given_lse, q);
     lse = given_lse.reshape({form.batch, form.heads, form.queries})
               .to(at::toOpMathType(q.scalar_type()));
-    first_row = selection.first_row;
-    rows = selection.rows.value_or(form.queries - first_row);
-    if (first_row < 0 || rows < 0 || first_row > form.queries - rows)
-      fail("[attention] rows {} to {} of the weights were asked for; there are {} queries",
-           first_row, first_row + rows, form.queries);
+    select_rows(selection);
     select_heads();
     fused = spec.path != Path::composed && !differentiated() &&
             why_not_fused(reduced.parts, form).empty();
@@ -77,6 +79,18 @@ struct Request {
   Tensor empty(std::vector<int64_t> shape) const { return at::empty(shape, lse.options()); }
 
  private:
+  void select_rows(const Selection& selection) {
+    const int64_t queries = reduced.form->queries;
+    first_row = selection.first_row;
+    if (first_row < 0 || first_row > queries)
+      fail("[attention] row {} of the weights was asked for; there are {} queries", first_row,
+           queries);
+    rows = selection.rows.value_or(queries - first_row);
+    if (rows < 0 || rows > queries - first_row)
+      fail("[attention] {} rows of the weights from row {} on were asked for; there are {} queries",
+           rows, first_row, queries);
+  }
+
   void select_heads() {
     const int64_t all = reduced.form->heads;
     if (!heads.empty() && query.dim() < 4)

@@ -1,33 +1,15 @@
 // Every message of the operator: what it got, what it wanted.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <limits>
 
-#include "attend/base/error.h"
 #include "attend/ops/attention.h"
+#include "tests/ops/misuse.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-struct Misuse {
-  std::function<void()> call;
-  const char* message;
-};
-
-void expect_errors(const std::vector<Misuse>& misuses) {
-  for (const Misuse& misuse : misuses) {
-    try {
-      misuse.call();
-      ADD_FAILURE() << "accepted, expected: " << misuse.message;
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr(misuse.message));
-      EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("\n")));
-    }
-  }
-}
 
 Tensor ones(at::IntArrayRef shape) { return at::ones(shape); }
 
