@@ -95,6 +95,8 @@ template <class T>
 void expect_close(const std::vector<T>& got, const std::vector<double>& want, double size) {
   fuzz::expect(got.size() == want.size());
   for (size_t i = 0; i < got.size(); ++i) {
+    // past the largest number of Float16
+    if (std::is_same_v<T, Float16> && std::abs(want[i]) > 65000) continue;
     const auto x = static_cast<double>(number(got[i]));
     if (std::isinf(want[i])) fuzz::expect(x == want[i]);
     if (std::isfinite(want[i])) fuzz::expect(std::abs(x - want[i]) <= size);
