@@ -23,6 +23,15 @@ if(ATTEND_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# GCC's OpenMP does not tell the sanitizer where its threads wait for each other: all would be races.
+if(ATTEND_SANITIZE_THREADS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "ATTEND_SANITIZE_THREADS takes Clang: configure with CXX=clang++")
+  endif()
+  add_compile_options(-fsanitize=thread -O1)
+  add_link_options(-fsanitize=thread)
+endif()
+
 include(AttendPackages)
 if(NOT ATTEND_KERNELS_ONLY)
   find_package(CLI11 REQUIRED)

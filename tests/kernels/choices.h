@@ -68,7 +68,8 @@ inline constexpr ScopeChoice kScopes[] = {
      }},
     {"lengths",
      [](const Shape& s, ScopeArrays& arrays) {
-       for (int64_t b = 0; b < s.batch; ++b) arrays.lengths.push_back(b % 2 == 0 ? s.keys - 2 : 0);
+       for (int64_t b = 0; b < s.batch; ++b)
+         arrays.lengths.push_back(b % 2 == 0 ? std::max<int64_t>(0, s.keys - 2) : 0);
        return Scope{{{KeyLengths{arrays.lengths.data()}}}};
      }},
     {"segments",

@@ -34,13 +34,13 @@ struct GradientOutput {
   std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths;
 };
 
-struct Run {
+struct RunOptions {
   int threads = 1;
   Layout layout = Layout::heads_first;
 };
 
 template <class S>
-Output<S> run_forward(const Case<S>& c, const Run& run = {}) {
+Output<S> run_forward(const Case<S>& c, const RunOptions& run = {}) {
   const Shape& s = c.shape;
   const PlacedCase<S> placed{c, run.layout};
   Placed<S> context(s.batch, s.heads, s.queries, s.value_depth, run.layout);
@@ -52,7 +52,8 @@ Output<S> run_forward(const Case<S>& c, const Run& run = {}) {
 }
 
 template <class S>
-GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward, const Run& run = {}) {
+GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
+                               const RunOptions& run = {}) {
   using C = Compute<S>;
   const Shape& s = c.shape;
   const PlacedCase<S> placed{c, run.layout};
@@ -194,7 +195,7 @@ class Expected {
 
 // Forward and backward on every target.
 template <class S>
-void expect_all(const Case<S>& c, const Run& run = {}) {
+void expect_all(const Case<S>& c, const RunOptions& run = {}) {
   const Expected<S> expected(c);
   on_every_target([&] {
     const Output<S> forward = run_forward(c, run);
