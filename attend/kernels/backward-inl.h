@@ -150,8 +150,8 @@ class BackwardChunk {
     if (begin < end) {
       upstream_.load(first, rows, width);
       const View<const T>& grad = plan_.upstream.grad_context;
-      LoadRows(grad.row(first.batch, first.head, first.query), grad.row_stride, rows,
-               shape_.value_depth, width, rows_, padded_);
+      grad_rows_ = FindWholeRows(grad.row(first.batch, first.head, first.query), grad.row_stride,
+                                 rows, shape_.value_depth, rows_, padded_);
     }
     for (int64_t key = begin; key < end; key += kTileKeys) {
       const int64_t keys = std::min(kTileKeys, end - key);
@@ -171,7 +171,8 @@ class BackwardChunk {
                       weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
     // dv_j = sum_i m_ij p_ij dc_i
-    Multiply<T>(keys, padded_, panel.rows, {weights_, width, 1}, {rows_, padded_}, true,
+    Multiply<T>(keys, padded_, panel.rows, {weights_, width, 1},
+                {grad_rows_.data, grad_rows_.stride}, true,
                 {value_gradient_ + (key - begin_) * padded_, padded_});
     scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
     if (cap_slope_ != nullptr) scale_by_cap(keys * width);
@@ -197,8 +198,9 @@ class BackwardChunk {
   T* weights_;              // [keys][width] scores, then weights
   T* tile_;                 // [keys][width] dp, then ds
   T* cap_slope_ = nullptr;  // [keys][width]
-  T* rows_;                 // [width][padded] dc
-  T* value_gradient_;       // [chunk_keys][padded]
+  WholeRows<T> grad_rows_ = {};
+  T* rows_;            // [rows][padded] dc, where it must be copied
+  T* value_gradient_;  // [chunk_keys][padded]
 };
 
 template <class T>

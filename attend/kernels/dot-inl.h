@@ -57,25 +57,27 @@ class DotGradients : public TileGradients<T> {
     std::fill_n(key_gradient_, padded_ * plan.chunk_keys, T(0));
   }
 
-  void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
+  void load_queries(const Row& first, int64_t rows, int64_t, const T*) override {
     first_ = first;
     query_count_ = rows;
-    LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
-             rows, depth_, width, rows_, padded_);
-    std::fill_n(query_gradient_, depth_ * width, T(0));
+    queries_ = FindWholeRows(problem_.query.row(first.batch, first.head, first.query),
+                             problem_.query.row_stride, rows, depth_, rows_, padded_);
+    fresh_ = true;
   }
 
   void add(const T* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
            int64_t width) override {
     const int64_t head = KeyHead(problem_.shape, first_.head);
     const T* key = problem_.key.row(first_.batch, head, first_key);
-    Multiply<T>(depth_, width, keys, {key, 1, problem_.key.row_stride}, {tile, width}, true,
+    Multiply<T>(depth_, width, keys, {key, 1, problem_.key.row_stride}, {tile, width}, !fresh_,
                 {query_gradient_, width});
-    Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {rows_, padded_}, true,
-                {key_gradient_ + chunk_key * padded_, padded_});
+    fresh_ = false;
+    Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {queries_.data, queries_.stride},
+                true, {key_gradient_ + chunk_key * padded_, padded_});
   }
 
   void store_query_gradient(int64_t rows, int64_t width, const View<T>& to) override {
+    if (fresh_) std::fill_n(query_gradient_, depth_ * width, T(0));
     ScaleInPlace(query_gradient_, depth_ * width, T(problem_.score.scale));
     Transpose(query_gradient_, width, depth_, rows, to.row(first_.batch, first_.head, first_.query),
               to.row_stride);
@@ -91,7 +93,9 @@ class DotGradients : public TileGradients<T> {
   int64_t depth_, padded_;
   Row first_;
   int64_t query_count_ = 0;
-  T* rows_;            // [width][padded] queries
+  WholeRows<T> queries_ = {};
+  bool fresh_ = true;  // nothing was added to query_gradient_
+  T* rows_;            // [rows][padded] queries, where they must be copied
   T* query_gradient_;  // [depth][width]
   T* key_gradient_;    // [chunk_keys][padded]
 };

@@ -64,7 +64,8 @@ class ForwardBlock {
   struct Context {
     Panel<T> panel;
     OnlineNormaliser<T> online;
-    T* context;  // [value_depth][width]
+    T* context;         // [value_depth][width]
+    bool fresh = true;  // nothing was added to the context
   };
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
@@ -77,10 +78,15 @@ class ForwardBlock {
     problem_.sinks == nullptr || split_ > 0
         ? online.start(at.panel.width)
         : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
-    std::fill_n(context, problem_.shape.value_depth * at.panel.width, T(0));
+    if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
   }
 
-  void visit(const Context& at, int64_t begin, int64_t end) {
+  void clear(Context& at) {
+    std::fill_n(at.context, problem_.shape.value_depth * at.panel.width, T(0));
+    at.fresh = false;
+  }
+
+  void visit(Context& at, int64_t begin, int64_t end) {
     const Panel<T>& panel = at.panel;
     begin = std::max(begin, panel.scope.hull().begin);
     end = std::min(end, panel.scope.hull().end);
@@ -96,7 +102,7 @@ class ForwardBlock {
   }
 
   // All scores of the panel's rows, their thresholds, then the weights.
-  void run_sparse(const Context& at) {
+  void run_sparse(Context& at) {
     const Panel<T>& panel = at.panel;
     const KeyRange hull = panel.scope.hull();
     const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
@@ -118,7 +124,7 @@ class ForwardBlock {
   }
 
   // context[e][i] += sum_j v_je p_ij
-  void add_values(const Context& at, int64_t first_key, int64_t keys, const T* weights) {
+  void add_values(Context& at, int64_t first_key, int64_t keys, const T* weights) {
     const Shape& s = problem_.shape;
     const View<const T>& view = problem_.value;
     const int64_t offset = KeyOffset(problem_, view, at.panel.first, first_key);
@@ -131,16 +137,18 @@ class ForwardBlock {
       });
     }
     Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
-                {weights, width}, true, {at.context, width});
+                {weights, width}, !at.fresh, {at.context, width});
+    at.fresh = false;
   }
 
-  void finish(const Context& at) {
+  void finish(Context& at) {
     T* lse = at.online.reference;
     at.online.finish(at.context, problem_.shape.value_depth, at.panel.width, at.panel.rows, lse);
     store(at, lse);
   }
 
-  void store(const Context& at, const T* lse) {
+  void store(Context& at, const T* lse) {
+    if (at.fresh) clear(at);
     const Shape& shape = problem_.shape;
     const Row& first = at.panel.first;
     const Result<T> result = plan_.split_result(split_);

@@ -39,7 +39,8 @@ void cut_keys(BackwardPlan<T>& plan) {
   const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
   const int64_t tiles = (s.keys + kTileKeys - 1) / kTileKeys;
   const int64_t chunks = std::max<int64_t>(1, wanted);
-  plan.chunk_keys = std::max<int64_t>(1, (tiles + chunks - 1) / chunks * kTileKeys);
+  plan.chunk_keys = std::clamp<int64_t>((tiles + chunks - 1) / chunks * kTileKeys, 1,
+                                        std::max<int64_t>(1, s.keys));
   plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
 }
 

@@ -32,7 +32,7 @@ struct Broadcast {
   int64_t step;
 };
 
-// Rows of vectors, aligned: element (k, c) at data[k * stride + c].
+// Rows of vectors: element (k, c) at data[k * stride + c].
 template <class T>
 struct Rows {
   T* data;
@@ -59,7 +59,8 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const T>& b, int6
   for (int64_t k = 0; k < depth; ++k) {
     Vec<T> columns[kV];
 #pragma GCC unroll 16
-    for (int v = 0; v < kV; ++v) columns[v] = hn::Load(d, right + k * right_stride + v * kLanes<T>);
+    for (int v = 0; v < kV; ++v)
+      columns[v] = hn::LoadU(d, right + k * right_stride + v * kLanes<T>);
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
       const auto x = hn::Set(d, left[r * row + k * step]);

@@ -89,6 +89,22 @@ void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
   std::fill(to + rows * width, to + padded_rows * width, T(0));
 }
 
+// Rows whose columns fill whole vectors, as a product reads them: where they are, if they do so
+// there, or copied to `to`.
+template <class T>
+struct WholeRows {
+  const T* data;
+  int64_t stride;
+};
+
+template <class T>
+WholeRows<T> FindWholeRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
+                           int64_t width) {
+  if (columns == width) return {from, from_stride};
+  LoadRows(from, from_stride, rows, columns, rows, to, width);
+  return {to, width};
+}
+
 template <class T>
 HWY_INLINE void ScaleInPlace(T* data, int64_t count, T factor) {
   const Tag<T> d;

@@ -67,7 +67,7 @@ inline const std::vector<ScopeChoice>& scopes() {
       {"window", {{{Window{.left = 12, .right = 8, .dilation = 2}}}}},
       {"lengths", {{{KeyLengths{kLengths}}}}},
       {"prefix or window", {{{Prefix{5}}, {Window{.left = 4, .right = 0}}}}},
-      {"blocks", {{{BlockLayout{blocks.data(), 7, 20}}}}},
+      {"blocks", {{{BlockLayout{blocks.data(), 2, 20}}}}},
   };
   return rows;
 }
