@@ -117,7 +117,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     saved.reserve(part::count + 2);
     for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
       saved.push_back(x->value_or(Tensor()));
-    const variable_list results = run_forward(parts_of(saved), *form);
+    variable_list results = run_forward(parts_of(saved), *form);
     saved.insert(saved.end(), results.begin(), results.end());
     context->save_for_backward(std::move(saved));
     context->saved_data["form"] = c10::IValue::make_capsule(form);

@@ -153,7 +153,7 @@ Scope global_tokens(int64_t count) {
   return prefix(count) | one_condition(GlobalRows{count});
 }
 
-Scope segments(Tensor starts) { return segments(starts, starts); }
+Scope segments(const Tensor& starts) { return segments(starts, starts); }
 
 Scope segments(Tensor query_starts, Tensor key_starts) {
   Segments condition{std::move(query_starts), std::move(key_starts)};

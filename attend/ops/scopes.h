@@ -88,7 +88,7 @@ Scope prefix(int64_t length);               // the first keys; Error when negati
 Scope global_tokens(int64_t count);
 // Packed sequences; the first for self-attention. Error unless int64 of one axis, as long as each
 // other, of 1 entry or more.
-Scope segments(at::Tensor starts);
+Scope segments(const at::Tensor& starts);
 Scope segments(at::Tensor query_starts, at::Tensor key_starts);
 Scope block_sparse(at::Tensor layout, int64_t block);  // Error unless bool of two axes, block >= 1
 Scope dense_mask(at::Tensor mask);                     // Error unless bool

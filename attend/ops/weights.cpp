@@ -76,7 +76,7 @@ struct Request {
     });
   }
 
-  Tensor empty(std::vector<int64_t> shape) const { return at::empty(shape, lse.options()); }
+  Tensor empty(const std::vector<int64_t>& shape) const { return at::empty(shape, lse.options()); }
 
  private:
   void select_rows(const Selection& selection) {
