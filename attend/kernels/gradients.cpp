@@ -160,10 +160,11 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   if (plan.partial_centres != nullptr) std::fill_n(plan.partial_centres, rows, T(0));
   if (plan.partial_widths != nullptr) std::fill_n(plan.partial_widths, rows, T(0));
   if (to.bias != nullptr) clear_gradient(s, bias.dense, s.keys, to.bias);
-  if (to.relative == nullptr || row_count(s) == 0) return;
+  if (to.relative == nullptr) return;
   const View<const T>& of = bias.relative;
-  plan.relative_size =
-      of.row(s.batch - 1, s.heads - 1, s.queries - 1) - of.data + bias.relative_count;
+  const auto last = [](int64_t size) { return std::max<int64_t>(size, 1) - 1; };
+  plan.relative_size = of.row(last(s.batch), last(s.heads), last(s.queries)) - of.data +
+                       bias.relative_count;
   plan.partial_relative = arena.take((plan.chunks - 1) * plan.relative_size);
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk)
     clear_gradient(s, of, bias.relative_count, plan.relative_gradient(chunk));

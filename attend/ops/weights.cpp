@@ -1,5 +1,6 @@
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <limits>
