@@ -12,11 +12,15 @@ def times(matrix, vector):
     return [dot(row, vector) for row in matrix]
 
 
-def additive(q, k, p):
+def additive(q, k, p, activation):
     a = times(p["W_q"], q) if "W_q" in p else q
     b = times(p["W_k"], k) if "W_k" in p else k
     offset = p.get("b", [0.0] * len(a))
-    return sum(v * math.tanh(x + y + o) for v, x, y, o in zip(p["v"], a, b, offset))
+    return sum(v * activation(x + y + o) for v, x, y, o in zip(p["v"], a, b, offset))
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
 
 
 def cosine(q, k, p):
@@ -28,7 +32,12 @@ SCORES = {
     "dot": lambda q, k, j, p: dot(q, k),
     "scaled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(len(q)),
     "general": lambda q, k, j, p: dot(q, times(p["W"], k)),
-    "additive": lambda q, k, j, p: additive(q, k, p),
+    "additive": lambda q, k, j, p: additive(q, k, p, math.tanh),
+    "additive_sigmoid": lambda q, k, j, p: additive(q, k, p, sigmoid),
+    "additive_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.0, x)),
+    "additive_leaky_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.2 * x, x)),
+    "squared_distance": lambda q, k, j, p: -sum((x - y) ** 2 for x, y in zip(q, k)),
+    "absolute_distance": lambda q, k, j, p: -sum(abs(x - y) for x, y in zip(q, k)),
     "cosine": lambda q, k, j, p: cosine(q, k, p),
     "location": lambda q, k, j, p: times(p["W"], q)[j] if "W" in p else q[j],
 }
