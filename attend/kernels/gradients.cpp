@@ -163,8 +163,8 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   if (to.relative == nullptr) return;
   const View<const T>& of = bias.relative;
   const auto last = [](int64_t size) { return std::max<int64_t>(size, 1) - 1; };
-  plan.relative_size = of.row(last(s.batch), last(s.heads), last(s.queries)) - of.data +
-                       bias.relative_count;
+  plan.relative_size =
+      of.row(last(s.batch), last(s.heads), last(s.queries)) - of.data + bias.relative_count;
   plan.partial_relative = arena.take((plan.chunks - 1) * plan.relative_size);
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk)
     clear_gradient(s, of, bias.relative_count, plan.relative_gradient(chunk));
