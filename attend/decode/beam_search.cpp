@@ -1,5 +1,7 @@
 #include "attend/decode/beam_search.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cmath>
 

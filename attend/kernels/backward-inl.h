@@ -143,22 +143,30 @@ class BackwardChunk {
   }
 
   void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
-    const Panel<T> panel = scorer_.load(first, rows, queries_);
-    const int64_t begin = std::max(begin_, panel.scope.hull().begin), width = panel.width;
-    const int64_t end = std::min(end_, panel.scope.hull().end);
+    BlockScope scope = scorer_.scope(first, rows);
+    const KeyRange hull = scope.hull();
+    const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
+    if (begin >= end) return clear_query_gradient(first, rows);
+    const Panel<T> panel = scorer_.load(first, rows, std::move(scope), queries_);
+    const int64_t width = panel.width;
     gradients_->load_queries(first, rows, width, queries_);
-    if (begin < end) {
-      upstream_.load(first, rows, width);
-      const View<const T>& grad = plan_.upstream.grad_context;
-      grad_rows_ = FindWholeRows(grad.row(first.batch, first.head, first.query), grad.row_stride,
-                                 rows, shape_.value_depth, rows_, padded_);
-    }
+    upstream_.load(first, rows, width);
+    const View<const T>& grad = plan_.upstream.grad_context;
+    grad_rows_ = FindWholeRows(grad.row(first.batch, first.head, first.query), grad.row_stride,
+                               rows, shape_.value_depth, rows_, padded_);
     for (int64_t key = begin; key < end; key += kTileKeys) {
       const int64_t keys = std::min(kTileKeys, end - key);
       if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
       add_tile(panel, key, keys, bias);
     }
     gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
+  }
+
+  // Most chunks see nothing of most queries where the scope is local.
+  void clear_query_gradient(const Row& first, int64_t rows) const {
+    const View<T> to = plan_.query_gradient(chunk_);
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(to.row(first.batch, first.head, first.query + r), shape_.depth, T(0));
   }
 
   void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {
@@ -223,7 +231,8 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   UpstreamPanel<T> upstream(plan, arena);
   const TileDropout<T> dropout(problem, arena);
   const Row first{head / s.heads, head % s.heads, begin};
-  const Panel<T> panel = scorer.load(first, rows, arena.take(scorer.panel_size(kBackwardRows)));
+  const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
+                                     arena.take(scorer.panel_size(kBackwardRows)));
   const int64_t width = panel.width;
   T* scores = arena.take(kTileKeys * kBackwardRows);
   T* gradients = arena.take(kTileKeys * kBackwardRows);

@@ -73,8 +73,8 @@ class ForwardBlock {
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
     T* context = arena.take(problem_.shape.value_depth * kPanel<T>);
-    const Context& at =
-        panels_[count_++].emplace(Context{scorer_.load(first, rows, queries), online, context});
+    const Context& at = panels_[count_++].emplace(
+        Context{scorer_.load(first, rows, scorer_.scope(first, rows), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
         ? online.start(at.panel.width)
         : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));

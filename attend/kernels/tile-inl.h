@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <utility>
 
 #include "attend/kernels/bias-inl.h"
 #include "attend/kernels/families-inl.h"
@@ -40,12 +41,15 @@ class TileScorer {
 
   int64_t panel_size(int64_t width) const { return scores_->panel_size(width); }
 
-  // queries: room for panel_size numbers.
-  Panel<T> load(const Row& first, int64_t rows, T* queries) const {
+  BlockScope scope(const Row& first, int64_t rows) const {
+    return BlockScope(problem_.scope, first, rows, problem_.shape.keys);
+  }
+
+  // queries: room for panel_size numbers; scope: that of the same rows.
+  Panel<T> load(const Row& first, int64_t rows, BlockScope scope, T* queries) const {
     const int64_t width = RoundUpToLanes<T>(rows);
     scores_->load_queries(first, rows, width, queries);
-    return {first, rows, width, BlockScope(problem_.scope, first, rows, problem_.shape.keys),
-            queries};
+    return {first, rows, width, std::move(scope), queries};
   }
 
   // The scores of keys [key, key + keys) as tile[j][i], -inf outside the scope; false when all are
