@@ -29,7 +29,7 @@ class WeightTiles {
   Panel<T> load(int64_t batch, int64_t head, int64_t begin, int64_t rows) const {
     const Shape& s = problem_.shape;
     const Row first{batch, head, plan_.selection.first_row + begin};
-    const Panel<T> panel = scorer_.load(first, rows, scorer_.scope(first, rows), queries_);
+    Panel<T> panel = scorer_.load(first, rows, scorer_.scope(first, rows), queries_);
     LoadShift(problem_.normaliser, plan_.lse + (batch * s.heads + head) * s.queries + first.query,
               rows, panel.width, shift_);
     return panel;
