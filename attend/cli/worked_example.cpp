@@ -1,6 +1,7 @@
 #include "attend/cli/worked_example.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
