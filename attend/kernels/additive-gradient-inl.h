@@ -95,7 +95,7 @@ class AdditiveGradients : public TileGradients<T> {
   }
 
   void store_query_gradient(int64_t rows, int64_t, const View<T>& to) override {
-    const T* v = problem_.score.vector + first_.head * problem_.score.vector_head_stride;
+    const T* v = HeadVector(problem_, first_.head);
     for (int64_t r = 0; r < rows; ++r) {
       T* gradient = to.row(first_.batch, first_.head, first_.query + r);
       for (int64_t a = 0; a < depth_; ++a) {
@@ -109,7 +109,7 @@ class AdditiveGradients : public TileGradients<T> {
 
   // The head's share of its keys' gradients, and of dv.
   void end_head(int64_t head, int64_t first_key, int64_t keys) override {
-    const T* v = problem_.score.vector + head * problem_.score.vector_head_stride;
+    const T* v = HeadVector(problem_, head);
     const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
     T* vector = plan_.partial_vector + (vector_chunk() * problem_.shape.heads + head) * depth_;
     std::fill_n(vector, depth_, T(problem_.score.scale) * total_);

@@ -122,7 +122,7 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   int64_t* order = plan.order + head * plan.padded;
   T* reach = arena.take(s.depth);
   T constant = 0;
-  const T* vector = problem.score.vector + h * problem.score.vector_head_stride;
+  const T* vector = HeadVector(problem, h);
   std::fill_n(centre, plan.padded, T(0));
   std::fill_n(hard, plan.padded, int64_t{0});
   for (int64_t a = 0; a < s.depth; ++a) {
@@ -158,7 +158,7 @@ void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t b = head / s.heads, h = head % s.heads, at = head * plan.padded;
   T* factor = arena.take(plan.padded);
   const Tag<T> d;
-  const T* vector = problem.score.vector + h * problem.score.vector_head_stride;
+  const T* vector = HeadVector(problem, h);
   // f(x) = 1 - magnitude / (1 + e^(2 rate x))
   const T rate = T(activation_rate(problem.score.activation));
   const T multiple = T(-activation_magnitude(problem.score.activation) * problem.score.scale *

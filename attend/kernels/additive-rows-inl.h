@@ -31,7 +31,7 @@ class AdditiveRowScores : public TileScores<T> {
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
               T* tile) const override {
     const Shape& s = problem_.shape;
-    const T* vector = problem_.score.vector + first.head * problem_.score.vector_head_stride;
+    const T* vector = HeadVector(problem_, first.head);
     const T scale = T(problem_.score.scale * score_unit(problem_.normaliser));
     // A panel holds at most `width` of the queries.
     const int64_t rows = std::min(width, s.queries - first.query);

@@ -89,11 +89,6 @@ struct ExponentialPair {
   }
 };
 
-template <class T>
-const T* HeadVector(const Problem<T>& problem, int64_t head) {
-  return problem.score.vector + head * problem.score.vector_head_stride;
-}
-
 template <class T, class Pair>
 class PairScores : public TileScores<T> {
  public:
@@ -164,13 +159,12 @@ class PairGradients : public TileGradients<T> {
         query_sum_(arena.take(padded_ * kBackwardRows)),
         key_sum_(arena.take(padded_ * plan.chunk_keys)),
         key_gradient_(arena.take(padded_ * plan.chunk_keys)),
-        vector_sum_(arena.take(padded_)),
-        chunk_keys_(plan.chunk_keys) {
-    std::fill_n(key_gradient_, padded_ * chunk_keys_, T(0));
+        vector_sum_(arena.take(padded_)) {
+    std::fill_n(key_gradient_, padded_ * plan_.chunk_keys, T(0));
   }
 
   void begin_head(int64_t, int64_t) override {
-    std::fill_n(key_sum_, padded_ * chunk_keys_, T(0));
+    std::fill_n(key_sum_, padded_ * plan_.chunk_keys, T(0));
     std::fill_n(vector_sum_, padded_, T(0));
   }
 
@@ -275,7 +269,6 @@ class PairGradients : public TileGradients<T> {
   T* key_sum_;       // [chunk_keys][padded] sum_i ds_ij df/dk of the head
   T* key_gradient_;  // [chunk_keys][padded]
   T* vector_sum_;    // [padded] sum_ij ds_ij f
-  int64_t chunk_keys_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -159,6 +159,14 @@ struct SummaryPlan {
     return (count + size - 1) / size;
   }
   int64_t tasks() const { return problem->shape.batch * heads() * blocks(); }
+
+  // What a task is: a block of one selected head of one batch entry.
+  struct Place {
+    int64_t batch, head, block;
+  };
+  Place place(int64_t task) const {
+    return {task / blocks() / heads(), task / blocks() % heads(), task % blocks()};
+  }
 };
 
 // Backward works on chunks of keys. What several chunks add to, chunk 0 writes where the caller

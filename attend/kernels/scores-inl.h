@@ -18,6 +18,12 @@ inline int64_t KeyHead(const Shape& shape, int64_t head) {
   return head / (shape.heads / shape.key_heads);
 }
 
+// v of the additive family, as the query head has it.
+template <class T>
+const T* HeadVector(const Problem<T>& problem, int64_t head) {
+  return problem.score.vector + head * problem.score.vector_head_stride;
+}
+
 // The scores of tiles.
 template <class T>
 class TileScores {

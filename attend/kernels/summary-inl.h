@@ -71,8 +71,8 @@ template <class T>
 void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Shape& s = plan.problem->shape;
   WeightTiles<T> tiles(plan, arena);
-  const int64_t block = task % plan.blocks(), n = task / plan.blocks() % plan.heads();
-  const int64_t batch = task / plan.blocks() / plan.heads(), begin = block * kBackwardRows;
+  const auto [batch, n, block] = plan.place(task);
+  const int64_t begin = block * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
   const int64_t out = (batch * plan.heads() + n) * plan.selection.rows + begin;
   const Panel<T> panel = tiles.load(batch, plan.head(n), begin, rows);
@@ -110,8 +110,8 @@ template <class T>
 void SumColumns(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Shape& s = plan.problem->shape;
   WeightTiles<T> tiles(plan, arena);
-  const int64_t block = task % plan.blocks(), n = task / plan.blocks() % plan.heads();
-  const int64_t batch = task / plan.blocks() / plan.heads(), key = block * kTileKeys;
+  const auto [batch, n, block] = plan.place(task);
+  const int64_t key = block * kTileKeys;
   const int64_t keys = std::min(kTileKeys, s.keys - key);
   T* sums = plan.column_sums + (batch * plan.heads() + n) * s.keys + key;
   std::fill_n(sums, keys, T(0));
