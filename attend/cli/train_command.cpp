@@ -12,6 +12,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/predictor.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/training.h"
 #include "attend/data/cmudict.h"
 #include "attend/models/pair_model.h"
 #include "attend/train/trainer.h"
@@ -20,13 +21,6 @@ namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct TrainOptions {
-  std::string data, valid, out, config;
-  std::vector<std::string> assignments;
-  std::string source_units, target_units;
-  bool resume = false, dump_config = false, json = false;
-};
 
 struct RunConfig {
   TextConfig text;
@@ -231,6 +225,22 @@ void run_train(const TrainOptions& options) {
     fmt::print("{}", to_toml(config.settings(), true));
     return;
   }
+  const TrainOutcome outcome = train_model(options);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"model", options.out},
+                                      {"steps", outcome.steps},
+                                      {"valid_token_error_rate", outcome.best_metric},
+                                      {"seconds", outcome.seconds}}
+                           .dump());
+    return;
+  }
+  fmt::print(stderr, "trained {} steps in {}; best validation token error {:.2f} %; model in {}\n",
+             outcome.steps, clock_time(outcome.seconds), 100 * outcome.best_metric, options.out);
+}
+
+}  // namespace
+
+TrainOutcome train_model(const TrainOptions& options) {
   if (options.data.empty())
     fail("--data is missing: a folder with train.tsv and valid.tsv, or a TSV file");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
@@ -255,19 +265,8 @@ void run_train(const TrainOptions& options) {
                outcome.steps);
     throw CLI::RuntimeError(128 + stop_signal);
   }
-  if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"model", options.out},
-                                      {"steps", outcome.steps},
-                                      {"valid_token_error_rate", outcome.best_metric},
-                                      {"seconds", outcome.seconds}}
-                           .dump());
-    return;
-  }
-  fmt::print(stderr, "trained {} steps in {}; best validation token error {:.2f} %; model in {}\n",
-             outcome.steps, clock_time(outcome.seconds), 100 * outcome.best_metric, options.out);
+  return outcome;
 }
-
-}  // namespace
 
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();

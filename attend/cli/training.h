@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/train/trainer.h"
+
+namespace attend {
+
+// What `attend train` is told.
+struct TrainOptions {
+  std::string data, valid, out, config;
+  std::vector<std::string> assignments;
+  std::string source_units, target_units;
+  bool resume = false, dump_config = false, json = false;
+};
+
+// Trains a model into options.out, with progress on standard error. With options.resume what is
+// there is trained further; where it was trained to its end, nothing is left to do. A first SIGINT
+// or SIGTERM saves everything and leaves with CLI::RuntimeError(128 + signal).
+TrainOutcome train_model(const TrainOptions& options);
+
+}  // namespace attend
