@@ -221,8 +221,7 @@ TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
 
 void run_train(const TrainOptions& options) {
   if (options.dump_config && !options.resume) {
-    RunConfig config = new_config(options);
-    fmt::print("{}", to_toml(config.settings(), true));
+    fmt::print("{}", training_config(options));
     return;
   }
   const TrainOutcome outcome = train_model(options);
@@ -239,6 +238,11 @@ void run_train(const TrainOptions& options) {
 }
 
 }  // namespace
+
+std::string training_config(const TrainOptions& options) {
+  RunConfig config = new_config(options);
+  return to_toml(config.settings(), /*with_help=*/true);
+}
 
 TrainOutcome train_model(const TrainOptions& options) {
   if (options.data.empty())
@@ -261,8 +265,8 @@ TrainOutcome train_model(const TrainOptions& options) {
              model.target_vocabulary.size());
   const TrainOutcome outcome = run_training(options, config, model, data, resume);
   if (outcome.interrupted) {
-    fmt::print(stderr, "stopped at step {}; everything is saved; go on with --resume\n",
-               outcome.steps);
+    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
+               outcome.steps, options.resume ? "" : " with --resume");
     throw CLI::RuntimeError(128 + stop_signal);
   }
   return outcome;

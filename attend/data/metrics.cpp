@@ -37,6 +37,14 @@ void ErrorCounts::add(const std::vector<std::string>& answer,
   reference_symbols += length;
 }
 
+ErrorCounts& ErrorCounts::operator+=(const ErrorCounts& other) {
+  examples += other.examples;
+  wrong += other.wrong;
+  edits += other.edits;
+  reference_symbols += other.reference_symbols;
+  return *this;
+}
+
 double ErrorCounts::token_error_rate() const {
   return reference_symbols == 0
              ? 0

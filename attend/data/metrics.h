@@ -18,6 +18,7 @@ struct ErrorCounts {
 
   void add(const std::vector<std::string>& answer,
            const std::vector<std::vector<std::string>>& references);
+  ErrorCounts& operator+=(const ErrorCounts& other);
 
   double token_error_rate() const;     // edits a reference symbol (PER for phonemes)
   double sequence_error_rate() const;  // share of wrong answers (WER for words)

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/cli/comparison.h"
+#include "attend/cli/decode_options.h"
+#include "attend/cli/progress.h"
+#include "attend/cli/training.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareOptions {
+  TrainOptions train;  // what all runs share
+  std::string test;
+  std::vector<std::string> mechanisms = {
+      "none",    "bahdanau", "luong_dot", "luong_general", "luong_location",
+      "local_m", "local_p",  "hard",      "monotonic",     "location_sensitive"};
+  int64_t seeds = 3;
+  BeamOptions search;
+  int64_t threads = 2;
+  bool json = false;
+};
+
+// The row "none" is the model without attention.
+std::string chosen(const std::string& mechanism) {
+  return mechanism == "none" ? "model.score=none" : "model.mechanism=" + mechanism;
+}
+
+TrainOptions options_of_run(const CompareOptions& options, const std::string& mechanism,
+                            int64_t seed) {
+  TrainOptions run = options.train;
+  run.out = fmt::format("{}/{}-{}", options.train.out, mechanism, seed);
+  run.resume = true;
+  run.assignments.push_back(chosen(mechanism));
+  run.assignments.push_back(fmt::format("train.seed={}", seed));
+  return run;
+}
+
+// Every row is tried before the first is trained: an hour later is late for a spelling mistake.
+void check_rows(const CompareOptions& options) {
+  std::set<std::string> seen;
+  for (const std::string& mechanism : options.mechanisms) {
+    if (!seen.insert(mechanism).second) fail("--mechanisms: {} is there twice", shown(mechanism));
+    training_config(options_of_run(options, mechanism, 1));
+  }
+}
+
+// Runs that were trained with other settings would not be comparable. The folder says what its runs
+// share.
+void claim_folder(const CompareOptions& options) {
+  const std::string& folder = options.train.out;
+  const std::string path = folder + "/compare.toml";
+  const std::string shared =
+      fmt::format("# data: {}\n{}", options.train.data, training_config(options.train));
+  if (fs::exists(path)) {
+    if (read_file(path) != shared)
+      fail("--out {}: holds runs with other settings or data (compare.toml); choose a new folder",
+           folder);
+    return;
+  }
+  if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
+    fail("--out {}: holds other files; choose a new folder", folder);
+  fs::create_directories(folder);
+  write_file(path, shared);
+}
+
+Evaluation test(const CompareOptions& options, const std::string& folder,
+                const std::vector<Example>& examples) {
+  const PairModel model = load_pair_model(folder);
+  Predictor predictor(model, model.network, options.threads);
+  CountPrinter printer("decoded");
+  return evaluate(predictor, model, examples, options.search,
+                  [&](int64_t done, int64_t total) { printer.show(done, total); });
+}
+
+std::vector<ComparedRow> run_all(const CompareOptions& options) {
+  const std::vector<Example> examples = read_pairs(options.test);
+  std::vector<ComparedRow> rows;
+  rows.reserve(options.mechanisms.size());
+  for (const std::string& mechanism : options.mechanisms) rows.push_back({mechanism, {}, 0});
+  const int64_t total = options.seeds * static_cast<int64_t>(rows.size());
+  int64_t done = 0, trained = 0;
+  const auto start = std::chrono::steady_clock::now();
+  // A seed at a time, so that a comparison that is cut short has seen every mechanism.
+  for (int64_t seed = 1; seed <= options.seeds; ++seed) {
+    for (ComparedRow& row : rows) {
+      const TrainOptions run = options_of_run(options, row.name, seed);
+      const double elapsed =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      fmt::print(stderr, "[{}/{}] {}, seed {}{}\n", done + 1, total, row.name, seed,
+                 trained == 0 ? ""
+                              : fmt::format(" | all done in about {}",
+                                            clock_time(elapsed / static_cast<double>(trained) *
+                                                       static_cast<double>(total - done))));
+      const TrainOutcome outcome = train_model(run);
+      row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
+      row.runs.push_back(test(options, run.out, examples));
+      ++done;
+      ++trained;
+    }
+  }
+  return rows;
+}
+
+void run_compare(CompareOptions options) {
+  if (!fs::is_directory(options.train.data))
+    fail("--data {}: is no folder; a folder with train.tsv, valid.tsv and test.tsv is wanted",
+         options.train.data);
+  if (options.test.empty()) options.test = options.train.data + "/test.tsv";
+  check_rows(options);
+  claim_folder(options);
+  const std::vector<ComparedRow> rows = run_all(options);
+  const std::string& folder = options.train.out;
+  const std::string table = comparison_table(rows), json = comparison_json(rows).dump();
+  write_file(folder + "/comparison.md", table);
+  write_file(folder + "/comparison.json", json + "\n");
+  write_file(folder + "/comparison.svg", comparison_chart(rows));
+  fmt::print("{}\n", options.json ? json : table);
+  fmt::print(stderr, "table, figures and plot: {0}/comparison.md, .json, .svg\n", folder);
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app) {
+  auto options = std::make_shared<CompareOptions>();
+  auto* command = app.add_subcommand(
+      "compare", "Train the same model with several mechanisms and compare them");
+  command
+      ->add_option("--data", options->train.data, "folder with train.tsv, valid.tsv and test.tsv")
+      ->required();
+  command->add_option("--out", options->train.out, "folder for the models and the comparison")
+      ->required();
+  command
+      ->add_option("--mechanisms", options->mechanisms,
+                   "rows of attend mechanisms, and none: no attention")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--seeds", options->seeds, "models a mechanism")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_option("--test", options->test, "TSV file to measure on, else test.tsv of the data");
+  command->add_option("--config", options->train.config, "TOML file with the settings of all");
+  command->add_option("--set", options->train.assignments, "key=value for all; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--beam", options->search.beam, "hypotheses kept; 1 is greedy search")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "sentences decoded in parallel")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "print one JSON object instead of the table");
+  command->footer(
+      "Examples:\n"
+      "  attend compare --config recipes/compare.toml --data data --out runs\n"
+      "  attend compare --data data --out runs --mechanisms none,bahdanau --seeds 1\n"
+      "Every model gets the same steps (train.epochs), data and sizes. The same command goes on\n"
+      "where it was stopped. OUT/comparison.md holds the table, comparison.svg the plot of errors\n"
+      "against source length, comparison.json, which --json prints: mechanisms: [{mechanism,\n"
+      "token_error_rates, sequence_error_rates (one a seed), minutes, by_length: [{first, last,\n"
+      "examples, token_error_rates, sequence_error_rates}]}].");
+  command->callback([options] { run_compare(*options); });
+}
+
+}  // namespace attend

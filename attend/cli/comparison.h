@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/cli/predictor.h"
+
+namespace attend {
+
+// The models of one row: alike but for their seeds.
+struct ComparedRow {
+  std::string name;
+  std::vector<Evaluation> runs;  // one a seed
+  double minutes = 0;            // of training, the mean of the runs
+};
+
+// Mean and sample standard deviation, 0 of a single number.
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+Spread spread_of(const std::vector<double>& numbers);
+
+// Lengths first ... last of a source, in symbols.
+struct LengthRange {
+  int64_t first = 0;
+  int64_t last = 0;
+
+  bool holds(int64_t length) const { return first <= length && length <= last; }
+};
+
+// Up to six ranges that together hold every length of the test, about alike in width but for the
+// ends, which take the rare ones.
+std::vector<LengthRange> length_ranges(const Evaluation& evaluation);
+
+// A Markdown table: a line a row, with the errors of all tests and the share of wrong answers by
+// the length of the source.
+std::string comparison_table(const std::vector<ComparedRow>& rows);
+
+// Token error against the length of the source, a line a row; the band is the range over the seeds.
+std::string comparison_chart(const std::vector<ComparedRow>& rows);
+
+nlohmann::json comparison_json(const std::vector<ComparedRow>& rows);
+
+}  // namespace attend
