@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   attend::add_predict_command(app);
   attend::add_evaluate_command(app);
   attend::add_compare_command(app);
+  attend::add_gradients_command(app);
   attend::add_explain_command(app);
   attend::add_inspect_command(app);
   attend::add_doctor_command(app);

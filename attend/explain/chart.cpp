@@ -76,6 +76,16 @@ std::string tick_label(const Axis& axis, double value, bool percent) {
   return fmt::format("{:.{}f}{}", shown, digits, percent ? " %" : "");
 }
 
+std::string y_label(const Chart& chart, const Axis& axis, double value) {
+  if (chart.y_powers_of_ten) return fmt::format("{:.6g}", std::pow(10, value));
+  return tick_label(axis, value, chart.y_as_percent);
+}
+
+// Between whole logarithms lie no round numbers.
+void keep_whole(std::vector<double>& ticks) {
+  std::erase_if(ticks, [](double tick) { return std::abs(tick - std::round(tick)) > 1e-9; });
+}
+
 struct Frame {
   Axis x, y;
   double left, top, right, bottom;
@@ -161,13 +171,11 @@ Frame make_frame(const Chart& chart, size_t legend_lines) {
   Frame frame{};
   frame.y = make_axis(y.low, y.high, std::max(2, static_cast<int>(chart.height / 75)), true);
   frame.x = make_axis(x.low, x.high, std::max(2, static_cast<int>(chart.width / 75)), false);
-  if (chart.x_powers_of_two) {
-    std::erase_if(frame.x.ticks, [](double x) { return std::abs(x - std::round(x)) > 1e-9; });
-  }
+  if (chart.x_powers_of_two) keep_whole(frame.x.ticks);
+  if (chart.y_powers_of_ten) keep_whole(frame.y.ticks);
   double labels = 0;
   for (const double tick : frame.y.ticks) {
-    labels =
-        std::max(labels, estimated_width(tick_label(frame.y, tick, chart.y_as_percent), kTickSize));
+    labels = std::max(labels, estimated_width(y_label(chart, frame.y, tick), kTickSize));
   }
   frame.left = kPadding + labels + 10 + (chart.y_label.empty() ? 0 : 22);
   frame.right = chart.width - kPadding - 8;
@@ -186,7 +194,7 @@ std::string axes(const Chart& chart, const Frame& frame) {
                    "<path class=\"line\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>"
                    "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
                    frame.left, y, frame.right, frame.left - 8, y + 4,
-                   tick_label(frame.y, tick, chart.y_as_percent));
+                   y_label(chart, frame.y, tick));
   }
   fmt::format_to(end, "<path class=\"axis\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", frame.left,
                  frame.bottom, frame.right);

@@ -28,6 +28,7 @@ struct Chart {
   bool y_from_zero = true;       // false: the axis begins near the smallest value
   bool y_as_percent = false;     // 0.25 is labelled 25 %
   bool x_powers_of_two = false;  // x holds binary logarithms: 9 is labelled 512
+  bool y_powers_of_ten = false;  // y holds decimal logarithms: -3 is labelled 0.001
   double width = 720;            // pixels, 200 to 4000
   double height = 440;
 };

@@ -18,6 +18,27 @@ Tensor run(Layer& layer, const Tensor& x, const Tensor& lengths) {
   return std::get<0>(rnn::pad_packed_sequence(output, /*batch_first=*/true, 0.0, x.size(1)));
 }
 
+// One direction of a layer over x [B, S, D]: the hidden states in the order of the symbols.
+std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool backward,
+                          const Tensor& x) {
+  const auto named = layer.named_parameters();
+  const std::string end = backward ? "_l0_reverse" : "_l0";
+  const Tensor &from_input = named["weight_ih" + end], &from_state = named["weight_hh" + end];
+  const Tensor &input_bias = named["bias_ih" + end], &state_bias = named["bias_hh" + end];
+  Tensor hidden = x.new_zeros({x.size(0), from_state.size(1)}), cell = hidden;
+  std::vector<Tensor> states(static_cast<size_t>(x.size(1)));
+  for (int64_t i = 0; i < x.size(1); ++i) {
+    const int64_t t = backward ? x.size(1) - 1 - i : i;
+    if (is_lstm)
+      std::tie(hidden, cell) = at::lstm_cell(x.select(1, t), {hidden, cell}, from_input, from_state,
+                                             input_bias, state_bias);
+    else
+      hidden = at::gru_cell(x.select(1, t), hidden, from_input, from_state, input_bias, state_bias);
+    states[static_cast<size_t>(t)] = hidden;
+  }
+  return states;
+}
+
 }  // namespace
 
 Cell parse_cell(const std::string& name) {
@@ -67,6 +88,18 @@ Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths, con
   for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i)
     output = layer(i, i == 0 ? output : attend::dropout(output, dropout_, noise), lengths);
   return output;
+}
+
+Tensor BidirectionalEncoder::unrolled(const Tensor& x, std::vector<Tensor>& states) {
+  const bool is_lstm = gru_.empty();
+  const size_t last = gru_.size() + lstm_.size() - 1;
+  const Tensor lengths = at::full({x.size(0)}, x.size(1), at::kLong);
+  Tensor input = x;
+  for (size_t i = 0; i < last; ++i) input = layer(i, input, lengths);
+  const torch::nn::Module& top = is_lstm ? static_cast<const torch::nn::Module&>(*lstm_[last])
+                                         : static_cast<const torch::nn::Module&>(*gru_[last]);
+  states = steps(top, is_lstm, false, input);
+  return at::cat({at::stack(states, 1), at::stack(steps(top, is_lstm, true, input), 1)}, 2);
 }
 
 }  // namespace attend

@@ -43,6 +43,11 @@ class BidirectionalEncoder : public torch::nn::Module {
   // padded. Dropout falls between layers.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const Noise& noise);
 
+  // The same without padding and dropout, one step after another in the last layer. `states` takes
+  // the hidden states of its forward direction, [B, hidden / 2] a symbol: variables that what is
+  // computed from the annotations can be differentiated by.
+  at::Tensor unrolled(const at::Tensor& x, std::vector<at::Tensor>& states);
+
  private:
   at::Tensor layer(size_t index, const at::Tensor& x, const at::Tensor& lengths);
 

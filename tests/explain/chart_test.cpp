@@ -56,6 +56,17 @@ TEST(Chart, LabelsPowersOfTwo) {
   EXPECT_LT(count(svg, "v5\""), count(plain, "v5\""));
 }
 
+TEST(Chart, LabelsPowersOfTen) {
+  Chart chart = two_lines();
+  chart.series = {{"lines", {{1, -3}, {2, -1.5}, {3, 0}}}};
+  chart.y_from_zero = false;
+  chart.y_powers_of_ten = true;
+  const std::string svg = line_chart_svg(chart);
+  for (const char* label : {">0.001<", ">0.01<", ">0.1<", ">1<"})
+    EXPECT_GE(count(svg, label), 1) << label;
+  EXPECT_EQ(count(svg, ">0.0316228<"), 0);
+}
+
 TEST(Chart, EscapesTexts) {
   Chart chart = two_lines();
   chart.title = chart.x_label = chart.y_label = chart.series[0].name = "<script>&\x01";

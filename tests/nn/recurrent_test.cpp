@@ -31,6 +31,22 @@ TEST_P(EveryCell, EncoderSeesNoPadding) {
   }
 }
 
+TEST_P(EveryCell, EncoderUnrolledIsTheEncoder) {
+  torch::manual_seed(6);
+  BidirectionalEncoder encoder(GetParam(), 5, 8, 2, 0.0);
+  encoder.to(torch::kDouble);
+  const Tensor x = torch::randn({2, 6, 5}, torch::kDouble);
+  std::vector<Tensor> states;
+  const Tensor unrolled = encoder.unrolled(x, states);
+  EXPECT_TRUE(
+      torch::allclose(unrolled, encoder.forward(x, torch::tensor({6, 6}), {}), 1e-12, 1e-12));
+  ASSERT_EQ(states.size(), 6);
+  // What is read off the last state depends on the first through the recurrence alone.
+  const auto gradients = torch::autograd::grad({states[5].sum()}, {states[0], states[5]});
+  EXPECT_GT(gradients[0].norm().item<double>(), 0);
+  EXPECT_TRUE(torch::equal(gradients[1], torch::ones_like(gradients[1])));
+}
+
 TEST_P(EveryCell, CellStepsAsTheLayerDoes) {
   torch::manual_seed(4);
   RecurrentCell cell(GetParam(), 3, 4);

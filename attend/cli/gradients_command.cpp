@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/explain/chart.h"
+#include "attend/models/gradient_flow.h"
+#include "attend/models/pair_model.h"
+
+namespace attend {
+namespace {
+
+struct GradientsOptions {
+  std::vector<std::string> models;
+  std::string data, out;
+  int64_t examples = 1000;
+  bool json = false;
+};
+
+struct ModelFlow {
+  std::string name;
+  GradientFlow flow;
+};
+
+// The last part of the folder's path.
+std::string name_of(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  return path.has_filename() ? path.filename() : path.parent_path().filename();
+}
+
+std::vector<ModelFlow> measure(const GradientsOptions& options) {
+  const bool is_folder = std::filesystem::is_directory(options.data);
+  auto examples = read_pairs(is_folder ? options.data + "/test.tsv" : options.data);
+  if (static_cast<int64_t>(examples.size()) > options.examples)
+    examples.resize(static_cast<size_t>(options.examples));
+  std::vector<ModelFlow> flows;
+  flows.reserve(options.models.size());
+  for (const std::string& folder : options.models) {
+    const PairModel model = load_pair_model(folder);
+    flows.push_back({name_of(folder), gradient_flow(*model.network, model.encode(examples))});
+  }
+  return flows;
+}
+
+// Distances that few sources are long enough for would be noise.
+size_t shown_distances(const ModelFlow& model) {
+  const auto few = std::find_if(model.flow.states.begin(), model.flow.states.end(),
+                                [](int64_t states) { return states < 10; });
+  return static_cast<size_t>(few - model.flow.states.begin());
+}
+
+std::string chart_of(const std::vector<ModelFlow>& flows) {
+  Chart chart;
+  chart.title = "How much of the loss reaches the encoder";
+  chart.x_label = "symbols between the state and the end of the source";
+  chart.y_label = "norm of d loss / d state";
+  chart.y_from_zero = false;
+  chart.y_powers_of_ten = true;
+  for (const ModelFlow& model : flows) {
+    ChartSeries& series = chart.series.emplace_back();
+    series.name = model.name;
+    for (size_t i = 0; i < shown_distances(model); ++i)
+      series.points.push_back({static_cast<double>(i), std::log10(model.flow.norms[i])});
+  }
+  return line_chart_svg(chart);
+}
+
+void print_table(const std::vector<ModelFlow>& flows) {
+  fmt::print("{:>8}", "distance");
+  size_t longest = 0;
+  for (const ModelFlow& model : flows) {
+    fmt::print("  {:>12}", model.name);
+    longest = std::max(longest, shown_distances(model));
+  }
+  fmt::print("\n");
+  for (size_t i = 0; i < longest; ++i) {
+    fmt::print("{:>8}", i);
+    for (const ModelFlow& model : flows)
+      fmt::print("  {:>{}}",
+                 i < shown_distances(model) ? fmt::format("{:.3g}", model.flow.norms[i]) : "",
+                 std::max<size_t>(12, model.name.size()));
+    fmt::print("\n");
+  }
+}
+
+void run_gradients(const GradientsOptions& options) {
+  if (!options.out.empty() && !options.out.ends_with(".svg"))
+    fail("--out {}: the plot is an .svg file; name it so", shown(options.out));
+  const std::vector<ModelFlow> flows = measure(options);
+  if (!options.out.empty()) write_file(options.out, chart_of(flows));
+  if (!options.json) {
+    print_table(flows);
+    return;
+  }
+  nlohmann::json models = nlohmann::json::array();
+  for (const ModelFlow& model : flows)
+    models.push_back(
+        {{"model", model.name}, {"norms", model.flow.norms}, {"states", model.flow.states}});
+  fmt::print("{}\n", nlohmann::json{{"models", models}}.dump());
+}
+
+}  // namespace
+
+void add_gradients_command(CLI::App& app) {
+  auto options = std::make_shared<GradientsOptions>();
+  auto* command = app.add_subcommand(
+      "gradients", "How much of the loss reaches each state of the encoder, by distance");
+  command->add_option("models", options->models, "model folders")->required();
+  command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
+      ->required();
+  command->add_option("--examples", options->examples, "sources read, the first of the file")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "the plot, an .svg file");
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->footer(
+      "Example:\n"
+      "  attend gradients runs/none-1 runs/bahdanau-1 --data data --out gradients.svg\n"
+      "The norm of the gradient of a pair's loss with respect to each hidden state of the\n"
+      "encoder's forward direction, by the number of symbols that follow it: the geometric mean\n"
+      "over the pairs. Without attention the loss reaches a state through the recurrence alone.\n"
+      "JSON: models: [{model, norms, states (how many a norm is the mean of)}], from distance 0.");
+  command->callback([options] { run_gradients(*options); });
+}
+
+}  // namespace attend
