@@ -188,7 +188,7 @@ PairModel prepare_model(const TrainOptions& options, RunConfig& config, const Pa
 
 TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
                           const PairModel& model, const PairData& data, bool resume) {
-  std::vector<std::shared_ptr<Seq2Seq>> replicas = {model.network};
+  std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
@@ -206,8 +206,8 @@ TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
   task.averaged = averaged;
   task.pairs = &pairs;
   task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-    auto& network = *replicas[static_cast<size_t>(replica)];
-    return sequence_loss(network.logits(batch, noise), batch.target, config.train.label_smoothing);
+    return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
+                                                             config.train.label_smoothing);
   };
   task.validate = [&] {
     const auto errors = evaluate(predictor, model, checked, {}).errors;

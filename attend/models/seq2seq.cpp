@@ -124,6 +124,10 @@ Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
   return readout(at::stack(states, 1), embedded, at::stack(contexts, 1), noise);
 }
 
+Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
+  return sequence_loss(logits(batch, noise), batch.target, smoothing);
+}
+
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, state] = encode(source, lengths, {});
   StepState result{std::move(state), {memory.summary}};

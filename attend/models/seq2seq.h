@@ -6,11 +6,9 @@
 #include <string>
 
 #include "attend/base/settings.h"
-#include "attend/data/batches.h"
+#include "attend/models/pair_network.h"
 #include "attend/nn/attention_network.h"
-#include "attend/nn/dropout.h"
 #include "attend/nn/recurrent.h"
-#include "attend/nn/step_model.h"
 
 namespace attend {
 
@@ -31,17 +29,17 @@ struct Seq2SeqConfig {
 // source symbol; at each step the decoder's state before queries an attention network over the
 // annotations, and the context it returns enters the recurrence and the readout, a maxout layer.
 // With score "none" the context is the same at every step: the last state of each direction.
-class Seq2Seq : public torch::nn::Module, public StepModel {
+class Seq2Seq : public PairNetwork {
  public:
   Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t target_symbols);
 
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const Noise& noise);
 
-  // The state before the first symbol, for sources [B, S] with lengths [B].
-  StepState start(const at::Tensor& source, const at::Tensor& lengths);
-
+  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, const StepState& state, bool with_weights) override;
+  bool attends() const override { return attention_ != nullptr; }
 
  private:
   struct Memory {
