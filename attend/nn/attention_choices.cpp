@@ -18,12 +18,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-std::optional<int64_t> number(std::string_view digits) {
+// -1 where the text is no number of 0 or more.
+int64_t number(std::string_view digits) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-    return std::nullopt;
-  return value;
+  const bool whole = end == digits.data() + digits.size();
+  return digits.empty() || error != std::errc() || !whole || value < 0 ? -1 : value;
 }
 
 // What stands behind the colon.
@@ -52,20 +52,16 @@ BiasChoice parse_bias(std::string_view part) {
   BiasChoice choice{std::string(row.name)};
   const std::string_view given = arguments(part);
   const size_t times = row.numbers == 2 ? given.find('x') : std::string_view::npos;
-  const auto size = number(given.substr(0, times));
-  const auto columns =
-      times == std::string_view::npos ? std::nullopt : number(given.substr(times + 1));
+  if (row.numbers > 0) choice.size = number(given.substr(0, times));
+  if (times != std::string_view::npos) choice.columns = number(given.substr(times + 1));
   constexpr int64_t most = 1 << 20;  // more is no table that anyone trains
-  const auto fits = [&](const std::optional<int64_t>& value) {
-    return value && *value >= row.least && *value <= most;
-  };
-  const bool good =
-      row.numbers == 0 ? part == row.name : fits(size) && (row.numbers == 1 || fits(columns));
+  const auto fits = [&](int64_t value) { return value >= row.least && value <= most; };
+  const bool good = row.numbers == 0
+                        ? part == row.name
+                        : fits(choice.size) && (row.numbers == 1 || fits(choice.columns));
   if (!good)
     fail("bias {}: write {}{}", shown(part), row.syntax,
          row.numbers == 0 ? "" : fmt::format(", numbers of {} to {}", row.least, most));
-  choice.size = size.value_or(0);
-  choice.columns = columns.value_or(0);
   return choice;
 }
 
@@ -91,9 +87,8 @@ std::optional<int64_t> around_reach(std::string_view scope) {
       fail("scope {}: around:D stands alone; write around:D and leave out the rest", shown(scope));
     return std::nullopt;
   }
-  const auto reach = base_name(text) == "around" ? number(arguments(text)) : std::nullopt;
-  if (!reach || *reach < 1)
-    fail("scope {}: write around:D alone, D keys each way, 1 or more", shown(scope));
+  const int64_t reach = base_name(text) == "around" ? number(arguments(text)) : -1;
+  if (reach < 1) fail("scope {}: write around:D alone, D keys each way, 1 or more", shown(scope));
   return reach;
 }
 

@@ -24,11 +24,11 @@ struct AttentionSizes {
 
 // Where the queries of one call stand, and among what.
 struct Placement {
-  int64_t offset = 0;      // query i is at position i + offset of the keys
-  int64_t keys = 0;        // how many there are
-  at::Tensor key_lengths;  // [B] int64: where padding begins; undefined: there is none
-  PastWeights past;        // what queries before those of the call gave
-  uint64_t seed = 0;       // of what is drawn while training; 0: nothing is
+  int64_t offset = 0;           // query i is at position i + offset of the keys
+  int64_t keys = 0;             // how many there are
+  at::Tensor key_lengths = {};  // [B] int64: where padding begins; undefined: there is none
+  PastWeights past = {};        // what queries before those of the call gave
+  uint64_t seed = 0;            // of what is drawn while training; 0: nothing is
 };
 
 // Error as check_choices, when the score compares depths that differ, and when a score that has a
