@@ -7,13 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "attend/data/batches.h"
+#include "attend/models/pair_network.h"
 #include "attend/models/seq2seq_config.h"
 #include "attend/nn/attention_network.h"
-#include "attend/nn/dropout.h"
 #include "attend/nn/hard_attention.h"
 #include "attend/nn/recurrent.h"
-#include "attend/nn/step_model.h"
 
 namespace attend {
 
@@ -23,7 +21,7 @@ namespace attend {
 // maxout layer. With `state` in the query the recurrence runs first and attention after it (Luong
 // et al. 2015): the context then enters the readout, and the next step where `context` is a part
 // too. With score "none" the context is the same at every step: the last state of each direction.
-class Seq2Seq : public torch::nn::Module, public StepModel {
+class Seq2Seq : public PairNetwork {
  public:
   // Error as Seq2SeqConfig::check.
   Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t target_symbols);
@@ -31,16 +29,13 @@ class Seq2Seq : public torch::nn::Module, public StepModel {
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const Noise& noise);
 
-  // What training lowers, summed over the symbols of batch.target: their cross-entropy. With hard
-  // attention and noise its gradient also estimates what the draws contribute (Xu et al. 2015, eq.
-  // 11-12: a draw's reward is the log-likelihood of the symbols from its step on); the value is the
-  // cross-entropy alone.
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing);
-
-  // The state before the first symbol, for sources [B, S] with lengths [B].
-  StepState start(const at::Tensor& source, const at::Tensor& lengths);
-
+  // The cross-entropy. With hard attention and noise its gradient also estimates what the draws
+  // contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the symbols
+  // from its step on); the value is the cross-entropy alone.
+  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, const StepState& state, bool with_weights) override;
+  bool attends() const override { return attention_ != nullptr; }
 
  private:
   struct Memory {
