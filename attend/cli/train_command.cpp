@@ -58,9 +58,7 @@ RunConfig new_config(const TrainOptions& options) {
   if (!options.source_units.empty()) assign(settings, "data.source_units=" + options.source_units);
   if (!options.target_units.empty()) assign(settings, "data.target_units=" + options.target_units);
   for (const std::string& assignment : options.assignments) assign(settings, assignment);
-  if (config.model.hidden % 2 != 0)
-    fail("model.hidden must be even, got {}; half of it is each direction of the encoder",
-         config.model.hidden);
+  config.model.check();
   return config;
 }
 
