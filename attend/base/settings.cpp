@@ -91,6 +91,9 @@ void check_range(const Setting& setting, Number value, const std::string& where)
        std::isnan(number) ? "a number" : range_text(setting));
 }
 
+// Longer ones would hide what the message says; the help tells where they are.
+constexpr size_t longest_list = 16;
+
 // An empty choice is shown as "".
 std::string listed(std::vector<std::string> choices) {
   std::replace(choices.begin(), choices.end(), std::string(), std::string("\"\""));
@@ -100,8 +103,11 @@ std::string listed(std::vector<std::string> choices) {
 void check_choice(const Setting& setting, const std::string& value, const std::string& where) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  fail("{}: {} is {}; it must be one of {}{}", where, setting.key, shown(value),
-       listed(choices), suggestion(nearest(value, choices)));
+  const std::string all = choices.size() > longest_list
+                              ? fmt::format("{} names: {}", choices.size(), setting.help)
+                              : listed(choices);
+  fail("{}: {} is {}; it must be one of {}{}", where, setting.key, shown(value), all,
+       suggestion(nearest(value, choices)));
 }
 
 void check(const Change& change, const std::string& where) {

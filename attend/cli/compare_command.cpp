@@ -41,6 +41,11 @@ TrainOptions options_of_run(const CompareOptions& options, const std::string& me
   TrainOptions run = options.train;
   run.out = fmt::format("{}/{}-{}", options.train.out, mechanism, seed);
   run.resume = true;
+  // What was begun is described in its folder, and compare.toml says that it is the same.
+  if (fs::exists(run.out + "/config.toml")) {
+    run.assignments.clear();
+    return run;
+  }
   run.assignments.push_back(chosen(mechanism));
   run.assignments.push_back(fmt::format("train.seed={}", seed));
   return run;

@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/progress.h"
 #include "attend/explain/chart.h"
 #include "attend/models/gradient_flow.h"
 #include "attend/models/pair_model.h"
@@ -25,7 +26,10 @@ struct GradientsOptions {
 
 struct ModelFlow {
   std::string name;
+  bool trained;
   GradientFlow flow;
+
+  std::string label() const { return name + (trained ? "" : ", untrained"); }
 };
 
 // The last part of the folder's path.
@@ -34,16 +38,31 @@ std::string name_of(const std::string& folder) {
   return path.has_filename() ? path.filename() : path.parent_path().filename();
 }
 
+ModelFlow flow_of(const std::string& folder, bool trained, const std::vector<Example>& examples) {
+  torch::manual_seed(1);
+  const PairModel model = trained ? load_pair_model(folder) : load_description(folder);
+  auto* network = dynamic_cast<Seq2Seq*>(model.network.get());
+  if (!network)
+    fail("{}: has no recurrent encoder whose states could be looked at; give a seq2seq model",
+         folder);
+  network->eval();
+  return {name_of(folder), trained, gradient_flow(*network, model.encode(examples))};
+}
+
 std::vector<ModelFlow> measure(const GradientsOptions& options) {
   const bool is_folder = std::filesystem::is_directory(options.data);
   auto examples = read_pairs(is_folder ? options.data + "/test.tsv" : options.data);
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
   std::vector<ModelFlow> flows;
-  flows.reserve(options.models.size());
-  for (const std::string& folder : options.models) {
-    const PairModel model = load_pair_model(folder);
-    flows.push_back({name_of(folder), gradient_flow(*model.network, model.encode(examples))});
+  flows.reserve(2 * options.models.size());
+  CountPrinter printer("measured");
+  for (const bool trained : {false, true}) {
+    for (const std::string& folder : options.models) {
+      flows.push_back(flow_of(folder, trained, examples));
+      printer.show(static_cast<int64_t>(flows.size()),
+                   2 * static_cast<int64_t>(options.models.size()));
+    }
   }
   return flows;
 }
@@ -64,7 +83,7 @@ std::string chart_of(const std::vector<ModelFlow>& flows) {
   chart.y_powers_of_ten = true;
   for (const ModelFlow& model : flows) {
     ChartSeries& series = chart.series.emplace_back();
-    series.name = model.name;
+    series.name = model.label();
     for (size_t i = 0; i < shown_distances(model); ++i)
       series.points.push_back({static_cast<double>(i), std::log10(model.flow.norms[i])});
   }
@@ -72,19 +91,19 @@ std::string chart_of(const std::vector<ModelFlow>& flows) {
 }
 
 void print_table(const std::vector<ModelFlow>& flows) {
-  fmt::print("{:>8}", "distance");
+  std::string head = fmt::format("{:>8}", "distance");
   size_t longest = 0;
   for (const ModelFlow& model : flows) {
-    fmt::print("  {:>12}", model.name);
+    head += fmt::format("  {:>10}", model.label());
     longest = std::max(longest, shown_distances(model));
   }
-  fmt::print("\n");
+  fmt::print("{}\n", head);
   for (size_t i = 0; i < longest; ++i) {
     fmt::print("{:>8}", i);
     for (const ModelFlow& model : flows)
       fmt::print("  {:>{}}",
                  i < shown_distances(model) ? fmt::format("{:.3g}", model.flow.norms[i]) : "",
-                 std::max<size_t>(12, model.name.size()));
+                 std::max<size_t>(10, model.label().size()));
     fmt::print("\n");
   }
 }
@@ -100,8 +119,10 @@ void run_gradients(const GradientsOptions& options) {
   }
   nlohmann::json models = nlohmann::json::array();
   for (const ModelFlow& model : flows)
-    models.push_back(
-        {{"model", model.name}, {"norms", model.flow.norms}, {"states", model.flow.states}});
+    models.push_back({{"model", model.name},
+                      {"trained", model.trained},
+                      {"norms", model.flow.norms},
+                      {"states", model.flow.states}});
   fmt::print("{}\n", nlohmann::json{{"models", models}}.dump());
 }
 
@@ -124,8 +145,10 @@ void add_gradients_command(CLI::App& app) {
       "  attend gradients runs/none-1 runs/bahdanau-1 --data data --out gradients.svg\n"
       "The norm of the gradient of a pair's loss with respect to each hidden state of the\n"
       "encoder's forward direction, by the number of symbols that follow it: the geometric mean\n"
-      "over the pairs. Without attention the loss reaches a state through the recurrence alone.\n"
-      "JSON: models: [{model, norms, states (how many a norm is the mean of)}], from distance 0.");
+      "over the pairs, before training (new weights) and after it. Without attention the loss\n"
+      "reaches a state through the recurrence alone, and vanishes with distance until training\n"
+      "has found its way. JSON: models: [{model, trained, norms, states (how many a norm is the\n"
+      "mean of)}], from distance 0.");
   command->callback([options] { run_gradients(*options); });
 }
 

@@ -80,6 +80,12 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& sourc
   const Tensor embedded = attend::dropout(source_embedding_->forward(source), dropout_, noise);
   const Tensor annotations =
       attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
+  return remember(embedded, annotations, lengths);
+}
+
+std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& embedded,
+                                                               const Tensor& annotations,
+                                                               const Tensor& lengths) {
   Memory memory;
   memory.summary = last_states(annotations, lengths);
   if (attention_) memory.attention = attention_->prepare(annotations, annotations, lengths);
@@ -140,8 +146,8 @@ Tensor Seq2Seq::readout(const Tensor& state, const Tensor& embedded, const Tenso
       attend::dropout(std::get<0>(pieces.view(grouped).max(-1)), dropout_, noise));
 }
 
-Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Noise& noise) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
+Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decoder decoder,
+                                 const Noise& noise) {
   const Tensor embedded =
       attend::dropout(target_embedding_->forward(symbols_before(batch.target)), dropout_, noise);
   std::vector<Tensor> states, contexts, log_probabilities, entropies;
@@ -162,11 +168,20 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Noise& noise) {
 }
 
 Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
-  return teach(batch, noise).logits;
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
+  return teach(batch, memory, std::move(decoder), noise).logits;
+}
+
+Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
+  const Tensor embedded = source_embedding_->forward(batch.source);
+  auto [memory, decoder] =
+      remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths);
+  return teach(batch, memory, std::move(decoder), {}).logits;
 }
 
 Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  const auto [logits, draws] = teach(batch, noise);
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
+  const auto [logits, draws] = teach(batch, memory, std::move(decoder), noise);
   const Tensor loss = sequence_loss(logits, batch.target, smoothing);
   if (!draws.entropy.defined()) return loss;
   const Tensor counts = batch.target != Vocabulary::padding;

@@ -29,6 +29,10 @@ class Seq2Seq : public PairNetwork {
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const Noise& noise);
 
+  // The same for sources without padding, without dropout; `states` takes the hidden states of the
+  // encoder's forward direction to differentiate by, as BidirectionalEncoder::unrolled.
+  at::Tensor logits_by_states(const Batch& batch, std::vector<at::Tensor>& states);
+
   // The cross-entropy. With hard attention and noise its gradient also estimates what the draws
   // contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the symbols
   // from its step on); the value is the cross-entropy alone.
@@ -58,7 +62,9 @@ class Seq2Seq : public PairNetwork {
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
                                     const Noise& noise);
-  Teaching teach(const Batch& batch, const Noise& noise);
+  std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& annotations,
+                                      const at::Tensor& lengths);
+  Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder, const Noise& noise);
 
   // One step of the recurrence and of attention; `decoder` becomes the state after it. The context
   // is that of the step.

@@ -78,17 +78,22 @@ class Compare(program.Case):
     def check_gradients(self):
         models = ["runs/none-1", "runs/bahdanau-1"]
         run = self.succeed("gradients", *models, "--data", "data", "--json", "--out", "g.svg")
-        none, attention = json.loads(run.stdout)["models"]
-        self.assertEqual([none["model"], attention["model"]], ["none-1", "bahdanau-1"])
-        self.assertEqual(none["states"], attention["states"])
-        self.assertEqual(none["states"], sorted(none["states"], reverse=True))
-        # With one fixed context less reaches a state the farther it is from the end.
-        fall = none["norms"][8] / none["norms"][0]
-        self.assertLess(fall, 0.5)
-        self.assertGreater(attention["norms"][8] / attention["norms"][0], 2 * fall)
-        self.assertIn("none-1", (self.folder / "g.svg").read_text())
+        flows = {(flow["model"], flow["trained"]): flow
+                 for flow in json.loads(run.stdout)["models"]}
+        self.assertEqual(set(flows), {(name, trained) for name in ("none-1", "bahdanau-1")
+                                      for trained in (False, True)})
+        states = flows["none-1", True]["states"]
+        for flow in flows.values():
+            self.assertEqual(flow["states"], states)
+            self.assertTrue(all(norm > 0 for norm in flow["norms"]))
+        self.assertEqual(states, sorted(states, reverse=True))
+        # Before training little of the loss reaches a state far from the one fixed context.
+        none, attention = (flows[name, False]["norms"] for name in ("none-1", "bahdanau-1"))
+        self.assertLess(none[8] / none[0], 0.2)
+        self.assertGreater(attention[8] / attention[0], 0.5)
+        self.assertIn("none-1, untrained", (self.folder / "g.svg").read_text())
         self.assertRegex(self.succeed("gradients", *models, "--data", "data").stdout,
-                         r"(?m)^ *0 +\S+ +\S+$")
+                         r"(?m)^ *0( +\S+){4}$")
 
     def test_refuses_before_training(self):
         options = ["compare", "--data", "data", "--out", "runs"]
