@@ -1,8 +1,11 @@
 #include "attend/nn/attention_network.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/nn/random_features.h"
 
 namespace attend {
 namespace {
@@ -27,6 +30,9 @@ int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
 // 2010).
 Tensor initial_value(const ParameterRow& row, const AttentionSizes& sizes) {
   if (row.shape.empty()) return torch::ones({});
+  if (!row.trained)
+    return orthogonal_features(axis_size(row.shape[0], sizes), axis_size(row.shape[1], sizes),
+                               at::detail::getDefaultCPUGenerator());
   std::vector<int64_t> shape;
   for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
   const Tensor value = torch::empty(shape);
@@ -52,7 +58,8 @@ AttentionNetwork::AttentionNetwork(const std::string& score, const AttentionSize
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          score, sizes.query_depth, sizes.key_depth);
   for (const ParameterRow& parameter : row.parameters)
-    register_parameter(std::string(parameter.name), initial_value(parameter, sizes));
+    register_parameter(std::string(parameter.name), initial_value(parameter, sizes),
+                       parameter.trained);
 }
 
 Score AttentionNetwork::score() const {

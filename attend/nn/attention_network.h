@@ -12,7 +12,7 @@ namespace attend {
 struct AttentionSizes {
   int64_t query_depth = 0;
   int64_t key_depth = 0;
-  int64_t attention_depth = 0;  // hidden units of the additive score
+  int64_t attention_depth = 0;  // hidden units of the additive score, random features
   int64_t keys = 0;             // positions of the location score
 };
 

@@ -8,12 +8,16 @@ namespace {
 
 using at::Tensor;
 
-bool takes_fused_path(const Reduced& reduced, Path path) {
-  if (path == Path::composed) return false;
-  const std::string obstacle = why_not_fused(reduced.parts, *reduced.form);
+AttentionResult run(const Reduced& reduced, Path path) {
+  const auto& [parts, form] = reduced;
+  const bool linear = form->normaliser->name == "linear";
+  const std::string obstacle = path == Path::composed ? ""
+                               : linear               ? why_not_running_sums(*form)
+                                                      : why_not_fused(parts, *form);
   if (path == Path::fused && !obstacle.empty())
     fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
-  return obstacle.empty();
+  if (path == Path::composed || !obstacle.empty()) return composed_attention(parts, *form);
+  return linear ? linear_attention(parts, *form) : fused_attention(parts, form);
 }
 
 }  // namespace
@@ -22,9 +26,7 @@ AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& 
                           const AttentionSpec& spec) {
   if (!value.defined()) fail("[attention] value is undefined");
   const Reduced reduced = reduce(query, key, value, spec);
-  const auto [context, lse] = takes_fused_path(reduced, spec.path)
-                                  ? fused_attention(reduced.parts, reduced.form)
-                                  : composed_attention(reduced.parts, *reduced.form);
+  const auto [context, lse] = run(reduced, spec.path);
   return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
 }
 

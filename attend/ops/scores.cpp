@@ -68,6 +68,26 @@ Tensor location_query(const Tensor& query, const Parameters& parameters) {
   return linear_if_given(query, find(parameters, "W"));
 }
 
+// Katharopoulos et al. 2020, eq. 7: elu(x) + 1, which is exp(x) below 0.
+Tensor elu_features(const Tensor& x, const Parameters&) {
+  return at::where(x > 0, x + 1, x.clamp_max(0.0).exp());
+}
+
+// Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
+// so that products of features are on average exp(q . k / sqrt(D)).
+Tensor positive_features(const Tensor& x, const Parameters& parameters) {
+  const Tensor& omega = *find(parameters, "omega");
+  // Keys have no parameter whose axis says their depth.
+  if (x.size(-1) != omega.size(-1) || omega.size(-2) == 0)
+    fail(
+        "[attention] parameter omega of score positive_features has shape [{}]; it must have 1 or "
+        "more rows as long as the queries and keys are deep, {}",
+        fmt::join(omega.sizes(), ", "), x.size(-1));
+  const Tensor scaled = x * std::pow(static_cast<double>(x.size(-1)), -0.25);
+  const double mean = 0.5 * std::log(static_cast<double>(omega.size(-2)));
+  return at::matmul(scaled, omega.transpose(-2, -1)) - scaled.square().sum(-1, true) / 2 - mean;
+}
+
 std::string axis_names(const std::vector<Axis>& shape) {
   std::vector<std::string_view> names;
   names.reserve(shape.size());
@@ -294,6 +314,27 @@ const std::vector<ScoreRow>& score_table() {
        {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
        location_query,
        identity},
+      {.name = "elu_features",
+       .formula = "phi(q) . phi(k), phi(x) = elu(x) + 1",
+       .source = "Katharopoulos et al. 2020, eq. 7",
+       .family = Family::dot,
+       .parameters = {},
+       .map_query = elu_features,
+       .map_key = elu_features,
+       .features = Features::positive},
+      {.name = "positive_features",
+       .formula =
+           "phi(q / D^1/4) . phi(k / D^1/4), phi(x)_f = exp(omega_f . x - |x|^2 / 2) / sqrt(m)",
+       .source = "Choromanski et al. 2021, eq. 5 (FAVOR+)",
+       .family = Family::dot,
+       .parameters = {{.name = "omega",
+                       .shape = {Axis::attention_depth, Axis::query_depth},
+                       .required = true,
+                       .meaning = "a random direction for each of m features, not trained",
+                       .trained = false}},
+       .map_query = positive_features,
+       .map_key = positive_features,
+       .features = Features::logarithms},
   };
   return table;
 }
@@ -317,7 +358,7 @@ Score::Score(std::string_view name, Parameters parameters)
   heads_ = agreed_heads(*row_, parameters_);
 }
 
-Tensor Score::map_query_unscaled(const Tensor& query) const {
+Tensor Score::query_before_exp(const Tensor& query) const {
   check_input(*this, query, "queries", Axis::query_depth);
   return row_->map_query(query, parameters_);
 }
@@ -327,7 +368,8 @@ double Score::scale(int64_t query_depth) const {
 }
 
 Tensor Score::map_query(const Tensor& query) const {
-  const Tensor mapped = map_query_unscaled(query);
+  const Tensor mapped = query_before_exp(query);
+  if (row_->features == Features::logarithms) return mapped.exp();
   return row_->scale ? mapped * scale(query.size(-1)) : mapped;
 }
 
@@ -337,9 +379,14 @@ bool Score::leaves_inputs() const {
   return row_->map_query == identity && row_->map_key == identity;
 }
 
-Tensor Score::map_key(const Tensor& key) const {
+Tensor Score::key_before_exp(const Tensor& key) const {
   check_input(*this, key, "keys", Axis::key_depth);
   return row_->map_key(key, parameters_);
+}
+
+Tensor Score::map_key(const Tensor& key) const {
+  const Tensor mapped = key_before_exp(key);
+  return row_->features == Features::logarithms ? mapped.exp() : mapped;
 }
 
 Score Score::mapped() const {
