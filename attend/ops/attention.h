@@ -37,6 +37,8 @@ struct AttentionSpec {
   // less than 1 (Xiao 2024). [H] or one number.
   at::Tensor sink = {};
   double soft_cap = 0;  // scores become cap tanh(score / cap) before the bias; 0: as they are
+  // What queries before those of this call gave, for scores and normalisers that look back.
+  PastWeights past = {};
   Dropout dropout = {};
   Path path = Path::automatic;
 };
@@ -64,6 +66,11 @@ struct AttentionResult {
 // Normaliser linear takes scores that cannot be negative, without a bias. Of positive_features it
 // counts as 0 in float32 what lies below exp(-87) of the largest feature of the query or of all
 // keys, those that only causality hides among them; a row of nothing else is as one without keys.
+//
+// Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
+// queries run one after another, the first from spec.past on. What follows them needs their
+// weights: step by step, past = after(past, attention_weights(query, key, lse, spec)) of one query
+// without its axis. Query i then draws dropout and samples from a seed of its own.
 //
 // Error on shapes, dtypes or devices that do not fit, and where the path is fused, on a spec that
 // has no kernel.

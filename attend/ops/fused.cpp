@@ -161,6 +161,8 @@ std::string why_not_fused(const Parts& parts, const Form& form) {
   if (form.score->family == Family::location)
     return fmt::format("score {} compares no queries with keys", form.score->name);
   if (form.normaliser->name == "linear") return "linear attention never forms its weights";
+  if (!form.normaliser->fused)
+    return fmt::format("there is no kernel for normaliser {}", form.normaliser->name);
   for (const Tensor& x : parts)
     if (has_forward_gradient(x)) return "forward-mode derivatives are those of the composed path";
   return {};

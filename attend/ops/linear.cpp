@@ -220,7 +220,8 @@ AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const 
   if (!value.defined()) fail("[linear attention] value is undefined");
   Reduced reduced =
       reduce(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"});
-  auto& [parts, form] = reduced;
+  const Parts& parts = reduced.parts;
+  const auto& form = reduced.form;
   if (form->queries != form->keys || form->queries == 0)
     fail(
         "[linear attention] a step has {} queries and {} keys; it must have one or more, as many "

@@ -5,6 +5,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/ops/feature_maps-inl.h"
+#include "attend/ops/past_weights-inl.h"
 
 namespace attend {
 namespace {
@@ -46,6 +48,18 @@ Tensor additive_key(const Tensor& key, const Parameters& parameters) {
   return linear_if_given(key, find(parameters, "W_k"));
 }
 
+// q -> [w_q . q + b, 1] and k -> [1, w_k . k], whose product is the sum of both.
+Tensor linear_query(const Tensor& query, const Parameters& parameters) {
+  Tensor number = at::matmul(query, find(parameters, "w_q")->unsqueeze(-1));
+  if (const Tensor* bias = find(parameters, "b")) number = number + beside_heads(*bias, 0);
+  return at::cat({number, at::ones_like(number)}, -1);
+}
+
+Tensor linear_key(const Tensor& key, const Parameters& parameters) {
+  const Tensor number = at::matmul(key, find(parameters, "w_k")->unsqueeze(-1));
+  return at::cat({at::ones_like(number), number}, -1);
+}
+
 Tensor unit_length(const Tensor& x) {
   // A direction has no length: dividing by the largest entry keeps the squares from overflowing and
   // underflowing, and the derivative through that entry is 0.
@@ -66,26 +80,6 @@ Tensor cosine_key(const Tensor& key, const Parameters&) { return unit_length(key
 
 Tensor location_query(const Tensor& query, const Parameters& parameters) {
   return linear_if_given(query, find(parameters, "W"));
-}
-
-// Katharopoulos et al. 2020, eq. 7: elu(x) + 1, which is exp(x) below 0.
-Tensor elu_features(const Tensor& x, const Parameters&) {
-  return at::where(x > 0, x + 1, x.clamp_max(0.0).exp());
-}
-
-// Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
-// so that products of features are on average exp(q . k / sqrt(D)).
-Tensor positive_features(const Tensor& x, const Parameters& parameters) {
-  const Tensor& omega = *find(parameters, "omega");
-  // Keys have no parameter whose axis says their depth.
-  if (x.size(-1) != omega.size(-1) || omega.size(-2) == 0)
-    fail(
-        "[attention] parameter omega of score positive_features has shape [{}]; it must have 1 or "
-        "more rows as long as the queries and keys are deep, {}",
-        fmt::join(omega.sizes(), ", "), x.size(-1));
-  const Tensor scaled = x * std::pow(static_cast<double>(x.size(-1)), -0.25);
-  const double mean = 0.5 * std::log(static_cast<double>(omega.size(-2)));
-  return at::matmul(scaled, omega.transpose(-2, -1)) - scaled.square().sum(-1, true) / 2 - mean;
 }
 
 std::string axis_names(const std::vector<Axis>& shape) {
@@ -242,6 +236,18 @@ ScoreRow additive_row(std::string_view name, std::string_view formula, std::stri
       activation};
 }
 
+ScoreRow with_past(ScoreRow row, const std::vector<ParameterRow>& more,
+                   Tensor (*map_past)(const PastWeights&, const Parameters&)) {
+  row.parameters.insert(row.parameters.end(), more.begin(), more.end());
+  row.map_past = map_past;
+  return row;
+}
+
+// The maps have used these; what else the additive family has stays with the pairs and the past.
+bool belongs_to_maps(std::string_view parameter) {
+  return parameter == "W_q" || parameter == "W_k" || parameter == "b";
+}
+
 }  // namespace
 
 std::string_view axis_name(Axis axis) {
@@ -254,6 +260,10 @@ std::string_view axis_name(Axis axis) {
       return "attention_depth";
     case Axis::keys:
       return "keys";
+    case Axis::filters:
+      return "filters";
+    case Axis::filter_width:
+      return "filter_width";
   }
   fail("an axis has no name");
 }
@@ -286,6 +296,31 @@ const std::vector<ScoreRow>& score_table() {
                    "additive with another activation", Activation::relu),
       additive_row("additive_leaky_relu", "v . leaky_relu(W_q q + W_k k + b), slope 0.2",
                    "Brody et al. 2022, eq. 7", Activation::leaky_relu),
+      {"linear",
+       "w_q . q + w_k . k + b",
+       "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
+       Family::dot,
+       {{"w_q", {Axis::query_depth}, true, "weights of the query; no effect behind a softmax"},
+        {"w_k", {Axis::key_depth}, true, "weights of the key"},
+        {"b", {}, false, "offset, else 0; no effect behind a softmax"}},
+       linear_query,
+       linear_key},
+      with_past(additive_row("location_sensitive", "v . tanh(W_q q + W_k k + U f_j + b)",
+                             "Chorowski et al. 2015, eq. 8-9; f = F * the weights of the query "
+                             "before",
+                             Activation::tanh),
+                {{"U", {Axis::attention_depth, Axis::filters}, true, "projection of the features"},
+                 {"F",
+                  {Axis::filters, Axis::filter_width},
+                  true,
+                  "filters over positions, of odd width, 0 past the ends"}},
+                map_past_location_sensitive),
+      with_past(additive_row("coverage", "v . tanh(W_q q + W_k k + w_c c_j + b)",
+                             "Tu et al. 2016, 3.1; See et al. 2017, eq. 10-11; c = the sum of the "
+                             "weights of the queries before",
+                             Activation::tanh),
+                {{"w_c", {Axis::attention_depth}, true, "weight of the coverage"}},
+                map_past_coverage),
       {"squared_distance",
        "-|q - k|^2",
        "Kim et al. 2021, eq. 6",
@@ -314,27 +349,8 @@ const std::vector<ScoreRow>& score_table() {
        {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
        location_query,
        identity},
-      {.name = "elu_features",
-       .formula = "phi(q) . phi(k), phi(x) = elu(x) + 1",
-       .source = "Katharopoulos et al. 2020, eq. 7",
-       .family = Family::dot,
-       .parameters = {},
-       .map_query = elu_features,
-       .map_key = elu_features,
-       .features = Features::positive},
-      {.name = "positive_features",
-       .formula =
-           "phi(q / D^1/4) . phi(k / D^1/4), phi(x)_f = exp(omega_f . x - |x|^2 / 2) / sqrt(m)",
-       .source = "Choromanski et al. 2021, eq. 5 (FAVOR+)",
-       .family = Family::dot,
-       .parameters = {{.name = "omega",
-                       .shape = {Axis::attention_depth, Axis::query_depth},
-                       .required = true,
-                       .meaning = "a random direction for each of m features, not trained",
-                       .trained = false}},
-       .map_query = positive_features,
-       .map_key = positive_features,
-       .features = Features::logarithms},
+      elu_features_row(),
+      positive_features_row(),
   };
   return table;
 }
@@ -356,6 +372,11 @@ Score::Score(std::string_view name, Parameters parameters)
   check_names(*row_, parameters_);
   check_axes(*row_, parameters_);
   heads_ = agreed_heads(*row_, parameters_);
+  visit_axes(*row_, parameters_, [&](const ParameterRow& parameter, auto axis, int64_t length) {
+    if (axis == Axis::filter_width && length % 2 == 0)
+      fail("[score {}] parameter {} has {} {}; it must be odd, as many positions to each side",
+           row_->name, parameter.name, axis_name(*axis), length);
+  });
 }
 
 Tensor Score::query_before_exp(const Tensor& query) const {
@@ -374,8 +395,9 @@ Tensor Score::map_query(const Tensor& query) const {
 }
 
 bool Score::leaves_inputs() const {
-  // v, which the additive family alone has, stays with the pairs.
-  if (row_->family == Family::additive) return parameters_.size() == 1;
+  if (row_->family == Family::additive)
+    return std::none_of(parameters_.begin(), parameters_.end(),
+                        [](const auto& entry) { return belongs_to_maps(entry.first); });
   return row_->map_query == identity && row_->map_key == identity;
 }
 
@@ -393,8 +415,11 @@ Score Score::mapped() const {
   switch (row_->family) {
     case Family::dot:
       return Score("dot");
-    case Family::additive:
-      return Score(row_->name, {{"v", *find(parameters_, "v")}});
+    case Family::additive: {
+      Parameters kept = parameters_;
+      std::erase_if(kept, [](const auto& entry) { return belongs_to_maps(entry.first); });
+      return Score(row_->name, std::move(kept));
+    }
     case Family::squared_distance:
     case Family::absolute_distance:
       return Score(row_->name);
