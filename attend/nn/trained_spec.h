@@ -16,7 +16,8 @@ namespace attend {
 struct AttentionSizes {
   int64_t query_depth = 0;
   int64_t key_depth = 0;
-  int64_t attention_depth = 0;  // hidden units of the additive scores and of the predicted centre
+  int64_t attention_depth = 0;  // hidden units of the additive scores and of the predicted centre,
+                                // random features
   int64_t keys = 0;             // positions of the location score
   int64_t filters = 8;          // of the location-sensitive score, over the weights before
   int64_t filter_width = 7;     // odd
