@@ -170,6 +170,10 @@ std::string score_steps(const ComputeProblem& problem) {
   const bool key_is_mapped = may_differ || !key.equal(problem.key);
   if (query_is_mapped) text += step("Mapped queries Q'", query);
   if (key_is_mapped && score.row().family != Family::location) text += step("Mapped keys K'", key);
+  if (score.row().map_past)
+    return text + step("Scores S, query after query,",
+                       attention_scores(problem.query, problem.key, problem.spec),
+                       std::string(score.row().formula));
   const char* formula = pairwise_formula(score.row(), query_is_mapped, key_is_mapped);
   return text +
          step("Scores S", pairwise_scores(score, query, key), fmt::format("s_ij = {}", formula));

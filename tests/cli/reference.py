@@ -12,11 +12,21 @@ def times(matrix, vector):
     return [dot(row, vector) for row in matrix]
 
 
-def additive(q, k, p, activation):
+def additive(q, k, p, activation, past=None):
+    """past: a number for each hidden unit, what the queries before add."""
     a = times(p["W_q"], q) if "W_q" in p else q
     b = times(p["W_k"], k) if "W_k" in p else k
     offset = p.get("b", [0.0] * len(a))
-    return sum(v * activation(x + y + o) for v, x, y, o in zip(p["v"], a, b, offset))
+    past = past or [0.0] * len(a)
+    return sum(v * activation(x + y + o + z) for v, x, y, o, z in zip(p["v"], a, b, offset, past))
+
+
+def location_features(j, p, previous):
+    """U f_j, where f is the filters F over the weights of the query before."""
+    reach = len(p["F"][0]) // 2
+    around = [previous[i] if 0 <= i < len(previous) else 0.0
+              for i in range(j - reach, j + reach + 1)]
+    return times(p["U"], times(p["F"], around))
 
 
 def sigmoid(x):
@@ -36,7 +46,8 @@ def positive_features(x, omega):
     return [math.exp(dot(row, x) - dot(x, x) / 2) / math.sqrt(len(omega)) for row in omega]
 
 
-# score(q, k, position of k, parameters)
+# score(q, k, position of k, parameters); those that look back find the weights of the query before
+# and the sums of all before under "previous" and "total".
 SCORES = {
     "dot": lambda q, k, j, p: dot(q, k),
     "scaled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(len(q)),
@@ -45,6 +56,11 @@ SCORES = {
     "additive_sigmoid": lambda q, k, j, p: additive(q, k, p, sigmoid),
     "additive_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.0, x)),
     "additive_leaky_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.2 * x, x)),
+    "linear": lambda q, k, j, p: dot(p["w_q"], q) + dot(p["w_k"], k) + p.get("b", 0.0),
+    "location_sensitive": lambda q, k, j, p: additive(
+        q, k, p, math.tanh, location_features(j, p, p["previous"])),
+    "coverage": lambda q, k, j, p: additive(
+        q, k, p, math.tanh, [w * p["total"][j] for w in p["w_c"]]),
     "squared_distance": lambda q, k, j, p: -sum((x - y) ** 2 for x, y in zip(q, k)),
     "absolute_distance": lambda q, k, j, p: -sum(abs(x - y) for x, y in zip(q, k)),
     "cosine": lambda q, k, j, p: cosine(q, k, p),
@@ -59,13 +75,15 @@ SCORES = {
 def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True):
     """The dictionary that `attend compute --scores --weights` gives, as nested lists."""
     result = {"context": [], "lse": [], "scores": [], "weights": []}
+    past = {"previous": [0.0] * len(key), "total": [0.0] * len(key)}
     for i, q in enumerate(query):
         scores = [
-            SCORES[score](q, k, j, parameters or {}) if allows(i, j) else -math.inf
+            SCORES[score](q, k, j, {**(parameters or {}), **past}) if allows(i, j) else -math.inf
             for j, k in enumerate(key)
         ]
         total = sum(math.exp(s) for s in scores)
         weights = [math.exp(s) / total if total else 0.0 for s in scores]
+        past = {"previous": weights, "total": [t + w for t, w in zip(past["total"], weights)]}
         result["scores"].append(scores)
         result["weights"].append(weights)
         result["lse"].append(math.log(total) if total else -math.inf)

@@ -17,7 +17,8 @@ TOLERANCE = 1e-12
 STEP = 6e-6
 DIFFERENCE_TOLERANCE = 1e-8
 
-DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5}
+DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5,
+          "filters": 2, "filter_width": 3}
 SCOPES = {
     "all": lambda i, j: True,
     "causal": lambda i, j: j <= i,

@@ -25,7 +25,7 @@ class MechanismsTest(unittest.TestCase):
                          ["v", "W_q", "W_k", "b"])
         self.assertEqual([row["name"] for row in table["scopes"]],
                          ["all", "causal", "window", "dilated", "prefix", "global", "key_lengths",
-                          "segments", "blocks", "mask"])
+                          "segments", "blocks", "mask", "around"])
         for row in table["scopes"]:
             self.assertEqual(set(row), {"name", "syntax", "meaning"})
         self.assertEqual([row["name"] for row in table["biases"]],
@@ -35,8 +35,8 @@ class MechanismsTest(unittest.TestCase):
             for parameter in row["parameters"]:
                 self.assertEqual(set(parameter), {"name", "shape", "meaning"})
         self.assertEqual([row["name"] for row in table["normalisers"]],
-                         ["softmax", "sigmoid", "none", "sparsemax", "entmax15",
-                          "linear"])
+                         ["softmax", "temperature", "sigmoid", "none", "sparsemax", "entmax15",
+                          "hard", "gumbel", "monotonic", "monotonic_hard", "linear"])
 
     def test_text_says_the_same(self):
         table = json.loads(arrays.run("mechanisms", "--json").stdout)

@@ -60,8 +60,7 @@ TEST_P(SummariesOfNormaliser, AreTheSameOnBothPaths) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, SummariesOfNormaliser,
-                         testing::ValuesIn(normalisers_of_any_score()),
+INSTANTIATE_TEST_SUITE_P(Table, SummariesOfNormaliser, testing::ValuesIn(fused_normalisers()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Summaries, SayWhatTheWeightsSay) {
