@@ -1,0 +1,69 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attend/nn/recurrent.h"
+
+namespace attend {
+
+// All sizes are 1 or more.
+struct MemoryMachineConfig {
+  int64_t inputs = 1;               // depth of what comes in at each step
+  int64_t outputs = 1;              // and of what goes out
+  std::string controller = "lstm";  // or "gru", or "feed_forward": a layer of tanh
+  int64_t hidden = 100;             // depth of the controller
+  int64_t rows = 128;               // of the memory
+  int64_t width = 20;               // of a row
+  int64_t read_heads = 1;
+  int64_t write_heads = 1;
+  int64_t farthest_shift = 1;  // a head moves by at most so many rows a step; 0 or more
+};
+
+// Where a memory machine stands between two steps.
+struct MemoryMachineState {
+  at::Tensor memory;                   // [B, rows, width]
+  at::Tensor weights;                  // [B, read and then write heads, rows]
+  at::Tensor reads;                    // [B, read heads, width]: what was read last
+  std::vector<at::Tensor> controller;  // empty for a feed-forward one
+};
+
+// The neural Turing machine (Graves et al. 2014): at each step a controller sees the input and what
+// was read before, its heads address the memory by content and by shifts from where they stood
+// (nn/memory_addressing.h), the write heads erase and add, the read heads read what is then there,
+// and the output is a linear layer on the controller and the reads.
+//
+// The memory begins at a small constant (Collier and Beel 2018), every head at row 0.
+class MemoryMachine : public torch::nn::Module {
+ public:
+  // Error on an unknown controller or a size out of range.
+  explicit MemoryMachine(const MemoryMachineConfig& config);
+
+  MemoryMachineState start(int64_t batch) const;
+
+  // input [B, inputs] -> output [B, outputs], without an activation, and the state after the step.
+  std::pair<at::Tensor, MemoryMachineState> step(const at::Tensor& input,
+                                                 const MemoryMachineState& state);
+
+  // Steps over whole sequences: [B, T, inputs] -> [B, T, outputs].
+  at::Tensor forward(const at::Tensor& inputs);
+
+ private:
+  // The next state, and what the output is read from, [B, hidden + read heads * width].
+  std::pair<at::Tensor, MemoryMachineState> advance(const at::Tensor& input,
+                                                    const MemoryMachineState& state);
+  at::Tensor address(const at::Tensor& controls, const MemoryMachineState& state) const;
+
+  MemoryMachineConfig config_;
+  std::shared_ptr<RecurrentCell> recurrent_;  // null with a feed-forward controller
+  torch::nn::Linear feed_forward_{nullptr};
+  torch::nn::Linear addressing_{nullptr};  // how each head addresses
+  torch::nn::Linear writing_{nullptr};     // what each write head erases and adds
+  torch::nn::Linear output_{nullptr};
+  at::Tensor first_reads_;  // [read heads, width]
+};
+
+}  // namespace attend
