@@ -1,0 +1,25 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include "attend/nn/dropout.h"
+
+namespace attend {
+
+// max(0, x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2), with dropout on the
+// hidden layer.
+class FeedForward : public torch::nn::Module {
+ public:
+  // `hidden` units between vectors of `depth`.
+  FeedForward(int64_t depth, int64_t hidden, double dropout = 0);
+
+  // x [..., depth] -> [..., depth].
+  at::Tensor forward(const at::Tensor& x, const Noise& noise);
+
+ private:
+  torch::nn::Linear hidden_{nullptr};
+  torch::nn::Linear output_{nullptr};
+  double dropout_;
+};
+
+}  // namespace attend

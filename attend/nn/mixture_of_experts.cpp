@@ -1,0 +1,113 @@
+#include "attend/nn/mixture_of_experts.h"
+
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// The square of the coefficient of variation: variance over mean squared (eq. 7 and 11).
+Tensor squared_variation(const Tensor& amounts) {
+  return amounts.var(0, /*unbiased=*/false) / amounts.mean().square();
+}
+
+Tensor normal_noise(const Tensor& like, const Noise& noise) {
+  return at::empty_like(like).normal_(0, 1, noise);
+}
+
+}  // namespace
+
+Tensor choice_probabilities(const Tensor& clean, const Tensor& noisy, const Tensor& deviation,
+                            int64_t chosen) {
+  if (chosen == noisy.size(-1)) return at::ones_like(noisy);
+  const Tensor largest = std::get<0>(noisy.topk(chosen + 1, -1));
+  const Tensor last_in = largest.narrow(-1, chosen - 1, 1),
+               first_out = largest.narrow(-1, chosen, 1);
+  // To be chosen again, one of the chosen has to pass the first that is out; the others the last
+  // in.
+  const Tensor bar = at::where(noisy > first_out, first_out, last_in);
+  return ((clean - bar) / deviation / std::sqrt(2.0)).erf().add(1).div(2);
+}
+
+MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config.chosen) {
+  if (config.chosen < 1 || config.chosen > config.experts)
+    fail("[mixture of experts] {} of {} experts are chosen; there must be 1 to {} of them",
+         config.chosen, config.experts, config.experts);
+  if (config.depth < 1 || config.hidden < 1)
+    fail("[mixture of experts] depth is {}, hidden {}; both must be 1 or more", config.depth,
+         config.hidden);
+  // From 0, so that training begins with all experts alike (appendix A).
+  gate_ = register_parameter("gate", torch::zeros({config.depth, config.experts}));
+  noise_ = register_parameter("noise", torch::zeros({config.depth, config.experts}));
+  experts_.reserve(static_cast<size_t>(config.experts));
+  for (int64_t i = 0; i < config.experts; ++i)
+    experts_.push_back(register_module(
+        "expert" + std::to_string(i),
+        std::make_shared<FeedForward>(config.depth, config.hidden, config.dropout)));
+}
+
+MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Noise& noise) const {
+  const Tensor clean = at::matmul(x, gate_);
+  Tensor deviation, noisy = clean;
+  if (noise) {
+    deviation = at::softplus(at::matmul(x, noise_));
+    noisy = clean + normal_noise(clean, noise) * deviation;
+  }
+  auto [kept, experts] = noisy.topk(chosen_, -1);
+  const Tensor gates = kept.softmax(-1);
+  if (x.size(0) == 0) return {experts, gates, at::zeros({}, x.options())};
+  const Tensor whole = at::zeros_like(clean).scatter(-1, experts, gates);
+  Tensor imbalance = squared_variation(whole.sum(0));
+  if (noise)
+    imbalance = imbalance +
+                squared_variation(choice_probabilities(clean, noisy, deviation, chosen_).sum(0));
+  return {std::move(experts), gates, std::move(imbalance)};
+}
+
+// Inputs are brought into the order of their experts, each expert takes its part, and what they
+// answer is added up where the inputs came from.
+Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Noise& noise) {
+  const Tensor expert = choice.experts.flatten();
+  const Tensor order = std::get<1>(expert.sort(/*stable=*/true, 0, /*descending=*/false));
+  const Tensor row = at::floor_divide(order, chosen_);
+  const Tensor counts =
+      at::bincount(expert, {}, static_cast<int64_t>(experts_.size())).to(at::kCPU);
+  const Tensor inputs = x.index_select(0, row);
+  std::vector<Tensor> answers;
+  answers.reserve(experts_.size());
+  int64_t begin = 0;
+  for (size_t i = 0; i < experts_.size(); ++i) {
+    const int64_t count = counts.data_ptr<int64_t>()[i];
+    answers.push_back(experts_[i]->forward(inputs.narrow(0, begin, count), noise));
+    begin += count;
+  }
+  const Tensor gates = choice.gates.flatten().index_select(0, order).unsqueeze(1);
+  return at::zeros_like(x).index_add(0, row, at::cat(answers) * gates);
+}
+
+MixtureResult MixtureOfExperts::forward(const Tensor& x, const Noise& noise,
+                                        const Tensor& present) {
+  if (x.dim() < 1 || x.size(-1) != gate_.size(0))
+    fail("[mixture of experts] x has shape [{}]; its last axis must be {} long",
+         fmt::join(x.sizes(), ", "), gate_.size(0));
+  if (present.defined() && present.sizes() != x.sizes().slice(0, x.dim() - 1))
+    fail(
+        "[mixture of experts] present has shape [{}], x [{}]; they must match but for the last "
+        "axis",
+        fmt::join(present.sizes(), ", "), fmt::join(x.sizes(), ", "));
+  const Tensor all = x.reshape({-1, x.size(-1)});
+  if (!present.defined()) {
+    const Choice choice = choose(all, noise);
+    return {mix(all, choice, noise).view(x.sizes()), choice.imbalance};
+  }
+  const Tensor rows = present.flatten().nonzero().squeeze(1);
+  const Tensor inputs = all.index_select(0, rows);
+  const Choice choice = choose(inputs, noise);
+  const Tensor output = at::zeros_like(all).index_copy(0, rows, mix(inputs, choice, noise));
+  return {output.view(x.sizes()), choice.imbalance};
+}
+
+}  // namespace attend

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "attend/nn/feed_forward.h"
+
+namespace attend {
+
+struct MixtureConfig {
+  int64_t depth = 0;    // of the input and the output
+  int64_t hidden = 0;   // units of each expert
+  int64_t experts = 8;  // feed-forward networks
+  int64_t chosen = 2;   // of them compute each input; at most all
+  double dropout = 0;   // in each expert
+};
+
+struct MixtureResult {
+  at::Tensor output;  // as the input
+  // CV(importance)^2 + CV(load)^2, one number: how unevenly the experts are used. Added to the
+  // loss with a small weight (the paper's: 0.1). The load takes noise; without it the term is 0.
+  at::Tensor imbalance;
+};
+
+// The sparsely gated mixture of experts (Shazeer et al. 2017): of many feed-forward networks, a
+// gate chooses a few for each input, and only those are computed: y = sum_i G(x)_i E_i(x), G(x) =
+// softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5). With
+// one expert chosen its weight is 1, and the gate learns from the balance alone.
+class MixtureOfExperts : public torch::nn::Module {
+ public:
+  // Error unless 1 <= chosen <= experts.
+  explicit MixtureOfExperts(const MixtureConfig& config);
+
+  // x [..., depth]. `present` [...] bool tells inputs from padding, whose output is 0 and which the
+  // balance does not count; undefined: no padding. With noise the gate draws (eq. 4) and dropout
+  // falls; without, the same input always meets the same experts.
+  MixtureResult forward(const at::Tensor& x, const Noise& noise, const at::Tensor& present = {});
+
+ private:
+  struct Choice {
+    at::Tensor experts;  // [N, chosen] int64
+    at::Tensor gates;    // [N, chosen], each row sums to 1
+    at::Tensor imbalance;
+  };
+  Choice choose(const at::Tensor& x, const Noise& noise) const;
+  at::Tensor mix(const at::Tensor& x, const Choice& choice, const Noise& noise);
+
+  int64_t chosen_;
+  at::Tensor gate_, noise_;  // W_g, W_noise [depth, experts]
+  std::vector<std::shared_ptr<FeedForward>> experts_;
+};
+
+// The probability that each expert is among the `chosen` largest of its row when its own noise is
+// drawn once more and that of the others stays, [N, experts] (Shazeer et al. 2017, eq. 8-9).
+// clean: x W_g; noisy: clean with the noise that was drawn; deviation: softplus(x W_noise).
+// Differentiable.
+at::Tensor choice_probabilities(const at::Tensor& clean, const at::Tensor& noisy,
+                                const at::Tensor& deviation, int64_t chosen);
+
+}  // namespace attend
