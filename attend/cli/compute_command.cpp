@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/compute_inputs.h"
+#include "attend/cli/compute_problem.h"
 #include "attend/cli/worked_example.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
@@ -40,15 +40,13 @@ struct Variables {
 
 NamedTensors gradients(const ComputeProblem& problem) {
   Variables variables;
-  const Tensor query = variables.add("query", problem.query);
-  const Tensor key = variables.add("key", problem.key);
-  const Tensor value = variables.add("value", problem.value);
-  Parameters parameters;
-  for (const auto& [name, tensor] : problem.spec.score.parameters())
-    parameters.emplace(name, variables.add(name, tensor));
-  const Score score(problem.spec.score.row().name, std::move(parameters));
-  const Tensor context =
-      attention(query, key, value, {.score = score, .scope = problem.spec.scope}).context;
+  ComputeProblem varied = problem;
+  varied.query = variables.add("query", problem.query);
+  varied.key = variables.add("key", problem.key);
+  varied.value = variables.add("value", problem.value);
+  for (auto& [name, tensor] : varied.parameters) tensor = variables.add(name, tensor);
+  const Attended given = attended(varied);
+  const Tensor context = attention(given.query, given.key, given.value, given.spec).context;
   if (context.sizes() != problem.context_gradient.sizes())
     fail("--grad: has shape [{}], the context [{}]; they must match",
          fmt::join(problem.context_gradient.sizes(), ", "), fmt::join(context.sizes(), ", "));
@@ -57,7 +55,7 @@ NamedTensors gradients(const ComputeProblem& problem) {
                             /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
   NamedTensors named;
   for (size_t i = 0; i < found.size(); ++i) {
-    // The location score reads no key, so its keys have no gradient to compute.
+    // Not everything reaches the context: the location score reads no key, a drawn one no score.
     named[variables.names[i]] =
         found[i].defined() ? found[i] : at::zeros_like(variables.tensors[i]);
   }
@@ -68,13 +66,12 @@ NamedTensors compute(const ComputeProblem& problem, const Options& options) {
   NamedTensors arrays;
   {
     const at::NoGradGuard no_gradients;
-    const auto result = attention(problem.query, problem.key, problem.value, problem.spec);
+    const auto [query, key, value, spec] = attended(problem);
+    const auto result = attention(query, key, value, spec);
     arrays["context"] = result.context;
     arrays["lse"] = result.lse;
-    if (options.scores)
-      arrays["scores"] = attention_scores(problem.query, problem.key, problem.spec);
-    if (options.weights)
-      arrays["weights"] = attention_weights(problem.query, problem.key, result.lse, problem.spec);
+    if (options.scores) arrays["scores"] = attention_scores(query, key, spec);
+    if (options.weights) arrays["weights"] = attention_weights(query, key, result.lse, spec);
   }
   if (problem.context_gradient.defined()) arrays.merge(gradients(problem));
   return arrays;
@@ -85,8 +82,10 @@ json summary(const NamedTensors& arrays, const ComputeProblem& problem, const Op
   for (const auto& [name, tensor] : arrays)
     described[name] = {{"dtype", dtype_name(tensor.scalar_type())},
                        {"shape", tensor.sizes().vec()}};
-  return {{"score", options.files.score},
+  return {{"score", problem.choices.score},
           {"scope", options.files.scopes},
+          {"bias", options.files.biases},
+          {"normaliser", problem.choices.normaliser},
           {"dtype", dtype_name(problem.query.scalar_type())},
           {"arrays", described},
           {"out", options.out}};
