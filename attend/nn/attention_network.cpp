@@ -1,5 +1,6 @@
 #include "attend/nn/attention_network.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attend/base/error.h"
@@ -19,6 +20,10 @@ int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
       return sizes.attention_depth;
     case Axis::keys:
       return sizes.keys;
+    case Axis::filters:
+      return sizes.filters;
+    case Axis::filter_width:
+      return sizes.filter_width;
   }
   return 0;
 }
@@ -47,8 +52,12 @@ AttentionSpec mapped_spec(const Score& score, const AttentionMemory& memory) {
 AttentionNetwork::AttentionNetwork(const std::string& score, const AttentionSizes& sizes)
     : score_name_(score) {
   const ScoreRow& row = score_row(score);
-  const bool compares = row.family != Family::additive && row.family != Family::location;
-  if (compares && row.name != "general" && sizes.query_depth != sizes.key_depth)
+  const auto maps = [](const ParameterRow& parameter) {
+    return std::find(parameter.shape.begin(), parameter.shape.end(), Axis::query_depth) !=
+           parameter.shape.end();
+  };
+  const bool compares = std::none_of(row.parameters.begin(), row.parameters.end(), maps);
+  if (compares && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          score, sizes.query_depth, sizes.key_depth);
   for (const ParameterRow& parameter : row.parameters)

@@ -14,6 +14,8 @@ struct AttentionSizes {
   int64_t key_depth = 0;
   int64_t attention_depth = 0;  // hidden units of the additive score
   int64_t keys = 0;             // positions of the location score
+  int64_t filters = 10;         // of the location-sensitive score, and how many positions each sees
+  int64_t filter_width = 11;
 };
 
 // Keys that many queries will read: mapped once.

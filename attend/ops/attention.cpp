@@ -4,7 +4,6 @@
 #include "attend/ops/form-inl.h"
 
 namespace attend {
-namespace {
 
 using at::Tensor;
 
@@ -16,21 +15,26 @@ bool takes_fused_path(const Reduced& reduced, Path path) {
   return obstacle.empty();
 }
 
-}  // namespace
+AttentionResult attend_once(const Reduced& reduced, Path path) {
+  return takes_fused_path(reduced, path) ? fused_attention(reduced.parts, reduced.form)
+                                         : composed_attention(reduced.parts, *reduced.form);
+}
 
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const AttentionSpec& spec) {
   if (!value.defined()) fail("[attention] value is undefined");
   const Reduced reduced = reduce(query, key, value, spec);
-  const auto [context, lse] = takes_fused_path(reduced, spec.path)
-                                  ? fused_attention(reduced.parts, reduced.form)
-                                  : composed_attention(reduced.parts, *reduced.form);
+  const auto [context, lse] = runs_in_order(reduced) ? attention_in_order(reduced, spec.path)
+                                                     : attend_once(reduced, spec.path);
   return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
 }
 
 Tensor attention_scores(const Tensor& query, const Tensor& key, const AttentionSpec& spec) {
   const Reduced reduced = reduce(query, key, {}, spec);
-  return with_axes_of(composed_scores(reduced.parts, *reduced.form), query);
+  const Tensor scores = runs_in_order(reduced) ? scores_in_order(reduced)
+                                               : composed_scores(reduced.parts, *reduced.form);
+  const double temperature = folded_temperature(*reduced.form);
+  return with_axes_of(temperature == 1 ? scores : scores * temperature, query);
 }
 
 }  // namespace attend

@@ -36,6 +36,8 @@ struct AttentionSpec {
   // less than 1 (Xiao 2024). [H] or one number.
   at::Tensor sink = {};
   double soft_cap = 0;  // scores become cap tanh(score / cap) before the bias; 0: as they are
+  // What queries before those of this call gave, for scores and normalisers that look back.
+  PastWeights past = {};
   Dropout dropout = {};
   Path path = Path::automatic;
 };
@@ -59,6 +61,11 @@ struct AttentionResult {
 // sink. In forward mode: on the composed path, which automatic takes then. A query with no key in
 // scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and values
 // outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
+//
+// Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
+// queries run one after another, the first from spec.past on. What follows them needs their
+// weights: step by step, past = after(past, attention_weights(query, key, lse, spec)) of one query
+// without its axis. Query i then draws dropout and samples from a seed of its own.
 //
 // Error on shapes, dtypes or devices that do not fit, and where the path is fused, on a spec that
 // has no kernel.

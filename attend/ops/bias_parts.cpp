@@ -94,16 +94,20 @@ class BiasParts {
     const bool odd = shaped && table.size(-2) % 2 == 1 && table.size(-1) % 2 == 1;
     const int64_t height = odd ? (table.size(-2) + 1) / 2 : 0;
     const int64_t width = odd ? (table.size(-1) + 1) / 2 : 0;
-    if (!odd || form_.queries != height * width || form_.keys != height * width)
+    const int64_t cells = height * width;
+    const bool holds_queries = term.offset >= 0 && term.offset <= cells - form_.queries;
+    if (!odd || !holds_queries || form_.keys > cells)
       fail(
           "[attention] the table of the grid has shape {}; it must have shape [2 height - 1, 2 "
-          "width - 1] or that after an axis of {} heads, with height width = {} queries = {} keys",
-          shape_of(table), form_.heads, form_.queries, form_.keys);
-    const Tensor place = positions(height * width, table);
+          "width - 1] or that after an axis of {} heads, with height width at least the {} queries "
+          "from {} on and the {} keys",
+          shape_of(table), form_.heads, form_.queries, term.offset, form_.keys);
+    const Tensor place = positions(cells, table);
     const Tensor position =
         at::floor_divide(place, width) * (2 * width - 1) + at::remainder(place, width);
     add_relative(table.reshape({1, has_heads ? form_.heads : 1, 1, -1}),
-                 (height - 1) * (2 * width - 1) + width - 1, position, position);
+                 (height - 1) * (2 * width - 1) + width - 1,
+                 position.narrow(0, term.offset, form_.queries), position.narrow(0, 0, form_.keys));
   }
 
  private:

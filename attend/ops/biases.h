@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "attend/ops/scopes.h"
+
 namespace attend {
 
 // What is added to the scores. Biases add up with +: alibi(slopes) + dense_bias(mask_penalty).
@@ -48,9 +50,11 @@ struct GaussianBias {
 };
 
 // table[h][y_j - y_i + height - 1][x_j - x_i + width - 1] on a grid of queries and keys, position
-// y width + x, where [H, 2 height - 1, 2 width - 1] or without H is the table's shape.
+// y width + x, where [H, 2 height - 1, 2 width - 1] or without H is the table's shape. Query i
+// stands at i + offset; queries and keys may end before the grid does.
 struct GridBias {
   at::Tensor table;
+  int64_t offset = 0;
 };
 
 using BiasTerm =
@@ -68,6 +72,12 @@ Bias buckets(const BucketBias& bias);
 Bias relative_keys(at::Tensor table, int64_t offset = 0);
 Bias gaussian(at::Tensor centres, at::Tensor widths);
 Bias grid(at::Tensor table);
+
+// The bias of the queries offset, offset + 1, ... when those before are not there: decoding step t
+// has one query and offset t. Offsets grow; dense biases, centres and widths that have a row for
+// every query keep those of the `queries` rows from the offset on (all that are left when not
+// said), those of one row stay. Error where such a row is missing.
+Bias shifted(const Bias& bias, int64_t offset, int64_t queries = unbounded);
 
 // The slopes of Press et al. 2022: 2^(-8 h / heads), h = 1 ... heads, where heads is a power of
 // two; else those of the power below and every other one of the power above. float32 [heads].

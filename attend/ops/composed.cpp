@@ -1,5 +1,6 @@
 #include <ATen/OpMathType.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "attend/ops/form-inl.h"
@@ -11,10 +12,14 @@ using at::Tensor;
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-// The score that compares what has been mapped.
+// The score that compares what has been mapped: the plainest row with the same pairs.
 Score pair_score(const Parts& parts, const Form& form) {
-  if (parts[part::vector].defined()) return Score(form.score->name, {{"v", parts[part::vector]}});
-  return Score(form.score->family == Family::dot ? "dot" : form.score->name);
+  const auto same = [&](const ScoreRow& row) {
+    return row.family == form.score->family && row.activation == form.score->activation;
+  };
+  const auto row = std::find_if(score_table().begin(), score_table().end(), same);
+  if (parts[part::vector].defined()) return Score(row->name, {{"v", parts[part::vector]}});
+  return Score(row->name);
 }
 
 Tensor repeat_heads(const Tensor& x, int64_t heads) {
@@ -53,7 +58,7 @@ Normalised softmax_with_sinks(const Tensor& scores, const Tensor& sinks,
                               const NormaliserRow& normaliser) {
   const Tensor column =
       sinks.view({1, -1, 1, 1}).expand({scores.size(0), scores.size(1), scores.size(2), 1});
-  const auto [weights, lse] = normaliser.normalise(at::cat({scores, column}, -1), {});
+  const auto [weights, lse] = normaliser.normalise(at::cat({scores, column}, -1), {}, {});
   return {weights.narrow(-1, 0, scores.size(3)), lse};
 }
 
@@ -69,7 +74,7 @@ Normalised normalised_scores(const Parts& parts, const Form& form) {
   }
   if (parts[part::sinks].defined())
     return softmax_with_sinks(scores, parts[part::sinks], *form.normaliser);
-  return form.normaliser->normalise(scores, empty);
+  return form.normaliser->normalise(scores, empty, form.options);
 }
 
 }  // namespace
@@ -88,9 +93,11 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
 }
 
 Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
+  const Tensor scores = composed_scores(parts, form);
+  if (!form.normaliser->weigh) return form.normaliser->normalise(scores, {}, form.options).weights;
   // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
   const Tensor normaliser = lse.masked_fill(lse == minus_infinity, 0.0).unsqueeze(-1);
-  return form.normaliser->weigh(composed_scores(parts, form), normaliser);
+  return form.normaliser->weigh(scores, normaliser);
 }
 
 }  // namespace attend

@@ -35,6 +35,7 @@ using Parts = std::array<at::Tensor, part::count>;
 struct Form : torch::CustomClassHolder {
   const ScoreRow* score = nullptr;
   const NormaliserRow* normaliser = nullptr;
+  NormaliserOptions options;  // previous is [B, H, 1, Tk]
   double scale = 1;
   double soft_cap = 0;
   Scope scope;  // masks have four axes where they have three or more
@@ -48,11 +49,23 @@ struct Form : torch::CustomClassHolder {
 struct Reduced {
   Parts parts;
   c10::intrusive_ptr<Form> form;
+  // For queries that run in order: what their pasts are mapped with, and the first one.
+  Parameters parameters = {};
+  PastWeights past = {};  // [B, H, Tk], in the dtype of the arithmetic
 };
 
 // Checks the tensors and brings them there. An undefined value is one of depth 0.
 Reduced reduce(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const AttentionSpec& spec);
+
+// True where there are several queries and each needs the weights of those before.
+bool runs_in_order(const Reduced& reduced);
+
+// Gives the parts and the form of one query its past.
+void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts, Form& form);
+
+// What the scores of such a spec have been divided by.
+double folded_temperature(const Form& form);
 
 // [T, D] and [B, T, D] as [1, 1, T, D] and [B, 1, T, D], and back.
 at::Tensor with_four_axes(const at::Tensor& x);
@@ -79,6 +92,18 @@ at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
 AttentionResult composed_attention(const Parts& parts, const Form& form);
 at::Tensor composed_scores(const Parts& parts, const Form& form);
 at::Tensor composed_weights(const Parts& parts, const Form& form, const at::Tensor& lse);
+
+// Each query after those before it, for several that look back: the same results, in the dtype of
+// the arithmetic, contexts too. Weights and scores are [B, H, Tq, Tk].
+AttentionResult attention_in_order(const Reduced& whole, Path path);
+at::Tensor weights_in_order(const Reduced& whole, const at::Tensor& lse, Path path);
+at::Tensor scores_in_order(const Reduced& whole);
+
+// Whether the kernels take it; Error where the path says that they must and they cannot.
+bool takes_fused_path(const Reduced& reduced, Path path);
+AttentionResult attend_once(const Reduced& reduced, Path path);
+// All weights of one spec that does not look back, or of one query.
+at::Tensor weigh_once(const Reduced& reduced, const at::Tensor& lse, Path path);
 
 // Why there is no kernel for this; empty where there is one.
 std::string why_not_fused(const Parts& parts, const Form& form);

@@ -45,6 +45,10 @@ class ScopeConversion {
     return kernels::BlockLayout{keep<uint8_t>(layout), layout.size(1), blocks.block};
   }
 
+  kernels::Condition operator()(const Around& condition) {
+    return (*this)(DenseMask{mask_around(condition, form_.keys)});
+  }
+
   kernels::Condition operator()(const DenseMask& condition) {
     const Tensor mask =
         condition.mask.to(at::kCPU).expand({form_.batch, form_.heads, form_.queries, form_.keys});
@@ -123,7 +127,7 @@ kernels::Activation kernel_activation(const ScoreRow& row) {
 }
 
 kernels::Normaliser kernel_normaliser(const NormaliserRow& row) {
-  if (row.name == "softmax") return kernels::Normaliser::softmax;
+  if (row.name == "softmax" || row.name == "temperature") return kernels::Normaliser::softmax;
   if (row.name == "sigmoid") return kernels::Normaliser::sigmoid;
   if (row.name == "none") return kernels::Normaliser::none;
   if (row.name == "sparsemax") return kernels::Normaliser::sparsemax;

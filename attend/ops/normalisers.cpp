@@ -1,9 +1,12 @@
 #include "attend/ops/normalisers.h"
 
+#include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/ops/one_key_normalisers-inl.h"
 
 namespace attend {
 namespace {
@@ -23,7 +26,7 @@ Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Ten
           normaliser.masked_fill(empty.squeeze(-1), minus_infinity)};
 }
 
-Normalised softmax(const Tensor& scores, const Tensor& empty) {
+Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   const Tensor finite = without_empty(scores, empty);
   return with_empty(finite.softmax(-1), finite.logsumexp(-1), empty);
 }
@@ -36,7 +39,7 @@ Normalised elementwise(const Tensor& weights, const Tensor& scores, const Tensor
                     empty);
 }
 
-Normalised sigmoid(const Tensor& scores, const Tensor& empty) {
+Normalised sigmoid(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   return elementwise(scores.sigmoid(), scores, empty);
 }
 
@@ -46,7 +49,7 @@ Tensor weigh_none(const Tensor& scores, const Tensor&) {
   return scores.masked_fill(scores == minus_infinity, 0.0);
 }
 
-Normalised none(const Tensor& scores, const Tensor& empty) {
+Normalised none(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   return elementwise(weigh_none(scores, {}), scores, empty);
 }
 
@@ -72,9 +75,9 @@ Tensor over_support(const Tensor& x, const Tensor& support) {
 }
 
 // On its support a row's threshold is a smooth function of the scores, and autograd sees that one.
-Normalised sparsemax(const Tensor& scores, const Tensor& empty) {
+Normalised sparsemax(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor finite = without_empty(scores, empty);
-  if (finite.size(-1) == 0) return softmax(scores, empty);
+  if (finite.size(-1) == 0) return softmax(scores, empty, options);
   const Tensor sorted = sorted_from_largest(finite), k = counts(sorted);
   const Tensor support =
       support_of(finite, (k * sorted + 1 > sorted.cumsum(-1)).sum(-1, /*keepdim=*/true));
@@ -98,9 +101,9 @@ Tensor entmax_size(const Tensor& z) {
   return (threshold <= z).sum(-1, /*keepdim=*/true);
 }
 
-Normalised entmax15(const Tensor& scores, const Tensor& empty) {
+Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor finite = without_empty(scores, empty);
-  if (finite.size(-1) == 0) return softmax(scores, empty);
+  if (finite.size(-1) == 0) return softmax(scores, empty, options);
   const Tensor support = support_of(finite, entmax_size(sorted_from_largest(finite) / 2));
   const Tensor size = support.sum(-1, true).to(scores.scalar_type());
   const Tensor top = finite.detach().amax(-1, true);
@@ -120,31 +123,89 @@ Tensor weigh_entmax15(const Tensor& scores, const Tensor& threshold) {
 
 const std::vector<NormaliserRow>& normaliser_table() {
   static const std::vector<NormaliserRow> table = {
-      {"softmax", "w_ij = exp(s_ij) / sum_j exp(s_ij)", "Bahdanau et al. 2015, eq. 6",
+      {"softmax", "softmax", "w_ij = exp(s_ij) / sum_j exp(s_ij)", "Bahdanau et al. 2015, eq. 6",
        "log sum_j exp(s_ij)", softmax, weigh_softmax},
-      {"sigmoid", "w_ij = 1 / (1 + exp(-s_ij))", "Ramapuram et al. 2024, eq. 3", "0", sigmoid,
-       weigh_sigmoid},
-      {"none", "w_ij = s_ij", "unnormalised", "0", none, weigh_none},
-      {"sparsemax", "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
+      // The scores arrive divided: the kernels then need to know nothing of it.
+      {"temperature", "temperature:T", "w_ij = exp(s_ij / T) / sum_j exp(s_ij / T)",
+       "Hinton et al. 2015, eq. 1", "log sum_j exp(s_ij / T)", softmax, weigh_softmax},
+      {"sigmoid", "sigmoid", "w_ij = 1 / (1 + exp(-s_ij))", "Ramapuram et al. 2024, eq. 3", "0",
+       sigmoid, weigh_sigmoid},
+      {"none", "none", "w_ij = s_ij", "unnormalised", "0", none, weigh_none},
+      {"sparsemax", "sparsemax", "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
        "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax, weigh_sparsemax},
-      {"entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
+      {"entmax15", "entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
        "Peters et al. 2019, alpha = 1.5", "t_i", entmax15, weigh_entmax15},
+      {.name = "hard",
+       .syntax = "hard",
+       .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",
+       .source = "Xu et al. 2015, 4.1",
+       .lse = "log sum_j exp(s_ij)",
+       .normalise = hard,
+       .fused = false,
+       .twice_differentiable = false},
+      {.name = "gumbel",
+       .syntax = "gumbel:T",
+       .formula = "w_i = one-hot of argmax_j (s_ij + g_ij); backward: softmax((s_i + g_i) / T)",
+       .source = "Jang et al. 2017, eq. 1-2, straight-through; Maddison et al. 2017",
+       .lse = "log sum_j exp(s_ij)",
+       .normalise = gumbel,
+       .fused = false},
+      {.name = "monotonic",
+       .syntax = "monotonic",
+       .formula = "w_ij = p_ij ((1 - p_i,j-1) w_i,j-1 / p_i,j-1 + w_i-1,j), p = sigmoid(s)",
+       .source = "Raffel et al. 2017, eq. 9-11",
+       .lse = "0",
+       .normalise = monotonic,
+       .fused = false,
+       .sequential = true,
+       .twice_differentiable = false},
+      {.name = "monotonic_hard",
+       .syntax = "monotonic_hard",
+       .formula = "w_i = one-hot of the first j, from the key before on, with sigmoid(s_ij) >= 1/2",
+       .source = "Raffel et al. 2017, alg. 1",
+       .lse = "0",
+       .normalise = monotonic_hard,
+       .fused = false,
+       .sequential = true},
   };
   return table;
 }
 
-Normaliser::Normaliser(std::string_view name) : row_(nullptr) {
+namespace {
+
+const NormaliserRow& normaliser_row(std::string_view name) {
   std::vector<std::string> names;
   names.reserve(normaliser_table().size());
   for (const NormaliserRow& row : normaliser_table()) {
-    if (row.name == name) row_ = &row;
+    if (row.name == name) return row;
     names.emplace_back(row.name);
   }
-  if (row_) return;
   const std::string suggestion = nearest(name, names);
   if (!suggestion.empty())
     fail("no normaliser is called \"{}\"; did you mean {}?", name, suggestion);
   fail("no normaliser is called \"{}\"; there are {}", name, fmt::join(names, ", "));
+}
+
+double parse_temperature(std::string_view digits, const NormaliserRow& row) {
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc() || stop != end || !(number > 0) || std::isinf(number))
+    fail("normaliser {}: T is \"{}\"; it must be a number above 0, as in {}:0.5", row.syntax,
+         digits, row.name);
+  return number;
+}
+
+}  // namespace
+
+Normaliser::Normaliser(std::string_view text, uint64_t seed) {
+  const size_t colon = text.find(':');
+  row_ = &normaliser_row(text.substr(0, colon));
+  options_.seed = seed;
+  if (colon == std::string_view::npos) return;
+  if (row_->syntax == row_->name)
+    fail("normaliser \"{}\": {} takes no number; write {}", text, row_->name, row_->syntax);
+  options_.temperature = parse_temperature(text.substr(colon + 1), *row_);
 }
 
 }  // namespace attend

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -13,32 +14,50 @@ struct Normalised {
   at::Tensor normaliser;
 };
 
-// One row of the table of normalisers. Both functions are differentiable, twice.
+// What a row is told besides the scores.
+struct NormaliserOptions {
+  double temperature = 1;
+  uint64_t seed = 0;         // 0: nothing is drawn
+  at::Tensor previous = {};  // weights of the query before, in the scores' shape; undefined: none
+};
+
+// One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
+  std::string_view syntax;  // as Normaliser reads it; T is a number above 0, 1 where it is left out
   std::string_view formula;
   std::string_view source;
   std::string_view lse;  // what AttentionResult::lse holds
   // Of scores with -inf outside the scope; `empty`, of the scores' shape with one key, tells the
   // rows that are all -inf: weights 0, normaliser -inf. Undefined: no row is.
-  Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty);
-  // The weights again, from scores and normaliser [..., Tq, 1] where a row that is empty has 0.
-  at::Tensor (*weigh)(const at::Tensor& scores, const at::Tensor& normaliser);
+  Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
+                          const NormaliserOptions&);
+  // The weights again, from scores and normaliser [..., Tq, 1] where a row that is empty has 0;
+  // nullptr: as normalise gives them.
+  at::Tensor (*weigh)(const at::Tensor& scores, const at::Tensor& normaliser) = nullptr;
+  bool fused = true;                 // the kernels have it
+  bool sequential = false;           // a row needs the weights of the one before
+  bool twice_differentiable = true;  // else the second derivative is an Error
 };
 
 // Every normaliser, in the order of the documentation.
 const std::vector<NormaliserRow>& normaliser_table();
 
-// A row of the table by name; Error with the nearest name otherwise.
+// A row of the table, written in its syntax: "softmax", "temperature:0.5"; Error with the nearest
+// name otherwise, and on a number that is none. Of hard and gumbel the seed alone says what is
+// drawn, the same in attention() and attention_weights(); with seed 0 the key of the largest score
+// is taken, as at inference.
 class Normaliser {
  public:
-  Normaliser(std::string_view name = "softmax");
-  Normaliser(const char* name) : Normaliser(std::string_view(name)) {}
+  Normaliser(std::string_view text = "softmax", uint64_t seed = 0);
+  Normaliser(const char* text, uint64_t seed = 0) : Normaliser(std::string_view(text), seed) {}
 
   const NormaliserRow& row() const { return *row_; }
+  const NormaliserOptions& options() const { return options_; }
 
  private:
   const NormaliserRow* row_;
+  NormaliserOptions options_;
 };
 
 }  // namespace attend

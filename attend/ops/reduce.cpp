@@ -1,5 +1,7 @@
 #include <ATen/OpMathType.h>
 
+#include <cmath>
+
 #include "attend/base/error.h"
 #include "attend/ops/form-inl.h"
 
@@ -81,11 +83,12 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
   return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
 }
 
-void map_inputs(const Tensor& query, const Tensor& key, const Tensor& value, const Score& given,
-                Parts& parts, Form& form) {
+// Returns the parameters as they were applied.
+Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Score& given, Parts& parts, Form& form) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
   // What has been mapped is not rounded to 16 bits again.
-  const bool as_stored = given.leaves_inputs();
+  const bool as_stored = given.leaves_inputs() && !given.row().map_past;
   const at::ScalarType kept = as_stored ? stored : precision;
   const Score score = in_precision(given, stored, kept);
   const Tensor q = with_four_axes(query).to(kept);
@@ -105,6 +108,7 @@ void map_inputs(const Tensor& query, const Tensor& key, const Tensor& value, con
     parts[part::vector] = score.parameters().find("v")->second.to(precision);
   form.score = &score.row();
   form.scale = score.scale(query.size(-1));
+  return score.parameters();
 }
 
 Scope with_four_axes(const Scope& scope, int64_t query_axes) {
@@ -114,6 +118,9 @@ Scope with_four_axes(const Scope& scope, int64_t query_axes) {
       auto* dense = std::get_if<DenseMask>(&condition);
       if (query_axes == 3 && dense && dense->mask.defined() && dense->mask.dim() == 3)
         dense->mask = dense->mask.unsqueeze(1);
+      auto* near = std::get_if<Around>(&condition);
+      if (query_axes == 3 && near && near->centres.defined() && near->centres.dim() == 2)
+        near->centres = near->centres.unsqueeze(1);
     }
   }
   return result;
@@ -121,13 +128,58 @@ Scope with_four_axes(const Scope& scope, int64_t query_axes) {
 
 void add_sink(const Tensor& sink, Parts& parts, const Form& form) {
   if (!sink.defined()) return;
-  if (form.normaliser->name != "softmax")
+  if (form.normaliser->name != "softmax" && form.normaliser->name != "temperature")
     fail("[attention] the sink takes part in a softmax; the normaliser is {}",
          form.normaliser->name);
   parts[part::sinks] = per_head(sink, "sink", parts, form);
 }
 
+// softmax(s / T) is the softmax of scores whose every part has been divided.
+void fold_temperature(Parts& parts, Form& form) {
+  const double temperature = folded_temperature(form);
+  if (temperature == 1) return;
+  form.scale /= temperature;
+  form.soft_cap /= temperature;
+  for (const auto index : {part::dense, part::slopes, part::relative, part::sinks})
+    if (parts[index].defined()) parts[index] = parts[index] / temperature;
+  if (parts[part::widths].defined())
+    parts[part::widths] = parts[part::widths] * std::sqrt(temperature);
+}
+
+// As [B, H, Tk]; nothing where the spec does not look back.
+PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& parts,
+                    const Form& form) {
+  if (!form.score->map_past && !form.normaliser->sequential) return {};
+  const auto one = [&](const Tensor& weights, const char* name) -> Tensor {
+    if (!weights.defined()) return {};
+    std::vector<int64_t> wanted = {form.batch, form.heads, form.keys};
+    if (query.dim() == 3) wanted.erase(wanted.begin() + 1);
+    if (query.dim() == 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+    if (weights.sizes() != wanted)
+      fail(
+          "[attention] {} of the past has shape {}; it must have shape [{}], the weights of one "
+          "query",
+          name, shape_of(weights), fmt::join(wanted, ", "));
+    return in_arithmetic(weights, name, parts).view({form.batch, form.heads, form.keys});
+  };
+  return {one(given.previous, "previous"), one(given.total, "total")};
+}
+
 }  // namespace
+
+double folded_temperature(const Form& form) {
+  return form.normaliser->name == "temperature" ? form.options.temperature : 1.0;
+}
+
+void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts, Form& form) {
+  if (past.previous.defined()) form.options.previous = past.previous.unsqueeze(2);
+  if (!form.score->map_past) return;
+  const Tensor mapped = form.score->map_past(past, parameters);
+  if (!mapped.defined()) return;
+  // The past differs from head to head, whatever they share.
+  parts[part::key] = repeat_heads(parts[part::key], form.heads) + mapped;
+  parts[part::value] = repeat_heads(parts[part::value], form.heads);
+}
 
 Tensor with_four_axes(const Tensor& x) {
   if (x.dim() == 4) return x;
@@ -173,13 +225,17 @@ Reduced reduce(const Tensor& query, const Tensor& key, const Tensor& value,
   form.queries = q.size(2);
   form.keys = key.size(-2);
   form.normaliser = &spec.normaliser.row();
+  form.options = spec.normaliser.options();
   form.soft_cap = spec.soft_cap;
   form.dropout = spec.dropout;
   form.scope = with_four_axes(spec.scope, query.dim());
   check_scope(form.scope, form.batch, form.heads, form.queries, form.keys);
-  map_inputs(query, key, value, spec.score, reduced.parts, form);
+  reduced.parameters = map_inputs(query, key, value, spec.score, reduced.parts, form);
   add_bias(spec.bias, query.dim(), reduced.parts, form);
   add_sink(spec.sink, reduced.parts, form);
+  fold_temperature(reduced.parts, form);
+  reduced.past = past_of(spec.past, query, reduced.parts, form);
+  if (!runs_in_order(reduced)) add_past(reduced.parameters, reduced.past, reduced.parts, form);
   return reduced;
 }
 

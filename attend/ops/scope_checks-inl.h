@@ -15,6 +15,15 @@ void check_condition(const GlobalRows& global);
 void check_condition(const Segments& segments);
 void check_condition(const BlockLayout& blocks);
 void check_condition(const DenseMask& condition);
+void check_condition(const Around& condition);
 void check_conditions(const Scope& scope);
+
+// The keys as a mask, of four axes where the centres have three.
+at::Tensor mask_around(const Around& condition, int64_t keys);
+
+// The rows offset ... offset + queries - 1 of that axis, counted from the back; all of it where it
+// is missing or of one row. Error, in which `name` is what has no such row.
+at::Tensor rows_from(const at::Tensor& x, int64_t axis, int64_t offset, int64_t queries,
+                     const char* name);
 
 }  // namespace attend

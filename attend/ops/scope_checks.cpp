@@ -42,11 +42,7 @@ void check_fit(const Prefix& prefix, const Extent& extent) {
          extent.keys);
 }
 
-void check_fit(const GlobalRows& global, const Extent& extent) {
-  if (global.rows > extent.queries)
-    fail("[attention] the first {} queries are to see every key; there are {} queries", global.rows,
-         extent.queries);
-}
+void check_fit(const GlobalRows&, const Extent&) {}
 
 void check_starts(const Tensor& starts, int64_t count, const char* what) {
   const Tensor list = starts.to(at::kCPU).contiguous();
@@ -76,17 +72,28 @@ void check_fit(const BlockLayout& blocks, const Extent& extent) {
         count(extent.queries), count(extent.keys));
 }
 
+bool broadcasts(const Tensor& x, at::IntArrayRef shape) {
+  const auto axes = static_cast<int64_t>(shape.size());
+  bool fits = x.dim() <= axes;
+  for (int64_t i = 1; fits && i <= x.dim(); ++i)
+    fits = x.size(-i) == 1 || x.size(-i) == shape[static_cast<size_t>(axes - i)];
+  return fits;
+}
+
 void check_fit(const DenseMask& condition, const Extent& extent) {
   const int64_t shape[] = {extent.batch, extent.heads, extent.queries, extent.keys};
-  const Tensor& mask = condition.mask;
-  bool fits = mask.dim() <= 4;
-  for (int64_t i = 1; fits && i <= mask.dim(); ++i)
-    fits = mask.size(-i) == 1 || mask.size(-i) == shape[4 - i];
-  if (!fits)
+  if (!broadcasts(condition.mask, shape))
     fail(
         "[attention] a mask of shape [{}] does not broadcast to [batch, heads, queries, keys] = "
         "[{}]",
-        fmt::join(mask.sizes(), ", "), fmt::join(shape, ", "));
+        fmt::join(condition.mask.sizes(), ", "), fmt::join(shape, ", "));
+}
+
+void check_fit(const Around& condition, const Extent& extent) {
+  const int64_t shape[] = {extent.batch, extent.heads, extent.queries};
+  if (!broadcasts(condition.centres, shape))
+    fail("[attention] centres of shape [{}] do not broadcast to [batch, heads, queries] = [{}]",
+         fmt::join(condition.centres.sizes(), ", "), fmt::join(shape, ", "));
 }
 
 }  // namespace
@@ -139,6 +146,17 @@ void check_condition(const BlockLayout& blocks) {
 void check_condition(const DenseMask& condition) {
   if (!condition.mask.defined() || condition.mask.scalar_type() != at::kBool)
     fail("[attention] the mask must be of dtype bool, got {}", described(condition.mask));
+}
+
+void check_condition(const Around& condition) {
+  if (!condition.centres.defined() || condition.centres.scalar_type() == at::kBool ||
+      condition.centres.is_complex())
+    fail(
+        "[attention] the centres of a scope must be numbers of shape [batch, heads, queries], got "
+        "{}",
+        described(condition.centres));
+  if (condition.reach < 0)
+    fail("[attention] the scope around centres must reach 0 or more keys, got {}", condition.reach);
 }
 
 void check_conditions(const Scope& scope) {

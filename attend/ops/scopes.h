@@ -35,7 +35,7 @@ struct Prefix {
 };
 
 struct GlobalRows {
-  int64_t rows = 0;  // i < rows: those queries see every key
+  int64_t rows = 0;  // i < rows: those queries, as far as there are so many, see every key
 };
 
 // Packed sequences: i and j lie in the same segment. int64 [segments + 1], ascending: segment n is
@@ -56,8 +56,16 @@ struct DenseMask {
                     // true may be attended to
 };
 
+// |j - centres_i| <= reach. centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B,
+// Tq]; any number dtype. No gradient flows to them: that of local attention comes from the Gaussian
+// bias beside it.
+struct Around {
+  at::Tensor centres;
+  int64_t reach = 0;
+};
+
 using Condition =
-    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask>;
+    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask, Around>;
 using Clause = std::vector<Condition>;
 
 struct Scope {
@@ -92,6 +100,16 @@ Scope segments(const at::Tensor& starts);
 Scope segments(at::Tensor query_starts, at::Tensor key_starts);
 Scope block_sparse(at::Tensor layout, int64_t block);  // Error unless bool of two axes, block >= 1
 Scope dense_mask(at::Tensor mask);                     // Error unless bool
+// The keys near where each query looks (Luong et al. 2015, local-p). Error on a negative reach or
+// centres that are no numbers.
+Scope around(at::Tensor centres, int64_t reach);
+
+// The scope as the queries offset, offset + 1, ... see it, when those before are not there:
+// decoding step t has one query and offset t. Windows move along. Masks, centres and layouts that
+// have a row for every query keep those of the `queries` rows from the offset on (all that are left
+// when not said); those of one row stay. Error where such a row is missing, and on a block layout
+// that the offset cuts when there are several queries.
+Scope shifted(const Scope& scope, int64_t offset, int64_t queries = unbounded);
 
 // Error when the lengths or masks of both do not fit each other.
 Scope operator&(const Scope& a, const Scope& b);

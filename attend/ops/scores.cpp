@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/ops/past_weights-inl.h"
 
 namespace attend {
 namespace {
@@ -44,6 +45,18 @@ Tensor additive_query(const Tensor& query, const Parameters& parameters) {
 
 Tensor additive_key(const Tensor& key, const Parameters& parameters) {
   return linear_if_given(key, find(parameters, "W_k"));
+}
+
+// q -> [w_q . q + b, 1] and k -> [1, w_k . k], whose product is the sum of both.
+Tensor linear_query(const Tensor& query, const Parameters& parameters) {
+  Tensor number = at::matmul(query, find(parameters, "w_q")->unsqueeze(-1));
+  if (const Tensor* bias = find(parameters, "b")) number = number + beside_heads(*bias, 0);
+  return at::cat({number, at::ones_like(number)}, -1);
+}
+
+Tensor linear_key(const Tensor& key, const Parameters& parameters) {
+  const Tensor number = at::matmul(key, find(parameters, "w_k")->unsqueeze(-1));
+  return at::cat({at::ones_like(number), number}, -1);
 }
 
 Tensor unit_length(const Tensor& x) {
@@ -222,6 +235,18 @@ ScoreRow additive_row(std::string_view name, std::string_view formula, std::stri
       activation};
 }
 
+ScoreRow with_past(ScoreRow row, const std::vector<ParameterRow>& more,
+                   Tensor (*map_past)(const PastWeights&, const Parameters&)) {
+  row.parameters.insert(row.parameters.end(), more.begin(), more.end());
+  row.map_past = map_past;
+  return row;
+}
+
+// The maps have used these; what else the additive family has stays with the pairs and the past.
+bool belongs_to_maps(std::string_view parameter) {
+  return parameter == "W_q" || parameter == "W_k" || parameter == "b";
+}
+
 }  // namespace
 
 std::string_view axis_name(Axis axis) {
@@ -234,6 +259,10 @@ std::string_view axis_name(Axis axis) {
       return "attention_depth";
     case Axis::keys:
       return "keys";
+    case Axis::filters:
+      return "filters";
+    case Axis::filter_width:
+      return "filter_width";
   }
   fail("an axis has no name");
 }
@@ -266,6 +295,31 @@ const std::vector<ScoreRow>& score_table() {
                    "additive with another activation", Activation::relu),
       additive_row("additive_leaky_relu", "v . leaky_relu(W_q q + W_k k + b), slope 0.2",
                    "Brody et al. 2022, eq. 7", Activation::leaky_relu),
+      {"linear",
+       "w_q . q + w_k . k + b",
+       "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
+       Family::dot,
+       {{"w_q", {Axis::query_depth}, true, "weights of the query; no effect behind a softmax"},
+        {"w_k", {Axis::key_depth}, true, "weights of the key"},
+        {"b", {}, false, "offset, else 0; no effect behind a softmax"}},
+       linear_query,
+       linear_key},
+      with_past(additive_row("location_sensitive", "v . tanh(W_q q + W_k k + U f_j + b)",
+                             "Chorowski et al. 2015, eq. 8-9; f = F * the weights of the query "
+                             "before",
+                             Activation::tanh),
+                {{"U", {Axis::attention_depth, Axis::filters}, true, "projection of the features"},
+                 {"F",
+                  {Axis::filters, Axis::filter_width},
+                  true,
+                  "filters over positions, of odd width, 0 past the ends"}},
+                map_past_location_sensitive),
+      with_past(additive_row("coverage", "v . tanh(W_q q + W_k k + w_c c_j + b)",
+                             "Tu et al. 2016, 3.1; See et al. 2017, eq. 10-11; c = the sum of the "
+                             "weights of the queries before",
+                             Activation::tanh),
+                {{"w_c", {Axis::attention_depth}, true, "weight of the coverage"}},
+                map_past_coverage),
       {"squared_distance",
        "-|q - k|^2",
        "Kim et al. 2021, eq. 6",
@@ -315,6 +369,11 @@ Score::Score(std::string_view name, Parameters parameters)
   check_names(*row_, parameters_);
   check_axes(*row_, parameters_);
   heads_ = agreed_heads(*row_, parameters_);
+  visit_axes(*row_, parameters_, [&](const ParameterRow& parameter, auto axis, int64_t length) {
+    if (axis == Axis::filter_width && length % 2 == 0)
+      fail("[score {}] parameter {} has {} {}; it must be odd, as many positions to each side",
+           row_->name, parameter.name, axis_name(*axis), length);
+  });
 }
 
 Tensor Score::map_query_unscaled(const Tensor& query) const {
@@ -332,8 +391,9 @@ Tensor Score::map_query(const Tensor& query) const {
 }
 
 bool Score::leaves_inputs() const {
-  // v, which the additive family alone has, stays with the pairs.
-  if (row_->family == Family::additive) return parameters_.size() == 1;
+  if (row_->family == Family::additive)
+    return std::none_of(parameters_.begin(), parameters_.end(),
+                        [](const auto& entry) { return belongs_to_maps(entry.first); });
   return row_->map_query == identity && row_->map_key == identity;
 }
 
@@ -346,8 +406,11 @@ Score Score::mapped() const {
   switch (row_->family) {
     case Family::dot:
       return Score("dot");
-    case Family::additive:
-      return Score(row_->name, {{"v", *find(parameters_, "v")}});
+    case Family::additive: {
+      Parameters kept = parameters_;
+      std::erase_if(kept, [](const auto& entry) { return belongs_to_maps(entry.first); });
+      return Score(row_->name, std::move(kept));
+    }
     case Family::squared_distance:
     case Family::absolute_distance:
       return Score(row_->name);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/ops/past_weights.h"
+
 namespace attend {
 
 // Named tensors of a score, as in its formula: W, W_q, v, beta.
@@ -30,7 +32,7 @@ enum class Activation { tanh, sigmoid, relu, leaky_relu };
 inline constexpr double leaky_slope = 0.2;
 
 // What an axis of a parameter is as long as.
-enum class Axis { query_depth, key_depth, attention_depth, keys };
+enum class Axis { query_depth, key_depth, attention_depth, keys, filters, filter_width };
 
 struct ParameterRow {
   std::string_view name;
@@ -51,6 +53,9 @@ struct ScoreRow {
   at::Tensor (*map_key)(const at::Tensor& key, const Parameters&);
   Activation activation = Activation::tanh;
   double (*scale)(int64_t depth) = nullptr;  // what the family's sum is multiplied by; else 1
+  // What the weights of the queries before add to the mapped keys: [B, H, Tk, A], or undefined for
+  // nothing, from a past of three axes. nullptr: queries do not look back.
+  at::Tensor (*map_past)(const PastWeights& past, const Parameters&) = nullptr;
 };
 
 // Every score, in the order of the documentation.
@@ -88,7 +93,7 @@ class Score {
   bool leaves_inputs() const;
 
   // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries
-  // read are mapped once, then scored with this.
+  // read are mapped once, then scored with this. It keeps what the pairs and map_past need.
   Score mapped() const;
 
  private:
@@ -100,7 +105,8 @@ class Score {
 // Error when mapped queries and keys do not fit each other or the score.
 void check_pairs(const Score& score, const at::Tensor& mapped_query, const at::Tensor& mapped_key);
 
-// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk]. A
+// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk], as if
+// there were no past. A
 // location score takes queries [..., Tq, A] with A at least Tk and ignores what the keys hold.
 at::Tensor pairwise_scores(const Score& score, const at::Tensor& mapped_query,
                            const at::Tensor& mapped_key);

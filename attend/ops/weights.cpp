@@ -27,6 +27,36 @@ void check_lse(const Tensor& lse, const Tensor& query) {
          query.device().str());
 }
 
+bool is_differentiated(const Reduced& reduced, const Tensor& lse) {
+  const auto wants = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
+  return at::GradMode::is_enabled() &&
+         (wants(lse) || std::any_of(reduced.parts.begin(), reduced.parts.end(), wants));
+}
+
+// Whether weights come from the kernels; Error where the path says so and they cannot.
+bool takes_kernel(const Reduced& reduced, const Tensor& lse, Path path) {
+  if (path == Path::composed) return false;
+  const std::string obstacle = is_differentiated(reduced, lse)
+                                   ? "weights are differentiated on the composed path"
+                                   : why_not_fused(reduced.parts, *reduced.form);
+  if (path == Path::fused && !obstacle.empty())
+    fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
+  // The kernels want a pointer even where there is nothing to do.
+  return obstacle.empty() && lse.numel() > 0;
+}
+
+// Calls run(problem, lse, selection, threads) with what the kernels take.
+template <class Run>
+void run_kernel(const Reduced& reduced, const Tensor& lse, const kernels::Selection& selection,
+                Run run) {
+  with_storage(reduced.parts[part::query].scalar_type(), [&]<class S>() {
+    const KernelInputs inputs(reduced.parts, *reduced.form);
+    const Tensor rows_lse = lse.contiguous();
+    const auto problem = inputs.problem<S>(*reduced.form);
+    run(problem, pointer_of<const kernels::Compute<S>>(rows_lse), selection, at::get_num_threads());
+  });
+}
+
 // What a summary is made from, with the selection spelt out.
 struct Request {
   Tensor query;  // the caller's
@@ -34,6 +64,7 @@ struct Request {
   Tensor lse;  // [B, H, Tq]
   std::vector<int64_t> heads;
   int64_t first_row = 0, rows = 0;
+  Path path;
   bool fused;
 
   int64_t batch() const { return reduced.form->batch; }
@@ -48,19 +79,14 @@ struct Request {
               .to(at::toOpMathType(q.scalar_type()));
     select_rows(selection);
     select_heads();
-    fused = spec.path != Path::composed && !differentiated() &&
-            why_not_fused(reduced.parts, form).empty();
-    if (spec.path == Path::fused && !fused)
-      fail("[attention] path is fused, but {}; take automatic or composed",
-           differentiated() ? std::string("weights are differentiated on the composed path")
-                            : why_not_fused(reduced.parts, form));
-    // The kernels want a pointer even where there is nothing to do.
-    fused = fused && lse.numel() > 0;
+    path = spec.path;
+    fused = takes_kernel(reduced, lse, path) && !runs_in_order(reduced);
   }
 
   // The selected weights by tensor operations, in the dtype of the arithmetic.
   Tensor composed() const {
-    const Tensor all = composed_weights(reduced.parts, *reduced.form, lse);
+    const Tensor all = runs_in_order(reduced) ? weights_in_order(reduced, lse, path)
+                                              : composed_weights(reduced.parts, *reduced.form, lse);
     const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
     return of_heads.narrow(2, first_row, rows);
   }
@@ -68,13 +94,7 @@ struct Request {
   // Calls run(problem, lse, selection, threads) with what the kernels take.
   template <class Run>
   void with_kernel(Run run) const {
-    with_storage(reduced.parts[part::query].scalar_type(), [&]<class S>() {
-      const KernelInputs inputs(reduced.parts, *reduced.form);
-      const Tensor rows_lse = lse.contiguous();
-      const auto problem = inputs.problem<S>(*reduced.form);
-      run(problem, pointer_of<const kernels::Compute<S>>(rows_lse),
-          kernels::Selection{heads, first_row, rows}, at::get_num_threads());
-    });
+    run_kernel(reduced, lse, {heads, first_row, rows}, run);
   }
 
   Tensor empty(const std::vector<int64_t>& shape) const { return at::empty(shape, lse.options()); }
@@ -105,12 +125,6 @@ struct Request {
     heads.reserve(static_cast<size_t>(all));
     for (int64_t head = 0; head < all; ++head) heads.push_back(head);
   }
-
-  bool differentiated() const {
-    const auto wants = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
-    return at::GradMode::is_enabled() &&
-           (wants(lse) || std::any_of(reduced.parts.begin(), reduced.parts.end(), wants));
-  }
 };
 
 TopWeights composed_top(const Tensor& weights, int64_t count) {
@@ -124,6 +138,23 @@ TopWeights composed_top(const Tensor& weights, int64_t count) {
 }
 
 }  // namespace
+
+Tensor weigh_once(const Reduced& reduced, const Tensor& lse, Path path) {
+  const Form& form = *reduced.form;
+  // A step of attention() on the fused path may well be differentiated here.
+  const Path taken = path == Path::fused ? Path::automatic : path;
+  if (!takes_kernel(reduced, lse, taken)) return composed_weights(reduced.parts, form, lse);
+  Tensor weights = at::empty({form.batch, form.heads, form.queries, form.keys}, lse.options());
+  run_kernel(reduced, lse, {{}, 0, form.queries},
+             [&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                          const kernels::Selection& chosen, int threads) {
+               auto* data = pointer_of<kernels::Compute<S>>(weights);
+               kernels::attention_weights<S>(
+                   problem, rows_lse, chosen,
+                   kernels::contiguous(data, form.heads, form.queries, form.keys), threads);
+             });
+  return weights;
+}
 
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {

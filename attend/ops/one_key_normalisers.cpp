@@ -1,0 +1,161 @@
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Dispatch.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/ops/one_key_normalisers-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+[[noreturn]] void refuse_second_derivative(const char* normaliser, const char* reason) {
+  fail(
+      "[attention] normaliser {} has no second derivative: {}; differentiate it once, without "
+      "create_graph, or take softmax",
+      normaliser, reason);
+}
+
+// Drawn on the CPU and in double, so that the seed and the shape alone decide.
+Tensor gumbel_noise(const Tensor& scores, uint64_t seed) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  const Tensor exponential = at::empty(scores.sizes(), at::TensorOptions().dtype(at::kDouble))
+                                 .exponential_(1.0, generator)
+                                 .clamp_min_(std::numeric_limits<double>::min());
+  return exponential.log_().neg_().to(scores.options());
+}
+
+// Its largest is a draw from the softmax of the scores (Maddison et al. 2017).
+Tensor perturbed(const Tensor& scores, uint64_t seed) {
+  return seed == 0 ? scores : scores + gumbel_noise(scores, seed);
+}
+
+// One-hot, of a row that is all -inf nothing.
+Tensor one_hot_of_largest(const Tensor& scores) {
+  const Tensor weights = at::zeros_like(scores);
+  if (scores.numel() == 0) return weights;
+  weights.scatter_(-1, scores.argmax(-1, /*keepdim=*/true), 1.0);
+  return weights.masked_fill_(scores == minus_infinity, 0.0);
+}
+
+Tensor without_empty(const Tensor& scores, const Tensor& empty) {
+  return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
+}
+
+Tensor row_numbers(const Tensor& numbers, const Tensor& empty) {
+  return empty.defined() ? numbers.masked_fill(empty.squeeze(-1), minus_infinity) : numbers;
+}
+
+Tensor zero_of_each_row(const Tensor& scores) {
+  return at::zeros(scores.sizes().slice(0, scores.dim() - 1), scores.options());
+}
+
+// Before the first query the first key is the one attended to.
+Tensor previous_weights(const Tensor& scores, const NormaliserOptions& options) {
+  if (options.previous.defined())
+    return options.previous.to(scores.scalar_type()).expand_as(scores);
+  Tensor first = at::zeros_like(scores);
+  if (scores.size(-1) > 0) first.select(-1, 0).fill_(1.0);
+  return first;
+}
+
+// The same number, to be differentiated once.
+struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
+
+  static variable_list backward(AutogradContext*, const variable_list& upstream) {
+    if (at::GradMode::is_enabled())
+      refuse_second_derivative("hard", "the key that it takes is no smooth function of the scores");
+    return upstream;
+  }
+};
+
+// q of the expected alignment p_j q_j: how much arrives at key j and has not stopped before it.
+struct Arrivals : torch::autograd::Function<Arrivals> {
+  static Tensor forward(AutogradContext* context, const Tensor& p, const Tensor& previous) {
+    const Tensor stop = p.to(at::kCPU).contiguous(), before = previous.to(at::kCPU).contiguous();
+    Tensor arrived = at::empty_like(stop);
+    const int64_t keys = p.size(-1), rows = keys == 0 ? 0 : p.numel() / keys;
+    AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "monotonic", [&] {
+      const auto* pj = stop.data_ptr<scalar_t>();
+      const auto* previous_j = before.data_ptr<scalar_t>();
+      auto* q = arrived.data_ptr<scalar_t>();
+      for (int64_t row = 0; row < rows; ++row, pj += keys, previous_j += keys, q += keys) {
+        q[0] = previous_j[0];
+        for (int64_t j = 1; j < keys; ++j) q[j] = (1 - pj[j - 1]) * q[j - 1] + previous_j[j];
+      }
+    });
+    context->save_for_backward({stop, arrived});
+    return arrived.to(p.device());
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    if (at::GradMode::is_enabled())
+      refuse_second_derivative("monotonic", "its expectation is scanned key by key");
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &stop = saved[0], &arrived = saved[1];
+    const Tensor given = upstream[0].to(at::kCPU).contiguous();
+    Tensor grad_stop = at::empty_like(stop), grad_previous = at::empty_like(stop);
+    const int64_t keys = stop.size(-1), rows = keys == 0 ? 0 : stop.numel() / keys;
+    AT_DISPATCH_FLOATING_TYPES(stop.scalar_type(), "monotonic", [&] {
+      const auto* p = stop.data_ptr<scalar_t>();
+      const auto* q = arrived.data_ptr<scalar_t>();
+      const auto* dq = given.data_ptr<scalar_t>();
+      auto* dp = grad_stop.data_ptr<scalar_t>();
+      auto* whole = grad_previous.data_ptr<scalar_t>();
+      for (int64_t row = 0; row < rows;
+           ++row, p += keys, q += keys, dq += keys, dp += keys, whole += keys) {
+        // q[j + 1] = (1 - p[j]) q[j] + previous[j + 1]
+        whole[keys - 1] = dq[keys - 1];
+        dp[keys - 1] = 0;
+        for (int64_t j = keys - 2; j >= 0; --j) {
+          whole[j] = dq[j] + (1 - p[j]) * whole[j + 1];
+          dp[j] = -q[j] * whole[j + 1];
+        }
+      }
+    });
+    return {grad_stop.to(upstream[0].device()), grad_previous.to(upstream[0].device())};
+  }
+};
+
+}  // namespace
+
+Normalised hard(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
+  const Tensor lse = OnlyOnce::apply(without_empty(scores, empty).logsumexp(-1));
+  return {one_hot_of_largest(perturbed(scores.detach(), options.seed)), row_numbers(lse, empty)};
+}
+
+Normalised gumbel(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
+  const Tensor finite = without_empty(scores, empty);
+  const Tensor noisy = perturbed(scores, options.seed);
+  const Tensor soft =
+      without_empty((without_empty(noisy, empty) / options.temperature).softmax(-1), empty);
+  return {one_hot_of_largest(noisy.detach()) + (soft - soft.detach()),
+          row_numbers(finite.logsumexp(-1), empty)};
+}
+
+Normalised monotonic(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
+  const Tensor p = scores.sigmoid();
+  return {p * Arrivals::apply(p, previous_weights(scores, options)),
+          row_numbers(zero_of_each_row(scores), empty)};
+}
+
+Normalised monotonic_hard(const Tensor& scores, const Tensor& empty,
+                          const NormaliserOptions& options) {
+  const Tensor previous = previous_weights(scores, options).detach();
+  // 0 before the key of the query before, 1 from it on; 0 everywhere once nothing was found.
+  const Tensor start = one_hot_of_largest(previous).logical_and(previous.gt(0));
+  const Tensor reached = start.cumsum(-1).gt(0);
+  const Tensor found = reached.logical_and(scores.detach().ge(0)).to(at::kLong);
+  const Tensor first = found.mul(found.cumsum(-1).eq(1));
+  return {first.to(scores.scalar_type()), row_numbers(zero_of_each_row(scores), empty)};
+}
+
+}  // namespace attend
