@@ -1,0 +1,81 @@
+#include "attend/nn/positions.h"
+
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// p base^(-2 i / depth), [count, (depth + 1) / 2]. In float64: float32 would lose the angle's
+// fraction at far positions.
+Tensor angles(int64_t count, int64_t depth, int64_t offset, double base,
+              const at::TensorOptions& options) {
+  const at::TensorOptions exact = options.dtype(at::kDouble);
+  const Tensor exponent =
+      at::arange((depth + 1) / 2, exact) * (-2 * std::log(base) / static_cast<double>(depth));
+  return at::outer(at::arange(offset, offset + count, exact), exponent.exp());
+}
+
+}  // namespace
+
+Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset,
+                            const at::TensorOptions& options) {
+  if (count < 0 || depth < 1 || offset < 0)
+    fail(
+        "[sinusoidal_positions] {} positions of depth {} from {} on; the depth must be 1 or more, "
+        "the others 0 or more",
+        count, depth, offset);
+  const Tensor angle = angles(count, depth, offset, 10000, options);
+  const Tensor pairs = at::stack({angle.sin(), angle.cos()}, -1).flatten(1);
+  return pairs.narrow(1, 0, depth).to(options);
+}
+
+Tensor sinusoidal_grid(const GridSize& grid, int64_t depth, const at::TensorOptions& options) {
+  if (depth < 2 || depth % 2 != 0)
+    fail("[sinusoidal_grid] depth is {}; it must be even, half for rows and half for columns",
+         depth);
+  const int64_t half = depth / 2;
+  const Tensor rows = sinusoidal_positions(grid.height, half, 0, options);
+  const Tensor columns = sinusoidal_positions(grid.width, half, 0, options);
+  const std::vector<int64_t> shape = {grid.height, grid.width, half};
+  return at::cat({rows.unsqueeze(1).expand(shape), columns.unsqueeze(0).expand(shape)}, -1)
+      .view({grid.height * grid.width, depth});
+}
+
+LearnedPositions::LearnedPositions(int64_t maximum, int64_t depth) {
+  if (maximum < 1 || depth < 1)
+    fail("[learned positions] maximum is {}, depth {}; both must be 1 or more", maximum, depth);
+  // Small beside what they are added to (Devlin et al. 2019).
+  table_ = register_parameter("table", torch::randn({maximum, depth}) * 0.02);
+}
+
+Tensor LearnedPositions::forward(const Tensor& x, int64_t offset) const {
+  if (x.dim() < 2 || x.size(-1) != table_.size(1))
+    fail("[learned positions] x has shape [{}]; it must end in [positions, {}]",
+         fmt::join(x.sizes(), ", "), table_.size(1));
+  const int64_t end = offset + x.size(-2);
+  if (offset < 0 || end > table_.size(0))
+    fail(
+        "[learned positions] positions {} to {} are asked for, {} are learned; shorten the "
+        "sequence, or build the model with a larger maximum",
+        offset, end - 1, table_.size(0));
+  return x + table_.slice(0, offset, end);
+}
+
+Tensor rotate(const Tensor& x, int64_t offset, double base) {
+  if (x.dim() < 2 || x.size(-1) % 2 != 0 || x.size(-1) == 0)
+    fail("[rotate] x has shape [{}]; it must have axes [.., positions, depth] with an even depth",
+         fmt::join(x.sizes(), ", "));
+  if (!(base > 1)) fail("[rotate] base is {}; it must be above 1, such as 10000", base);
+  const Tensor angle = angles(x.size(-2), x.size(-1), offset, base, x.options());
+  const Tensor cosine = angle.cos().to(x.scalar_type()), sine = angle.sin().to(x.scalar_type());
+  const Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
+  const Tensor first = pairs.select(-1, 0), second = pairs.select(-1, 1);
+  return at::stack({first * cosine - second * sine, first * sine + second * cosine}, -1)
+      .flatten(-2);
+}
+
+}  // namespace attend
