@@ -25,7 +25,7 @@ import sys
 
 SOURCE = "it may be safely removed after installation ."
 TARGET = "es kann nach der installation sicher entfernt werden ."
-LONGEST = 12
+LONGEST = 14
 START = 1  # the id of the start symbol
 
 
@@ -33,12 +33,21 @@ def words(text):
     return " ".join(re.findall(r"[^\W_]+(?:-[^\W_]+)*|[^\w\s]", text.lower()))
 
 
+def sentences(line):
+    """The pairs of a line, sentence by sentence where both sides have as many."""
+    sides = [re.split(r"(?<=[.!?]) +", side) for side in line.split("\t")[:2]]
+    if len(sides[0]) != len(sides[1]):
+        sides = [[side] for side in line.split("\t")[:2]]
+    return zip(*([words(sentence) for sentence in side] for side in sides))
+
+
 def write_data(paths, folder):
     """train.tsv and valid.tsv: lower case, punctuation apart, short, each pair once."""
     pairs = []
     for path in paths:
         with lzma.open(path, "rt", encoding="utf-8") as file:
-            pairs += [tuple(words(side) for side in line.split("\t")[:2]) for line in file]
+            for line in file:
+                pairs += sentences(line)
     pairs = [pair for pair in dict.fromkeys(pairs)
              if all(3 <= len(side.split()) <= LONGEST for side in pair)]
     if (SOURCE, TARGET) not in pairs:

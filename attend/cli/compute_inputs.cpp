@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "attend/data/npy.h"
 #include "attend/data/tensor_json.h"
+#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
@@ -89,10 +90,11 @@ Scope read_mask(const std::string& path) {
 
 AttentionChoices read_choices(const ComputeFiles& files) {
   AttentionChoices choices;
+  if (!files.mechanism.empty()) choices = mechanism(files.mechanism).choices;
   if (!files.score.empty()) choices.score = files.score;
   if (!files.normaliser.empty()) choices.normaliser = files.normaliser;
   if (!files.scopes.empty()) choices.scope = files.scopes.front();
-  choices.bias = fmt::format("{}", fmt::join(files.biases, " + "));
+  if (!files.biases.empty()) choices.bias = fmt::format("{}", fmt::join(files.biases, " + "));
   return choices;
 }
 
@@ -136,14 +138,16 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   problem.query = as_numbers(query, dtype);
   problem.key = as_numbers(key, dtype);
   problem.value = as_numbers(value, dtype);
+  problem.mechanism = files.mechanism;
   problem.choices = read_choices(files);
   for (const auto& [name, input] : parameters)
     problem.parameters.emplace(name, as_numbers(input, dtype));
   if (!files.key_lengths.empty()) problem.key_lengths = read_key_lengths(files.key_lengths);
-  for (size_t i = 0; i < files.scopes.size(); ++i) {
-    if (i > 0) problem.scope = problem.scope & parse_scope(files.scopes[i]);
-    if (files.scopes[i].find("causal") != std::string::npos) problem.looks_ahead = false;
-  }
+  for (size_t i = 1; i < files.scopes.size(); ++i)
+    problem.scope = problem.scope & parse_scope(files.scopes[i]);
+  const std::string scopes =
+      fmt::format("{} {}", problem.choices.scope, fmt::join(files.scopes, " "));
+  problem.looks_ahead = scopes.find("causal") == std::string::npos;
   if (!files.mask.empty()) problem.scope = problem.scope & read_mask(files.mask);
   problem.soft_cap = files.soft_cap;
   problem.seed = files.seed;

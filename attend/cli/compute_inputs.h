@@ -14,9 +14,12 @@ namespace attend {
 // What `attend compute` reads its problem from.
 struct ComputeFiles {
   std::string query, key, value;        // .npy or .json
-  std::string score, normaliser;        // "": scaled_dot, softmax
-  std::vector<std::string> scopes;      // as parse_scope reads them, or around:D; they intersect
-  std::vector<std::string> biases;      // as bias_parts reads them; they add up
+  std::string mechanism;                // a row of mechanism_table(); "" for none
+  std::string score, normaliser;        // "": the mechanism's, else scaled_dot and softmax
+  std::vector<std::string> scopes;      // as parse_scope reads them, or around:D; they
+                                        // intersect; none: the mechanism's
+  std::vector<std::string> biases;      // as bias_parts reads them; they add
+                                        // up; none: the mechanism's
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none
   std::string context_gradient;         // "" for none
@@ -26,8 +29,9 @@ struct ComputeFiles {
 
 struct ComputeProblem {
   at::Tensor query, key, value;
+  std::string mechanism;  // "" for none
   AttentionChoices choices;
-  Parameters parameters;   // of all choices, by the names of parameters_of()
+  Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
   Scope scope;             // what further scopes and the files add to the choice
   bool looks_ahead = true;  // no scope is causal
   at::Tensor key_lengths;  // undefined without

@@ -30,7 +30,7 @@ void check_parameters(const ComputeProblem& problem, const std::vector<ChoicePar
   for (const auto& [name, tensor] : problem.parameters) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     if (names.empty())
-      fail("--param {}: score {} has no parameters and nothing else takes one", shown(name),
+      fail("--param {}: score {} has no parameters, and nothing else takes one", shown(name),
            problem.choices.score);
     const std::string suggestion = nearest(name, names);
     if (!suggestion.empty())
@@ -129,9 +129,16 @@ Bias bias_of(const BiasPart& part, const ComputeProblem& problem, const Tensor& 
   return {};  // the sink is none of the scores
 }
 
+std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem) {
+  std::vector<ChoiceParameter> parameters = parameters_of(problem.choices);
+  if (const ComputeModule* module = compute_module(problem.mechanism))
+    parameters.insert(parameters.end(), module->parameters.begin(), module->parameters.end());
+  return parameters;
+}
+
 Attended attended(const ComputeProblem& problem) {
   const AttentionChoices& choices = problem.choices;
-  check_parameters(problem, parameters_of(choices));
+  check_parameters(problem, parameters_of(problem));
   Attended result{problem.query, problem.key, problem.value, {}};
   AttentionSpec& spec = result.spec;
   Parameters of_score;
@@ -148,6 +155,8 @@ Attended attended(const ComputeProblem& problem) {
   spec.sink = given(problem, "sink");
   spec.normaliser = Normaliser(choices.normaliser, static_cast<uint64_t>(problem.seed));
   spec.soft_cap = problem.soft_cap;
+  if (const ComputeModule* module = compute_module(problem.mechanism))
+    module->apply(problem.parameters, result);
   return result;
 }
 

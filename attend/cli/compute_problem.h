@@ -2,14 +2,12 @@
 
 #include "attend/cli/choice_parameters.h"
 #include "attend/cli/compute_inputs.h"
+#include "attend/cli/compute_modules.h"
 
 namespace attend {
 
-// What the choices and parameters of a problem come to.
-struct Attended {
-  at::Tensor query, key, value;  // as attention() takes them
-  AttentionSpec spec;
-};
+// Every parameter that a problem's mechanism and choices read.
+std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem);
 
 // Error on choices that are not there, and on a parameter that is missing or that no choice reads.
 Attended attended(const ComputeProblem& problem);

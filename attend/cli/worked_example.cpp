@@ -7,6 +7,7 @@
 #include "attend/cli/compute_problem.h"
 #include "attend/cli/steps_text.h"
 #include "attend/cli/worked_weights.h"
+#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
@@ -35,7 +36,7 @@ ComputeProblem first_of(const ComputeProblem& problem) {
   first.query = first_of_axes(problem.query, 2).to(at::kDouble);
   first.key = first_of_axes(problem.key, 2).to(at::kDouble);
   first.value = first_of_axes(problem.value, 2).to(at::kDouble);
-  for (const ChoiceParameter& one : parameters_of(problem.choices)) {
+  for (const ChoiceParameter& one : parameters_of(problem)) {
     const auto found = first.parameters.find(one.name);
     if (found != first.parameters.end())
       found->second = first_of_axes(found->second, one.axes).to(at::kDouble);
@@ -47,7 +48,12 @@ ComputeProblem first_of(const ComputeProblem& problem) {
 
 std::string heading(const ComputeProblem& problem) {
   const ScoreRow& row = score_row(problem.choices.score);
-  std::string text = fmt::format("score {}: {}   ({})\n", row.name, row.formula, row.source);
+  std::string text;
+  if (!problem.mechanism.empty()) {
+    const Mechanism& named = mechanism(problem.mechanism);
+    text = fmt::format("{} {}: {}   ({})\n", named.name, named.title, named.formula, named.source);
+  }
+  text += fmt::format("score {}: {}   ({})\n", row.name, row.formula, row.source);
   const auto sizes = problem.query.sizes();
   if (sizes.size() == 3) text += fmt::format("batch element 1 of {}\n", sizes[0]);
   if (sizes.size() == 4)
@@ -80,6 +86,22 @@ std::string pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key
       return "q'_ij";
   }
   return "";
+}
+
+// What the mechanism makes of queries, keys and values first.
+std::string module_steps(const ComputeProblem& problem, const Attended& given) {
+  const ComputeModule* module = compute_module(problem.mechanism);
+  if (!module) return "";
+  std::string text;
+  for (const ChoiceParameter& one : module->parameters) {
+    const auto found = problem.parameters.find(one.name);
+    if (found != problem.parameters.end()) text += step("Parameter " + one.name, found->second);
+  }
+  const std::string formula(module->formula);
+  if (!given.query.equal(problem.query)) text += step("Queries, changed", given.query, formula);
+  if (!given.key.equal(problem.key)) text += step("Keys, changed", given.key, formula);
+  if (!given.value.equal(problem.value)) text += step("Values, changed", given.value, formula);
+  return text;
 }
 
 // From queries and keys to the scores before the bias; of a score that looks back, to what is
@@ -155,7 +177,7 @@ std::string worked_example(const ComputeProblem& problem) {
   text += step("Queries Q", first.query);
   text += step("Keys K", first.key);
   text += step("Values V", first.value);
-  text += score_steps(given) + bias_steps(first, given) + weights_steps(given);
+  text += module_steps(first, given) + score_steps(given) + bias_steps(first, given) + weights_steps(given);
   text.pop_back();
   return text;
 }
