@@ -2,50 +2,47 @@
 
 #include <torch/torch.h>
 
-#include <string>
+#include <vector>
 
-#include "attend/ops/attention.h"
+#include "attend/nn/trained_spec.h"
 
 namespace attend {
 
-// Depths of what an attention network compares.
-struct AttentionSizes {
-  int64_t query_depth = 0;
-  int64_t key_depth = 0;
-  int64_t attention_depth = 0;  // hidden units of the additive score
-  int64_t keys = 0;             // positions of the location score
-  int64_t filters = 10;         // of the location-sensitive score, and how many positions each sees
-  int64_t filter_width = 11;
-};
-
 // Keys that many queries will read: mapped once.
 struct AttentionMemory {
-  at::Tensor keys;    // [B, S, A], mapped
-  at::Tensor values;  // [B, S, Dv]
-  at::Tensor mask;    // [B, 1, 1, S] bool: true is a key, false padding; undefined: no padding
+  at::Tensor keys;     // [B, S, A], mapped
+  at::Tensor values;   // [B, S, Dv]
+  at::Tensor lengths;  // [B] int64: where padding begins; undefined: there is none
 };
 
-// A score of the table with trainable parameters, over the keys of a memory.
-class AttentionNetwork : public torch::nn::Module {
+// What one query got from a memory.
+struct AttentionStep {
+  at::Tensor context;               // [B, Dv]
+  at::Tensor lse;                   // [B]
+  std::vector<at::Tensor> carried;  // for the next query; axis 0 is the batch
+  at::Tensor query;                 // [B, 1, A], mapped, and the spec it went with: what weights
+  AttentionSpec spec;               // and scores are computed from
+};
+
+// A trained mechanism whose queries come one by one, such as the states of a decoder.
+class AttentionNetwork : public TrainedSpec {
  public:
-  // Error when `score` is no row of score_table(), or when it compares depths that differ.
-  AttentionNetwork(const std::string& score, const AttentionSizes& sizes);
+  // Error as TrainedSpec.
+  AttentionNetwork(const AttentionChoices& choices, const AttentionSizes& sizes);
 
   // keys and values [B, S, D]; lengths [B] int64 says where padding begins.
   AttentionMemory prepare(const at::Tensor& keys, const at::Tensor& values,
                           const at::Tensor& lengths) const;
 
-  // query [B, Dq] -> context [B, Dv] and lse [B].
-  AttentionResult forward(const at::Tensor& query, const AttentionMemory& memory) const;
+  // The next query [B, Dq]. `carried` is what the query before returned, empty for the first: the
+  // position, where scope or bias depend on it, and the weights before, where the mechanism looks
+  // back. `seed` as in Placement.
+  AttentionStep forward(const at::Tensor& query, const AttentionMemory& memory,
+                        const std::vector<at::Tensor>& carried = {}, uint64_t seed = 0) const;
 
-  // The weights [B, S] behind forward(query, memory).
-  at::Tensor weights(const at::Tensor& query, const at::Tensor& lse,
-                     const AttentionMemory& memory) const;
-
- private:
-  Score score() const;
-
-  std::string score_name_;
+  // The weights [B, S] behind a step, and its scores with their bias, -inf outside the scope.
+  at::Tensor weights(const AttentionStep& step, const AttentionMemory& memory) const;
+  at::Tensor scores(const AttentionStep& step, const AttentionMemory& memory) const;
 };
 
 }  // namespace attend

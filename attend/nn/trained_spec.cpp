@@ -1,0 +1,208 @@
+#include "attend/nn/trained_spec.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
+  switch (axis) {
+    case Axis::query_depth:
+      return sizes.query_depth;
+    case Axis::key_depth:
+      return sizes.key_depth;
+    case Axis::attention_depth:
+      return sizes.attention_depth;
+    case Axis::keys:
+      return sizes.keys;
+    case Axis::filters:
+      return sizes.filters;
+    case Axis::filter_width:
+      return sizes.filter_width;
+  }
+  return 0;
+}
+
+// One tensor, or one a head.
+template <class Make>
+Tensor for_heads(int64_t heads, Make make) {
+  if (heads == 1) return make();
+  std::vector<Tensor> all;
+  all.reserve(static_cast<size_t>(heads));
+  for (int64_t h = 0; h < heads; ++h) all.push_back(make());
+  return at::stack(all);
+}
+
+// Vectors and numbers start small or at one; matrices so that variance is kept (Glorot & Bengio
+// 2010).
+Tensor initial_value(const std::vector<int64_t>& shape) {
+  if (shape.empty()) return torch::ones({});
+  const Tensor value = torch::empty(shape);
+  if (shape.size() > 1) return torch::nn::init::xavier_uniform_(value);
+  const double bound = 1 / std::sqrt(static_cast<double>(shape[0]));
+  return value.uniform_(-bound, bound);
+}
+
+bool has_axis(const ScoreRow& row, Axis axis) {
+  return std::any_of(row.parameters.begin(), row.parameters.end(), [&](const ParameterRow& one) {
+    return std::find(one.shape.begin(), one.shape.end(), axis) != one.shape.end();
+  });
+}
+
+}  // namespace
+
+void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
+  check_choices(choices);
+  const ScoreRow& row = score_row(choices.score);
+  const bool compares = !has_axis(row, Axis::query_depth) && !has_axis(row, Axis::key_depth);
+  if (compares && sizes.query_depth != sizes.key_depth)
+    fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
+         row.name, sizes.query_depth, sizes.key_depth);
+  if (has_axis(row, Axis::keys) && sizes.keys < 1)
+    fail("score {} has a row of its weights for each key; say how many keys there may be",
+         row.name);
+}
+
+TrainedSpec::TrainedSpec(const AttentionChoices& choices, const AttentionSizes& sizes,
+                         int64_t heads)
+    : choices_(choices), heads_(heads) {
+  check_sizes(choices, sizes);
+  if (heads < 1) fail("[trained spec] there are {} heads; 1 or more are wanted", heads);
+  reach_ = around_reach(choices.scope);
+  if (!reach_) scope_ = parse_scope(choices.scope);
+  biases_ = parse_biases(choices.bias);
+  register_score(sizes);
+  for (const BiasChoice& bias : biases_) register_bias(bias);
+  if (!reach_) return;
+  const int64_t hidden = sizes.attention_depth, depth = sizes.query_depth;
+  register_parameter("centre_W_p", for_heads(heads, [&] {
+                       return initial_value({hidden, depth});
+                     }));
+  register_parameter("centre_v_p", for_heads(heads, [&] { return initial_value({hidden}); }));
+}
+
+void TrainedSpec::register_score(const AttentionSizes& sizes) {
+  for (const ParameterRow& row : score_row(choices_.score).parameters) {
+    std::vector<int64_t> shape;
+    shape.reserve(row.shape.size());
+    for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
+    register_parameter(std::string(row.name),
+                       for_heads(heads_, [&] { return initial_value(shape); }));
+  }
+  if (std::none_of(biases_.begin(), biases_.end(),
+                   [](const BiasChoice& bias) { return bias.name == "relative_keys"; }))
+    return;
+  const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
+  const int64_t depth = score().map_query(query).size(-1);
+  for (const BiasChoice& bias : biases_) {
+    if (bias.name == "relative_keys")
+      register_parameter("relative_keys_table", for_heads(heads_, [&] {
+                           return initial_value({2 * bias.size + 1, depth});
+                         }));
+  }
+}
+
+void TrainedSpec::register_bias(const BiasChoice& bias) {
+  const bool monotonic = choices_.normaliser.starts_with("monotonic");
+  if (bias.name == "alibi") register_parameter("alibi_slopes", alibi_slopes(heads_));
+  if (bias.name == "buckets")
+    register_parameter("buckets_table", torch::zeros({heads_, bias.size}));
+  if (bias.name == "grid")
+    register_parameter("grid_table",
+                       torch::zeros({heads_, 2 * bias.size - 1, 2 * bias.columns - 1}));
+  if (bias.name == "offset")
+    register_parameter("offset", torch::full({heads_}, monotonic ? -1.0 : 0.0));
+  if (bias.name == "sink") register_parameter("sink", torch::zeros({heads_}));
+}
+
+bool TrainedSpec::is_positional() const {
+  const auto at_positions = [](const BiasChoice& bias) {
+    return bias.name != "gaussian" && bias.name != "offset" && bias.name != "sink";
+  };
+  return (!reach_ && choices_.scope != "all") ||
+         std::any_of(biases_.begin(), biases_.end(), at_positions);
+}
+
+bool TrainedSpec::looks_back() const {
+  return score_row(choices_.score).map_past || Normaliser(choices_.normaliser).row().sequential;
+}
+
+bool TrainedSpec::draws() const {
+  const std::string_view name = base_name(choices_.normaliser);
+  return name == "hard" || name == "gumbel" || name == "monotonic";
+}
+
+Score TrainedSpec::score() const {
+  const auto all = named_parameters(false);
+  Parameters parameters;
+  for (const ParameterRow& row : score_row(choices_.score).parameters) {
+    const std::string name(row.name);
+    parameters.emplace(name, all[name]);
+  }
+  return Score(choices_.score, std::move(parameters));
+}
+
+// p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
+Tensor TrainedSpec::predicted_centres(const Tensor& query, const Placement& at) const {
+  const auto all = named_parameters(false);
+  const Tensor hidden = at::matmul(query, all["centre_W_p"].transpose(-2, -1)).tanh();
+  const Tensor share = at::matmul(hidden, all["centre_v_p"].unsqueeze(-1)).squeeze(-1).sigmoid();
+  if (!at.key_lengths.defined()) return share * static_cast<double>(at.keys);
+  std::vector<int64_t> shape(static_cast<size_t>(share.dim()), 1);
+  shape[0] = -1;
+  return share * at.key_lengths.to(share.options()).view(shape);
+}
+
+Bias TrainedSpec::bias(const BiasChoice& choice, const Tensor& centres, int64_t query_axes) const {
+  const auto all = named_parameters(false);
+  if (choice.name == "alibi") return alibi(all["alibi_slopes"]);
+  if (choice.name == "buckets") {
+    // A query that sees no later key has no use for buckets of later ones.
+    return buckets({.table = all["buckets_table"],
+                    .bidirectional = choices_.scope.find("causal") == std::string::npos,
+                    .maximum_distance = std::max<int64_t>(128, choice.size)});
+  }
+  if (choice.name == "relative_keys") return relative_keys(all["relative_keys_table"]);
+  if (choice.name == "grid") return grid(all["grid_table"]);
+  if (choice.name == "gaussian")
+    return gaussian(centres, at::full_like(centres, static_cast<double>(*reach_) / 2));
+  if (choice.name == "offset") {
+    std::vector<int64_t> shape(static_cast<size_t>(query_axes), 1);
+    if (heads_ > 1) shape[1] = heads_;
+    return dense_bias(all["offset"].view(shape));
+  }
+  return {};  // the sink is none of the scores
+}
+
+Normaliser TrainedSpec::normaliser(uint64_t seed) const {
+  if (is_training()) return Normaliser(choices_.normaliser, seed);
+  return Normaliser(choices_.normaliser == "monotonic" ? "monotonic_hard" : choices_.normaliser);
+}
+
+AttentionSpec TrainedSpec::spec(const Tensor& query, const Placement& at) const {
+  const Tensor centres = reach_ ? predicted_centres(query, at) : Tensor();
+  AttentionSpec spec{.score = score(), .normaliser = normaliser(at.seed), .past = at.past};
+  spec.scope = reach_ ? around(centres.detach(), *reach_) : shifted(scope_, at.offset);
+  if (at.key_lengths.defined()) spec.scope = spec.scope & key_lengths(at.key_lengths);
+  for (const BiasChoice& choice : biases_) {
+    if (choice.name == "sink") spec.sink = named_parameters(false)["sink"];
+    spec.bias = spec.bias + bias(choice, centres, query.dim());
+  }
+  spec.bias = shifted(spec.bias, at.offset);
+  if (choices_.normaliser == "monotonic" && is_training() && at.seed != 0) {
+    std::vector<int64_t> shape = query.sizes().vec();
+    shape.back() = at.keys;
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(at.seed);
+    spec.bias = spec.bias + dense_bias(at::randn(shape, generator, query.options()));
+  }
+  return spec;
+}
+
+}  // namespace attend
