@@ -98,8 +98,8 @@ std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices) {
   const bool predicted = around_reach(choices.scope).has_value();
   for (const BiasPart& part : bias_parts(choices.bias)) add_bias(part, predicted, parameters);
   if (predicted) {
-    parameters.push_back({"centre_W_p", "attention_depth, query_depth",
-                          "W_p of the predicted centre", 2, false});
+    parameters.push_back(
+        {"centre_W_p", "attention_depth, query_depth", "W_p of the predicted centre", 2, false});
     parameters.push_back(
         {"centre_v_p", "attention_depth", "v_p of the predicted centre", 1, false});
   }

@@ -202,9 +202,8 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
       ->type_name("BIAS")
       ->allow_extra_args(false);
   command
-      .add_option(
-          "--normaliser", files.normaliser,
-          fmt::format("{}; softmax unless said", listed(normaliser_table(), syntax)))
+      .add_option("--normaliser", files.normaliser,
+                  fmt::format("{}; softmax unless said", listed(normaliser_table(), syntax)))
       ->type_name("NAME");
   command
       .add_option("--seed", files.seed,

@@ -31,10 +31,10 @@ struct ComputeProblem {
   at::Tensor query, key, value;
   std::string mechanism;  // "" for none
   AttentionChoices choices;
-  Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
-  Scope scope;             // what further scopes and the files add to the choice
+  Parameters parameters;    // of mechanism and choices, by the names of parameters_of()
+  Scope scope;              // what further scopes and the files add to the choice
   bool looks_ahead = true;  // no scope is causal
-  at::Tensor key_lengths;  // undefined without
+  at::Tensor key_lengths;   // undefined without
   double soft_cap = 0;
   int64_t seed = 0;
   at::Tensor context_gradient;  // undefined when not given

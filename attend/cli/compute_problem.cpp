@@ -54,15 +54,16 @@ void check_argument(const BiasPart& part, const std::string& of_table) {
 Tensor predicted_centres(const ComputeProblem& problem, const Tensor& query) {
   const Tensor W_p = given(problem, "centre_W_p"), v_p = given(problem, "centre_v_p");
   if (!W_p.defined() || !v_p.defined())
-    fail("scope {} has no centres: give --param centre_W_p=FILE and --param centre_v_p=FILE, which "
-         "predict them, or --param gaussian_centres=FILE with --bias gaussian",
-         problem.choices.scope);
+    fail(
+        "scope {} has no centres: give --param centre_W_p=FILE and --param centre_v_p=FILE, which "
+        "predict them, or --param gaussian_centres=FILE with --bias gaussian",
+        problem.choices.scope);
   if (W_p.dim() < 2 || W_p.size(-1) != query.size(-1) || v_p.dim() < 1 ||
       v_p.size(-1) != W_p.size(-2))
-    fail("centre_W_p has shape [{}], centre_v_p [{}]; queries of depth {} want [depth, {}] and "
-         "[depth]",
-         fmt::join(W_p.sizes(), ", "), fmt::join(v_p.sizes(), ", "), query.size(-1),
-         query.size(-1));
+    fail(
+        "centre_W_p has shape [{}], centre_v_p [{}]; queries of depth {} want [depth, {}] and "
+        "[depth]",
+        fmt::join(W_p.sizes(), ", "), fmt::join(v_p.sizes(), ", "), query.size(-1), query.size(-1));
   const Tensor hidden = at::matmul(query, W_p.transpose(-2, -1)).tanh();
   const Tensor share = at::matmul(hidden, v_p.unsqueeze(-1)).squeeze(-1).sigmoid();
   if (!problem.key_lengths.defined()) return share * static_cast<double>(problem.key.size(-2));
@@ -97,8 +98,7 @@ Bias bucket_bias(const BiasPart& part, const ComputeProblem& problem) {
 Bias grid_bias(const BiasPart& part, const ComputeProblem& problem) {
   const Tensor table = given(problem, "grid_table");
   if (table.dim() >= 2)
-    check_argument(part,
-                   fmt::format("{}x{}", (table.size(-2) + 1) / 2, (table.size(-1) + 1) / 2));
+    check_argument(part, fmt::format("{}x{}", (table.size(-2) + 1) / 2, (table.size(-1) + 1) / 2));
   return grid(table);
 }
 

@@ -143,7 +143,8 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
   const bool looks_back = spec.score.row().map_past != nullptr;
   std::string text;
   if (spec.soft_cap > 0 && !looks_back)
-    text += step("Capped scores S", bare, fmt::format("s_ij = {0:g} tanh(s_ij / {0:g})", spec.soft_cap));
+    text += step("Capped scores S", bare,
+                 fmt::format("s_ij = {0:g} tanh(s_ij / {0:g})", spec.soft_cap));
   const std::vector<BiasPart> parts = bias_parts(problem.choices.bias);
   for (const BiasPart& part : parts) {
     if (part.name == "sink") continue;
@@ -177,7 +178,8 @@ std::string worked_example(const ComputeProblem& problem) {
   text += step("Queries Q", first.query);
   text += step("Keys K", first.key);
   text += step("Values V", first.value);
-  text += module_steps(first, given) + score_steps(given) + bias_steps(first, given) + weights_steps(given);
+  text += module_steps(first, given) + score_steps(given) + bias_steps(first, given) +
+          weights_steps(given);
   text.pop_back();
   return text;
 }

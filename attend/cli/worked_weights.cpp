@@ -30,11 +30,12 @@ Normalising softmax_steps(const AttentionSpec& spec, const Tensor& scores) {
   const double temperature = spec.normaliser.options().temperature;
   std::string steps;
   if (temperature != 1)
-    steps = step("Divided scores S / T", scores / temperature,
+    steps = step("Divided scores S / T", scores,
                  fmt::format("s_ij / {:g}, from here on s_ij", temperature));
   if (spec.sink.defined())
-    return {steps, "w_ij = exp(s_ij) / (exp(sink) + sum_j exp(s_ij)), so each row sums to less "
-                   "than 1"};
+    return {steps,
+            "w_ij = exp(s_ij) / (exp(sink) + sum_j exp(s_ij)), so each row sums to less "
+            "than 1"};
   return {steps, "w_ij = exp(s_ij) / sum_j exp(s_ij), so each row sums to 1"};
 }
 
@@ -60,7 +61,8 @@ Normalising linear_steps(const Attended& given, const Tensor& scores) {
 }
 
 Normalising monotonic_steps(const AttentionSpec& spec, const Tensor& scores) {
-  const std::string p = step("Stopping probabilities p_i", scores.sigmoid(), "1 / (1 + exp(-s_ij))");
+  const std::string p =
+      step("Stopping probabilities p_i", scores.sigmoid(), "1 / (1 + exp(-s_ij))");
   if (spec.normaliser.row().name == "monotonic")
     return {p, "a_ij = p_ij r_ij, r_ij = (1 - p_i,j-1) r_i,j-1 + a_i-1,j"};
   return {p, "1 for the first key from the one before on whose p_ij is 1/2 or more"};
@@ -125,7 +127,8 @@ std::string weights_steps(const Attended& given) {
   } else {
     const Tensor scores = attention_scores(given.query, given.key, given.spec);
     const Normalising steps = normalising(given, scores, lse);
-    text = scope_steps(given.spec, scores) + steps.steps + step("Weights W", weights, steps.formula);
+    text =
+        scope_steps(given.spec, scores) + steps.steps + step("Weights W", weights, steps.formula);
   }
   return text + step("Context C = W V", context, "c_i = sum_j w_ij v_j");
 }

@@ -27,9 +27,7 @@ std::string level_rules(Scheme scheme) {
   return rules;
 }
 
-std::string style() {
-  return style_element(level_rules(Scheme::light), level_rules(Scheme::dark));
-}
+std::string style() { return style_element(level_rules(Scheme::light), level_rules(Scheme::dark)); }
 
 int level_of(double weight) {
   if (std::isnan(weight)) return 0;
@@ -53,7 +51,7 @@ std::string cells(const Grid& grid, double left, double top) {
   for (int64_t row = 0; row < grid.rows; ++row)
     for (int64_t column = 0; column < grid.columns; ++column)
       paths[static_cast<size_t>(level_of(grid.at(row, column)))] +=
-          fmt::format("M{:g} {:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
+          fmt::format("M{0:g} {1:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
                       top + static_cast<double>(row) * kCell, kCell - 1);
   std::string out;
   for (size_t level = 0; level < paths.size(); ++level)
