@@ -91,11 +91,17 @@ void check_range(const Setting& setting, Number value, const std::string& where)
        std::isnan(number) ? "a number" : range_text(setting));
 }
 
+// An empty choice is shown as "".
+std::string listed(std::vector<std::string> choices) {
+  std::replace(choices.begin(), choices.end(), std::string(), std::string("\"\""));
+  return fmt::format("{}", fmt::join(choices, ", "));
+}
+
 void check_choice(const Setting& setting, const std::string& value, const std::string& where) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   fail("{}: {} is {}; it must be one of {}{}", where, setting.key, shown(value),
-       fmt::join(choices, ", "), suggestion(nearest(value, choices)));
+       listed(choices), suggestion(nearest(value, choices)));
 }
 
 void check(const Change& change, const std::string& where) {
@@ -260,7 +266,7 @@ std::string toml_value(const Setting& setting) {
 std::string help_lines(const Setting& setting) {
   std::string text = setting.help;
   if (!setting.choices.empty()) {
-    text += fmt::format(" (one of {})", fmt::join(setting.choices, ", "));
+    text += fmt::format(" (one of {})", listed(setting.choices));
   } else if (!std::isinf(setting.minimum) || !std::isinf(setting.maximum)) {
     text += fmt::format(" ({})", range_text(setting));
   }

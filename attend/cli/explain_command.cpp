@@ -32,7 +32,7 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
 
 Alignment align(const ExplainOptions& options) {
   const PairModel model = load_pair_model(options.model);
-  if (model.model.score == "none")
+  if (!model.network->attends())
     fail("{}: was trained with model.score = none, so it attends to nothing that could be shown",
          options.model);
   const Prediction prediction = predict(options, model);

@@ -16,7 +16,7 @@ constexpr int64_t sentences_a_batch = 64;
 
 int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
 
-Predictor::Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads)
+Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads)
     : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
 
 std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
@@ -88,7 +88,7 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     for (auto i = static_cast<size_t>(thread); i < batches.size();
          i += static_cast<size_t>(thread_count_)) {
       const Batch batch = make_batch(pairs, batches[i]);
-      losses[i] = sequence_loss(network_->logits(batch, {}), batch.target, 0.0).item<double>();
+      losses[i] = network_->objective(batch, {}, 0.0).item<double>();
       symbols[i] = static_cast<double>(batch.target_lengths.sum().item<int64_t>());
     }
   });

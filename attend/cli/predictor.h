@@ -26,7 +26,7 @@ struct Prediction {
 // Decodes texts with a model: batched by length, spread over threads, answers in order.
 class Predictor {
  public:
-  Predictor(const PairModel& model, std::shared_ptr<Seq2Seq> network, int64_t threads);
+  Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads);
 
   // `report`, if any, is told how many texts are done of how many, from one thread at a time.
   using Report = std::function<void(int64_t done, int64_t total)>;
@@ -46,7 +46,7 @@ class Predictor {
                             std::vector<EncodedPair>& encoded) const;
 
   const PairModel& model_;
-  std::shared_ptr<Seq2Seq> network_;
+  std::shared_ptr<PairNetwork> network_;
   ReplicaThreads threads_;
   int64_t thread_count_;
 };

@@ -64,9 +64,7 @@ RunConfig new_config(const TrainOptions& options) {
   if (!options.source_units.empty()) assign(settings, "data.source_units=" + options.source_units);
   if (!options.target_units.empty()) assign(settings, "data.target_units=" + options.target_units);
   for (const std::string& assignment : options.assignments) assign(settings, assignment);
-  if (config.model.hidden % 2 != 0)
-    fail("model.hidden must be even, got {}; half of it is each direction of the encoder",
-         config.model.hidden);
+  config.model.check();
   return config;
 }
 
@@ -194,7 +192,7 @@ PairModel prepare_model(const TrainOptions& options, RunConfig& config, const Pa
 
 TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
                           const PairModel& model, const PairData& data, bool resume) {
-  std::vector<std::shared_ptr<Seq2Seq>> replicas = {model.network};
+  std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
@@ -212,8 +210,8 @@ TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
   task.averaged = averaged;
   task.pairs = &pairs;
   task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-    auto& network = *replicas[static_cast<size_t>(replica)];
-    return sequence_loss(network.logits(batch, noise), batch.target, config.train.label_smoothing);
+    return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
+                                                             config.train.label_smoothing);
   };
   task.validate = [&] {
     const auto errors = evaluate(predictor, model, checked, {}).errors;

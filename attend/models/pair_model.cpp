@@ -64,7 +64,7 @@ Settings TextConfig::settings() {
   };
 }
 
-std::shared_ptr<Seq2Seq> PairModel::make_network() const {
+std::shared_ptr<PairNetwork> PairModel::make_network() const {
   return std::make_shared<Seq2Seq>(model, source_vocabulary.size(), target_vocabulary.size());
 }
 

@@ -28,10 +28,10 @@ struct PairModel {
   Seq2SeqConfig model;
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
-  std::shared_ptr<Seq2Seq> network;
+  std::shared_ptr<PairNetwork> network;
 
   // A new network, its weights drawn from LibTorch's default generator.
-  std::shared_ptr<Seq2Seq> make_network() const;
+  std::shared_ptr<PairNetwork> make_network() const;
 
   // The symbols of a source, at most model.maximum_source_length of them.
   std::vector<std::string> source_symbols(const std::string& text) const;

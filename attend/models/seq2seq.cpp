@@ -1,8 +1,8 @@
 #include "attend/models/seq2seq.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 
 namespace attend {
@@ -11,12 +11,6 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t maxout_pieces = 2;  // Bahdanau et al. 2015, A.2.2
-
-std::vector<std::string> score_choices() {
-  std::vector<std::string> names = {"none"};
-  for (const ScoreRow& row : score_table()) names.emplace_back(row.name);
-  return names;
-}
 
 torch::nn::Embedding embedding(int64_t symbols, int64_t depth) {
   auto layer = torch::nn::Embedding(symbols, depth);
@@ -42,25 +36,13 @@ Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
 
 }  // namespace
 
-Settings Seq2SeqConfig::settings() {
-  return {
-      {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
-      {"model.score", &score, "attention score; none: one fixed context", {}, {}, score_choices()},
-      {"model.embedding", &embedding, "depth of the symbol embeddings", 1, 65536},
-      {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
-      {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
-      {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
-      {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
-      {"model.maximum_source_length", &maximum_source_length,
-       "symbols of a source that are read; the rest is cut", 1, 1 << 20},
-  };
-}
-
 Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t target_symbols)
-    : dropout_(config.dropout) {
-  if (config.hidden % 2 != 0) fail("model.hidden must be even, got {}", config.hidden);
+    : dropout_(config.dropout), entropy_weight_(config.entropy_weight) {
+  config.check();
   const int64_t hidden = config.hidden;
   const Cell cell = parse_cell(config.cell);
+  if (config.attends()) query_parts_ = config.query_parts();
+  state_first_ = has_part("state");
   source_embedding_ =
       register_module("source_embedding", embedding(source_symbols, config.embedding));
   target_embedding_ =
@@ -68,37 +50,84 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t ta
   encoder_ = register_module(
       "encoder", std::make_shared<BidirectionalEncoder>(cell, config.embedding, hidden,
                                                         config.encoder_layers, config.dropout));
-  decoder_ = register_module(
-      "decoder", std::make_shared<RecurrentCell>(cell, config.embedding + hidden, hidden));
+  const bool context_enters = !state_first_ || has_part("context");
+  decoder_ = register_module("decoder",
+                             std::make_shared<RecurrentCell>(
+                                 cell, config.embedding + (context_enters ? hidden : 0), hidden));
   initial_ =
       register_module("initial", torch::nn::Linear(hidden / 2, hidden * decoder_->state_size()));
-  if (config.score != "none")
+  if (config.attends()) {
+    const AttentionChoices choices = config.choices();
     attention_ = register_module(
-        "attention", std::make_shared<AttentionNetwork>(
-                         config.score, AttentionSizes{hidden, hidden, config.attention_depth,
-                                                      config.maximum_source_length}));
+        "attention", std::make_shared<AttentionNetwork>(choices, config.attention_sizes()));
+    // The first guess of a symbol's log-likelihood is that of chance.
+    if (choices.normaliser == "hard")
+      reward_ = register_module("reward", std::make_shared<MovingAverage>(
+                                              -std::log(static_cast<double>(target_symbols))));
+  }
   maxout_ = register_module(
       "maxout", torch::nn::Linear(2 * hidden + config.embedding, maxout_pieces * hidden));
   output_ = register_module("output", torch::nn::Linear(hidden, target_symbols));
 }
 
-std::pair<Seq2Seq::Memory, std::vector<Tensor>> Seq2Seq::encode(const Tensor& source,
-                                                                const Tensor& lengths,
-                                                                const Noise& noise) {
+bool Seq2Seq::has_part(const char* name) const {
+  return std::find(query_parts_.begin(), query_parts_.end(), name) != query_parts_.end();
+}
+
+std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
+                                                             const Tensor& lengths,
+                                                             const Noise& noise) {
   const Tensor embedded = attend::dropout(source_embedding_->forward(source), dropout_, noise);
   const Tensor annotations =
       attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
   Memory memory;
   memory.summary = last_states(annotations, lengths);
   if (attention_) memory.attention = attention_->prepare(annotations, annotations, lengths);
+  if (has_part("extra")) memory.extra = embedded.select(1, 0);
   // s_0 = tanh(W_s h_1), h_1 the backward direction at the first symbol (A.2.2).
   const Tensor backward = memory.summary.slice(1, memory.summary.size(1) / 2);
-  return {memory, initial_->forward(backward).tanh().chunk(decoder_->state_size(), 1)};
+  Decoder decoder{initial_->forward(backward).tanh().chunk(decoder_->state_size(), 1), {}, {}};
+  if (has_part("context")) decoder.context = at::zeros_like(memory.summary);
+  return {std::move(memory), std::move(decoder)};
 }
 
-AttentionResult Seq2Seq::context(const Tensor& query, const Memory& memory) {
-  if (!attention_) return {memory.summary, {}};
-  return attention_->forward(query, memory.attention);
+Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor& embedded,
+                      const Memory& memory) const {
+  std::vector<Tensor> parts;
+  parts.reserve(query_parts_.size());
+  for (const std::string& part : query_parts_) {
+    if (part == "previous_state") parts.push_back(decoder.recurrent[0]);
+    if (part == "state") parts.push_back(state);
+    if (part == "token") parts.push_back(embedded);
+    if (part == "context") parts.push_back(decoder.context);
+    if (part == "extra") parts.push_back(memory.extra);
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
+}
+
+AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Decoder& decoder,
+                               const Noise& noise) {
+  AttentionStep step;
+  std::vector<Tensor> recurrent;
+  if (state_first_) {
+    const Tensor input =
+        decoder.context.defined() ? at::cat({embedded, decoder.context}, 1) : embedded;
+    recurrent = decoder_->forward(input, decoder.recurrent);
+  }
+  if (attention_) {
+    const uint64_t seed = attention_->draws() ? draw_seed(noise) : 0;
+    const Tensor& state = state_first_ ? recurrent[0] : decoder.recurrent[0];
+    step = attention_->forward(query(decoder, state, embedded, memory), memory.attention,
+                               decoder.attention, seed);
+  } else {
+    step.context = memory.summary;
+  }
+  if (!state_first_)
+    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent);
+  decoder.recurrent = std::move(recurrent);
+  if (decoder.context.defined()) decoder.context = step.context;
+  decoder.attention = step.carried;
+  return step;
 }
 
 Tensor Seq2Seq::readout(const Tensor& state, const Tensor& embedded, const Tensor& context,
@@ -111,28 +140,58 @@ Tensor Seq2Seq::readout(const Tensor& state, const Tensor& embedded, const Tenso
       attend::dropout(std::get<0>(pieces.view(grouped).max(-1)), dropout_, noise));
 }
 
-Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
-  auto [memory, state] = encode(batch.source, batch.source_lengths, noise);
+Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Noise& noise) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
   const Tensor embedded =
       attend::dropout(target_embedding_->forward(symbols_before(batch.target)), dropout_, noise);
-  std::vector<Tensor> states, contexts;
+  std::vector<Tensor> states, contexts, log_probabilities, entropies;
   for (int64_t t = 0; t < embedded.size(1); ++t) {
-    contexts.push_back(context(state[0], memory).context);
-    state = decoder_->forward(at::cat({embedded.select(1, t), contexts.back()}, 1), state);
-    states.push_back(state[0]);
+    const AttentionStep step = advance(embedded.select(1, t), memory, decoder, noise);
+    contexts.push_back(step.context);
+    states.push_back(decoder.recurrent[0]);
+    if (!reward_ || !noise) continue;
+    const HardDraw draw = hard_draw(attention_->scores(step, memory.attention),
+                                    attention_->weights(step, memory.attention));
+    log_probabilities.push_back(draw.log_probability);
+    entropies.push_back(draw.entropy);
   }
-  return readout(at::stack(states, 1), embedded, at::stack(contexts, 1), noise);
+  Teaching result;
+  result.logits = readout(at::stack(states, 1), embedded, at::stack(contexts, 1), noise);
+  if (!entropies.empty()) result.draws = {at::stack(log_probabilities, 1), at::stack(entropies, 1)};
+  return result;
+}
+
+Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
+  return teach(batch, noise).logits;
+}
+
+Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
+  const auto [logits, draws] = teach(batch, noise);
+  const Tensor loss = sequence_loss(logits, batch.target, smoothing);
+  if (!draws.entropy.defined()) return loss;
+  const Tensor counts = batch.target != Vocabulary::padding;
+  const Tensor rewards = logits.log_softmax(-1)
+                             .gather(-1, batch.target.unsqueeze(-1))
+                             .squeeze(-1)
+                             .detach()
+                             .masked_fill(counts.logical_not(), 0.0);
+  const Tensor usual = rewards_to_go(counts.to(rewards.scalar_type())) * reward_->value();
+  const Tensor signal = reinforce_loss(draws.log_probability, rewards_to_go(rewards), usual) -
+                        entropy_weight_ * (draws.entropy * counts).sum() +
+                        reward_->loss(rewards, counts);
+  // It has a gradient to give and no meaning as a number.
+  return loss + signal - signal.detach();
 }
 
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
-  auto [memory, state] = encode(source, lengths, {});
-  StepState result{std::move(state), {memory.summary}};
+  auto [memory, decoder] = encode(source, lengths, {});
+  StepState result{std::move(decoder.recurrent), {memory.summary}};
+  if (decoder.context.defined()) result.carried.push_back(decoder.context);
   if (!attention_) return result;
   const AttentionMemory& read = memory.attention;
-  const Tensor mask = read.mask.defined() ? read.mask
-                                          : at::ones({source.size(0), 1, 1, source.size(1)},
-                                                     source.options().dtype(at::kBool));
-  result.memory.insert(result.memory.end(), {read.keys, read.values, mask});
+  result.memory.insert(result.memory.end(),
+                       {read.keys, read.values, read.lengths.defined() ? read.lengths : lengths});
+  if (memory.extra.defined()) result.memory.push_back(memory.extra);
   return result;
 }
 
@@ -140,14 +199,21 @@ StepResult Seq2Seq::step(const Tensor& tokens, const StepState& state, bool with
   Memory memory;
   memory.summary = state.memory[0];
   if (attention_) memory.attention = {state.memory[1], state.memory[2], state.memory[3]};
+  if (has_part("extra")) memory.extra = state.memory[4];
+  auto carried = state.carried.begin() + decoder_->state_size();
+  Decoder decoder{{state.carried.begin(), carried}, {}, {}};
+  if (has_part("context")) decoder.context = *carried++;
+  decoder.attention.assign(carried, state.carried.end());
+
   const Tensor embedded = target_embedding_->forward(tokens);
-  const Tensor& query = state.carried[0];
-  const auto [read, lse] = context(query, memory);
+  const AttentionStep read = advance(embedded, memory, decoder, {});
   StepResult result;
-  if (with_weights && attention_)
-    result.weights = attention_->weights(query, lse, memory.attention);
-  result.carried = decoder_->forward(at::cat({embedded, read}, 1), state.carried);
-  result.log_probabilities = readout(result.carried[0], embedded, read, {}).log_softmax(-1);
+  if (with_weights && attention_) result.weights = attention_->weights(read, memory.attention);
+  result.log_probabilities =
+      readout(decoder.recurrent[0], embedded, read.context, {}).log_softmax(-1);
+  result.carried = std::move(decoder.recurrent);
+  if (decoder.context.defined()) result.carried.push_back(decoder.context);
+  result.carried.insert(result.carried.end(), decoder.attention.begin(), decoder.attention.end());
   return result;
 }
 

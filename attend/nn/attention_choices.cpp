@@ -54,7 +54,7 @@ BiasChoice parse_bias(std::string_view part) {
   const size_t times = row.numbers == 2 ? given.find('x') : std::string_view::npos;
   if (row.numbers > 0) choice.size = number(given.substr(0, times));
   if (times != std::string_view::npos) choice.columns = number(given.substr(times + 1));
-  constexpr int64_t most = 1 << 20;  // more is no table that anyone trains
+  constexpr int64_t most = 1 << 16;  // more is no table that anyone trains
   const auto fits = [&](int64_t value) { return value >= row.least && value <= most; };
   const bool good = row.numbers == 0
                         ? part == row.name

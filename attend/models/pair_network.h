@@ -1,0 +1,26 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include "attend/data/batches.h"
+#include "attend/nn/dropout.h"
+#include "attend/nn/step_model.h"
+
+namespace attend {
+
+// A network from a sequence of symbols to another; a label is a target of one symbol.
+class PairNetwork : public torch::nn::Module, public StepModel {
+ public:
+  // What training lowers: a scalar, summed over the symbols of batch.target, ends included, in
+  // nats. `smoothing` spreads that much probability over the other symbols (Szegedy et al. 2016).
+  // Without noise and smoothing it is the negative log-likelihood of the targets.
+  virtual at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) = 0;
+
+  // The state before the first symbol, for sources [B, S] with lengths [B].
+  virtual StepState start(const at::Tensor& source, const at::Tensor& lengths) = 0;
+
+  // Whether step() has weights to show.
+  virtual bool attends() const = 0;
+};
+
+}  // namespace attend
