@@ -1,36 +1,14 @@
 """`attend compute` against plain Python loops and finite differences."""
 
-import copy
 import json
-import math
 import os
-import random
-import tempfile
 import unittest
 
 import arrays
+import compute_case
 import reference
+from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 
-# The loops sum in another order; a few dozen roundings of numbers of a few units.
-TOLERANCE = 1e-12
-# Central differences with this step are off by h^2 and by rounding / h.
-STEP = 6e-6
-DIFFERENCE_TOLERANCE = 1e-8
-
-DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5, "filters": 2,
-          "filter_width": 3, "features": 6}
-# Tensors of biases and modules for one head, whose shapes the sizes of the problem do not say.
-# Five queries and keys of depth 4, values of depth 4.
-SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
-          "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
-          "centre_v_p": (3,), "positions": (6, 4), "E": (3, 5), "F": (3, 5), "Delta": (2,),
-          "alpha": ()}
-GIVEN = {"width": 5.0, "block": 2.0,
-         "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
-# What the weights depend on smoothly, and so by finite differences: a choice of each kind.
-DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
-                  "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
-                  "sigmoid", "sparsemax", "entmax", "linear"]
 SCOPES = {
     "all": lambda i, j: True,
     "causal": lambda i, j: j <= i,
@@ -39,54 +17,11 @@ SCOPES = {
 }
 
 
-TABLES = json.loads(arrays.run("mechanisms", "--json").stdout)
-
-
 def score_table():
     return TABLES["scores"]
 
 
-class FilesTest(unittest.TestCase):
-    """Random numbers, and files of them in a folder of the test."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.random = random.Random(5)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def numbers(self, *shape):
-        if not shape:
-            return self.random.gauss(0, 1)
-        return [self.numbers(*shape[1:]) for _ in range(shape[0])]
-
-    def npy(self, name, lists, descr="<f8"):
-        arrays.write_npy(self.path(name), arrays.flat(lists), descr)
-        return self.path(name)
-
-    def json(self, name, lists):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            json.dump(lists, file)
-        return self.path(name)
-
-
-class ComputeTest(FilesTest):
-    def compute(self, inputs, *options):
-        """The arrays of `attend compute` as nested lists."""
-        arguments = ["compute"]
-        for option in ("query", "key", "value"):
-            arguments += ["--" + option, self.npy(option + ".npy", inputs[option])]
-        for name, value in inputs.get("parameters", {}).items():
-            arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
-        out = self.path("out.npz")
-        done = arrays.run(*arguments, *options, "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found, _ = arrays.read_npz(out)
-        return {name: arrays.nested(array) for name, array in found.items()}
-
+class ComputeTest(compute_case.ComputeCase):
     def problem(self, row):
         """Random inputs for a row of the table, with every parameter."""
         depths = dict(DEPTHS)
@@ -102,32 +37,6 @@ class ComputeTest(FilesTest):
                 for parameter in row["parameters"]
             },
         }
-
-    def mechanism_problem(self, row):
-        """The same for a mechanism, of five queries and keys."""
-        sizes = dict(DEPTHS, query_depth=4, key_depth=4)
-        if row["name"] == "linformer":
-            sizes["keys"] = 5
-        parameters = {}
-        for parameter in row["parameters"]:
-            name = parameter["name"]
-            if name in GIVEN:
-                parameters[name] = GIVEN[name]
-            elif name in SHAPES:
-                parameters[name] = self.numbers(*SHAPES[name])
-            elif not name.startswith("gaussian_"):  # predicted here
-                axes = [axis for axis in parameter["shape"].split(", ") if axis]
-                parameters[name] = self.numbers(*(sizes[axis] for axis in axes))
-        return {"query": self.numbers(5, 4), "key": self.numbers(5, 4),
-                "value": self.numbers(5, 4), "parameters": parameters}
-
-    def assert_close(self, got, wanted, tolerance=TOLERANCE, where=""):
-        got_shape, got_values = arrays.flat(got)
-        wanted_shape, wanted_values = arrays.flat(wanted)
-        self.assertEqual(got_shape, wanted_shape, where)
-        for a, b in zip(got_values, wanted_values):
-            if a != b:  # equal infinities have no difference
-                self.assertLessEqual(abs(a - b), tolerance * (1 + abs(b)), where)
 
     def test_every_score_and_scope_matches_the_loops(self):
         for row in score_table():
@@ -145,81 +54,6 @@ class ComputeTest(FilesTest):
                 self.assertEqual(got.keys(), wanted.keys())
                 for name, lists in wanted.items():
                     self.assert_close(got[name], lists, where=f"{row['name']} {scope} {name}")
-
-    def test_every_mechanism_matches_the_loops(self):
-        for row in TABLES["mechanisms"]:
-            inputs = self.mechanism_problem(row)
-            got = self.compute(inputs, "--mechanism", row["name"], "--scores", "--weights")
-            wanted = reference.mechanism(
-                row["name"], row["choices"], inputs["query"], inputs["key"], inputs["value"],
-                inputs["parameters"])
-            self.assertEqual(got.keys(), wanted.keys())
-            for name, lists in wanted.items():
-                self.assert_close(got[name], lists, where=f"{row['name']} {name}")
-
-    def test_gradients_of_mechanisms_match_finite_differences(self):
-        upstream = self.numbers(5, 4)
-        for row in TABLES["mechanisms"]:
-            if row["name"] not in DIFFERENTIATED:
-                continue
-            inputs = self.mechanism_problem(row)
-
-            def value(changed, row=row):
-                context = reference.mechanism(
-                    row["name"], row["choices"], changed["query"], changed["key"],
-                    changed["value"], changed["parameters"])["context"]
-                return sum(reference.dot(g, c) for g, c in zip(upstream, context))
-
-            got = self.compute(inputs, "--mechanism", row["name"], "--grad",
-                               self.npy("grad.npy", upstream))
-            flat_inputs = {name: inputs[name] for name in ("query", "key", "value")}
-            flat_inputs.update(inputs["parameters"])
-            self.assertEqual(
-                set(got), {"context", "lse"} | {"grad_" + name for name in flat_inputs})
-            for name, lists in flat_inputs.items():
-                if name in GIVEN:
-                    continue
-                self.assert_close(
-                    got["grad_" + name], self.differences(inputs, name, lists, value),
-                    DIFFERENCE_TOLERANCE, f"{row['name']} {name}")
-
-    def test_choices_override_the_mechanism(self):
-        inputs = {name: self.numbers(5, 4) for name in ("query", "key", "value")}
-        inputs["parameters"] = {"buckets_table": self.numbers(8), "alibi_slopes": 0.5,
-                                "dense_bias": self.numbers(5, 5)}
-        got = self.compute(
-            inputs, "--mechanism", "sparsemax", "--score", "dot", "--scope", "causal",
-            "--bias", "alibi + buckets:8", "--bias", "dense", "--normaliser", "sigmoid",
-            "--soft-cap", "2", "--weights", "--scores")
-        wanted = reference.mechanism(
-            "", {"score": "dot", "scope": "causal", "bias": "alibi + buckets:8 + dense",
-                 "normaliser": "sigmoid"},
-            inputs["query"], inputs["key"], inputs["value"], inputs["parameters"], soft_cap=2.0)
-        for name, lists in wanted.items():
-            self.assert_close(got[name], lists, where=name)
-
-    def test_alibi_has_the_slopes_of_the_paper(self):
-        inputs = {name: self.numbers(1, 8, 3, 2) for name in ("query", "key", "value")}
-        got = self.compute(inputs, "--bias", "alibi", "--weights")
-        for h in range(8):
-            wanted = reference.attend(
-                *(inputs[name][0][h] for name in ("query", "key", "value")),
-                bias=lambda i, j, q, h=h: -2.0 ** -(h + 1) * abs(i - j))
-            # The slopes are float32 numbers: powers of two, and so exact.
-            self.assert_close(got["weights"][0][h], wanted["weights"])
-
-    def test_draws_follow_the_seed(self):
-        inputs = {name: self.numbers(40, 3) for name in ("query", "key", "value")}
-        draws = {seed: self.compute(inputs, "--normaliser", "hard", "--seed", seed, "--weights")[
-            "weights"] for seed in (0, 1, 1, 2)}
-        again = self.compute(inputs, "--normaliser", "hard", "--seed", 1, "--weights")["weights"]
-        self.assertEqual(draws[1], again)
-        self.assertNotEqual(draws[1], draws[2])
-        largest = reference.attend(inputs["query"], inputs["key"], inputs["value"],
-                                   normaliser="hard")["weights"]
-        self.assertEqual(draws[0], largest)
-        for row in draws[2]:
-            self.assertEqual(sorted(row), [0.0] * 39 + [1.0])
 
     def test_gradients_match_finite_differences(self):
         upstream = self.numbers(4, 2)
@@ -247,21 +81,6 @@ class ComputeTest(FilesTest):
                     got["grad_" + name], self.differences(inputs, name, lists, value),
                     DIFFERENCE_TOLERANCE, f"{row['name']} {name}",
                 )
-
-    def differences(self, inputs, name, lists, value):
-        shape, numbers = arrays.flat(lists)
-        slopes = []
-        for i in range(len(numbers)):
-            ends = []
-            for offset in (STEP, -STEP):
-                moved = list(numbers)
-                moved[i] += offset
-                changed = copy.deepcopy(inputs)
-                target = changed if name in changed else changed["parameters"]
-                target[name] = arrays.nested((shape, moved))
-                ends.append(value(changed))
-            slopes.append((ends[0] - ends[1]) / (2 * STEP))
-        return arrays.nested((shape, slopes))
 
     def test_batches_heads_lengths_and_masks(self):
         inputs = {
@@ -392,34 +211,6 @@ class ComputeTest(FilesTest):
             self.assertIn(row["formula"], done.stdout)
             self.assertIn("Context C = W V", done.stdout)
 
-    def test_steps_of_every_mechanism(self):
-        shown = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
-                 "Term of the past"], "monotonic": ["Stopping probabilities", "Query 3"],
-                 "rope": ["Queries, changed"], "sparsemax": ["Thresholds t"],
-                 "linear": ["Running sums M", "Row sums z", "Mapped keys"],
-                 "temperature": ["Divided scores S / T"], "sink": ["Sink"],
-                 "hard": ["Probabilities P"], "alibi": ["Bias alibi B", "Scores with bias"]}
-        for row in TABLES["mechanisms"]:
-            inputs = self.mechanism_problem(row)
-            arguments = ["compute", "--mechanism", row["name"], "--steps"]
-            for name in ("query", "key", "value"):
-                arguments += ["--" + name, self.npy(name + ".npy", inputs[name])]
-            for name, value in inputs["parameters"].items():
-                arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
-            done = arrays.run(*arguments)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            for text in [row["title"], row["formula"], "Context C = W V",
-                         *shown.get(row["name"], [])]:
-                self.assertIn(text, done.stdout, row["name"])
-            # What is shown last is the result, to four decimals.
-            wanted = reference.mechanism(
-                row["name"], row["choices"], inputs["query"], inputs["key"], inputs["value"],
-                inputs["parameters"])["context"]
-            lines = done.stdout.split("Context C = W V")[1].splitlines()[1:6]
-            for line, numbers in zip(lines, wanted):
-                for cell, number in zip(line.split(), numbers):
-                    self.assertAlmostEqual(float(cell), number, delta=5.1e-5, msg=row["name"])
-
     def test_steps_of_large_and_empty_inputs(self):
         text = self.steps((2, 4, 60, 20))
         self.assertIn("batch element 1 of 2, head 1 of 4", text)
@@ -433,7 +224,7 @@ class ComputeTest(FilesTest):
         self.assertIn("the batch is empty", done.stdout)
 
 
-class MisuseTest(FilesTest):
+class MisuseTest(compute_case.FilesTest):
     """One line, exit code 2, nothing written."""
 
     def refuse(self, message, *options, inputs=None):
