@@ -30,9 +30,11 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
 Tensor unscoped_scores(const Parts& parts, const Form& form) {
   const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
   Tensor query = parts[part::query].to(precision);
-  if (form.scale != 1) query = query * form.scale;
+  const bool scales_query = form.scale != 1 && form.score->family == Family::dot;
+  if (scales_query) query = query * form.scale;
   Tensor scores = pairwise_scores(pair_score(parts, form), query,
                                   repeat_heads(parts[part::key].to(precision), form.heads));
+  if (form.scale != 1 && !scales_query) scores = scores * form.scale;
   if (form.soft_cap > 0) scores = (scores / form.soft_cap).tanh() * form.soft_cap;
   if (parts[part::dense].defined()) scores = scores + parts[part::dense];
   if (parts[part::slopes].defined())
@@ -93,11 +95,10 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
 }
 
 Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
-  const Tensor scores = composed_scores(parts, form);
-  if (!form.normaliser->weigh) return form.normaliser->normalise(scores, {}, form.options).weights;
+  if (!form.normaliser->weigh) return normalised_scores(parts, form).weights;
   // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
   const Tensor normaliser = lse.masked_fill(lse == minus_infinity, 0.0).unsqueeze(-1);
-  return form.normaliser->weigh(scores, normaliser);
+  return form.normaliser->weigh(composed_scores(parts, form), normaliser);
 }
 
 }  // namespace attend

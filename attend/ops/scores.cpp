@@ -235,10 +235,59 @@ ScoreRow additive_row(std::string_view name, std::string_view formula, std::stri
       activation};
 }
 
-ScoreRow with_past(ScoreRow row, const std::vector<ParameterRow>& more,
-                   Tensor (*map_past)(const PastWeights&, const Parameters&)) {
-  row.parameters.insert(row.parameters.end(), more.begin(), more.end());
-  row.map_past = map_past;
+ScoreRow linear_row() {
+  return {"linear",
+          "w_q . q + w_k . k + b",
+          "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
+          Family::dot,
+          {{"w_q", {Axis::query_depth}, true, "weights of the query; no effect behind a softmax"},
+           {"w_k", {Axis::key_depth}, true, "weights of the key"},
+           {"b", {}, false, "offset, else 0; no effect behind a softmax"}},
+          linear_query,
+          linear_key};
+}
+
+ScoreRow cosine_row() {
+  return {"cosine",
+          "beta q . k / (|q| |k|)",
+          "Graves et al. 2014, eq. 5-6",
+          Family::dot,
+          {{"beta", {}, false, "key strength, else 1"}},
+          cosine_query,
+          cosine_key};
+}
+
+ScoreRow location_row() {
+  return {"location",
+          "(W q)_j",
+          "Luong et al. 2015, eq. 9",
+          Family::location,
+          {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
+          location_query,
+          identity};
+}
+
+ScoreRow location_sensitive_row() {
+  ScoreRow row = additive_row(
+      "location_sensitive", "v . tanh(W_q q + W_k k + U f_j + b)",
+      "Chorowski et al. 2015, eq. 8-9; f = F * the weights of the query before", Activation::tanh);
+  row.parameters.push_back(
+      {"U", {Axis::attention_depth, Axis::filters}, true, "projection of the features"});
+  row.parameters.push_back({"F",
+                            {Axis::filters, Axis::filter_width},
+                            true,
+                            "filters over positions, of odd width, 0 past the ends"});
+  row.map_past = map_past_location_sensitive;
+  return row;
+}
+
+ScoreRow coverage_row() {
+  ScoreRow row = additive_row("coverage", "v . tanh(W_q q + W_k k + w_c c_j + b)",
+                              "Tu et al. 2016, 3.1; See et al. 2017, eq. 10-11; c = the sum of the "
+                              "weights of the queries before",
+                              Activation::tanh);
+  row.parameters.push_back({"w_c", {Axis::attention_depth}, true, "weight of the coverage"});
+  row.map_past = map_past_coverage;
   return row;
 }
 
@@ -295,31 +344,9 @@ const std::vector<ScoreRow>& score_table() {
                    "additive with another activation", Activation::relu),
       additive_row("additive_leaky_relu", "v . leaky_relu(W_q q + W_k k + b), slope 0.2",
                    "Brody et al. 2022, eq. 7", Activation::leaky_relu),
-      {"linear",
-       "w_q . q + w_k . k + b",
-       "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
-       Family::dot,
-       {{"w_q", {Axis::query_depth}, true, "weights of the query; no effect behind a softmax"},
-        {"w_k", {Axis::key_depth}, true, "weights of the key"},
-        {"b", {}, false, "offset, else 0; no effect behind a softmax"}},
-       linear_query,
-       linear_key},
-      with_past(additive_row("location_sensitive", "v . tanh(W_q q + W_k k + U f_j + b)",
-                             "Chorowski et al. 2015, eq. 8-9; f = F * the weights of the query "
-                             "before",
-                             Activation::tanh),
-                {{"U", {Axis::attention_depth, Axis::filters}, true, "projection of the features"},
-                 {"F",
-                  {Axis::filters, Axis::filter_width},
-                  true,
-                  "filters over positions, of odd width, 0 past the ends"}},
-                map_past_location_sensitive),
-      with_past(additive_row("coverage", "v . tanh(W_q q + W_k k + w_c c_j + b)",
-                             "Tu et al. 2016, 3.1; See et al. 2017, eq. 10-11; c = the sum of the "
-                             "weights of the queries before",
-                             Activation::tanh),
-                {{"w_c", {Axis::attention_depth}, true, "weight of the coverage"}},
-                map_past_coverage),
+      linear_row(),
+      location_sensitive_row(),
+      coverage_row(),
       {"squared_distance",
        "-|q - k|^2",
        "Kim et al. 2021, eq. 6",
@@ -334,20 +361,8 @@ const std::vector<ScoreRow>& score_table() {
        {},
        identity,
        identity},
-      {"cosine",
-       "beta q . k / (|q| |k|)",
-       "Graves et al. 2014, eq. 5-6",
-       Family::dot,
-       {{"beta", {}, false, "key strength, else 1"}},
-       cosine_query,
-       cosine_key},
-      {"location",
-       "(W q)_j",
-       "Luong et al. 2015, eq. 9",
-       Family::location,
-       {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
-       location_query,
-       identity},
+      cosine_row(),
+      location_row(),
   };
   return table;
 }

@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
 #include "tests/ops/differences.h"
+#include "tests/ops/reference.h"
 
 namespace attend::reference {
 namespace {
@@ -17,7 +18,7 @@ using at::Tensor;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double weight_of(std::string_view normaliser, double score, double threshold) {
-  if (normaliser == "softmax") return std::exp(score - threshold);
+  if (normaliser == "softmax" || normaliser == "temperature") return std::exp(score - threshold);
   if (normaliser == "sigmoid") return 1 / (1 + std::exp(-score));
   if (normaliser == "none") return std::isinf(score) ? 0 : score;
   const double above = std::max(0.0, score - threshold);
@@ -45,7 +46,7 @@ TEST_P(EveryNormaliser, IsItsFormula) {
       Tensor scores = at::randn({2, 1, 4, keys}, at::kDouble) * spread;
       scores[1][0][2].fill_(0.25);  // all alike
       if (keys > 2) scores.select(3, 1).fill_(-infinity);
-      const auto [weights, normaliser] = GetParam().normalise(scores, {});
+      const auto [weights, normaliser] = GetParam().normalise(scores, {}, {});
       for (int64_t row = 0; row < 8; ++row) {
         const Tensor own = scores[row / 4][0][row % 4];
         const std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + keys);
@@ -104,7 +105,7 @@ TEST_P(EveryNormaliser, HasFirstAndSecondDerivatives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryNormaliser, testing::ValuesIn(normaliser_table()),
+INSTANTIATE_TEST_SUITE_P(Table, EveryNormaliser, testing::ValuesIn(fused_normalisers()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Sparse, LeavesHugeScoresFinite) {
@@ -117,6 +118,63 @@ TEST(Sparse, LeavesHugeScoresFinite) {
                                     {.score = "dot", .normaliser = name, .path = path});
       // A score of 1e5 is known to 1e5 u.
       EXPECT_TRUE(at::allclose(result.context, wanted, 0, 4e5 * 0x1p-53)) << name;
+    }
+  }
+}
+
+// The kernels know no temperature: every part of the scores has been divided by it.
+TEST(Temperature, DividesEveryPartOfTheScores) {
+  constexpr double temperature = 0.37;
+  const Tensors inputs = {
+      at::randn({2, 2, 3, 2}, at::kDouble), at::randn({2, 1, 4, 2}, at::kDouble),
+      at::randn({2, 1, 4, 2}, at::kDouble), at::randn({3, 4}, at::kDouble),
+      at::rand({2}, at::kDouble),           at::randn({2, 8}, at::kDouble),
+      at::randn({2, 2, 3}, at::kDouble),    at::rand({2, 2, 3}, at::kDouble) + 1,
+      at::randn({2}, at::kDouble)};
+  const auto spec_of = [](const Tensors& x, const char* normaliser, Path path) -> AttentionSpec {
+    return {.scope = causal(),
+            .bias = dense_bias(x[3]) + alibi(x[4]) +
+                    buckets({.table = x[5], .maximum_distance = 9}) + gaussian(x[6], x[7]),
+            .normaliser = normaliser,
+            .sink = x[8],
+            .soft_cap = 2,
+            .path = path};
+  };
+  const Tensor scores =
+      attention_scores(inputs[0], inputs[1], spec_of(inputs, "softmax", Path::composed));
+  const Tensor sink = inputs[8].view({1, 2, 1, 1}).expand({2, 2, 3, 1});
+  const Tensor divided = at::cat({scores, sink}, -1) / temperature;
+  const Tensor weights = divided.softmax(-1).narrow(-1, 0, 4);
+  for (const Path path : {Path::composed, Path::fused}) {
+    const AttentionSpec spec = spec_of(inputs, "temperature:0.37", path);
+    const auto [context, lse] = attention(inputs[0], inputs[1], inputs[2], spec);
+    EXPECT_TRUE(at::allclose(context, at::matmul(weights, inputs[2]), 1e-12, 1e-12));
+    EXPECT_TRUE(at::allclose(lse, divided.logsumexp(-1), 1e-12, 1e-12));
+    EXPECT_TRUE(
+        at::allclose(attention_weights(inputs[0], inputs[1], lse, spec), weights, 1e-12, 1e-12));
+    EXPECT_TRUE(at::allclose(attention_scores(inputs[0], inputs[1], spec), scores, 1e-12, 1e-12));
+    const Function function = [&](const Tensors& x) {
+      const auto result = attention(x[0], x[1], x[2], spec_of(x, "temperature:0.37", path));
+      return result.context.pow(3).sum() + result.lse.square().sum();
+    };
+    expect_gradients(
+        function, inputs,
+        {"query", "key", "value", "bias", "slopes", "table", "centres", "widths", "sink"});
+  }
+}
+
+TEST(Temperature, DividesTheScoresOfEveryFamily) {
+  for (const ScoreRow& row : score_table()) {
+    if (row.map_past) continue;  // its scores follow from the weights
+    const Problem p = make_problem(row, {.queries = 3}, Given::all, false, at::kDouble, 3);
+    const Tensor scores = attention_scores(p.query, p.key, {.score = p.score});
+    for (const Path path : paths_of(p, {.score = p.score})) {
+      const auto result =
+          attention(p.query, p.key, p.value,
+                    {.score = p.score, .normaliser = "temperature:0.37", .path = path});
+      EXPECT_TRUE(at::allclose(result.context, at::matmul((scores / 0.37).softmax(-1), p.value),
+                               1e-11, 1e-12))
+          << row.name;
     }
   }
 }

@@ -47,6 +47,7 @@ struct Pair {
   const Numbers& k;  // [Tk, Dk]
   const std::map<std::string, Numbers, std::less<>>& parameters;
   int64_t i, j;
+  const std::vector<double>&previous, &total;  // weights of query i - 1; of those up to it
 
   const Numbers* find(std::string_view name) const {
     const auto found = parameters.find(name);
@@ -94,7 +95,26 @@ double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double relu_of(double x) { return x > 0 ? x : 0; }
 double leaky_relu_of(double x) { return x > 0 ? x : 0.2 * x; }
 
-template <double (*activation)(double)>
+void add_no_past(Sum&, const Pair&, int64_t) {}
+
+// U f_j with f_jc = sum_t F_ct previous_{j + t - reach}.
+void add_location(Sum& hidden, const Pair& p, int64_t a) {
+  const Numbers &u = *p.find("U"), &f = *p.find("F");
+  const int64_t reach = (f.size(1) - 1) / 2;
+  for (int64_t c = 0; c < f.size(0); ++c) {
+    for (int64_t t = 0; t < f.size(1); ++t) {
+      const int64_t place = p.j + t - reach;
+      if (place >= 0 && place < p.k.size(0))
+        hidden.add(u(a, c) * f(c, t) * p.previous[static_cast<size_t>(place)]);
+    }
+  }
+}
+
+void add_coverage(Sum& hidden, const Pair& p, int64_t a) {
+  hidden.add((*p.find("w_c"))(a)*p.total[static_cast<size_t>(p.j)]);
+}
+
+template <double (*activation)(double), void (*add_past)(Sum&, const Pair&, int64_t) = add_no_past>
 Sum additive(const Pair& p) {
   const Numbers& v = *p.find("v");
   Sum score;
@@ -103,11 +123,20 @@ Sum additive(const Pair& p) {
     project(hidden, p.find("W_q"), a, p.q, p.i);
     project(hidden, p.find("W_k"), a, p.k, p.j);
     if (p.find("b")) hidden.add((*p.find("b"))(a));
+    add_past(hidden, p, a);
     score.value += v(a) * activation(hidden.value);
     // The slope is at most 1: an error of the argument is no larger behind it.
     score.terms += std::abs(v(a)) * (1 + hidden.terms);
   }
   return score;
+}
+
+Sum linear(const Pair& p) {
+  Sum sum;
+  for (int64_t d = 0; d < p.q.size(1); ++d) sum.add((*p.find("w_q"))(d)*p.q(p.i, d));
+  for (int64_t d = 0; d < p.k.size(1); ++d) sum.add((*p.find("w_k"))(d)*p.k(p.j, d));
+  if (p.find("b")) sum.add((*p.find("b"))());
+  return sum;
 }
 
 Sum cosine(const Pair& p) {
@@ -157,6 +186,9 @@ const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
       {"additive_sigmoid", additive<sigmoid_of>},
       {"additive_relu", additive<relu_of>},
       {"additive_leaky_relu", additive<leaky_relu_of>},
+      {"linear", linear},
+      {"location_sensitive", additive<tanh_of, add_location>},
+      {"coverage", additive<tanh_of, add_coverage>},
       {"squared_distance", squared_distance},
       {"absolute_distance", absolute_distance},
       {"cosine", cosine},
@@ -174,6 +206,10 @@ int64_t length_of(Axis axis, const Sizes& sizes) {
       return sizes.attention_depth;
     case Axis::keys:
       return sizes.keys + 2;  // positions past the keys must not be read
+    case Axis::filters:
+      return 2;
+    case Axis::filter_width:
+      return 3;
   }
   return 0;
 }
@@ -213,12 +249,13 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
   auto weights = expected.weights.accessor<double, 4>();
   auto context = expected.context.accessor<double, 4>();
   auto lse = expected.lse.accessor<double, 3>();
+  std::vector<double> previous(static_cast<size_t>(k.size(0))), covered = previous;
   for (int64_t i = 0; i < q.size(0); ++i) {
     double largest = -infinity, total = 0;
     for (int64_t j = 0; j < k.size(0); ++j) {
       scores[b][h][i][j] = -infinity;
       if (!scope.allows(b, h, i, j)) continue;
-      const Sum sum = score({q, k, parameters, i, j});
+      const Sum sum = score({q, k, parameters, i, j, previous, covered});
       scores[b][h][i][j] = sum.value;
       expected.score_terms = std::max(expected.score_terms, sum.terms);
       largest = std::max(largest, sum.value);
@@ -232,6 +269,8 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
       weights[b][h][i][j] = allowed ? std::exp(scores[b][h][i][j] - largest) / total : 0;
       for (int64_t d = 0; allowed && d < v.size(1); ++d)
         context[b][h][i][d] += weights[b][h][i][j] * v(j, d);
+      previous[static_cast<size_t>(j)] = weights[b][h][i][j];
+      covered[static_cast<size_t>(j)] += weights[b][h][i][j];
     }
   }
 }
@@ -348,6 +387,12 @@ std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec) {
     return {Path::composed};
   }
   return {Path::composed, Path::fused};
+}
+
+std::vector<NormaliserRow> fused_normalisers() {
+  std::vector<NormaliserRow> rows = normaliser_table();
+  std::erase_if(rows, [](const NormaliserRow& row) { return !row.fused; });
+  return rows;
 }
 
 std::string test_name(std::string text) {
