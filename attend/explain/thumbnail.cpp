@@ -14,10 +14,10 @@ namespace attend {
 namespace {
 
 constexpr int kLevels = 20;
-constexpr double kCell = 18;
+constexpr double kCell = 17;
 constexpr double kFont = 10.5;
 constexpr double kPadding = 6;
-constexpr int kLabelColumns = 14;
+constexpr int kLabelColumns = 13;
 
 std::string level_rules(Scheme scheme) {
   std::string rules;

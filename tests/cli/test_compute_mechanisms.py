@@ -11,8 +11,7 @@ from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 # Five queries and keys of depth 4, values of depth 4.
 SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
-          "centre_v_p": (3,), "Delta": (2,),
-          "alpha": ()}
+          "centre_v_p": (3,), "Delta": (2,), "alpha": ()}
 GIVEN = {"width": 5.0, "block": 2.0,
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
 # What the weights depend on smoothly, and so by finite differences: a choice of each kind.

@@ -48,7 +48,7 @@ TEST(Thumbnail, IsSmallAndRendersWithHostileLabels) {
   EXPECT_THAT(svg, HasSubstr("&lt;b&gt;&amp;"));
   EXPECT_LT(svg.size(), 4096u);
   const Pixels pixels = decode_png(render_png(svg, 1));
-  EXPECT_GT(pixels.width, 3 * 18);
+  EXPECT_GT(pixels.width, 3 * 17);
   EXPECT_LT(pixels.width, 260);
   EXPECT_THROW(
       {
