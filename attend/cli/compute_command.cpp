@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/compute_inputs.h"
+#include "attend/cli/compute_problem.h"
 #include "attend/cli/worked_example.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
@@ -40,15 +40,13 @@ struct Variables {
 
 NamedTensors gradients(const ComputeProblem& problem) {
   Variables variables;
-  const Tensor query = variables.add("query", problem.query);
-  const Tensor key = variables.add("key", problem.key);
-  const Tensor value = variables.add("value", problem.value);
-  Parameters parameters;
-  for (const auto& [name, tensor] : problem.spec.score.parameters())
-    parameters.emplace(name, variables.add(name, tensor));
-  const Score score(problem.spec.score.row().name, std::move(parameters));
-  const Tensor context =
-      attention(query, key, value, {.score = score, .scope = problem.spec.scope}).context;
+  ComputeProblem varied = problem;
+  varied.query = variables.add("query", problem.query);
+  varied.key = variables.add("key", problem.key);
+  varied.value = variables.add("value", problem.value);
+  for (auto& [name, tensor] : varied.parameters) tensor = variables.add(name, tensor);
+  const Attended given = attended(varied);
+  const Tensor context = attention(given.query, given.key, given.value, given.spec).context;
   if (context.sizes() != problem.context_gradient.sizes())
     fail("--grad: has shape [{}], the context [{}]; they must match",
          fmt::join(problem.context_gradient.sizes(), ", "), fmt::join(context.sizes(), ", "));
@@ -57,7 +55,7 @@ NamedTensors gradients(const ComputeProblem& problem) {
                             /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
   NamedTensors named;
   for (size_t i = 0; i < found.size(); ++i) {
-    // The location score reads no key, so its keys have no gradient to compute.
+    // Not everything reaches the context: the location score reads no key, a drawn one no score.
     named[variables.names[i]] =
         found[i].defined() ? found[i] : at::zeros_like(variables.tensors[i]);
   }
@@ -68,13 +66,12 @@ NamedTensors compute(const ComputeProblem& problem, const Options& options) {
   NamedTensors arrays;
   {
     const at::NoGradGuard no_gradients;
-    const auto result = attention(problem.query, problem.key, problem.value, problem.spec);
+    const auto [query, key, value, spec] = attended(problem);
+    const auto result = attention(query, key, value, spec);
     arrays["context"] = result.context;
     arrays["lse"] = result.lse;
-    if (options.scores)
-      arrays["scores"] = attention_scores(problem.query, problem.key, problem.spec);
-    if (options.weights)
-      arrays["weights"] = attention_weights(problem.query, problem.key, result.lse, problem.spec);
+    if (options.scores) arrays["scores"] = attention_scores(query, key, spec);
+    if (options.weights) arrays["weights"] = attention_weights(query, key, result.lse, spec);
   }
   if (problem.context_gradient.defined()) arrays.merge(gradients(problem));
   return arrays;
@@ -85,8 +82,11 @@ json summary(const NamedTensors& arrays, const ComputeProblem& problem, const Op
   for (const auto& [name, tensor] : arrays)
     described[name] = {{"dtype", dtype_name(tensor.scalar_type())},
                        {"shape", tensor.sizes().vec()}};
-  return {{"score", options.files.score},
+  return {{"mechanism", problem.mechanism},
+          {"score", problem.choices.score},
           {"scope", options.files.scopes},
+          {"bias", options.files.biases},
+          {"normaliser", problem.choices.normaliser},
           {"dtype", dtype_name(problem.query.scalar_type())},
           {"arrays", described},
           {"out", options.out}};
@@ -129,51 +129,101 @@ constexpr const char* footer =
 Results: context, lse (the log-normaliser of each query) and what the options add. Without --out,
 results of .json inputs are printed as one JSON object of nested lists, in which the strings
 "-inf", "inf" and "nan" stand for what JSON has no number for.
-With --out, --json prints: score, scope, dtype, out, arrays (name: dtype, shape).
+With --out, --json prints: mechanism, score, scope, bias, normaliser, dtype, out, arrays (name:
+dtype, shape).
+Scores and normalisers that look back (location_sensitive, coverage, monotonic) take the queries
+one after another. A bias reads --param BIAS_TENSOR: alibi_slopes, buckets_table, dense_bias.
 
 Examples:
   attend compute --query q.npy --key k.npy --value v.npy --scope causal --out result.npz
   attend compute --query q.json --key k.json --value v.json --steps
   attend compute --query q.npy --key k.npy --value v.npy --score additive --param v=v_a.npy \
     --param W_q=w_q.npy --key-lengths n.npy --grad dcontext.npy --out result.npz
-  attend mechanisms   lists the scores with their parameters, and the scopes)";
+  attend compute --query q.npy --key k.npy --value v.npy --bias alibi --bias buckets:32 \
+    --param buckets_table=t.npy --normaliser sparsemax --weights --out result.npz
+  attend compute --query q.npy --key k.npy --value v.npy --mechanism local_p --scope around:3 \
+    --param W=w.npy --param centre_W_p=w_p.npy --param centre_v_p=v_p.npy --steps
+  attend mechanisms         lists mechanisms, scores, scopes, biases and normalisers
+  attend mechanisms local_p says which parameters a mechanism reads, and their shapes)";
+
+// The names of a table's rows as a help text has them.
+template <class Rows, class Text>
+std::string listed(const Rows& rows, Text text) {
+  std::vector<std::string_view> all;
+  all.reserve(rows.size());
+  for (const auto& row : rows) all.push_back(text(row));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+void add_files(CLI::App& command, ComputeFiles& files) {
+  command.add_option("--query", files.query, "queries")->required()->type_name("FILE");
+  command.add_option("--key", files.key, "keys")->required()->type_name("FILE");
+  command.add_option("--value", files.value, "values")->required()->type_name("FILE");
+  command
+      .add_option("--param", files.parameters,
+                  "a parameter of mechanism, score or bias, may be repeated")
+      ->type_name("NAME=FILE|NUMBER")
+      ->allow_extra_args(false);
+  command.add_option("--key-lengths", files.key_lengths, "keys before the padding, [batch]")
+      ->type_name("FILE");
+  command
+      .add_option("--mask", files.mask,
+                  "true where a query may attend, broadcast to [batch, heads, queries, keys]")
+      ->type_name("FILE");
+  command
+      .add_option("--grad", files.context_gradient,
+                  "gradient of the context: adds grad_query, grad_key, grad_value and "
+                  "grad_NAME of each parameter")
+      ->type_name("FILE");
+}
+
+void add_choices(CLI::App& command, ComputeFiles& files) {
+  command
+      .add_option("--mechanism", files.mechanism,
+                  "a row of attend mechanisms: sets the choices below that are not given")
+      ->type_name("NAME");
+  const auto name = [](const auto& row) { return row.name; };
+  const auto syntax = [](const auto& row) { return row.syntax; };
+  command
+      .add_option("--score", files.score,
+                  fmt::format("one of {}; scaled_dot unless said", listed(score_table(), name)))
+      ->type_name("NAME");
+  std::vector<ScopeRow> scopes;
+  for (const ScopeRow& row : scope_table())
+    if (row.parse) scopes.push_back(row);
+  command
+      .add_option("--scope", files.scopes,
+                  fmt::format("{}, around:D; several intersect", listed(scopes, syntax)))
+      ->type_name("SCOPE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--bias", files.biases,
+                  fmt::format("{}, offset, sink; several add up", listed(bias_table(), name)))
+      ->type_name("BIAS")
+      ->allow_extra_args(false);
+  command
+      .add_option("--normaliser", files.normaliser,
+                  fmt::format("{}; softmax unless said", listed(normaliser_table(), syntax)))
+      ->type_name("NAME");
+  command
+      .add_option("--seed", files.seed,
+                  "what hard and gumbel draw by; 0, the default: they take the largest score")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--soft-cap", files.soft_cap,
+                  "scores become C tanh(score / C) before the bias; 0, the default: as they are")
+      ->type_name("C")
+      ->check(CLI::NonNegativeNumber);
+}
 
 }  // namespace
 
 void add_compute_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  ComputeFiles& files = options->files;
   CLI::App* command =
       app.add_subcommand("compute", "Attention of the queries, keys and values in files");
-  std::vector<std::string_view> scores, scopes;
-  for (const ScoreRow& row : score_table()) scores.push_back(row.name);
-  for (const ScopeRow& row : scope_table())
-    if (row.parse) scopes.push_back(row.syntax);
-  command->add_option("--query", files.query, "queries")->required()->type_name("FILE");
-  command->add_option("--key", files.key, "keys")->required()->type_name("FILE");
-  command->add_option("--value", files.value, "values")->required()->type_name("FILE");
-  command->add_option("--score", files.score, fmt::format("one of {}", fmt::join(scores, ", ")))
-      ->capture_default_str()
-      ->type_name("NAME");
-  command->add_option("--param", files.parameters, "a parameter of the score, may be repeated")
-      ->type_name("NAME=FILE|NUMBER")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--scope", files.scopes,
-                   fmt::format("{}; several intersect", fmt::join(scopes, ", ")))
-      ->type_name("SCOPE")
-      ->allow_extra_args(false);
-  command->add_option("--key-lengths", files.key_lengths, "keys before the padding, [batch]")
-      ->type_name("FILE");
-  command
-      ->add_option("--mask", files.mask,
-                   "true where a query may attend, broadcast to [batch, heads, queries, keys]")
-      ->type_name("FILE");
-  command
-      ->add_option("--grad", files.context_gradient,
-                   "gradient of the context: adds grad_query, grad_key, grad_value and "
-                   "grad_NAME of each parameter")
-      ->type_name("FILE");
+  add_files(*command, options->files);
+  add_choices(*command, options->files);
   command->add_flag("--weights", options->weights, "add the weights");
   command->add_flag("--scores", options->scores, "add the scores, -inf outside the scope");
   command->add_option("--out", options->out, "the .npz file to write")->type_name("FILE");

@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "attend/data/npy.h"
 #include "attend/data/tensor_json.h"
+#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
@@ -71,12 +72,12 @@ Tensor as_numbers(const Input& input, at::ScalarType dtype) {
   return input.tensor.to(dtype);
 }
 
-Scope read_key_lengths(const std::string& path) {
+Tensor read_key_lengths(const std::string& path) {
   const Tensor lengths = read_input(path, "--key-lengths").tensor;
   if (!at::isIntegralType(lengths.scalar_type(), /*includeBool=*/false) || lengths.dim() > 1)
     fail("{}: holds {} of {} axes; key lengths are whole numbers, one a batch element", path,
          dtype_name(lengths.scalar_type()), lengths.dim());
-  return key_lengths(lengths.to(at::kLong).reshape({-1}));
+  return lengths.to(at::kLong).reshape({-1});
 }
 
 Scope read_mask(const std::string& path) {
@@ -87,12 +88,14 @@ Scope read_mask(const std::string& path) {
   return dense_mask(mask.to(at::kBool));
 }
 
-Scope read_scope(const ComputeFiles& files) {
-  Scope scope;
-  for (const std::string& text : files.scopes) scope = scope & parse_scope(text);
-  if (!files.key_lengths.empty()) scope = scope & read_key_lengths(files.key_lengths);
-  if (!files.mask.empty()) scope = scope & read_mask(files.mask);
-  return scope;
+AttentionChoices read_choices(const ComputeFiles& files) {
+  AttentionChoices choices;
+  if (!files.mechanism.empty()) choices = mechanism(files.mechanism).choices;
+  if (!files.score.empty()) choices.score = files.score;
+  if (!files.normaliser.empty()) choices.normaliser = files.normaliser;
+  if (!files.scopes.empty()) choices.scope = files.scopes.front();
+  if (!files.biases.empty()) choices.bias = fmt::format("{}", fmt::join(files.biases, " + "));
+  return choices;
 }
 
 }  // namespace
@@ -131,13 +134,23 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   if (gradient) inputs.push_back(&*gradient);
   const at::ScalarType dtype = common_dtype(inputs);
 
-  Parameters tensors;
-  for (const auto& [name, input] : parameters) tensors.emplace(name, as_numbers(input, dtype));
   ComputeProblem problem;
   problem.query = as_numbers(query, dtype);
   problem.key = as_numbers(key, dtype);
   problem.value = as_numbers(value, dtype);
-  problem.spec = {.score = Score(files.score, std::move(tensors)), .scope = read_scope(files)};
+  problem.mechanism = files.mechanism;
+  problem.choices = read_choices(files);
+  for (const auto& [name, input] : parameters)
+    problem.parameters.emplace(name, as_numbers(input, dtype));
+  if (!files.key_lengths.empty()) problem.key_lengths = read_key_lengths(files.key_lengths);
+  for (size_t i = 1; i < files.scopes.size(); ++i)
+    problem.scope = problem.scope & parse_scope(files.scopes[i]);
+  const std::string scopes =
+      fmt::format("{} {}", problem.choices.scope, fmt::join(files.scopes, " "));
+  problem.looks_ahead = scopes.find("causal") == std::string::npos;
+  if (!files.mask.empty()) problem.scope = problem.scope & read_mask(files.mask);
+  problem.soft_cap = files.soft_cap;
+  problem.seed = files.seed;
   if (gradient) problem.context_gradient = as_numbers(*gradient, dtype);
   for (const Input* input : inputs) problem.only_json = problem.only_json && input->is_json;
   return problem;

@@ -6,23 +6,37 @@
 #include <utility>
 #include <vector>
 
+#include "attend/nn/attention_choices.h"
 #include "attend/ops/attention.h"
 
 namespace attend {
 
 // What `attend compute` reads its problem from.
 struct ComputeFiles {
-  std::string query, key, value;  // .npy or .json
-  std::string score = "scaled_dot";
+  std::string query, key, value;        // .npy or .json
+  std::string mechanism;                // a row of mechanism_table(); "" for none
+  std::string score, normaliser;        // "": the mechanism's, else scaled_dot and softmax
+  std::vector<std::string> scopes;      // as parse_scope reads them, or around:D; they
+                                        // intersect; none: the mechanism's
+  std::vector<std::string> biases;      // as bias_parts reads them; they add
+                                        // up; none: the mechanism's
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
-  std::vector<std::string> scopes;      // as parse_scope reads them
   std::string key_lengths, mask;        // "" for none
   std::string context_gradient;         // "" for none
+  double soft_cap = 0;
+  int64_t seed = 0;  // of what the normaliser draws; 0: nothing is drawn
 };
 
 struct ComputeProblem {
   at::Tensor query, key, value;
-  AttentionSpec spec;
+  std::string mechanism;  // "" for none
+  AttentionChoices choices;
+  Parameters parameters;    // of mechanism and choices, by the names of parameters_of()
+  Scope scope;              // what further scopes and the files add to the choice
+  bool looks_ahead = true;  // no scope is causal
+  at::Tensor key_lengths;   // undefined without
+  double soft_cap = 0;
+  int64_t seed = 0;
   at::Tensor context_gradient;  // undefined when not given
   bool only_json = true;        // no input came from an .npy file
 };

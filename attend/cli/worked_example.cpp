@@ -1,121 +1,59 @@
 #include "attend/cli/worked_example.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
+
+#include "attend/cli/compute_problem.h"
+#include "attend/cli/steps_text.h"
+#include "attend/cli/worked_weights.h"
+#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-// Larger matrices show this many lines at each end.
-constexpr int64_t longest = 8;
-constexpr int64_t at_each_end = 3;
-
-// The positions shown of `length`; -1 stands for those left out.
-std::vector<int64_t> shown_positions(int64_t length) {
-  std::vector<int64_t> positions;
-  for (int64_t i = 0; i < length; ++i) {
-    if (length <= longest || i < at_each_end || i >= length - at_each_end) positions.push_back(i);
-    if (length > longest && i == at_each_end) positions.push_back(-1);
-  }
-  return positions;
-}
-
-bool needs_exponents(const Tensor& matrix) {
-  const Tensor sizes = matrix.abs();
-  const Tensor finite = sizes.masked_select(sizes.isfinite().logical_and(sizes > 0));
-  if (finite.numel() == 0) return false;
-  return finite.max().item<double>() >= 1e5 || finite.max().item<double>() < 1e-3;
-}
-
-std::vector<std::vector<std::string>> cells(const Tensor& matrix) {
-  const bool exponents = needs_exponents(matrix);
-  const auto entries = matrix.accessor<double, 2>();
-  std::vector<std::vector<std::string>> rows;
-  for (const int64_t i : shown_positions(matrix.size(0))) {
-    std::vector<std::string>& row = rows.emplace_back();
-    for (const int64_t j : shown_positions(matrix.size(1))) {
-      if (i < 0 || j < 0)
-        row.push_back("...");
-      else
-        row.push_back(exponents ? fmt::format("{:.3e}", entries[i][j])
-                                : fmt::format("{:.4f}", entries[i][j]));
-    }
-  }
-  return rows;
-}
-
-// A line of name, shape and formula, then the rows with their columns aligned.
-std::string step(const std::string& name, const Tensor& tensor, const std::string& formula = "") {
-  std::string text = fmt::format("{} [{}]{}{}\n", name, fmt::join(tensor.sizes(), ", "),
-                                 formula.empty() ? "" : ": ", formula);
-  const Tensor numbers = tensor.detach().to(at::kDouble);
-  const auto rows = cells(numbers.dim() == 2 ? numbers : numbers.reshape({1, -1}));
-  size_t width = 0;
-  for (const auto& row : rows)
-    for (const std::string& cell : row) width = std::max(width, cell.size());
-  for (const auto& row : rows) {
-    text += " ";
-    for (const std::string& cell : row) text += fmt::format("  {:>{}}", cell, width);
-    text += '\n';
-  }
-  if (tensor.numel() == 0) text += "  (empty)\n";
-  return text + '\n';
-}
-
-Tensor first_matrix(const Tensor& x) {
-  Tensor matrix = x;
-  while (matrix.dim() > 2) matrix = matrix[0];
-  return matrix;
-}
-
-Score score_of_first_head(const Score& score) {
-  if (!score.heads()) return score;
-  Parameters parameters;
-  for (const ParameterRow& row : score.row().parameters) {
-    const auto found = score.parameters().find(row.name);
-    if (found == score.parameters().end()) continue;
-    const bool has_heads = found->second.dim() > static_cast<int64_t>(row.shape.size());
-    parameters.emplace(row.name, has_heads ? found->second[0] : found->second);
-  }
-  return Score(score.row().name, std::move(parameters));
+// The first of the axes in front of the last `axes`.
+Tensor first_of_axes(const Tensor& x, int64_t axes) {
+  Tensor first = x;
+  while (first.defined() && first.dim() > axes) first = first[0];
+  return first;
 }
 
 Scope scope_of_first_head(const Scope& scope) {
   Scope first = scope;
-  for (Clause& clause : first.any_of) {
-    for (Condition& condition : clause) {
-      if (auto* lengths = std::get_if<KeyLengths>(&condition))
-        lengths->lengths = lengths->lengths.narrow(0, 0, 1);
-      if (auto* dense = std::get_if<DenseMask>(&condition)) dense->mask = first_matrix(dense->mask);
-    }
-  }
+  for (Clause& clause : first.any_of)
+    for (Condition& condition : clause)
+      if (auto* dense = std::get_if<DenseMask>(&condition))
+        dense->mask = first_of_axes(dense->mask, 2);
   return first;
 }
 
 // The first head of the first batch element, of two axes.
 ComputeProblem first_of(const ComputeProblem& problem) {
   ComputeProblem first = problem;
-  first.query = first_matrix(problem.query).to(at::kDouble);
-  first.key = first_matrix(problem.key).to(at::kDouble);
-  first.value = first_matrix(problem.value).to(at::kDouble);
-  const Score score = score_of_first_head(problem.spec.score);
-  Parameters parameters;
-  for (const auto& [name, tensor] : score.parameters())
-    parameters.emplace(name, tensor.to(at::kDouble));
-  first.spec.score = Score(score.row().name, std::move(parameters));
-  first.spec.scope = scope_of_first_head(problem.spec.scope);
+  first.query = first_of_axes(problem.query, 2).to(at::kDouble);
+  first.key = first_of_axes(problem.key, 2).to(at::kDouble);
+  first.value = first_of_axes(problem.value, 2).to(at::kDouble);
+  for (const ChoiceParameter& one : parameters_of(problem)) {
+    const auto found = first.parameters.find(one.name);
+    if (found != first.parameters.end())
+      found->second = first_of_axes(found->second, one.axes).to(at::kDouble);
+  }
+  if (problem.key_lengths.defined()) first.key_lengths = problem.key_lengths.narrow(0, 0, 1);
+  first.scope = scope_of_first_head(problem.scope);
   return first;
 }
 
 std::string heading(const ComputeProblem& problem) {
-  const ScoreRow& row = problem.spec.score.row();
-  std::string text = fmt::format("score {}: {}   ({})\n", row.name, row.formula, row.source);
+  const ScoreRow& row = score_row(problem.choices.score);
+  std::string text;
+  if (!problem.mechanism.empty()) {
+    const Mechanism& named = mechanism(problem.mechanism);
+    text = fmt::format("{} {}: {}   ({})\n", named.name, named.title, named.formula, named.source);
+  }
+  text += fmt::format("score {}: {}   ({})\n", row.name, row.formula, row.source);
   const auto sizes = problem.query.sizes();
   if (sizes.size() == 3) text += fmt::format("batch element 1 of {}\n", sizes[0]);
   if (sizes.size() == 4)
@@ -123,7 +61,7 @@ std::string heading(const ComputeProblem& problem) {
   return text + '\n';
 }
 
-const char* pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key_is_mapped) {
+std::string pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key_is_mapped) {
   switch (row.family) {
     case Family::dot:
       if (query_is_mapped) return key_is_mapped ? "q'_i . k'_j" : "q'_i . k_j";
@@ -150,33 +88,82 @@ const char* pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key
   return "";
 }
 
-// From queries and keys to the scores before the scope.
-std::string score_steps(const ComputeProblem& problem) {
-  const Score& score = problem.spec.score;
+// What the mechanism makes of queries, keys and values first.
+std::string module_steps(const ComputeProblem& problem, const Attended& given) {
+  const ComputeModule* module = compute_module(problem.mechanism);
+  if (!module) return "";
+  std::string text;
+  for (const ChoiceParameter& one : module->parameters) {
+    const auto found = problem.parameters.find(one.name);
+    if (found != problem.parameters.end()) text += step("Parameter " + one.name, found->second);
+  }
+  const std::string formula(module->formula);
+  if (!given.query.equal(problem.query)) text += step("Queries, changed", given.query, formula);
+  if (!given.key.equal(problem.key)) text += step("Keys, changed", given.key, formula);
+  if (!given.value.equal(problem.value)) text += step("Values, changed", given.value, formula);
+  return text;
+}
+
+// From queries and keys to the scores before the bias; of a score that looks back, to what is
+// mapped once for all queries.
+std::string score_steps(const Attended& given) {
+  const Score& score = given.spec.score;
   if (score.row().name == "scaled_dot") {
-    const Tensor products = at::matmul(problem.query, problem.key.transpose(0, 1));
-    const int64_t depth = problem.query.size(1);
+    const Tensor products = at::matmul(given.query, given.key.transpose(0, 1));
+    const int64_t depth = given.query.size(1);
     return step("Scores S = Q K^T", products, "s_ij = q_i . k_j") +
            step(fmt::format("Scaled scores S / sqrt(D), D = {},", depth),
-                attention_scores(problem.query, problem.key, {.score = score}),
+                attention_scores(given.query, given.key, {.score = score}),
                 fmt::format("s_ij = q_i . k_j / {:.4f}", std::sqrt(static_cast<double>(depth))));
   }
   std::string text;
   for (const auto& [name, tensor] : score.parameters()) text += step("Parameter " + name, tensor);
-  const Tensor query = score.map_query(problem.query), key = score.map_key(problem.key);
+  const Tensor query = score.map_query(given.query), key = score.map_key(given.key);
   const bool may_differ =
       score.row().family == Family::additive || score.row().family == Family::location;
-  const bool query_is_mapped = may_differ || !query.equal(problem.query);
-  const bool key_is_mapped = may_differ || !key.equal(problem.key);
+  const bool query_is_mapped = may_differ || !query.equal(given.query);
+  const bool key_is_mapped = may_differ || !key.equal(given.key);
   if (query_is_mapped) text += step("Mapped queries Q'", query);
   if (key_is_mapped && score.row().family != Family::location) text += step("Mapped keys K'", key);
-  if (score.row().map_past)
-    return text + step("Scores S, query after query,",
-                       attention_scores(problem.query, problem.key, problem.spec),
-                       std::string(score.row().formula));
-  const char* formula = pairwise_formula(score.row(), query_is_mapped, key_is_mapped);
-  return text +
-         step("Scores S", pairwise_scores(score, query, key), fmt::format("s_ij = {}", formula));
+  if (score.row().map_past) return text;
+  const std::string formula = pairwise_formula(score.row(), query_is_mapped, key_is_mapped);
+  return text + step("Scores S", pairwise_scores(score, query, key), "s_ij = " + formula);
+}
+
+std::string_view formula_of(const BiasPart& part) {
+  for (const BiasRow& row : bias_table())
+    if (row.name == part.name) return row.formula;
+  return "the same for every pair";
+}
+
+// The cap, and what each part of the bias adds.
+std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
+  AttentionSpec spec{.score = given.spec.score, .soft_cap = given.spec.soft_cap};
+  const Tensor bare = attention_scores(given.query, given.key, spec);
+  const bool looks_back = spec.score.row().map_past != nullptr;
+  std::string text;
+  if (spec.soft_cap > 0 && !looks_back)
+    text += step("Capped scores S", bare,
+                 fmt::format("s_ij = {0:g} tanh(s_ij / {0:g})", spec.soft_cap));
+  const std::vector<BiasPart> parts = bias_parts(problem.choices.bias);
+  for (const BiasPart& part : parts) {
+    if (part.name == "sink") continue;
+    spec.bias = bias_of(part, problem, given.query);
+    for (const BiasTerm& term : spec.bias.terms) {
+      if (const auto* gaussian = std::get_if<GaussianBias>(&term))
+        text += step("Centres p", gaussian->centres, "where each query looks") +
+                step("Widths s", gaussian->widths.expand_as(gaussian->centres));
+    }
+    text += step("Bias " + part.name + " B", attention_scores(given.query, given.key, spec) - bare,
+                 fmt::format("b_ij = {}", formula_of(part)));
+  }
+  spec.bias = given.spec.bias;
+  if (!spec.bias.terms.empty() && !looks_back)
+    text += step("Scores with bias", attention_scores(given.query, given.key, spec),
+                 "s_ij + b_ij, from here on s_ij");
+  if (given.spec.sink.defined())
+    text += step("Sink", given.spec.sink.reshape({1}), "the score of a key without a value");
+  return text;
 }
 
 }  // namespace
@@ -186,18 +173,13 @@ std::string worked_example(const ComputeProblem& problem) {
                         (problem.query.size(0) == 0 || problem.query.size(1) == 0);
   if (is_empty) return heading(problem) + "There is nothing to show: the batch is empty.\n";
   const ComputeProblem first = first_of(problem);
-  const auto result = attention(first.query, first.key, first.value, first.spec);
+  const Attended given = attended(first);
   std::string text = heading(problem);
   text += step("Queries Q", first.query);
   text += step("Keys K", first.key);
   text += step("Values V", first.value);
-  text += score_steps(first);
-  if (!first.spec.scope.any_of.empty())
-    text += step("Scores in scope", attention_scores(first.query, first.key, first.spec),
-                 "-inf for the keys out of scope");
-  text += step("Weights W", attention_weights(first.query, first.key, result.lse, first.spec),
-               "w_ij = exp(s_ij) / sum_j exp(s_ij), so each row sums to 1");
-  text += step("Context C = W V", result.context, "c_i = sum_j w_ij v_j");
+  text += module_steps(first, given) + score_steps(given) + bias_steps(first, given) +
+          weights_steps(given);
   text.pop_back();
   return text;
 }

@@ -51,6 +51,11 @@ Tensor initial_value(const std::vector<int64_t>& shape) {
   return value.uniform_(-bound, bound);
 }
 
+// What is drawn and left so: the directions of random features.
+Tensor drawn(const std::vector<int64_t>& shape) {
+  return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
+}
+
 bool has_axis(const ScoreRow& row, Axis axis) {
   return std::any_of(row.parameters.begin(), row.parameters.end(), [&](const ParameterRow& one) {
     return std::find(one.shape.begin(), one.shape.end(), axis) != one.shape.end();
@@ -62,8 +67,8 @@ bool has_axis(const ScoreRow& row, Axis axis) {
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
   check_choices(choices);
   const ScoreRow& row = score_row(choices.score);
-  const bool maps = has_axis(row, Axis::query_depth) || has_axis(row, Axis::key_depth);
-  const bool compares = !maps || row.features != Features::any;
+  const bool compares = row.features != Features::any ||
+                        (!has_axis(row, Axis::query_depth) && !has_axis(row, Axis::key_depth));
   if (compares && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          row.name, sizes.query_depth, sizes.key_depth);
@@ -95,12 +100,10 @@ void TrainedSpec::register_score(const AttentionSizes& sizes) {
     std::vector<int64_t> shape;
     shape.reserve(row.shape.size());
     for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
-    const auto make = [&] {
-      return row.trained
-                 ? initial_value(shape)
-                 : orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
-    };
-    register_parameter(std::string(row.name), for_heads(heads_, make), row.trained);
+    register_parameter(
+        std::string(row.name),
+        for_heads(heads_, [&] { return row.trained ? initial_value(shape) : drawn(shape); }),
+        row.trained);
   }
   if (std::none_of(biases_.begin(), biases_.end(),
                    [](const BiasChoice& bias) { return bias.name == "relative_keys"; }))

@@ -103,12 +103,12 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
 
 Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
   if (!form.normaliser->weigh) return normalised_scores(parts, form).weights;
-  const Tensor scores = within_scope(unscoped_scores(parts, form), parts, form);
   // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
   const Tensor divisor = log_divisor(form);
   const Tensor normaliser =
       (divisor.defined() ? lse - divisor : lse).masked_fill(lse == minus_infinity, 0.0);
-  return form.normaliser->weigh(scores, normaliser.unsqueeze(-1));
+  return form.normaliser->weigh(within_scope(unscoped_scores(parts, form), parts, form),
+                                normaliser.unsqueeze(-1));
 }
 
 }  // namespace attend

@@ -12,21 +12,17 @@ def times(matrix, vector):
     return [dot(row, vector) for row in matrix]
 
 
-def additive(q, k, p, activation, past=None):
-    """past: a number for each hidden unit, what the queries before add."""
+def plus(a, b):
+    return [x + y for x, y in zip(a, b)]
+
+
+def additive(q, k, p, activation, past_term=None):
     a = times(p["W_q"], q) if "W_q" in p else q
     b = times(p["W_k"], k) if "W_k" in p else k
     offset = p.get("b", [0.0] * len(a))
-    past = past or [0.0] * len(a)
-    return sum(v * activation(x + y + o + z) for v, x, y, o, z in zip(p["v"], a, b, offset, past))
-
-
-def location_features(j, p, previous):
-    """U f_j, where f is the filters F over the weights of the query before."""
-    reach = len(p["F"][0]) // 2
-    around = [previous[i] if 0 <= i < len(previous) else 0.0
-              for i in range(j - reach, j + reach + 1)]
-    return times(p["U"], times(p["F"], around))
+    past_term = past_term or [0.0] * len(a)
+    return sum(v * activation(x + y + o + t)
+               for v, x, y, o, t in zip(p["v"], a, b, offset, past_term))
 
 
 def sigmoid(x):
@@ -42,8 +38,9 @@ def elu_features(x):
 
 
 def positive_features(x, omega):
+    """Choromanski et al. 2021, eq. 5, of x / D^(1/4)."""
     x = [a / len(x) ** 0.25 for a in x]
-    return [math.exp(dot(row, x) - dot(x, x) / 2) / math.sqrt(len(omega)) for row in omega]
+    return [math.exp(dot(w, x) - dot(x, x) / 2) / math.sqrt(len(omega)) for w in omega]
 
 
 # score(q, k, position of k, parameters); those that look back find the weights of the query before
@@ -57,37 +54,265 @@ SCORES = {
     "additive_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.0, x)),
     "additive_leaky_relu": lambda q, k, j, p: additive(q, k, p, lambda x: max(0.2 * x, x)),
     "linear": lambda q, k, j, p: dot(p["w_q"], q) + dot(p["w_k"], k) + p.get("b", 0.0),
-    "location_sensitive": lambda q, k, j, p: additive(
-        q, k, p, math.tanh, location_features(j, p, p["previous"])),
-    "coverage": lambda q, k, j, p: additive(
-        q, k, p, math.tanh, [w * p["total"][j] for w in p["w_c"]]),
     "squared_distance": lambda q, k, j, p: -sum((x - y) ** 2 for x, y in zip(q, k)),
     "absolute_distance": lambda q, k, j, p: -sum(abs(x - y) for x, y in zip(q, k)),
     "cosine": lambda q, k, j, p: cosine(q, k, p),
-    "elu_features": lambda q, k, j, p: dot(elu_features(q), elu_features(k)),
-    "positive_features": lambda q, k, j, p: dot(
-        positive_features(q, p["omega"]), positive_features(k, p["omega"])
-    ),
     "location": lambda q, k, j, p: times(p["W"], q)[j] if "W" in p else q[j],
+    "elu_features": lambda q, k, j, p: dot(elu_features(q), elu_features(k)),
+    "positive_features": lambda q, k, j, p: dot(positive_features(q, p["omega"]),
+                                                positive_features(k, p["omega"])),
 }
 
 
-def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True):
+def location_term(j, previous, total, p):
+    """U f_j, f = F * previous with zeros around (Chorowski et al. 2015, eq. 8)."""
+    width = len(p["F"][0])
+    around = [previous[j + o - width // 2] if 0 <= j + o - width // 2 < len(previous) else 0.0
+              for o in range(width)]
+    return times(p["U"], times(p["F"], around))
+
+
+# What the weights before, the last ones and their sum, add to the mapped key j.
+LOOKS_BACK = {
+    "location_sensitive": location_term,
+    "coverage": lambda j, previous, total, p: [w * total[j] for w in p["w_c"]],
+}
+
+
+def score_of(name, q, k, j, p, previous, total):
+    if name in LOOKS_BACK:
+        return additive(q, k, p, math.tanh, LOOKS_BACK[name](j, previous, total, p))
+    return SCORES[name](q, k, j, p)
+
+
+def threshold(total_above):
+    """t with total_above(t) = 1, for a sum that falls in t, between -100 and 100."""
+    low, high = -100.0, 100.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if total_above(middle) > 1 else (low, middle)
+    return (low + high) / 2
+
+
+def one_hot(place, length):
+    return [1.0 if j == place else 0.0 for j in range(length)]
+
+
+def expected_alignment(p, before):
+    """Raffel et al. 2017, eq. 9: every key before j passed over since where the last one stopped."""
+    return [p[j] * sum(before[k] * math.prod(1 - p[l] for l in range(k, j)) for k in range(j + 1))
+            for j in range(len(p))]
+
+
+def first_stop(p, before):
+    start = max(range(len(before)), key=lambda j: before[j]) if any(before) else len(p)
+    stops = [j for j in range(start, len(p)) if p[j] >= 0.5]
+    return one_hot(stops[0] if stops else -1, len(p))
+
+
+def normalise(name, scores, before, sink=None):
+    """The weights of a row of scores, -inf out of scope, and its log-normaliser."""
+    name, _, number = name.partition(":")
+    alive = [s for s in scores if s != -math.inf]
+    if sink is None and not alive:
+        return [0.0] * len(scores), -math.inf
+    if name in ("softmax", "temperature"):
+        scores = [s / float(number or 1) for s in scores]
+        total = sum(map(math.exp, scores)) + (math.exp(sink) if sink is not None else 0.0)
+        return [math.exp(s) / total for s in scores], math.log(total)
+    if name == "sigmoid":
+        return [sigmoid(s) if s != -math.inf else 0.0 for s in scores], 0.0
+    if name == "none":
+        return [s if s != -math.inf else 0.0 for s in scores], 0.0
+    if name == "linear":
+        total = sum(alive)
+        return [s / total if s != -math.inf else 0.0 for s in scores], math.log(total)
+    if name in ("sparsemax", "entmax15"):
+        weigh = ((lambda s, t: max(0.0, s - t)) if name == "sparsemax"
+                 else (lambda s, t: max(0.0, (s - t) / 2) ** 2))
+        t = threshold(lambda t: sum(weigh(s, t) for s in alive))
+        return [weigh(s, t) for s in scores], t
+    if name in ("hard", "gumbel"):
+        best = max(range(len(scores)), key=lambda j: scores[j])
+        return one_hot(best, len(scores)), math.log(sum(map(math.exp, alive)))
+    p = [sigmoid(s) if s != -math.inf else 0.0 for s in scores]
+    return {"monotonic": expected_alignment, "monotonic_hard": first_stop}[name](p, before), 0.0
+
+
+def bucket(distance, count, looks_ahead, farthest=128):
+    """The bucket of Raffel et al. 2020 as their code has it."""
+    found = 0
+    if looks_ahead:
+        count //= 2
+        found = count if distance > 0 else 0
+        distance = abs(distance)
+    else:
+        distance = max(-distance, 0)
+    exact = count // 2
+    if distance < exact:
+        return found + distance
+    wide = int(math.log(distance / exact) / math.log(farthest / exact) * (count - exact))
+    return found + min(exact + wide, count - 1)
+
+
+def clip(x, most):
+    return max(-most, min(most, x))
+
+
+def predicted_centre(q, keys, p):
+    """Luong et al. 2015, eq. 9."""
+    hidden = [math.tanh(x) for x in times(p["centre_W_p"], q)]
+    return keys * sigmoid(dot(p["centre_v_p"], hidden))
+
+
+def bias_term(part, scope):
+    """The function (i, j, q, number of keys, parameters) of one part of the bias."""
+    name, _, size = part.partition(":")
+
+    def gaussian(i, j, q, keys, p):
+        if "gaussian_centres" in p:
+            centre, width = p["gaussian_centres"][i], p["gaussian_widths"][i]
+        else:
+            centre, width = predicted_centre(q, keys, p), float(scope.partition(":")[2]) / 2
+        return -((j - centre) ** 2) / (2 * width ** 2)
+
+    def grid(i, j, q, keys, p):
+        height, width = (len(p["grid_table"]) + 1) // 2, (len(p["grid_table"][0]) + 1) // 2
+        return p["grid_table"][j // width - i // width + height - 1][j % width - i % width
+                                                                     + width - 1]
+
+    def relative(i, j, q, keys, p):
+        longest = (len(p["relative_keys_table"]) - 1) // 2
+        return dot(q, p["relative_keys_table"][clip(j - i, longest) + longest]) / math.sqrt(len(q))
+
+    return {
+        "dense": lambda i, j, q, keys, p: p["dense_bias"][i][j],
+        "alibi": lambda i, j, q, keys, p: -p["alibi_slopes"] * abs(i - j),
+        "buckets": lambda i, j, q, keys, p: p["buckets_table"][
+            bucket(j - i, len(p["buckets_table"]), "causal" not in scope)],
+        "relative_keys": relative,  # of the scaled dot score
+        "gaussian": gaussian,
+        "grid": grid,
+        "offset": lambda i, j, q, keys, p: p["offset"],
+        "sink": lambda i, j, q, keys, p: 0.0,
+    }[name]
+
+
+def allowed(scope, i, j, q, keys, p):
+    """Whether scope, as the command line writes it, lets query i see key j."""
+    def one(text):
+        name, _, numbers = text.strip().partition(":")
+        numbers = [int(x) for x in numbers.split(",") if x]
+        if name == "causal":
+            return j <= i + (numbers[0] if numbers else 0)
+        if name == "window":
+            return i - numbers[0] <= j <= i + numbers[-1]
+        if name == "dilated":
+            return abs(i - j) <= numbers[0] and (j - i) % numbers[1] == 0
+        if name == "global":
+            return i < numbers[0] or j < numbers[0]
+        if name == "around":
+            centre = p["gaussian_centres"][i] if "gaussian_centres" in p else predicted_centre(
+                q, keys, p)
+            return abs(j - centre) <= numbers[0]
+        assert name == "all", text
+        return True
+
+    return any(all(map(one, clause.split("&"))) for clause in scope.split("|"))
+
+
+def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True,
+           bias=lambda i, j, q: 0.0, normaliser="softmax", soft_cap=0.0):
     """The dictionary that `attend compute --scores --weights` gives, as nested lists."""
+    p = parameters or {}
     result = {"context": [], "lse": [], "scores": [], "weights": []}
-    past = {"previous": [0.0] * len(key), "total": [0.0] * len(key)}
+    previous, total = [0.0] * len(key), [0.0] * len(key)
+    before = one_hot(0, len(key))
     for i, q in enumerate(query):
-        scores = [
-            SCORES[score](q, k, j, {**(parameters or {}), **past}) if allows(i, j) else -math.inf
-            for j, k in enumerate(key)
-        ]
-        total = sum(math.exp(s) for s in scores)
-        weights = [math.exp(s) / total if total else 0.0 for s in scores]
-        past = {"previous": weights, "total": [t + w for t, w in zip(past["total"], weights)]}
+        scores = []
+        for j, k in enumerate(key):
+            s = score_of(score, q, k, j, p, previous, total)
+            if soft_cap:
+                s = soft_cap * math.tanh(s / soft_cap)
+            scores.append(s + bias(i, j, q) if allows(i, j) else -math.inf)
+        weights, lse = normalise(normaliser, scores, before, p.get("sink"))
+        previous = before = weights
+        total = plus(total, weights)
+        if normaliser.startswith("temperature"):
+            scores = [s / float(normaliser.partition(":")[2]) for s in scores]
         result["scores"].append(scores)
         result["weights"].append(weights)
-        result["lse"].append(math.log(total) if total else -math.inf)
+        result["lse"].append(lse)
         result["context"].append(
             [sum(w * v[d] for w, v in zip(weights, value)) for d in range(len(value[0]))]
         )
     return result
+
+
+def rotated(rows):
+    """Su et al. 2021, eq. 34."""
+    out = []
+    for position, row in enumerate(rows):
+        turned = list(row)
+        for a in range(0, len(row), 2):
+            angle = position * 10000 ** (-a / len(row))
+            c, s = math.cos(angle), math.sin(angle)
+            turned[a:a + 2] = [row[a] * c - row[a + 1] * s, row[a] * s + row[a + 1] * c]
+        out.append(turned)
+    return out
+
+
+def with_sinusoids(rows):
+    """Vaswani et al. 2017, 3.5."""
+    return [[x + (math.cos if a % 2 else math.sin)(position / 10000 ** ((a - a % 2) / len(row)))
+             for a, x in enumerate(row)] for position, row in enumerate(rows)]
+
+
+def shortened(projection, rows):
+    return [[dot(weights, column) for column in zip(*rows)] for weights in projection]
+
+
+def with_positions(rows, table):
+    return [plus(row, position) for row, position in zip(rows, table)]
+
+
+# What a mechanism does to queries, keys and values before its choices.
+MODULES = {
+    "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
+    "sinusoidal": lambda q, k, v, p: tuple(map(with_sinusoids, (q, k, v))),
+    "learned_positions": lambda q, k, v, p: tuple(
+        with_positions(x, p["positions"]) for x in (q, k, v)),
+    "linformer": lambda q, k, v, p: (q, shortened(p["E"], k), shortened(p.get("F", p["E"]), v)),
+}
+
+
+def convolution_bias(i, j, p):
+    """Cordonnier et al. 2020, eq. 9."""
+    width = int(p["width"])
+    delta = (j // width - i // width, j % width - i % width)
+    return -p["alpha"] * sum((d - c) ** 2 for d, c in zip(delta, p["Delta"]))
+
+
+def mechanism(name, choices, query, key, value, parameters, **more):
+    """The same of a mechanism by its choices."""
+    p = parameters
+    if name in MODULES:
+        query, key, value = MODULES[name](query, key, value, p)
+    parts = [bias_term(part.strip(), choices["scope"])
+             for part in choices["bias"].split("+") if part.strip()]
+
+    def bias(i, j, q):
+        if name == "convolution":
+            return convolution_bias(i, j, p)
+        return sum(part(i, j, q, len(key), p) for part in parts)
+
+    def allows(i, j):
+        if name == "block_sparse":
+            block = int(p["block"])
+            return bool(p["layout"][i // block][j // block])
+        return allowed(choices["scope"], i, j, query[i], len(key), p)
+
+    score = choices["score"]
+    if name == "convolution":
+        query = [[0.0] * len(q) for q in query]
+    return attend(query, key, value, score, p, allows, bias, choices["normaliser"], **more)

@@ -1,24 +1,14 @@
 """`attend compute` against plain Python loops and finite differences."""
 
-import copy
 import json
-import math
 import os
-import random
-import tempfile
 import unittest
 
 import arrays
+import compute_case
 import reference
+from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 
-# The loops sum in another order; a few dozen roundings of numbers of a few units.
-TOLERANCE = 1e-12
-# Central differences with this step are off by h^2 and by rounding / h.
-STEP = 6e-6
-DIFFERENCE_TOLERANCE = 1e-8
-
-DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5,
-          "filters": 2, "filter_width": 3}
 SCOPES = {
     "all": lambda i, j: True,
     "causal": lambda i, j: j <= i,
@@ -28,56 +18,18 @@ SCOPES = {
 
 
 def score_table():
-    return json.loads(arrays.run("mechanisms", "--json").stdout)["scores"]
+    return TABLES["scores"]
 
 
-class FilesTest(unittest.TestCase):
-    """Random numbers, and files of them in a folder of the test."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.random = random.Random(5)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def numbers(self, *shape):
-        if not shape:
-            return self.random.gauss(0, 1)
-        return [self.numbers(*shape[1:]) for _ in range(shape[0])]
-
-    def npy(self, name, lists, descr="<f8"):
-        arrays.write_npy(self.path(name), arrays.flat(lists), descr)
-        return self.path(name)
-
-    def json(self, name, lists):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            json.dump(lists, file)
-        return self.path(name)
-
-
-class ComputeTest(FilesTest):
-    def compute(self, inputs, *options):
-        """The arrays of `attend compute` as nested lists."""
-        arguments = ["compute"]
-        for option in ("query", "key", "value"):
-            arguments += ["--" + option, self.npy(option + ".npy", inputs[option])]
-        for name, value in inputs.get("parameters", {}).items():
-            arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
-        out = self.path("out.npz")
-        done = arrays.run(*arguments, *options, "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        found, _ = arrays.read_npz(out)
-        return {name: arrays.nested(array) for name, array in found.items()}
-
+class ComputeTest(compute_case.ComputeCase):
     def problem(self, row):
         """Random inputs for a row of the table, with every parameter."""
         depths = dict(DEPTHS)
         axes = {axis for parameter in row["parameters"] for axis in parameter["shape"]}
         if "query_depth" not in axes:
             depths["query_depth"] = depths["key_depth"]
+        if "key_depth" not in axes:
+            depths["key_depth"] = depths["query_depth"]
         if "key_depth" not in axes:
             depths["key_depth"] = depths["query_depth"]
         return {
@@ -89,14 +41,6 @@ class ComputeTest(FilesTest):
                 for parameter in row["parameters"]
             },
         }
-
-    def assert_close(self, got, wanted, tolerance=TOLERANCE, where=""):
-        got_shape, got_values = arrays.flat(got)
-        wanted_shape, wanted_values = arrays.flat(wanted)
-        self.assertEqual(got_shape, wanted_shape, where)
-        for a, b in zip(got_values, wanted_values):
-            if a != b:  # equal infinities have no difference
-                self.assertLessEqual(abs(a - b), tolerance * (1 + abs(b)), where)
 
     def test_every_score_and_scope_matches_the_loops(self):
         for row in score_table():
@@ -141,21 +85,6 @@ class ComputeTest(FilesTest):
                     got["grad_" + name], self.differences(inputs, name, lists, value),
                     DIFFERENCE_TOLERANCE, f"{row['name']} {name}",
                 )
-
-    def differences(self, inputs, name, lists, value):
-        shape, numbers = arrays.flat(lists)
-        slopes = []
-        for i in range(len(numbers)):
-            ends = []
-            for offset in (STEP, -STEP):
-                moved = list(numbers)
-                moved[i] += offset
-                changed = copy.deepcopy(inputs)
-                target = changed if name in changed else changed["parameters"]
-                target[name] = arrays.nested((shape, moved))
-                ends.append(value(changed))
-            slopes.append((ends[0] - ends[1]) / (2 * STEP))
-        return arrays.nested((shape, slopes))
 
     def test_batches_heads_lengths_and_masks(self):
         inputs = {
@@ -240,7 +169,8 @@ class ComputeTest(FilesTest):
         out = self.path("out.npz")
         done = arrays.run("compute", *options, "--scope", "causal", "--out", out, "--json")
         self.assertEqual(json.loads(done.stdout), {
-            "score": "scaled_dot", "scope": ["causal"], "dtype": "float64", "out": out,
+            "mechanism": "", "score": "scaled_dot", "scope": ["causal"], "bias": [],
+            "normaliser": "softmax", "dtype": "float64", "out": out,
             "arrays": {"context": {"dtype": "float64", "shape": [3, 2]},
                        "lse": {"dtype": "float64", "shape": [3]}},
         })
@@ -298,7 +228,7 @@ class ComputeTest(FilesTest):
         self.assertIn("the batch is empty", done.stdout)
 
 
-class MisuseTest(FilesTest):
+class MisuseTest(compute_case.FilesTest):
     """One line, exit code 2, nothing written."""
 
     def refuse(self, message, *options, inputs=None):
@@ -348,8 +278,34 @@ class MisuseTest(FilesTest):
 
     def test_options(self):
         self.refuse("no score is called \"scaled_dit\"; did you mean", "--score", "scaled_dit")
-        self.refuse("parameter W is missing", "--score", "general")
-        self.refuse("has no parameters, got W", "--param", "W=1")
+        self.refuse("parameter W [query_depth, key_depth] is missing: the bilinear form; give it as "
+                    "--param W=FILE", "--score", "general")
+        self.refuse("--param 'W': score scaled_dot has no parameters", "--param", "W=1")
+        self.refuse("--param 'betta': nothing takes it; did you mean beta?", "--score", "cosine",
+                    "--param", "betta=1")
+        self.refuse("no mechanism is called 'badanau'; did you mean bahdanau?",
+                    "--mechanism", "badanau")
+        self.refuse("parameter v [attention_depth] is missing", "--mechanism", "bahdanau")
+        self.refuse("no bias is called 'alibbi'; did you mean alibi?", "--bias", "alibbi")
+        self.refuse("bias alibi is named twice", "--bias", "alibi", "--bias", "alibi")
+        self.refuse("parameter buckets_table [", "--bias", "buckets:32")
+        self.refuse("bias buckets:32: its table is one of buckets:2", "--bias", "buckets:32",
+                    "--param", f"buckets_table={self.npy('b.npy', [1.0, 2.0])}")
+        self.refuse("missing.npy: no such file", "--bias", "dense",
+                    "--param", f"dense_bias={self.path('missing.npy')}")
+        self.refuse("no normaliser is called \"softmx\"; did you mean softmax?",
+                    "--normaliser", "softmx")
+        self.refuse("it must be a number above 0", "--normaliser", "temperature:-1")
+        self.refuse("--seed", "--seed", "-1")
+        self.refuse("--soft-cap", "--soft-cap", "warm")
+        self.refuse("write around:D", "--scope", "around:x")
+        self.refuse("give --param centre_W_p=FILE", "--scope", "around:2")
+        self.refuse("E", "--mechanism", "linformer")
+        self.refuse("a projection of the keys has shape [2, 3]; 4 keys want [shortened, 4]",
+                    "--mechanism", "linformer",
+                    "--param", f"E={self.npy('e.npy', self.numbers(2, 3))}")
+        self.refuse("positions has shape [2, 2]", "--mechanism", "learned_positions",
+                    "--param", f"positions={self.npy('p.npy', self.numbers(2, 2))}")
         self.refuse("no scope is called \"future\"", "--scope", "future")
         self.refuse("write NAME=FILE or NAME=NUMBER", "--param", "W")
         self.refuse("--param 'beta': is given twice", "--score", "cosine", "--param", "beta=1",

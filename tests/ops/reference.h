@@ -53,7 +53,8 @@ Expected attend_by_loops(const Problem& problem, const ScopeCase& scope);
 // The paths that take such a problem: composed, and fused where it fits.
 std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec);
 
-// The rows of the normalisers that the kernels have: functions of the row's scores alone.
+// The rows of the normalisers that the kernels have: functions of the row's scores alone. Without
+// linear, which takes positive scores alone and is tested with these in linear_test.cpp.
 std::vector<NormaliserRow> fused_normalisers();
 
 // Names for parametrised tests.

@@ -1,0 +1,106 @@
+#include "attend/explain/thumbnail.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "attend/explain/grid-inl.h"
+#include "attend/explain/symbols-inl.h"
+#include "attend/explain/theme-inl.h"
+
+namespace attend {
+namespace {
+
+constexpr int kLevels = 20;
+constexpr double kCell = 17;
+constexpr double kFont = 10.5;
+constexpr double kPadding = 6;
+constexpr int kLabelColumns = 13;
+
+std::string level_rules(Scheme scheme) {
+  std::string rules;
+  for (int level = 0; level < kLevels; ++level)
+    rules +=
+        fmt::format(".l{}{{fill:{}}}", level, hex(scale_color(level / (kLevels - 1.0), scheme)));
+  return rules;
+}
+
+std::string style() { return style_element(level_rules(Scheme::light), level_rules(Scheme::dark)); }
+
+int level_of(double weight) {
+  if (std::isnan(weight)) return 0;
+  return static_cast<int>(std::lround((kLevels - 1) * std::clamp(weight, 0.0, 1.0)));
+}
+
+std::string label(const std::string& symbol) {
+  return shorten(visible_symbol(symbol), kLabelColumns);
+}
+
+double widest(const std::vector<std::string>& symbols) {
+  double width = 0;
+  for (const std::string& symbol : symbols)
+    width = std::max(width, estimated_width(label(symbol), kFont));
+  return width;
+}
+
+// One path a level.
+std::string cells(const Grid& grid, double left, double top) {
+  std::array<std::string, kLevels> paths;
+  for (int64_t row = 0; row < grid.rows; ++row)
+    for (int64_t column = 0; column < grid.columns; ++column)
+      paths[static_cast<size_t>(level_of(grid.at(row, column)))] +=
+          fmt::format("M{0:g} {1:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
+                      top + static_cast<double>(row) * kCell, kCell - 1);
+  std::string out;
+  for (size_t level = 0; level < paths.size(); ++level)
+    if (!paths[level].empty())
+      out += fmt::format("<path class=\"l{}\" d=\"{}\"/>\n", level, paths[level]);
+  return out;
+}
+
+std::string labels(const Alignment& alignment, double left, double top) {
+  std::string out = fmt::format("<g class=\"text\" font-size=\"{:g}\">\n", kFont);
+  for (size_t column = 0; column < alignment.source.size(); ++column)
+    out += fmt::format("<text transform=\"translate({:g} {:g}) rotate(-50)\">{}</text>\n",
+                       left + (static_cast<double>(column) + 0.6) * kCell, top - 5,
+                       escape_markup(label(alignment.source[column])));
+  out += "</g>\n<g class=\"text\" text-anchor=\"end\" ";
+  out += fmt::format("font-size=\"{:g}\">\n", kFont);
+  for (size_t row = 0; row < alignment.target.size(); ++row)
+    out += fmt::format("<text x=\"{:g}\" y=\"{:g}\">{}</text>\n", left - 5,
+                       top + (static_cast<double>(row) + 0.5) * kCell + 0.34 * kFont,
+                       escape_markup(label(alignment.target[row])));
+  return out + "</g>\n";
+}
+
+}  // namespace
+
+std::string thumbnail_svg(const Alignment& alignment) {
+  const Grid grid = checked_picture_grid(alignment);
+  constexpr double kSine = 0.766, kCosine = 0.643;  // of 50 degrees
+  const double left = std::round(kPadding + widest(alignment.target) + 5);
+  const double top = std::round(kPadding + widest(alignment.source) * kSine + kFont);
+  double right = static_cast<double>(grid.columns) * kCell;
+  for (size_t column = 0; column < alignment.source.size(); ++column)
+    right = std::max(right, (static_cast<double>(column) + 0.6) * kCell + kFont / 2 +
+                                estimated_width(label(alignment.source[column]), kFont) * kCosine);
+  std::string svg =
+      svg_start(left + right + kPadding, top + static_cast<double>(grid.rows) * kCell + kPadding,
+                describe(alignment)) +
+      style() + "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n";
+  return svg + labels(alignment, left, top) + cells(grid, left, top) + "</svg>\n";
+}
+
+std::string thumbnail_legend_svg() {
+  std::string svg = svg_start(260, 30, "weights from 0 to 1") + style() +
+                    "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n"
+                    "<g class=\"text\" font-size=\"11\"><text x=\"8\" y=\"19\">weight 0</text>"
+                    "<text x=\"246\" y=\"19\">1</text></g>\n";
+  for (int level = 0; level < kLevels; ++level)
+    svg += fmt::format("<path class=\"l{}\" d=\"M{:g} 9h9v12h-9z\"/>\n", level, 62 + 9.0 * level);
+  return svg + "</svg>\n";
+}
+
+}  // namespace attend

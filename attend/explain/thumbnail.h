@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "attend/explain/alignment.h"
+
+namespace attend {
+
+// A small picture of an attention map for pages that show many: no numbers, no title of its own
+// (the document's is for screen readers), a fixed colour scale from 0 to 1, beyond which weights
+// are drawn as its ends. Light, or dark where the viewer prefers that. Error as alignment_svg.
+std::string thumbnail_svg(const Alignment& alignment);
+
+// The colour scale of all thumbnails, with its ends named.
+std::string thumbnail_legend_svg();
+
+}  // namespace attend

@@ -1,0 +1,136 @@
+"""Every row of `attend mechanisms` run by `attend compute`, against plain Python loops."""
+
+import unittest
+
+import arrays
+import compute_case
+import reference
+from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
+
+# Tensors of biases and modules for one head, whose shapes the sizes of the problem do not say.
+# Five queries and keys of depth 4, values of depth 4.
+SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
+          "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
+          "centre_v_p": (3,), "Delta": (2,), "alpha": ()}
+GIVEN = {"width": 5.0, "block": 2.0,
+         "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
+# What the weights depend on smoothly, and so by finite differences: a choice of each kind.
+DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
+                  "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
+                  "sigmoid", "sparsemax", "entmax", "linear"]
+
+# What the arithmetic of a row must show.
+STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
+         "Term of the past"], "monotonic": ["Stopping probabilities", "Query 3"],
+         "rope": ["Queries, changed"], "sparsemax": ["Thresholds t"],
+         "linear": ["Running sums M", "Row sums z", "Mapped keys"],
+         "temperature": ["Divided scores S / T"], "sink": ["Sink"],
+         "hard": ["Probabilities P"], "alibi": ["Bias alibi B", "Scores with bias"]}
+
+
+class MechanismsTest(compute_case.ComputeCase):
+    def mechanism_problem(self, row):
+        """The same for a mechanism, of five queries and keys."""
+        sizes = dict(DEPTHS, query_depth=4, key_depth=4)
+        parameters = {}
+        for parameter in row["parameters"]:
+            name = parameter["name"]
+            if name in GIVEN:
+                parameters[name] = GIVEN[name]
+            elif name in SHAPES:
+                parameters[name] = self.numbers(*SHAPES[name])
+            elif not name.startswith("gaussian_"):  # predicted here
+                axes = [axis for axis in parameter["shape"].split(", ") if axis]
+                parameters[name] = self.numbers(*(sizes[axis] for axis in axes))
+        return {"query": self.numbers(5, 4), "key": self.numbers(5, 4),
+                "value": self.numbers(5, 4), "parameters": parameters}
+
+    def test_every_mechanism_matches_the_loops(self):
+        for row in TABLES["mechanisms"]:
+            inputs = self.mechanism_problem(row)
+            got, steps = self.compute(inputs, "--mechanism", row["name"], "--scores", "--weights",
+                                      "--steps", printed=True)
+            wanted = reference.mechanism(
+                row["name"], row["choices"], inputs["query"], inputs["key"], inputs["value"],
+                inputs["parameters"])
+            self.assertEqual(got.keys(), wanted.keys())
+            for name, lists in wanted.items():
+                self.assert_close(got[name], lists, where=f"{row['name']} {name}")
+            self.check_steps(row, steps, wanted["context"])
+
+    def check_steps(self, row, steps, context):
+        for text in [row["title"], row["formula"], "Context C = W V", *STEPS.get(row["name"], [])]:
+            self.assertIn(text, steps, row["name"])
+        # What is shown last is the result, to four decimals.
+        lines = steps.split("Context C = W V")[1].splitlines()[1:6]
+        for line, numbers in zip(lines, context):
+            for cell, number in zip(line.split(), numbers):
+                self.assertAlmostEqual(float(cell), number, delta=5.1e-5, msg=row["name"])
+
+    def test_gradients_of_mechanisms_match_finite_differences(self):
+        upstream = self.numbers(5, 4)
+        for row in TABLES["mechanisms"]:
+            if row["name"] not in DIFFERENTIATED:
+                continue
+            inputs = self.mechanism_problem(row)
+
+            def value(changed, row=row):
+                context = reference.mechanism(
+                    row["name"], row["choices"], changed["query"], changed["key"],
+                    changed["value"], changed["parameters"])["context"]
+                return sum(reference.dot(g, c) for g, c in zip(upstream, context))
+
+            got = self.compute(inputs, "--mechanism", row["name"], "--grad",
+                               self.npy("grad.npy", upstream))
+            flat_inputs = {name: inputs[name] for name in ("query", "key", "value")}
+            flat_inputs.update(inputs["parameters"])
+            self.assertEqual(
+                set(got), {"context", "lse"} | {"grad_" + name for name in flat_inputs})
+            for name, lists in flat_inputs.items():
+                if name in GIVEN:
+                    continue
+                self.assert_close(
+                    got["grad_" + name], self.differences(inputs, name, lists, value),
+                    DIFFERENCE_TOLERANCE, f"{row['name']} {name}")
+
+    def test_choices_override_the_mechanism(self):
+        inputs = {name: self.numbers(5, 4) for name in ("query", "key", "value")}
+        inputs["parameters"] = {"buckets_table": self.numbers(8), "alibi_slopes": 0.5,
+                                "dense_bias": self.numbers(5, 5)}
+        got = self.compute(
+            inputs, "--mechanism", "sparsemax", "--score", "dot", "--scope", "causal",
+            "--bias", "alibi + buckets:8", "--bias", "dense", "--normaliser", "sigmoid",
+            "--soft-cap", "2", "--weights", "--scores")
+        wanted = reference.mechanism(
+            "", {"score": "dot", "scope": "causal", "bias": "alibi + buckets:8 + dense",
+                 "normaliser": "sigmoid"},
+            inputs["query"], inputs["key"], inputs["value"], inputs["parameters"], soft_cap=2.0)
+        for name, lists in wanted.items():
+            self.assert_close(got[name], lists, where=name)
+
+    def test_alibi_has_the_slopes_of_the_paper(self):
+        inputs = {name: self.numbers(1, 8, 3, 2) for name in ("query", "key", "value")}
+        got = self.compute(inputs, "--bias", "alibi", "--weights")
+        for h in range(8):
+            wanted = reference.attend(
+                *(inputs[name][0][h] for name in ("query", "key", "value")),
+                bias=lambda i, j, q, h=h: -2.0 ** -(h + 1) * abs(i - j))
+            # The slopes are float32 numbers: powers of two, and so exact.
+            self.assert_close(got["weights"][0][h], wanted["weights"])
+
+    def test_draws_follow_the_seed(self):
+        inputs = {name: self.numbers(40, 3) for name in ("query", "key", "value")}
+        draws = {seed: self.compute(inputs, "--normaliser", "hard", "--seed", seed, "--weights")[
+            "weights"] for seed in (0, 1, 1, 2)}
+        again = self.compute(inputs, "--normaliser", "hard", "--seed", 1, "--weights")["weights"]
+        self.assertEqual(draws[1], again)
+        self.assertNotEqual(draws[1], draws[2])
+        largest = reference.attend(inputs["query"], inputs["key"], inputs["value"],
+                                   normaliser="hard")["weights"]
+        self.assertEqual(draws[0], largest)
+        for row in draws[2]:
+            self.assertEqual(sorted(row), [0.0] * 39 + [1.0])
+
+
+if __name__ == "__main__":
+    unittest.main()

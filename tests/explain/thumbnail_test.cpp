@@ -1,0 +1,63 @@
+#include "attend/explain/thumbnail.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/explain/render.h"
+#include "attend/explain/theme-inl.h"
+#include "tests/explain/support.h"
+
+namespace attend {
+namespace {
+
+using testing::HasSubstr;
+
+// The cells of a level: "M" begins each.
+int cells(const std::string& svg, int level) {
+  const std::string start = "<path class=\"l" + std::to_string(level) + "\" d=\"";
+  const size_t at = svg.find(start);
+  if (at == std::string::npos) return 0;
+  const size_t first = at + start.size();
+  return count(std::string_view(svg).substr(first, svg.find('"', first) - first), "M");
+}
+
+TEST(Thumbnail, ColoursEachWeightByItsLevelOfTwenty) {
+  const std::string svg = thumbnail_svg(small_alignment());
+  // 19 w, rounded: .7 .2 .1 .05 .35 .6
+  for (const int level : {13, 4, 2, 1, 7, 11}) EXPECT_EQ(cells(svg, level), 1) << level;
+  EXPECT_THAT(svg, HasSubstr(".l13{fill:" + hex(scale_color(13 / 19.0, Scheme::light)) + "}"));
+  EXPECT_THAT(svg, HasSubstr(".l13{fill:" + hex(scale_color(13 / 19.0, Scheme::dark)) + "}"));
+}
+
+TEST(Thumbnail, DrawsWhatIsBeyondTheScaleAsItsEnds) {
+  Alignment alignment = small_alignment();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  alignment.weights = at::tensor({-2.0f, 0.0f, nan, 1.0f, 7.0f, 0.5f}).reshape({2, 3});
+  const std::string svg = thumbnail_svg(alignment);
+  EXPECT_EQ(cells(svg, 0), 3);
+  EXPECT_EQ(cells(svg, 19), 2);
+}
+
+TEST(Thumbnail, IsSmallAndRendersWithHostileLabels) {
+  Alignment alignment = small_alignment();
+  alignment.source = {"<b>&\"", "a very long word that needs to be cut", "\xff"};
+  const std::string svg = thumbnail_svg(alignment);
+  EXPECT_THAT(svg, HasSubstr("&lt;b&gt;&amp;"));
+  EXPECT_LT(svg.size(), 4096u);
+  const Pixels pixels = decode_png(render_png(svg, 1));
+  EXPECT_GT(pixels.width, 3 * 17);
+  EXPECT_LT(pixels.width, 260);
+  EXPECT_THROW(
+      {
+        alignment.weights = at::zeros({3, 2});
+        thumbnail_svg(alignment);
+      },
+      Error);
+  EXPECT_EQ(decode_png(render_png(thumbnail_legend_svg(), 1)).width, 260);
+}
+
+}  // namespace
+}  // namespace attend
