@@ -40,9 +40,10 @@ class AttentionNetwork : public torch::nn::Module {
   at::Tensor weights(const at::Tensor& query, const at::Tensor& lse,
                      const AttentionMemory& memory) const;
 
- private:
+  // The score with the parameters as they are now.
   Score score() const;
 
+ private:
   std::string score_name_;
 };
 

@@ -1,0 +1,85 @@
+#include "attend/nn/fixed_attention.h"
+
+#include <cmath>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+void check(const FixedAttentionConfig& config, const ScoreRow& row) {
+  if (row.family == Family::location)
+    fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
+         row.name);
+  for (const ParameterRow& parameter : row.parameters)
+    if (parameter.required && parameter.name != "v")
+      fail(
+          "[fixed attention] score {} has a parameter {}, which a learned query makes needless; "
+          "take dot or additive",
+          row.name, parameter.name);
+  for (const auto& [value, name] :
+       {std::pair(config.depth, "depth"), std::pair(config.queries, "queries"),
+        std::pair(config.attention_depth, "attention_depth")})
+    if (value < 1) fail("[fixed attention] {} is {}; it must be 1 or more", name, value);
+  Normaliser{config.normaliser};
+}
+
+Tensor as_one_head(const Tensor& x) { return x.unsqueeze(1); }
+
+}  // namespace
+
+FixedAttention::FixedAttention(const FixedAttentionConfig& config) : config_(config) {
+  const ScoreRow& row = score_row(config.score);
+  check(config, row);
+  const bool additive = row.family == Family::additive;
+  const int64_t depth = additive ? config.attention_depth : config.depth;
+  const double bound = 1 / std::sqrt(static_cast<double>(depth));
+  const auto vectors = [&] {
+    return torch::empty({config.queries, depth}).uniform_(-bound, bound);
+  };
+  query_ = register_parameter("query", vectors());
+  if (additive) {
+    v_ = register_parameter("v", vectors());
+    keys_ = register_module(
+        "keys", torch::nn::Linear(torch::nn::LinearOptions(config.depth, depth).bias(false)));
+  }
+  if (row.name == "cosine") beta_ = register_parameter("beta", torch::ones({config.queries}));
+}
+
+// The queries are heads that share the keys, for each has parameters of its own.
+Tensor FixedAttention::query_of(const Tensor& keys) const {
+  return query_.view({1, config_.queries, 1, -1}).expand({keys.size(0), -1, -1, -1});
+}
+
+Tensor FixedAttention::mapped(const Tensor& keys) const {
+  if (keys.dim() != 3 || keys.size(2) != config_.depth)
+    fail("[fixed attention] keys have shape [{}]; they must be [B, S, {}]",
+         fmt::join(keys.sizes(), ", "), config_.depth);
+  torch::nn::Linear layer = keys_;
+  return as_one_head(layer ? layer->forward(keys) : keys);
+}
+
+AttentionSpec FixedAttention::spec(const Tensor& lengths) const {
+  Parameters parameters;
+  if (v_.defined()) parameters.emplace("v", v_);
+  if (beta_.defined()) parameters.emplace("beta", beta_);
+  return {.score = Score(config_.score, std::move(parameters)),
+          .scope = lengths.defined() ? key_lengths(lengths) : all(),
+          .normaliser = Normaliser(config_.normaliser)};
+}
+
+AttentionResult FixedAttention::forward(const Tensor& keys, const Tensor& values,
+                                        const Tensor& lengths) const {
+  const auto [context, lse] =
+      attention(query_of(keys), mapped(keys), as_one_head(values), spec(lengths));
+  return {context.flatten(1), lse.squeeze(2)};
+}
+
+Tensor FixedAttention::weights(const Tensor& keys, const Tensor& lse, const Tensor& lengths) const {
+  return attention_weights(query_of(keys), mapped(keys), lse.unsqueeze(2), spec(lengths))
+      .squeeze(2);
+}
+
+}  // namespace attend
