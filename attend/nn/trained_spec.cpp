@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/nn/random_features.h"
 
 namespace attend {
 namespace {
@@ -50,6 +51,10 @@ Tensor initial_value(const std::vector<int64_t>& shape) {
   return value.uniform_(-bound, bound);
 }
 
+Tensor initial_features(const std::vector<int64_t>& shape) {
+  return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
+}
+
 bool has_axis(const ScoreRow& row, Axis axis) {
   return std::any_of(row.parameters.begin(), row.parameters.end(), [&](const ParameterRow& one) {
     return std::find(one.shape.begin(), one.shape.end(), axis) != one.shape.end();
@@ -61,7 +66,9 @@ bool has_axis(const ScoreRow& row, Axis axis) {
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
   check_choices(choices);
   const ScoreRow& row = score_row(choices.score);
-  const bool compares = !has_axis(row, Axis::query_depth) && !has_axis(row, Axis::key_depth);
+  const bool maps = has_axis(row, Axis::query_depth) || has_axis(row, Axis::key_depth);
+  // Features are one map of both.
+  const bool compares = !maps || row.features != Features::any;
   if (compares && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          row.name, sizes.query_depth, sizes.key_depth);
@@ -93,8 +100,13 @@ void TrainedSpec::register_score(const AttentionSizes& sizes) {
     std::vector<int64_t> shape;
     shape.reserve(row.shape.size());
     for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
-    register_parameter(std::string(row.name),
-                       for_heads(heads_, [&] { return initial_value(shape); }));
+    // What is drawn and not trained is a parameter too: it has to be the same in every replica and
+    // in the file.
+    register_parameter(
+        std::string(row.name),
+        for_heads(heads_,
+                  [&] { return row.trained ? initial_value(shape) : initial_features(shape); }),
+        row.trained);
   }
   if (std::none_of(biases_.begin(), biases_.end(),
                    [](const BiasChoice& bias) { return bias.name == "relative_keys"; }))

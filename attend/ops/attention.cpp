@@ -7,17 +7,15 @@ namespace attend {
 
 using at::Tensor;
 
-bool takes_fused_path(const Reduced& reduced, Path path) {
-  if (path == Path::composed) return false;
-  const std::string obstacle = why_not_fused(reduced.parts, *reduced.form);
+AttentionResult attend_once(const Reduced& reduced, Path path) {
+  const Parts& parts = reduced.parts;
+  const auto& form = reduced.form;
+  const bool linear = form->normaliser->name == "linear";
+  const std::string obstacle = linear ? why_not_running_sums(*form) : why_not_fused(parts, *form);
   if (path == Path::fused && !obstacle.empty())
     fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
-  return obstacle.empty();
-}
-
-AttentionResult attend_once(const Reduced& reduced, Path path) {
-  return takes_fused_path(reduced, path) ? fused_attention(reduced.parts, reduced.form)
-                                         : composed_attention(reduced.parts, *reduced.form);
+  if (path == Path::composed || !obstacle.empty()) return composed_attention(parts, *form);
+  return linear ? linear_attention(parts, *form) : fused_attention(parts, form);
 }
 
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,

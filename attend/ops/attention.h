@@ -13,7 +13,8 @@
 
 namespace attend {
 
-// fused: tile by tile in O((Tq + Tk) D) memory, on the CPU. composed: tensor operations one after
+// fused: tile by tile in O((Tq + Tk) D) memory, on the CPU; where the normaliser is linear, running
+// sums in time and memory linear in Tq + Tk, on any device. composed: tensor operations one after
 // another, on any device; slower, never wrong. automatic: fused where it fits.
 enum class Path { automatic, fused, composed };
 
@@ -61,6 +62,10 @@ struct AttentionResult {
 // sink. In forward mode: on the composed path, which automatic takes then. A query with no key in
 // scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and values
 // outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
+//
+// Normaliser linear takes scores that cannot be negative, without a bias. Of positive_features it
+// counts as 0 in float32 what lies below exp(-87) of the largest feature of the query or of all
+// keys, those that only causality hides among them; a row of nothing else is as one without keys.
 //
 // Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
 // queries run one after another, the first from spec.past on. What follows them needs their

@@ -74,7 +74,14 @@ Normalised normalised_scores(const Parts& parts, const Form& form) {
   }
   if (parts[part::sinks].defined())
     return softmax_with_sinks(scores, parts[part::sinks], *form.normaliser);
-  return form.normaliser->normalise(scores, empty, form.options);
+  auto [weights, lse] = form.normaliser->normalise(scores, empty, form.options);
+  const Tensor divisor = log_divisor(form);
+  return {weights, divisor.defined() ? lse + divisor : lse};
+}
+
+Tensor within_scope(const Tensor& scores, const Parts& parts, const Form& form) {
+  const Tensor outside = out_of_scope(parts, form);
+  return outside.defined() ? scores.masked_fill(outside, minus_infinity) : scores;
 }
 
 }  // namespace
@@ -87,17 +94,19 @@ AttentionResult composed_attention(const Parts& parts, const Form& form) {
 }
 
 Tensor composed_scores(const Parts& parts, const Form& form) {
-  const Tensor outside = out_of_scope(parts, form);
-  const Tensor scores = unscoped_scores(parts, form);
-  return outside.defined() ? scores.masked_fill(outside, minus_infinity) : scores;
+  const Tensor scores = unscoped_scores(parts, form), divisor = log_divisor(form);
+  return within_scope(divisor.defined() ? scores * divisor.unsqueeze(-1).exp() : scores, parts,
+                      form);
 }
 
 Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
-  const Tensor scores = composed_scores(parts, form);
+  const Tensor scores = within_scope(unscoped_scores(parts, form), parts, form);
   if (!form.normaliser->weigh) return form.normaliser->normalise(scores, {}, form.options).weights;
   // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
-  const Tensor normaliser = lse.masked_fill(lse == minus_infinity, 0.0).unsqueeze(-1);
-  return form.normaliser->weigh(scores, normaliser);
+  const Tensor divisor = log_divisor(form);
+  const Tensor normaliser =
+      (divisor.defined() ? lse - divisor : lse).masked_fill(lse == minus_infinity, 0.0);
+  return form.normaliser->weigh(scores, normaliser.unsqueeze(-1));
 }
 
 }  // namespace attend

@@ -43,6 +43,10 @@ struct Form : torch::CustomClassHolder {
   int64_t slope_offset = 0;     // -slopes |i + slope_offset - j|
   int64_t relative_offset = 0;  // relative[key position - query position + relative_offset]
   at::Tensor query_positions, key_positions;  // int64 [Tq] and [Tk]; undefined: i and j themselves
+  // Where the normaliser is linear, features that are exponentials have been divided by exp of
+  // these, or they would underflow: [B, H, Tq, 1] and [B, Hkv, 1, 1], without a gradient. Weights
+  // are the same; scores are exp(query_shift + key_shift) times those of the parts. Else undefined.
+  at::Tensor query_shift, key_shift;
   int64_t batch = 0, heads = 0, queries = 0, keys = 0;
 };
 
@@ -85,6 +89,9 @@ at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t que
 at::Tensor dense_of_relative(const at::Tensor& relative, const Form& form);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
 
+// The logarithm of what the scores of each row have been divided by, [B, H, Tq]; undefined: by 1.
+at::Tensor log_divisor(const Form& form);
+
 // What dropout multiplies the weights by, [B, H, Tq, Tk].
 at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
 
@@ -93,14 +100,22 @@ AttentionResult composed_attention(const Parts& parts, const Form& form);
 at::Tensor composed_scores(const Parts& parts, const Form& form);
 at::Tensor composed_weights(const Parts& parts, const Form& form, const at::Tensor& lse);
 
+// Makes features of their logarithms, where the score has given these.
+void take_features(Parts& parts, Form& form);
+
+// Why the linear normaliser has no running sums for this; empty where it has.
+std::string why_not_running_sums(const Form& form);
+
+// The same in O((Tq + Tk) A Dv); context in the dtype of the arithmetic.
+AttentionResult linear_attention(const Parts& parts, const Form& form);
+
 // Each query after those before it, for several that look back: the same results, in the dtype of
 // the arithmetic, contexts too. Weights and scores are [B, H, Tq, Tk].
 AttentionResult attention_in_order(const Reduced& whole, Path path);
 at::Tensor weights_in_order(const Reduced& whole, const at::Tensor& lse, Path path);
 at::Tensor scores_in_order(const Reduced& whole);
 
-// Whether the kernels take it; Error where the path says that they must and they cannot.
-bool takes_fused_path(const Reduced& reduced, Path path);
+// One spec that does not look back, or one query; Error where the path says fused and cannot be.
 AttentionResult attend_once(const Reduced& reduced, Path path);
 // All weights of one spec that does not look back, or of one query.
 at::Tensor weigh_once(const Reduced& reduced, const at::Tensor& lse, Path path);

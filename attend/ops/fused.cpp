@@ -160,6 +160,7 @@ std::string why_not_fused(const Parts& parts, const Form& form) {
     return fmt::format("there is no kernel for {}", c10::toString(type));
   if (form.score->family == Family::location)
     return fmt::format("score {} compares no queries with keys", form.score->name);
+  if (form.normaliser->name == "linear") return "linear attention never forms its weights";
   if (!form.normaliser->fused)
     return fmt::format("there is no kernel for normaliser {}", form.normaliser->name);
   for (const Tensor& x : parts)

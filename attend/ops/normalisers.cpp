@@ -53,6 +53,18 @@ Normalised none(const Tensor& scores, const Tensor& empty, const NormaliserOptio
   return elementwise(weigh_none(scores, {}), scores, empty);
 }
 
+// A row that has no key, or whose scores have all underflowed, has nothing to divide.
+Normalised linear(const Tensor& scores, const Tensor&, const NormaliserOptions&) {
+  const Tensor kept = weigh_none(scores, {});
+  const Tensor sum = kept.sum(-1, true), none_left = sum == 0;
+  const Tensor divisor = sum.masked_fill(none_left, 1.0);
+  return {kept / divisor, divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1)};
+}
+
+Tensor weigh_linear(const Tensor& scores, const Tensor& log_sum) {
+  return weigh_none(scores, {}) * (-log_sum).exp();
+}
+
 // The scores of a row, largest first and moved so that it is 0, none so small that sums of squares
 // overflow. What lies 4 below the largest has weight 0 in every sparse normaliser.
 Tensor sorted_from_largest(const Tensor& scores) {
@@ -135,6 +147,14 @@ const std::vector<NormaliserRow>& normaliser_table() {
        "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax, weigh_sparsemax},
       {"entmax15", "entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
        "Peters et al. 2019, alpha = 1.5", "t_i", entmax15, weigh_entmax15},
+      {.name = "linear",
+       .syntax = "linear",
+       .formula = "w_ij = s_ij / sum_j s_ij, of scores above 0",
+       .source = "Katharopoulos et al. 2020, eq. 4",
+       .lse = "log sum_j s_ij",
+       .normalise = linear,
+       .weigh = weigh_linear,
+       .fused = false},
       {.name = "hard",
        .syntax = "hard",
        .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",

@@ -58,12 +58,28 @@ void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
   }
 }
 
+// Sums of scores are divided by, and must be above 0.
+void check_linear(const AttentionSpec& spec) {
+  if (spec.normaliser.row().name != "linear") return;
+  const ScoreRow& row = spec.score.row();
+  if (row.features == Features::any && row.name != "dot")
+    fail(
+        "[attention] normaliser linear divides by the sum of the scores, and those of {} may be "
+        "negative; take elu_features, positive_features, or dot of features of your own",
+        row.name);
+  if (!spec.bias.terms.empty())
+    fail(
+        "[attention] normaliser linear divides by the sum of the scores, which a bias could make "
+        "negative; leave the bias out, or take softmax");
+}
+
 void check_choices(const AttentionSpec& spec) {
   if (!(spec.soft_cap >= 0))
     fail("[attention] soft_cap is {}; it must be positive, or 0 for none", spec.soft_cap);
   if (!(spec.dropout.probability >= 0 && spec.dropout.probability < 1))
     fail("[attention] dropout has probability {}; it must be at least 0 and below 1",
          spec.dropout.probability);
+  check_linear(spec);
 }
 
 Score in_precision(const Score& score, at::ScalarType stored, at::ScalarType precision) {
@@ -100,14 +116,15 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
     k = repeat_heads(k, q.size(1));
     v = repeat_heads(v, q.size(1));
   }
-  parts[part::query] = score.map_query_unscaled(q);
-  parts[part::key] = as_stored ? k : score.map_key(k);
+  parts[part::query] = score.query_before_exp(q);
+  parts[part::key] = as_stored ? k : score.key_before_exp(k);
   parts[part::value] = v;
   check_pairs(score, parts[part::query], parts[part::key]);
   if (score.row().family == Family::additive)
     parts[part::vector] = score.parameters().find("v")->second.to(precision);
   form.score = &score.row();
   form.scale = score.scale(query.size(-1));
+  take_features(parts, form);
   return score.parameters();
 }
 

@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/ops/feature_maps-inl.h"
 #include "attend/ops/past_weights-inl.h"
 
 namespace attend {
@@ -348,6 +349,8 @@ const std::vector<ScoreRow>& score_table() {
        {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
        location_query,
        identity},
+      elu_features_row(),
+      positive_features_row(),
   };
   return table;
 }
@@ -376,7 +379,7 @@ Score::Score(std::string_view name, Parameters parameters)
   });
 }
 
-Tensor Score::map_query_unscaled(const Tensor& query) const {
+Tensor Score::query_before_exp(const Tensor& query) const {
   check_input(*this, query, "queries", Axis::query_depth);
   return row_->map_query(query, parameters_);
 }
@@ -386,7 +389,8 @@ double Score::scale(int64_t query_depth) const {
 }
 
 Tensor Score::map_query(const Tensor& query) const {
-  const Tensor mapped = map_query_unscaled(query);
+  const Tensor mapped = query_before_exp(query);
+  if (row_->features == Features::logarithms) return mapped.exp();
   return row_->scale ? mapped * scale(query.size(-1)) : mapped;
 }
 
@@ -397,9 +401,14 @@ bool Score::leaves_inputs() const {
   return row_->map_query == identity && row_->map_key == identity;
 }
 
-Tensor Score::map_key(const Tensor& key) const {
+Tensor Score::key_before_exp(const Tensor& key) const {
   check_input(*this, key, "keys", Axis::key_depth);
   return row_->map_key(key, parameters_);
+}
+
+Tensor Score::map_key(const Tensor& key) const {
+  const Tensor mapped = key_before_exp(key);
+  return row_->features == Features::logarithms ? mapped.exp() : mapped;
 }
 
 Score Score::mapped() const {

@@ -25,6 +25,10 @@ enum class Family {
   location,           // q_j: the mapped query holds one score a key
 };
 
+// What the maps of a row of the dot family give: any numbers; features that are never negative, so
+// that no score is; or the logarithms of such.
+enum class Features { any, positive, logarithms };
+
 // f of the additive family.
 enum class Activation { tanh, sigmoid, relu, leaky_relu };
 
@@ -40,6 +44,7 @@ struct ParameterRow {
   bool required;            // false: `meaning` says what its absence stands for; an absent
                             // [attention depth, D] is the identity, and then D is that depth
   std::string_view meaning;
+  bool trained = true;  // false: drawn at random and left so
 };
 
 // One row of the score table. A score is a family and the maps that take queries and keys there.
@@ -56,6 +61,7 @@ struct ScoreRow {
   // What the weights of the queries before add to the mapped keys: [B, H, Tk, A], or undefined for
   // nothing, from a past of three axes. nullptr: queries do not look back.
   at::Tensor (*map_past)(const PastWeights& past, const Parameters&) = nullptr;
+  Features features = Features::any;
 };
 
 // Every score, in the order of the documentation.
@@ -85,11 +91,13 @@ class Score {
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 
-  // map_query in two parts, for those who multiply the scores instead of the queries.
-  at::Tensor map_query_unscaled(const at::Tensor& query) const;
+  // The same in parts, for those who multiply the scores instead of the queries, and shift
+  // logarithms of features before they take exp.
+  at::Tensor query_before_exp(const at::Tensor& query) const;
+  at::Tensor key_before_exp(const at::Tensor& key) const;
   double scale(int64_t query_depth) const;
 
-  // True when map_query_unscaled and map_key return what they are given.
+  // True when the maps return what they are given.
   bool leaves_inputs() const;
 
   // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries

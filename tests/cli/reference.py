@@ -27,6 +27,15 @@ def cosine(q, k, p):
     return p.get("beta", 1.0) * dot(q, k) / math.sqrt(dot(q, q) * dot(k, k))
 
 
+def elu_features(x):
+    return [a + 1 if a > 0 else math.exp(a) for a in x]
+
+
+def positive_features(x, omega):
+    x = [a / len(x) ** 0.25 for a in x]
+    return [math.exp(dot(row, x) - dot(x, x) / 2) / math.sqrt(len(omega)) for row in omega]
+
+
 # score(q, k, position of k, parameters)
 SCORES = {
     "dot": lambda q, k, j, p: dot(q, k),
@@ -39,6 +48,10 @@ SCORES = {
     "squared_distance": lambda q, k, j, p: -sum((x - y) ** 2 for x, y in zip(q, k)),
     "absolute_distance": lambda q, k, j, p: -sum(abs(x - y) for x, y in zip(q, k)),
     "cosine": lambda q, k, j, p: cosine(q, k, p),
+    "elu_features": lambda q, k, j, p: dot(elu_features(q), elu_features(k)),
+    "positive_features": lambda q, k, j, p: dot(
+        positive_features(q, p["omega"]), positive_features(k, p["omega"])
+    ),
     "location": lambda q, k, j, p: times(p["W"], q)[j] if "W" in p else q[j],
 }
 

@@ -77,6 +77,8 @@ class ComputeTest(FilesTest):
         axes = {axis for parameter in row["parameters"] for axis in parameter["shape"]}
         if "query_depth" not in axes:
             depths["query_depth"] = depths["key_depth"]
+        if "key_depth" not in axes:
+            depths["key_depth"] = depths["query_depth"]
         return {
             "query": self.numbers(4, depths["query_depth"]),
             "key": self.numbers(5, depths["key_depth"]),

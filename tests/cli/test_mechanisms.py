@@ -35,7 +35,8 @@ class MechanismsTest(unittest.TestCase):
             for parameter in row["parameters"]:
                 self.assertEqual(set(parameter), {"name", "shape", "meaning"})
         self.assertEqual([row["name"] for row in table["normalisers"]],
-                         ["softmax", "sigmoid", "none", "sparsemax", "entmax15"])
+                         ["softmax", "sigmoid", "none", "sparsemax", "entmax15",
+                          "linear"])
 
     def test_text_says_the_same(self):
         table = json.loads(arrays.run("mechanisms", "--json").stdout)

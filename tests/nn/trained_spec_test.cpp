@@ -116,8 +116,8 @@ TEST_P(EveryTrainedSpec, GradientsAreDifferences) {
   for (auto& item : inputs) {
     if (!item.value().requires_grad()) continue;
     // A location score has no use for keys.
-    const Tensor gradient = item.value().grad().defined() ? item.value().grad()
-                                                          : torch::zeros_like(item.value());
+    const Tensor gradient =
+        item.value().grad().defined() ? item.value().grad() : torch::zeros_like(item.value());
     torch::NoGradGuard no_gradient;
     const Tensor direction = torch::randn_like(item.value());
     item.value().add_(direction, step);

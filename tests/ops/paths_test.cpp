@@ -150,7 +150,7 @@ TEST_P(PathsOfScore, Agree) {
                                    turn % 2 == 0, at::kDouble, 100 + turn);
     const auto scopes = scope_cases(sizes);
     const auto biases = bias_cases(sizes, p.score.map_query(p.query).size(-1), 200 + turn);
-    const auto& normalisers = normaliser_table();
+    const auto normalisers = normalisers_of_any_score();
     for (size_t n = 0; n < scopes.size() * (biases.size() + 1); ++n) {
       if ((n + turn) % std::size(lengths) != 0) continue;
       const size_t b = n / scopes.size();

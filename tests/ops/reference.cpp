@@ -148,6 +148,39 @@ Sum location(const Pair& p) {
   return sum;
 }
 
+Sum elu_features(const Pair& p) {
+  const auto phi = [](double x) { return x > 0 ? x + 1 : std::exp(x); };
+  Sum sum;
+  for (int64_t a = 0; a < p.q.size(1); ++a) sum.add(phi(p.q(p.i, a)) * phi(p.k(p.j, a)));
+  return sum;
+}
+
+// log sqrt(m) phi(x)_f of one vector.
+Sum positive_exponent(const Numbers& omega, int64_t feature, const Numbers& x, int64_t row) {
+  const double root = std::sqrt(static_cast<double>(x.size(1)));
+  Sum exponent;
+  for (int64_t d = 0; d < x.size(1); ++d) {
+    exponent.add(omega(feature, d) * x(row, d) / std::sqrt(root));
+    exponent.add(-x(row, d) * x(row, d) / (2 * root));
+  }
+  return exponent;
+}
+
+Sum positive_features(const Pair& p) {
+  const Numbers& omega = *p.find("omega");
+  const auto features = static_cast<double>(omega.size(0));
+  Sum score;
+  for (int64_t f = 0; f < omega.size(0); ++f) {
+    const Sum query = positive_exponent(omega, f, p.q, p.i);
+    const Sum key = positive_exponent(omega, f, p.k, p.j);
+    const double product = std::exp(query.value + key.value) / features;
+    score.value += product;
+    // An error of an exponent is one of the product, relative to it.
+    score.terms += product * (1 + query.terms + key.terms);
+  }
+  return score;
+}
+
 const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
   static const std::map<std::string_view, std::function<Sum(const Pair&)>> table = {
       {"dot", dot},
@@ -160,7 +193,9 @@ const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
       {"squared_distance", squared_distance},
       {"absolute_distance", absolute_distance},
       {"cosine", cosine},
-      {"location", location}};
+      {"location", location},
+      {"elu_features", elu_features},
+      {"positive_features", positive_features}};
   return table;
 }
 
@@ -348,6 +383,12 @@ std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec) {
     return {Path::composed};
   }
   return {Path::composed, Path::fused};
+}
+
+std::vector<NormaliserRow> normalisers_of_any_score() {
+  std::vector<NormaliserRow> rows = normaliser_table();
+  std::erase_if(rows, [](const NormaliserRow& row) { return row.name == "linear"; });
+  return rows;
 }
 
 std::string test_name(std::string text) {

@@ -53,6 +53,9 @@ Expected attend_by_loops(const Problem& problem, const ScopeCase& scope);
 // The paths that take such a problem: composed, and fused where it fits.
 std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec);
 
+// All but linear, which takes positive scores alone and is tested with these in linear_test.cpp.
+std::vector<NormaliserRow> normalisers_of_any_score();
+
 // Names for parametrised tests.
 std::string test_name(std::string text);
 

@@ -60,7 +60,8 @@ TEST_P(SummariesOfNormaliser, AreTheSameOnBothPaths) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, SummariesOfNormaliser, testing::ValuesIn(normaliser_table()),
+INSTANTIATE_TEST_SUITE_P(Table, SummariesOfNormaliser,
+                         testing::ValuesIn(normalisers_of_any_score()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Summaries, SayWhatTheWeightsSay) {

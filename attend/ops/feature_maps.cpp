@@ -1,0 +1,61 @@
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "attend/ops/feature_maps-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Katharopoulos et al. 2020, eq. 7: elu(x) + 1, which is exp(x) below 0.
+Tensor elu_features(const Tensor& x, const Parameters&) {
+  return at::where(x > 0, x + 1, x.clamp_max(0.0).exp());
+}
+
+// Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
+// so that products of features are on average exp(q . k / sqrt(D)).
+Tensor positive_features(const Tensor& x, const Parameters& parameters) {
+  const Tensor& omega = parameters.find("omega")->second;
+  // Keys have no parameter whose axis says their depth.
+  if (x.size(-1) != omega.size(-1) || omega.size(-2) == 0)
+    fail(
+        "[attention] parameter omega of score positive_features has shape [{}]; it must have 1 or "
+        "more rows as long as the queries and keys are deep, {}",
+        fmt::join(omega.sizes(), ", "), x.size(-1));
+  const Tensor scaled = x * std::pow(static_cast<double>(x.size(-1)), -0.25);
+  const double mean = 0.5 * std::log(static_cast<double>(omega.size(-2)));
+  return at::matmul(scaled, omega.transpose(-2, -1)) - scaled.square().sum(-1, true) / 2 - mean;
+}
+
+}  // namespace
+
+ScoreRow elu_features_row() {
+  return {.name = "elu_features",
+          .formula = "phi(q) . phi(k), phi(x) = elu(x) + 1",
+          .source = "Katharopoulos et al. 2020, eq. 7",
+          .family = Family::dot,
+          .parameters = {},
+          .map_query = elu_features,
+          .map_key = elu_features,
+          .features = Features::positive};
+}
+
+ScoreRow positive_features_row() {
+  return {.name = "positive_features",
+          .formula =
+              "phi(q / D^1/4) . phi(k / D^1/4), "
+              "phi(x)_f = exp(omega_f . x - |x|^2 / 2) / sqrt(m)",
+          .source = "Choromanski et al. 2021, eq. 5 (FAVOR+)",
+          .family = Family::dot,
+          .parameters = {{.name = "omega",
+                          .shape = {Axis::attention_depth, Axis::query_depth},
+                          .required = true,
+                          .meaning = "a random direction for each of m features, not trained",
+                          .trained = false}},
+          .map_query = positive_features,
+          .map_key = positive_features,
+          .features = Features::logarithms};
+}
+
+}  // namespace attend

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "attend/ops/attention.h"
+
+namespace attend {
+
+// Linear attention one position after another: all that the queries to come need of the keys and
+// values so far, of one size however many those were (Katharopoulos et al. 2020, eq. 18-20).
+struct LinearState {
+  at::Tensor sums;   // [B, Hkv, features, Dv + 1]: sum_j phi(k_j) (v_j, 1) / exp(shift); float32 or
+                     // float64; undefined before the first key
+  at::Tensor shift;  // [B, Hkv, 1, 1], without a gradient; undefined for elu_features and dot
+
+  // Attention of T new positions, each of which sees those before it and itself; then they belong
+  // to the state. What attention() with scope causal() and normaliser linear gives for them at the
+  // end of all positions so far. Shapes, dtypes and errors as there; as many queries as keys, and
+  // parameters of the score that stay the same from step to step. Differentiable.
+  AttentionResult step(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                       const Score& score);
+};
+
+}  // namespace attend
