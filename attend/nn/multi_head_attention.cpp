@@ -1,0 +1,279 @@
+#include "attend/nn/multi_head_attention.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/nn/positions.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t least_room = 16;  // keys that a growing state makes room for at first
+
+std::string shape_of(const Tensor& x) { return fmt::format("[{}]", fmt::join(x.sizes(), ", ")); }
+
+void check_sequence(const Tensor& x, const char* name, int64_t depth) {
+  if (!x.defined() || x.dim() != 3 || x.size(2) != depth)
+    fail("[multi-head attention] {} has shape {}; it must be [batch, positions, {}]", name,
+         x.defined() ? shape_of(x) : "undefined", depth);
+}
+
+int64_t key_heads_of(const HeadGroup& group) {
+  return group.key_heads == 0 ? group.heads : group.key_heads;
+}
+
+void check_group(const HeadGroup& group, int64_t head_depth) {
+  if (group.heads < 1 || group.key_heads < 0 || group.heads % key_heads_of(group) != 0)
+    fail(
+        "[multi-head attention] {} heads share {} heads of keys; the second must divide the first, "
+        "and there must be 1 or more",
+        group.heads, group.key_heads);
+  if (group.rotary && head_depth % 2 != 0)
+    fail("[multi-head attention] heads have depth {}; rotary turns pairs, make it even",
+         head_depth);
+}
+
+int64_t head_depth_of(const MultiHeadConfig& config) {
+  if (config.groups.empty()) fail("[multi-head attention] there are no heads; give a group");
+  if (config.depth < 1 || config.source_depth < 0 || config.head_depth < 0)
+    fail(
+        "[multi-head attention] depth is {}, source_depth {}, head_depth {}; the first must be 1 "
+        "or more, the others positive or 0",
+        config.depth, config.source_depth, config.head_depth);
+  if (config.head_depth > 0) return config.head_depth;
+  int64_t heads = 0;
+  for (const HeadGroup& group : config.groups) heads += std::max<int64_t>(group.heads, 0);
+  if (heads == 0 || config.depth % heads != 0)
+    fail(
+        "[multi-head attention] depth {} does not divide among {} heads; say their depth with "
+        "head_depth",
+        config.depth, heads);
+  return config.depth / heads;
+}
+
+// [B, T, heads depth] -> [B, heads, T, depth].
+Tensor split_heads(const Tensor& x, int64_t depth) {
+  return x.unflatten(2, {x.size(2) / depth, depth}).transpose(1, 2);
+}
+
+// Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
+// takes exponentials of features against the largest one.
+bool maps_early(const TrainedSpec& spec) { return spec.choices().normaliser != "linear"; }
+
+// A growing state may not hold the whole of a prefix yet.
+Scope within(Scope scope, int64_t keys) {
+  for (Clause& clause : scope.any_of)
+    for (Condition& condition : clause)
+      if (auto* prefix = std::get_if<Prefix>(&condition))
+        prefix->length = std::min(prefix->length, keys);
+  return scope;
+}
+
+// `held` with room for its first `length` keys, and after them `added`. Writes in place where there
+// is room and nobody records gradients.
+Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
+  if (!held.defined()) return added;
+  if (at::GradMode::is_enabled() && (held.requires_grad() || added.requires_grad()))
+    return at::cat({held.narrow(2, 0, length), added}, 2);
+  const int64_t wanted = length + added.size(2);
+  Tensor roomy = held;
+  if (wanted > held.size(2)) {
+    std::vector<int64_t> shape = held.sizes().vec();
+    shape[2] = std::max({least_room, wanted, 2 * held.size(2)});
+    roomy = held.new_empty(shape);
+    roomy.narrow(2, 0, length).copy_(held.narrow(2, 0, length));
+  }
+  roomy.narrow(2, length, added.size(2)).copy_(added);
+  return roomy;
+}
+
+// Keys that were not there yet have got nothing.
+Tensor with_keys(const Tensor& past, int64_t keys) {
+  return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
+}
+
+Tensor selected(const Tensor& x, const Tensor& rows) {
+  return x.defined() ? x.index_select(0, rows) : x;
+}
+
+}  // namespace
+
+void MultiHeadState::reorder(const Tensor& rows) {
+  for (Group& group : groups_) {
+    // Only what is there moves; the next step makes room again.
+    group.keys = group.keys.narrow(2, 0, keys_).index_select(0, rows);
+    group.values = group.values.narrow(2, 0, keys_).index_select(0, rows);
+    group.past = {selected(group.past.previous, rows), selected(group.past.total, rows)};
+  }
+  key_lengths_ = selected(key_lengths_, rows);
+}
+
+MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
+    : head_depth_(head_depth_of(config)), dropout_(config.dropout) {
+  AttentionSizes sizes;
+  sizes.query_depth = sizes.key_depth = head_depth_;
+  sizes.attention_depth = config.attention_depth == 0 ? head_depth_ : config.attention_depth;
+  sizes.keys = config.keys;
+  int64_t heads = 0, key_heads = 0;
+  groups_.reserve(config.groups.size());
+  for (const HeadGroup& group : config.groups) {
+    check_group(group, head_depth_);
+    auto spec = register_module("group" + std::to_string(groups_.size()),
+                                std::make_shared<TrainedSpec>(group.choices, sizes, group.heads));
+    groups_.push_back({group, heads, key_heads, std::move(spec)});
+    heads += group.heads;
+    key_heads += key_heads_of(group);
+  }
+  const int64_t source_depth = config.source_depth == 0 ? config.depth : config.source_depth;
+  const auto linear = [&](const char* name, int64_t from, int64_t to) {
+    auto layer = register_module(name, torch::nn::Linear(from, to));
+    torch::nn::init::xavier_uniform_(layer->weight);
+    torch::nn::init::zeros_(layer->bias);
+    return layer;
+  };
+  query_ = linear("query", config.depth, heads * head_depth_);
+  key_ = linear("key", source_depth, key_heads * head_depth_);
+  value_ = linear("value", source_depth, key_heads * head_depth_);
+  output_ = linear("output", heads * head_depth_, config.depth);
+}
+
+void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state) {
+  check_sequence(source, "source", key_->options.in_features());
+  if (!state.groups_.empty() && state.groups_[0].keys.size(0) != source.size(0))
+    fail("[multi-head attention] x has batch {}, the state {}; they must match", source.size(0),
+         state.groups_[0].keys.size(0));
+  const Tensor keys = split_heads(key_->forward(source), head_depth_);
+  const Tensor values = split_heads(value_->forward(source), head_depth_);
+  state.groups_.resize(groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
+    const int64_t key_heads = key_heads_of(group.of);
+    Tensor key = keys.narrow(1, group.first_key_head, key_heads);
+    Tensor value = values.narrow(1, group.first_key_head, key_heads);
+    if (group.of.rotary) key = rotate(key, state.keys_);
+    const Score score = group.spec->score();
+    // Heads that map keys each their own way no longer share them.
+    if (score.heads() && key_heads != group.of.heads) {
+      key = key.repeat_interleave(group.of.heads / key_heads, 1);
+      value = value.repeat_interleave(group.of.heads / key_heads, 1);
+    }
+    MultiHeadState::Group& held = state.groups_[i];
+    if (maps_early(*group.spec)) key = score.map_key(key);
+    held.keys = appended(held.keys, key, state.keys_);
+    held.values = appended(held.values, value, state.keys_);
+  }
+  state.keys_ += source.size(1);
+}
+
+MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadState& state,
+                                           const Noise& noise) {
+  check_sequence(query, "query", query_->options.in_features());
+  if (state.groups_.empty())
+    fail("[multi-head attention] the state holds nothing to read; prepare() a source");
+  const Tensor queries = split_heads(query_->forward(query), head_depth_);
+  MultiHeadResult result;
+  std::vector<Tensor> contexts;
+  result.trace.reserve(groups_.size());
+  contexts.reserve(groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
+    const MultiHeadState::Group& held = state.groups_[i];
+    const Tensor own = queries.narrow(1, group.first_head, group.of.heads);
+    AttentionSpec spec =
+        group.spec->spec(own, {.offset = state.queries_,
+                               .keys = state.keys_,
+                               .key_lengths = state.key_lengths_,
+                               .past = {with_keys(held.past.previous, state.keys_),
+                                        with_keys(held.past.total, state.keys_)},
+                               .seed = group.spec->draws() ? draw_seed(noise) : 0});
+    spec.scope = within(std::move(spec.scope), state.keys_);
+    Tensor asking = group.of.rotary ? rotate(own, state.queries_) : own;
+    if (maps_early(*group.spec)) {
+      asking = spec.score.map_query(asking);
+      spec.score = spec.score.mapped();
+    }
+    if (noise && dropout_ > 0) spec.dropout = {dropout_, draw_seed(noise)};
+    const Tensor key = held.keys.narrow(2, 0, state.keys_);
+    const auto [context, lse] = attention(asking, key, held.values.narrow(2, 0, state.keys_), spec);
+    contexts.push_back(context);
+    result.trace.push_back({asking, key, lse, std::move(spec)});
+  }
+  result.output = output_->forward(at::cat(contexts, 1).transpose(1, 2).flatten(2));
+  return result;
+}
+
+// What later queries have to know of these.
+void MultiHeadAttention::advance(const MultiHeadResult& result, MultiHeadState& state) const {
+  state.queries_ += result.output.size(1);
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].spec->looks_back()) continue;
+    const HeadTrace& trace = result.trace[i];
+    const Tensor weights = attention_weights(trace.query, trace.key, trace.lse, trace.spec);
+    PastWeights past = trace.spec.past;
+    for (int64_t row = 0; row < weights.size(2); ++row) past = after(past, weights.select(2, row));
+    state.groups_[i].past = past;
+  }
+}
+
+MultiHeadResult MultiHeadAttention::forward(const Tensor& query, const Tensor& source,
+                                            const Tensor& lengths, const Noise& noise) {
+  return attend(query, prepare(source, lengths), noise);
+}
+
+MultiHeadState MultiHeadAttention::prepare(const Tensor& source, const Tensor& lengths) {
+  MultiHeadState state;
+  append(source, state);
+  state.key_lengths_ = lengths;
+  return state;
+}
+
+MultiHeadResult MultiHeadAttention::read(const Tensor& query, MultiHeadState& state) {
+  MultiHeadResult result = attend(query, state, {});
+  advance(result, state);
+  return result;
+}
+
+MultiHeadResult MultiHeadAttention::step(const Tensor& x, MultiHeadState& state) {
+  if (state.key_lengths_.defined())
+    fail(
+        "[multi-head attention] the state was prepared with lengths, behind which nothing can be "
+        "added; begin with an empty one");
+  append(x, state);
+  return read(x, state);
+}
+
+Tensor multi_head_weights(const MultiHeadResult& result, const Selection& selection) {
+  std::vector<std::pair<size_t, int64_t>> places;  // group and head in it, of each head
+  for (size_t group = 0; group < result.trace.size(); ++group)
+    for (int64_t head = 0; head < result.trace[group].query.size(1); ++head)
+      places.emplace_back(group, head);
+  std::vector<int64_t> heads = selection.heads;
+  if (heads.empty())
+    for (size_t head = 0; head < places.size(); ++head) heads.push_back(static_cast<int64_t>(head));
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < heads.size();) {
+    std::vector<int64_t> own;
+    size_t group = 0;
+    for (; i < heads.size(); ++i) {
+      if (heads[i] < 0 || heads[i] >= static_cast<int64_t>(places.size()))
+        fail("[multi-head attention] head {} is asked for; there are {}", heads[i], places.size());
+      const auto& [of, head] = places[static_cast<size_t>(heads[i])];
+      if (!own.empty() && of != group) break;
+      if (result.trace[of].spec.normaliser.row().name == "linear")
+        fail(
+            "[multi-head attention] head {} is linear attention, whose running sums form no "
+            "weights; select other heads",
+            heads[i]);
+      group = of;
+      own.push_back(head);
+    }
+    const HeadTrace& trace = result.trace[group];
+    parts.push_back(attention_weights(trace.query, trace.key, trace.lse, trace.spec,
+                                      {own, selection.first_row, selection.rows}));
+  }
+  return at::cat(parts, 1);
+}
+
+}  // namespace attend

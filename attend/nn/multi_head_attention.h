@@ -1,0 +1,119 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "attend/nn/dropout.h"
+#include "attend/nn/trained_spec.h"
+
+namespace attend {
+
+// Heads that attend in the same way: one call of attention().
+struct HeadGroup {
+  AttentionChoices choices = {};
+  int64_t heads = 1;
+  int64_t key_heads = 0;  // heads of keys and values, each shared by heads / key_heads queries
+                          // (Ainslie et al. 2023); it divides heads. 0: one each
+  bool rotary = false;    // queries and keys are turned by their positions: rotate() of positions.h
+};
+
+struct MultiHeadConfig {
+  int64_t depth = 0;                   // of queries and of the output
+  int64_t source_depth = 0;            // of what keys and values are made from; 0: as depth
+  std::vector<HeadGroup> groups = {};  // at least one; heads are numbered through them
+  int64_t head_depth = 0;              // 0: depth / heads, which must divide it
+  int64_t attention_depth = 0;         // as AttentionSizes has it; 0: head_depth
+  int64_t keys = 0;                    // the same: positions of the location score
+  double dropout = 0;                  // of the weights, where there is noise
+};
+
+// What the weights of a call are computed from, when they are asked for.
+struct HeadTrace {
+  at::Tensor query, key;  // mapped as the spec has it
+  at::Tensor lse;         // [B, heads of the group, Tq]
+  AttentionSpec spec;
+};
+
+struct MultiHeadResult {
+  at::Tensor output;                  // [B, Tq, depth]
+  std::vector<HeadTrace> trace = {};  // of each group
+};
+
+// The weights [B, selected heads, rows, Tk] behind a result, before dropout; none are computed but
+// these. Error where a head of the selection is not there or normalises by running sums, which form
+// no weights.
+at::Tensor multi_head_weights(const MultiHeadResult& result, const Selection& selection = {});
+
+// The keys and values that queries will read, each mapped once, and how far the queries have come.
+// Growing keeps room for more, so that a step costs the same however many were before; what it
+// writes is its own, so a state can be moved but not copied.
+class MultiHeadState {
+ public:
+  MultiHeadState() = default;  // nothing yet
+  MultiHeadState(MultiHeadState&&) = default;
+  MultiHeadState& operator=(MultiHeadState&&) = default;
+  MultiHeadState(const MultiHeadState&) = delete;
+  MultiHeadState& operator=(const MultiHeadState&) = delete;
+
+  int64_t keys() const { return keys_; }        // how many there are
+  int64_t queries() const { return queries_; }  // how many have read: the position of the next
+
+  // Goes on with these rows of the batch, int64 [rows], in that order; one may be there more than
+  // once: the hypotheses of a beam.
+  void reorder(const at::Tensor& rows);
+
+ private:
+  friend class MultiHeadAttention;
+  struct Group {
+    at::Tensor keys, values;  // [B, key heads, room, .]; the first keys_ are there
+    PastWeights past;
+  };
+  std::vector<Group> groups_;
+  at::Tensor key_lengths_;
+  int64_t keys_ = 0, queries_ = 0;
+};
+
+// Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
+// keys and values are linear maps of the inputs, split among the heads; the heads' contexts, one
+// after another, go through another linear map. Self-attention where query and source are the same.
+// Query i stands at position i, and so does key j of its source.
+class MultiHeadAttention : public torch::nn::Module {
+ public:
+  // Error when the depths do not divide among the heads, and as TrainedSpec.
+  explicit MultiHeadAttention(const MultiHeadConfig& config);
+
+  // query [B, Tq, depth], source [B, Tk, source_depth]; lengths [B] int64 says where the source's
+  // padding begins, undefined: there is none. With noise weights are dropped and hard heads draw.
+  MultiHeadResult forward(const at::Tensor& query, const at::Tensor& source,
+                          const at::Tensor& lengths = {}, const Noise& noise = {});
+
+  // A state that holds the source; then read() it, in any number of calls: cross-attention of a
+  // decoder. The same as forward with all queries at once.
+  MultiHeadState prepare(const at::Tensor& source, const at::Tensor& lengths = {});
+  MultiHeadResult read(const at::Tensor& query, MultiHeadState& state);
+
+  // Adds x [B, T, depth], the next positions of a sequence, to the state, and lets them read it:
+  // self-attention of a decoder. The same as forward of the whole sequence where no query sees
+  // later keys, such as with scope causal. Where gradients are recorded they flow through the state
+  // too, and a step then copies what it holds.
+  MultiHeadResult step(const at::Tensor& x, MultiHeadState& state);
+
+ private:
+  struct Group {
+    HeadGroup of;
+    int64_t first_head = 0, first_key_head = 0;
+    std::shared_ptr<TrainedSpec> spec;
+  };
+  void append(const at::Tensor& source, MultiHeadState& state);
+  MultiHeadResult attend(const at::Tensor& query, const MultiHeadState& state, const Noise& noise);
+  void advance(const MultiHeadResult& result, MultiHeadState& state) const;
+
+  int64_t head_depth_;
+  double dropout_;
+  std::vector<Group> groups_;
+  torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
+};
+
+}  // namespace attend

@@ -1,0 +1,435 @@
+#include "attend/nn/multi_head_attention.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "tests/nn/module_gradients.h"
+#include "tests/ops/misuse.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// The same sums in another order: some units in the last place of numbers of size 1 to 100.
+bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-11, 1e-12); }
+
+Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+
+// In float64, with biases that are not 0.
+std::shared_ptr<MultiHeadAttention> module_of(const MultiHeadConfig& config) {
+  torch::manual_seed(1);
+  auto module = std::make_shared<MultiHeadAttention>(config);
+  module->to(torch::kDouble);
+  torch::NoGradGuard no_gradient;
+  for (const auto& item : module->named_parameters())
+    if (item.key().ends_with(".bias")) item.value().copy_(torch::randn_like(item.value()));
+  return module;
+}
+
+MultiHeadConfig scaled_dot(const char* scope, int64_t heads, int64_t key_heads = 0) {
+  return {.depth = 12,
+          .groups = {{.choices = {.scope = scope}, .heads = heads, .key_heads = key_heads}}};
+}
+
+Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kDouble); }
+
+// Vaswani et al. 2017, 3.2, for one sequence: a head at a time.
+Tensor by_formula(const torch::nn::Module& module, const Tensor& query, const Tensor& source,
+                  int64_t heads, int64_t key_heads, bool causal) {
+  const auto parameters = module.named_parameters();
+  const auto linear = [&](const std::string& name, const Tensor& x) {
+    return at::matmul(x, parameters[name + ".weight"].t()) + parameters[name + ".bias"];
+  };
+  const Tensor q = linear("query", query), k = linear("key", source), v = linear("value", source);
+  const int64_t depth = q.size(1) / heads;
+  std::vector<Tensor> contexts;
+  for (int64_t h = 0; h < heads; ++h) {
+    const int64_t shared = h / (heads / key_heads);
+    Tensor scores = at::matmul(q.slice(1, h * depth, (h + 1) * depth),
+                               k.slice(1, shared * depth, (shared + 1) * depth).t()) /
+                    std::sqrt(static_cast<double>(depth));
+    if (causal)
+      scores = scores + at::full_like(scores, -std::numeric_limits<double>::infinity()).triu(1);
+    contexts.push_back(
+        at::matmul(scores.softmax(1), v.slice(1, shared * depth, (shared + 1) * depth)));
+  }
+  return linear("output", at::cat(contexts, 1));
+}
+
+TEST(MultiHeadAttention, IsTheFormula) {
+  for (const int64_t key_heads : {4, 2, 1}) {
+    for (const int64_t length : {1, 3, 59}) {
+      const auto module = module_of(scaled_dot("causal", 4, key_heads));
+      const Tensor x = random({2, length, 12});
+      const Tensor output = module->forward(x, x).output;
+      for (int64_t b = 0; b < 2; ++b)
+        EXPECT_TRUE(close(output[b], by_formula(*module, x[b], x[b], 4, key_heads, true)));
+    }
+  }
+}
+
+TEST(MultiHeadAttention, CrossesFromAnotherDepthWithPadding) {
+  const auto module = module_of(
+      {.depth = 7, .source_depth = 5, .groups = {{.heads = 2}, {.heads = 1}}, .head_depth = 3});
+  const Tensor query = random({3, 4, 7}), source = random({3, 6, 5});
+  const std::vector<int64_t> lengths = {6, 1, 4};
+  const Tensor output = module->forward(query, source, torch::tensor(lengths)).output;
+  for (int64_t b = 0; b < 3; ++b) {
+    const Tensor own = source[b].slice(0, 0, lengths[static_cast<size_t>(b)]);
+    EXPECT_TRUE(close(output[b], by_formula(*module, query[b], own, 3, 3, false)));
+  }
+}
+
+TEST(MultiHeadAttention, IsThatOfLibTorch) {
+  const auto module = module_of({.depth = 12, .groups = {{.heads = 4}}});
+  torch::nn::MultiheadAttention theirs(12, 4);
+  theirs->to(torch::kDouble);
+  const auto own = module->named_parameters();
+  {
+    torch::NoGradGuard no_gradient;
+    for (const char* kind : {"weight", "bias"}) {
+      const auto of = [&](const char* name) { return own[fmt::format("{}.{}", name, kind)]; };
+      theirs->named_parameters()[fmt::format("in_proj_{}", kind)].copy_(
+          at::cat({of("query"), of("key"), of("value")}));
+      theirs->named_parameters()[fmt::format("out_proj.{}", kind)].copy_(of("output"));
+    }
+  }
+  const Tensor query = random({2, 5, 12}), source = random({2, 7, 12});
+  const Tensor padding = torch::tensor({{0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 1, 1, 1, 1}});
+  const auto [output, weights] =
+      theirs->forward(query.transpose(0, 1), source.transpose(0, 1), source.transpose(0, 1),
+                      padding.to(at::kBool), /*need_weights=*/true);
+  const MultiHeadResult result = module->forward(query, source, torch::tensor({7, 3}));
+  EXPECT_TRUE(close(result.output, output.transpose(0, 1)));
+  EXPECT_TRUE(close(multi_head_weights(result).mean(1), weights));
+}
+
+// A mechanism by its choices, and what it needs.
+struct Row {
+  std::string name;
+  HeadGroup group;
+};
+
+std::string test_name(std::string text) {
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return text;
+}
+
+// Every row of the tables, for queries that see no later key.
+std::vector<Row> causal_rows() {
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& name, const HeadGroup& group) {
+    rows.push_back({test_name(name), group});
+    rows.back().group.heads = 2;
+    rows.back().group.choices.scope += rows.back().group.choices.scope == "all" ? "" : " & causal";
+    if (group.choices.scope == "all") rows.back().group.choices.scope = "causal";
+  };
+  for (const ScoreRow& row : score_table()) {
+    add(std::string(row.name), {.choices = {.score = std::string(row.name)}, .key_heads = 1});
+    add(std::string(row.name) + " own keys", {.choices = {.score = std::string(row.name)}});
+  }
+  for (const NormaliserRow& row : normaliser_table()) {
+    // Linear attention takes scores that cannot be negative.
+    const char* score = row.name == "linear" ? "elu_features" : "scaled_dot";
+    add(std::string(row.name) + " normaliser",
+        {.choices = {.score = score, .normaliser = std::string(row.name)}, .key_heads = 1});
+  }
+  for (const char* bias : {"alibi", "buckets:8", "relative_keys:2", "sink", "alibi + buckets:4"})
+    add(bias, {.choices = {.bias = bias}});
+  add("additive and relative keys", {.choices = {.score = "additive", .bias = "relative_keys:2"}});
+  for (const char* scope : {"window:2", "window:3 & prefix:9", "global:2"})
+    add(scope, {.choices = {.scope = scope}});
+  add("rotary", {.rotary = true});
+  add("rotary of general", {.choices = {.score = "general"}, .key_heads = 1, .rotary = true});
+  return rows;
+}
+
+class EveryRow : public testing::TestWithParam<Row> {
+ protected:
+  static MultiHeadConfig config(bool source = false) {
+    return {.depth = 8,
+            .source_depth = source ? 5 : 0,
+            .groups = {GetParam().group},
+            .attention_depth = 3,
+            .keys = 11};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tables, EveryRow, testing::ValuesIn(causal_rows()),
+                         [](const auto& info) { return info.param.name; });
+
+// The operator on projected heads, its parameters by their names.
+TEST_P(EveryRow, IsTheOperator) {
+  const HeadGroup& group = GetParam().group;
+  if (group.rotary || !group.choices.bias.empty()) return;
+  const auto module = module_of(config());
+  auto parameters = module->named_parameters();
+  parameters.update(module->named_buffers());
+  const Tensor x = random({2, 9, 8});
+  const auto heads = [&](const char* name) {
+    const Tensor projected = at::matmul(x, parameters[fmt::format("{}.weight", name)].t()) +
+                             parameters[fmt::format("{}.bias", name)];
+    return projected.view({2, 9, -1, 4}).transpose(1, 2);
+  };
+  Parameters of_score;
+  for (const ParameterRow& row : score_row(group.choices.score).parameters)
+    of_score.emplace(row.name, parameters["group0." + std::string(row.name)]);
+  const AttentionSpec spec{.score = Score(group.choices.score, of_score),
+                           .scope = parse_scope(group.choices.scope),
+                           .normaliser = Normaliser(group.choices.normaliser)};
+  const auto [context, lse] = attention(heads("query"), heads("key"), heads("value"), spec);
+  const Tensor expected =
+      at::matmul(context.transpose(1, 2).flatten(2), parameters["output.weight"].t()) +
+      parameters["output.bias"];
+  EXPECT_TRUE(close(module->forward(x, x).output, expected));
+}
+
+TEST_P(EveryRow, StepByStepIsTheWholeSequence) {
+  const auto module = module_of(config());
+  const Tensor x = random({3, 11, 8});
+  for (const bool training : {true, false}) {
+    module->train(training);
+    const Tensor whole = module->forward(x, x).output;
+    for (const bool recording : {true, false}) {
+      at::AutoGradMode mode(recording);
+      MultiHeadState state;
+      std::vector<Tensor> outputs = {module->step(x.slice(1, 0, 1), state).output,
+                                     module->step(x.slice(1, 1, 4), state).output};
+      for (int64_t t = 4; t < 11; ++t)
+        outputs.push_back(module->step(x.slice(1, t, t + 1), state).output);
+      EXPECT_EQ(state.keys(), 11);
+      EXPECT_EQ(state.queries(), 11);
+      EXPECT_TRUE(close(at::cat(outputs, 1), whole)) << training << recording;
+    }
+  }
+}
+
+// Cross-attention, whose source is known from the start.
+TEST_P(EveryRow, QueryByQueryIsAllAtOnce) {
+  MultiHeadConfig changed = config(true);
+  AttentionChoices& choices = changed.groups[0].choices;
+  if (choices.scope == "causal") choices.scope = "all";
+  const auto module = module_of(changed);
+  const Tensor query = random({2, 5, 8}), source = random({2, 7, 5});
+  const Tensor lengths = torch::tensor({4, 7});
+  const Tensor whole = module->forward(query, source, lengths).output;
+  MultiHeadState state = module->prepare(source, lengths);
+  std::vector<Tensor> outputs;
+  for (int64_t t = 0; t < 5; ++t)
+    outputs.push_back(module->read(query.slice(1, t, t + 1), state).output);
+  EXPECT_TRUE(close(at::cat(outputs, 1), whole));
+  const Tensor padded = at::constant_pad_nd(source, {0, 0, 0, 2}, 3.0);
+  EXPECT_TRUE(close(module->forward(query, padded, lengths).output, whole));
+}
+
+TEST(MultiHeadAttention, PredictsCentresOfAKnownSource) {
+  const auto module = module_of(
+      {.depth = 8,
+       .groups = {{.choices = {.score = "general", .scope = "around:2", .bias = "gaussian"},
+                   .heads = 2}}});
+  const Tensor query = random({2, 4, 8}), source = random({2, 7, 8});
+  const Tensor lengths = torch::tensor({4, 7});
+  const Tensor whole = module->forward(query, source, lengths).output;
+  MultiHeadState state = module->prepare(source, lengths);
+  for (int64_t t = 0; t < 4; ++t)
+    EXPECT_TRUE(
+        close(module->read(query.slice(1, t, t + 1), state).output, whole.slice(1, t, t + 1)));
+}
+
+// Heads of four mechanisms that share nothing.
+MultiHeadConfig mixed() {
+  return {
+      .depth = 10,
+      .groups =
+          {{.choices = {.score = "additive", .scope = "causal"}, .heads = 2, .key_heads = 1},
+           {.choices = {.scope = "causal", .bias = "alibi + sink"}, .heads = 2, .rotary = true},
+           {.choices = {.score = "location_sensitive", .scope = "causal"}},
+           {.choices = {.score = "cosine", .scope = "window:1 & causal", .normaliser = "sparsemax"},
+            .heads = 4,
+            .key_heads = 2}},
+      .head_depth = 2,
+      .attention_depth = 3};
+}
+
+// The module of one group, its weights cut out of the whole.
+std::shared_ptr<MultiHeadAttention> part_of(const MultiHeadAttention& whole, size_t index) {
+  MultiHeadConfig config = mixed();
+  int64_t head = 0, key_head = 0;
+  const auto key_heads = [](const HeadGroup& group) {
+    return group.key_heads == 0 ? group.heads : group.key_heads;
+  };
+  for (size_t i = 0; i < index; ++i) {
+    head += config.groups[i].heads;
+    key_head += key_heads(config.groups[i]);
+  }
+  const HeadGroup group = config.groups[index];
+  config.groups = {group};
+  auto part = module_of(config);
+  const auto all = whole.named_parameters();
+  torch::NoGradGuard no_gradient;
+  for (const auto& item : part->named_parameters()) {
+    std::string name = item.key();
+    if (name.starts_with("group0")) name.replace(0, 6, fmt::format("group{}", index));
+    Tensor from = all[name];
+    const bool shared = name.starts_with("key") || name.starts_with("value");
+    const int64_t first = 2 * (shared ? key_head : head);
+    const int64_t count = 2 * (shared ? key_heads(group) : group.heads);
+    if (shared || name.starts_with("query")) from = from.slice(0, first, first + count);
+    if (name == "output.weight") from = from.slice(1, first, first + count);
+    item.value().copy_(from);
+  }
+  return part;
+}
+
+TEST(MultiHeadAttention, MixesHeads) {
+  const auto module = module_of(mixed());
+  const Tensor x = random({2, 5, 10});
+  const Tensor bias = module->named_parameters()["output.bias"];
+  Tensor sum = bias.expand({2, 5, 10});
+  std::vector<Tensor> weights;
+  for (size_t i = 0; i < 4; ++i) {
+    const MultiHeadResult part = part_of(*module, i)->forward(x, x);
+    sum = sum + part.output - bias;
+    weights.push_back(multi_head_weights(part));
+  }
+  const MultiHeadResult result = module->forward(x, x);
+  EXPECT_TRUE(close(result.output, sum));
+  const Tensor all = at::cat(weights, 1);
+  ASSERT_EQ(all.size(1), 9);
+  EXPECT_TRUE(close(multi_head_weights(result), all));
+  const Selection some = {.heads = {8, 4, 0, 1, 6}, .first_row = 1, .rows = 3};
+  EXPECT_TRUE(close(multi_head_weights(result, some),
+                    all.index_select(1, torch::tensor(some.heads)).slice(2, 1, 4)));
+}
+
+TEST(MultiHeadAttention, GoesOnWithTheHypothesesOfABeam) {
+  at::NoGradGuard no_gradient;
+  const auto module = module_of(mixed());
+  const Tensor x = random({3, 9, 10});
+  const Tensor rows = torch::tensor({2, 0, 0, 1});
+  MultiHeadState state;
+  for (int64_t t = 0; t < 6; ++t) module->step(x.slice(1, t, t + 1), state);
+  state.reorder(rows);
+  const Tensor taken = x.index_select(0, rows);
+  const Tensor tail = random({4, 3, 10});
+  const Tensor whole = at::cat({taken.slice(1, 0, 6), tail}, 1);
+  const Tensor expected = module->forward(whole, whole).output;
+  for (int64_t t = 0; t < 3; ++t)
+    EXPECT_TRUE(close(module->step(tail.slice(1, t, t + 1), state).output,
+                      expected.slice(1, 6 + t, 7 + t)));
+}
+
+// Steps write where there is room: of n of them, log n move what is held.
+TEST(MultiHeadAttention, MovesItsKeysSeldom) {
+  at::NoGradGuard no_gradient;
+  const auto module = module_of(scaled_dot("causal", 2));
+  MultiHeadState state;
+  std::set<const void*> places;
+  std::vector<MultiHeadResult> results;  // so that no address comes twice
+  for (int64_t t = 0; t < 500; ++t) {
+    results.push_back(module->step(random({1, 1, 12}), state));
+    places.insert(results.back().trace[0].key.storage().data());
+  }
+  EXPECT_LE(places.size(), 7);  // 1, 16, 32, ... 512
+  // What a step saw is what it sees later.
+  const Tensor weights = multi_head_weights(results[20]);
+  EXPECT_EQ(weights.size(3), 21);
+  EXPECT_TRUE(close(weights.sum(3), at::ones_like(weights.select(3, 0))));
+}
+
+TEST(MultiHeadAttention, DropsWeightsByTheGenerator) {
+  MultiHeadConfig config = scaled_dot("all", 3);
+  config.groups.push_back(config.groups[0]);
+  config.dropout = 0.5;
+  const auto module = module_of(config);
+  const Tensor x = random({2, 5, 12});
+  const auto run = [&](const Noise& noise) { return module->forward(x, x, {}, noise); };
+  EXPECT_TRUE(at::equal(run(noise_of(3)).output, run(noise_of(3)).output));
+  EXPECT_FALSE(at::equal(run(noise_of(3)).output, run(noise_of(4)).output));
+  EXPECT_TRUE(at::equal(run({}).output, run({}).output));
+  const MultiHeadResult result = run(noise_of(5));
+  EXPECT_NE(result.trace[0].spec.dropout.seed, result.trace[1].spec.dropout.seed);
+  // Weights are those before dropout.
+  EXPECT_TRUE(close(multi_head_weights(result), multi_head_weights(run({}))));
+}
+
+TEST(MultiHeadAttention, HasGradients) {
+  const auto module = module_of(mixed());
+  const Tensor x = random({2, 3, 10}), direction = random({2, 3, 10});
+  const auto loss = [&](const Tensor& input) {
+    return (module->forward(input, input).output * direction).sum();
+  };
+  reference::expect_gradients([&](const reference::Tensors& inputs) { return loss(inputs[0]); },
+                              {x}, {"x"});
+  reference::expect_parameter_gradients(*module, [&] { return loss(x); });
+}
+
+// Through time: a recurrent decoder that attends to its own past is trained step by step.
+TEST(MultiHeadAttention, HasTheSameGradientsStepByStep) {
+  const auto module = module_of(mixed());
+  const Tensor x = random({2, 6, 10}), direction = random({2, 6, 10});
+  const auto gradients = [&](const Tensor& output) {
+    return reference::gradients((output * direction).sum(), module->parameters(), false);
+  };
+  const reference::Tensors expected = gradients(module->forward(x, x).output);
+  MultiHeadState state;
+  std::vector<Tensor> outputs;
+  for (int64_t t = 0; t < 6; ++t)
+    outputs.push_back(module->step(x.slice(1, t, t + 1), state).output);
+  const reference::Tensors found = gradients(at::cat(outputs, 1));
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(close(found[i], expected[i])) << i;
+}
+
+TEST(MultiHeadAttention, RefusesTheWeightsOfLinearHeads) {
+  const std::vector<NormaliserRow>& rows = normaliser_table();
+  if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return row.name == "linear"; }))
+    GTEST_SKIP() << "there is no linear attention";
+  const auto module = module_of(
+      {.depth = 4, .groups = {{}, {.choices = {.score = "elu_features", .normaliser = "linear"}}}});
+  const Tensor x = random({1, 3, 4});
+  const MultiHeadResult result = module->forward(x, x);
+  EXPECT_EQ(multi_head_weights(result, {.heads = {0}}).size(3), 3);
+  expect_errors({{[&] { multi_head_weights(result); }, "head 1 is linear attention"}});
+}
+
+TEST(MultiHeadAttention, RefusesMisuse) {
+  const auto of = [](const MultiHeadConfig& config) {
+    return [config] { MultiHeadAttention module(config); };
+  };
+  const auto module = module_of(scaled_dot("causal", 2));
+  const Tensor x = random({2, 3, 12});
+  MultiHeadState empty, prepared = module->prepare(x, torch::tensor({1, 3})), begun;
+  module->step(x, begun);
+  const MultiHeadResult result = module->forward(x, x);
+  expect_errors({
+      {of({.depth = 4}), "there are no heads; give a group"},
+      {of({.depth = 4, .groups = {{.heads = 3}}}), "depth 4 does not divide among 3 heads; say"},
+      {of({.depth = 0, .groups = {{}}}), "depth is 0, source_depth 0"},
+      {of({.depth = 4, .groups = {{.heads = 4, .key_heads = 3}}}),
+       "4 heads share 3 heads of keys; the second must divide the first"},
+      {of({.depth = 4, .groups = {{.heads = 0}}, .head_depth = 2}), "0 heads share 0 heads"},
+      {of({.depth = 6, .groups = {{.heads = 2, .rotary = true}}}),
+       "heads have depth 3; rotary turns pairs"},
+      {of({.depth = 4, .groups = {{.choices = {.score = "aditive"}}}}), "did you mean additive"},
+      {of({.depth = 4, .groups = {{.choices = {.score = "location"}}}}), "how many keys"},
+      {[&] { module->forward(x.slice(2, 1), x); },
+       "query has shape [2, 3, 11]; it must be [batch, positions, 12]"},
+      {[&] { module->forward(x, x[0]); }, "source has shape [3, 12]"},
+      {[&] { module->forward(x, x.slice(0, 1)); }, "batch"},
+      {[&] { module->read(x, empty); }, "the state holds nothing to read; prepare() a source"},
+      {[&] { module->step(x, prepared); }, "the state was prepared with lengths"},
+      {[&] { module->step(x.slice(0, 1), begun); }, "x has batch 1, the state 2; they must match"},
+      {[&] { multi_head_weights(result, {.heads = {2}}); }, "head 2 is asked for; there are 2"},
+      {[&] { multi_head_weights(result, {.first_row = 4}); }, "row"},
+  });
+}
+
+}  // namespace
+}  // namespace attend
