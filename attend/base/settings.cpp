@@ -194,6 +194,15 @@ std::string describe(const toml::node& node) {
   return node.is_table() ? "a table" : node.is_array() ? "an array" : "a date or time";
 }
 
+Change read_node(const Setting& setting, const toml::node& node, const std::string& where) {
+  const std::optional<Value> value = convert(setting, node);
+  if (!value)
+    fail("{}: {} must be {}, not {}", where, setting.key, wanted(setting), describe(node));
+  const Change change{&setting, *value};
+  check(change, where);
+  return change;
+}
+
 bool is_setting(const Settings& settings, const std::string& key) {
   return std::any_of(settings.begin(), settings.end(),
                      [&](const Setting& setting) { return setting.key == key; });
@@ -223,12 +232,7 @@ std::vector<Change> collect(const Settings& settings, const toml::table& root,
       }
       const std::string where = fmt::format("{}:{}", name, toml_key.source().begin.line);
       const Setting& setting = find_setting(settings, key, where);
-      const std::optional<Value> value = convert(setting, node);
-      if (!value) {
-        fail("{}: {} must be {}, not {}", where, key, wanted(setting), describe(node));
-      }
-      changes.push_back({&setting, *value});
-      check(changes.back(), where);
+      changes.push_back(read_node(setting, node, where));
     }
   }
   return changes;
@@ -309,15 +313,12 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-}  // namespace
-
-void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
+toml::table parse_document(std::string_view document, const std::string& name) {
   if (std::count(document.begin(), document.end(), '.') > maximum_dots) {
     fail("{}: has over {} dots, so it is no file of settings", name, maximum_dots);
   }
   try {
-    const toml::table root = toml::parse(document);
-    for (const Change& change : collect(settings, root, name)) apply(change);
+    return toml::parse(document);
   } catch (const toml::parse_error& error) {
     const auto& place = error.source().begin;
     fail("{}:{}:{}: not valid TOML: {}", name, place.line, place.column,
@@ -325,8 +326,22 @@ void parse_toml(const Settings& settings, std::string_view document, const std::
   }
 }
 
+}  // namespace
+
+void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
+  const toml::table root = parse_document(document, name);
+  for (const Change& change : collect(settings, root, name)) apply(change);
+}
+
 void read_toml(const Settings& settings, const std::string& path) {
   parse_toml(settings, read_file(path, maximum_file), path);
+}
+
+void read_toml_key(const Setting& setting, const std::string& path) {
+  const toml::table root = parse_document(read_file(path, maximum_file), path);
+  const toml::node* node = root.at_path(setting.key).node();
+  if (node == nullptr) return;
+  apply(read_node(setting, *node, fmt::format("{}:{}", path, node->source().begin.line)));
 }
 
 void assign(const Settings& settings, std::string_view assignment) {

@@ -30,6 +30,10 @@ void read_toml(const Settings& settings, const std::string& path);
 // The same for a document in memory; `name` stands for the file in messages.
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
 
+// Reads one key of a TOML file, if it is there, whatever else the file holds: for a key that
+// decides which others there are. Errors as read_toml.
+void read_toml_key(const Setting& setting, const std::string& path);
+
 // Applies one "key=value" of the command line; a string is taken as it stands, without quotes.
 // Errors as read_toml, naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);

@@ -107,7 +107,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options) {
                               : fmt::format(" | all done in about {}",
                                             clock_time(elapsed / static_cast<double>(trained) *
                                                        static_cast<double>(total - done))));
-      const TrainOutcome outcome = train_model(run);
+      const TrainOutcome outcome = train_model(run).outcome;
       row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
       row.runs.push_back(test(options, run.out, examples));
       ++done;

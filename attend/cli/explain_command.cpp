@@ -33,8 +33,9 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
 Alignment align(const ExplainOptions& options) {
   const PairModel model = load_pair_model(options.model);
   if (!model.network->attends())
-    fail("{}: was trained with model.score = none, so it attends to nothing that could be shown",
-         options.model);
+    fail("{}: was trained with {}, so it attends to nothing that could be shown", options.model,
+         model.model.is_classifier() ? "model.pooling = " + model.model.classifier.pooling
+                                     : "model.score = none");
   const Prediction prediction = predict(options, model);
   if (prediction.source.empty()) fail("the text is empty; give one to explain");
   if (prediction.cut)

@@ -117,7 +117,7 @@ void run_predict(const PredictOptions& options) {
     for (size_t i = 0; i < lines.size(); ++i) {
       if (predictions[i].cut)
         fmt::print(stderr, "attend: standard input, line {}: cut to the first {} symbols\n",
-                   first + static_cast<int64_t>(i), model.model.maximum_source_length);
+                   first + static_cast<int64_t>(i), model.model.maximum_source_length());
       print_answer(options, model, lines[i], predictions[i]);
     }
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");

@@ -24,7 +24,7 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> order;
   const Units units = parse_units(model_.text.source_units);
-  const auto limit = static_cast<size_t>(model_.model.maximum_source_length);
+  const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = split_units(texts[i], units);
     predictions[i].cut = symbols.size() > limit;
@@ -105,12 +105,14 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
   const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
   const Units units = parse_units(model.text.target_units);
   Evaluation evaluation;
+  evaluation.answers.reserve(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
     for (const std::string& target : examples[i].targets)
       references.push_back(split_units(target, units));
     const auto answer = predictor.best_symbols(predictions[i]);
     evaluation.errors.add(answer, references);
+    evaluation.answers.push_back(join_units(answer, units));
     evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
                                                                                  references);
   }

@@ -55,6 +55,7 @@ class Predictor {
 struct Evaluation {
   ErrorCounts errors;
   std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
+  std::vector<std::string> answers;          // to each example
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const BeamOptions& options,

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 struct RunConfig {
   TextConfig text;
-  Seq2SeqConfig model;
+  ModelConfig model;
   TrainConfig train;
 
   Settings settings() {
@@ -49,16 +49,30 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+// Which other keys there are, and what texts are by default, depends on the type.
+void choose_type(const TrainOptions& options, RunConfig& config) {
+  const Settings type = {config.model.type_setting()};
+  if (!options.config.empty()) read_toml_key(type[0], options.config);
+  read_environment(type);
+  for (const std::string& assignment : options.assignments)
+    if (assignment.starts_with(type[0].key + "=")) assign(type, assignment);
+  config.text = default_text(config.model);
+}
+
 // Flag > environment > file > default.
 RunConfig new_config(const TrainOptions& options) {
   RunConfig config;
+  choose_type(options, config);
   const Settings settings = config.settings();
   if (!options.config.empty()) read_toml(settings, options.config);
   read_environment(settings);
   if (!options.source_units.empty()) assign(settings, "data.source_units=" + options.source_units);
   if (!options.target_units.empty()) assign(settings, "data.target_units=" + options.target_units);
   for (const std::string& assignment : options.assignments) assign(settings, assignment);
-  config.model.check();
+  if (config.model.is_classifier())
+    config.model.classifier.check();
+  else
+    config.model.seq2seq.check();
   return config;
 }
 
@@ -90,7 +104,7 @@ PairData read_data(const TrainOptions& options) {
 // could equal would stop training for good.
 void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examples,
                             const std::string& name) {
-  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length));
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
   const Units units = parse_units(config.text.target_units);
   size_t left_out = 0;
   for (Example& example : examples)
@@ -109,7 +123,7 @@ void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examp
 
 void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
                       const std::string& name) {
-  const auto longest = static_cast<size_t>(config.model.maximum_source_length);
+  const auto longest = static_cast<size_t>(config.model.maximum_source_length());
   const Units units = parse_units(config.text.source_units);
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
     return example.source.size() > longest && split_units(example.source, units).size() > longest;
@@ -178,6 +192,8 @@ PairModel prepare_model(const TrainOptions& options, RunConfig& config, const Pa
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   if (resume) return load_description(options.out);
   PairModel model = make_pair_model(config.text, config.model, data.train);
+  check_labels(model, data.train, options.data);
+  check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   create_folder(options.out);
   write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
   save_description(model, options.out);
@@ -197,7 +213,7 @@ TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
     checked.resize(static_cast<size_t>(config.train.validation_examples));
   const std::vector<EncodedPair> checked_pairs = model.encode(checked);
   Predictor predictor(model, averaged, config.train.replicas);
-  ProgressPrinter printer("token error");
+  ProgressPrinter printer(model.model.is_classifier() ? "error" : "token error");
 
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
@@ -222,17 +238,19 @@ void run_train(const TrainOptions& options) {
     fmt::print("{}", training_config(options));
     return;
   }
-  const TrainOutcome outcome = train_model(options);
+  const auto [outcome, labels] = train_model(options);
+  const double best = labels ? 1 - outcome.best_metric : outcome.best_metric;
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"model", options.out},
                                       {"steps", outcome.steps},
-                                      {"valid_token_error_rate", outcome.best_metric},
+                                      {labels ? "valid_accuracy" : "valid_token_error_rate", best},
                                       {"seconds", outcome.seconds}}
                            .dump());
     return;
   }
-  fmt::print(stderr, "trained {} steps in {}; best validation token error {:.2f} %; model in {}\n",
-             outcome.steps, clock_time(outcome.seconds), 100 * outcome.best_metric, options.out);
+  fmt::print(stderr, "trained {} steps in {}; best validation {} {:.2f} %; model in {}\n",
+             outcome.steps, clock_time(outcome.seconds), labels ? "accuracy" : "token error",
+             100 * best, options.out);
 }
 
 }  // namespace
@@ -242,7 +260,7 @@ std::string training_config(const TrainOptions& options) {
   return to_toml(config.settings(), /*with_help=*/true);
 }
 
-TrainOutcome train_model(const TrainOptions& options) {
+Trained train_model(const TrainOptions& options) {
   if (options.data.empty())
     fail("--data is missing: a folder with train.tsv and valid.tsv, or a TSV file");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
@@ -267,21 +285,23 @@ TrainOutcome train_model(const TrainOptions& options) {
                outcome.steps, options.resume ? "" : " with --resume");
     throw CLI::RuntimeError(128 + stop_signal);
   }
-  return outcome;
+  return {outcome, config.model.is_classifier()};
 }
 
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  auto* command = app.add_subcommand("train", "Train a model on pairs of source and target");
-  command->add_option("--data", options->data,
-                      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target");
+  auto* command = app.add_subcommand(
+      "train", "Train a model on pairs of source and target, or of text and label");
+  command->add_option(
+      "--data", options->data,
+      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label");
   command->add_option("--valid", options->valid, "TSV file to validate on");
   command->add_option("--out", options->out, "folder to write the model to");
   command->add_option("--config", options->config, "TOML file with settings");
   command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--source-units", options->source_units, "char or space");
-  command->add_option("--target-units", options->target_units, "char or space");
+  command->add_option("--source-units", options->source_units, "char, space or line");
+  command->add_option("--target-units", options->target_units, "char, space or line");
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");
@@ -289,6 +309,7 @@ void add_train_command(CLI::App& app) {
       "Examples:\n"
       "  attend train --data data --out model\n"
       "  attend train --data words.tsv --out model --set model.hidden=128 --set train.epochs=5\n"
+      "  attend train --data reviews.tsv --out model --set model.type=classifier\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --config recipes/cmudict.toml --dump-config\n"
       "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.");

@@ -15,6 +15,11 @@ struct TrainOptions {
   bool resume = false, dump_config = false, json = false;
 };
 
+struct Trained {
+  TrainOutcome outcome;
+  bool labels;  // the model is a classifier, its metric the share of wrong labels
+};
+
 // What would run, as a TOML document: flag > environment > file > default. Error on settings that
 // do not fit.
 std::string training_config(const TrainOptions& options);
@@ -22,6 +27,6 @@ std::string training_config(const TrainOptions& options);
 // Trains a model into options.out, with progress on standard error. With options.resume what is
 // there is trained further; where it was trained to its end, nothing is left to do. A first SIGINT
 // or SIGTERM saves everything and leaves with CLI::RuntimeError(128 + signal).
-TrainOutcome train_model(const TrainOptions& options);
+Trained train_model(const TrainOptions& options);
 
 }  // namespace attend

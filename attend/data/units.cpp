@@ -60,7 +60,8 @@ void check_characters(std::string_view text) {
 Units parse_units(std::string_view name) {
   if (name == "char") return Units::character;
   if (name == "space") return Units::space;
-  fail("units are char or space, not {}", shown(name));
+  if (name == "line") return Units::line;
+  fail("units are char, space or line, not {}", shown(name));
 }
 
 std::string to_nfc(std::string_view text) {
@@ -90,6 +91,8 @@ std::vector<std::string> split_units(std::string_view text, Units units) {
     return symbols;
   }
   size_t first = view.find_first_not_of(white_space);
+  if (units == Units::line && first != std::string_view::npos)
+    return {std::string(view.substr(first, view.find_last_not_of(white_space) + 1 - first))};
   while (first != std::string_view::npos) {
     const size_t end = std::min(view.find_first_of(white_space, first), view.size());
     symbols.emplace_back(view.substr(first, end - first));

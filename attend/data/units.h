@@ -6,11 +6,11 @@
 
 namespace attend {
 
-// What one symbol of a sequence is: a character (a Unicode code point after NFC) or a run of text
-// between ASCII white space, in NFC too.
-enum class Units { character, space };
+// What one symbol of a sequence is: a character (a Unicode code point after NFC), a run of text
+// between ASCII white space, or the whole text without the white space around it; in NFC too.
+enum class Units { character, space, line };
 
-// "char" or "space"; Error otherwise.
+// "char", "space" or "line"; Error otherwise.
 Units parse_units(std::string_view name);
 
 // The text in Unicode's normal form C, in which equal texts have equal bytes. Error on invalid
@@ -18,7 +18,8 @@ Units parse_units(std::string_view name);
 // ordering would take quadratic time.
 std::string to_nfc(std::string_view text);
 
-// The symbols of a text. Errors as to_nfc. Empty text gives no symbols.
+// The symbols of a text. Errors as to_nfc. Empty text gives no symbols, nor does white space as a
+// line.
 std::vector<std::string> split_units(std::string_view text, Units units);
 
 // The inverse of split_units: joined by nothing or by one space.

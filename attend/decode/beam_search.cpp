@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attend/base/error.h"
 
@@ -11,6 +12,8 @@ namespace attend {
 namespace {
 
 using at::Tensor;
+
+constexpr double impossible = -std::numeric_limits<double>::infinity();
 
 // One symbol of a hypothesis, and the one before it. Hypotheses share their beginnings.
 struct Node {
@@ -109,7 +112,7 @@ class Search {
     for (size_t live = 0; live < sentence.nodes.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       if (std::isnan(value[row][0])) fail("[beam search] the model's probabilities are NaN");
-      for (int64_t c = 0; c < values.size(1); ++c)
+      for (int64_t c = 0; c < values.size(1) && value[row][c] > impossible; ++c)
         candidates.push_back({sentence.log_probabilities[live] + value[row][c],
                               static_cast<int64_t>(live), symbol[row][c]});
     }

@@ -1,5 +1,6 @@
 #include "attend/models/pair_model.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "attend/base/error.h"
@@ -9,7 +10,7 @@
 namespace attend {
 namespace {
 
-Settings all_settings(TextConfig& text, Seq2SeqConfig& model) {
+Settings all_settings(TextConfig& text, ModelConfig& model) {
   Settings settings = text.settings();
   for (Setting& setting : model.settings()) settings.push_back(std::move(setting));
   return settings;
@@ -28,12 +29,32 @@ std::vector<std::vector<std::string>> split_all(const std::vector<Example>& exam
   return sequences;
 }
 
+// The first of them, as they are many where somebody takes answers for labels.
+std::string shown_labels(const Vocabulary& labels) {
+  constexpr int64_t most = 8;
+  constexpr int64_t first = Vocabulary::unknown + 1;
+  std::vector<std::string> names;
+  names.reserve(most);
+  for (int64_t id = first; id < std::min(labels.size(), first + most); ++id)
+    names.push_back(shown(labels.symbol(id)));
+  return fmt::format("{}{}", fmt::join(names, ", "), labels.size() > first + most ? ", ..." : "");
+}
+
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
 // What is counted here, embeddings and one matrix of the readout, is less than any network has.
+int64_t least_weights(const PairModel& model) {
+  const int64_t sources = model.source_vocabulary.size(), targets = model.target_vocabulary.size();
+  if (model.model.is_classifier()) {
+    const ClassifierConfig& config = model.model.classifier;
+    return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
+           config.hidden * config.embedding;
+  }
+  const Seq2SeqConfig& config = model.model.seq2seq;
+  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
+}
+
 void check_size(const PairModel& model, const std::string& path) {
-  const int64_t hidden = model.model.hidden;
-  const int64_t symbols = model.source_vocabulary.size() + model.target_vocabulary.size();
-  const int64_t least = 4 * (model.model.embedding * symbols + 4 * hidden * hidden);
+  const int64_t least = 4 * least_weights(model);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   if (bytes < least)
     fail("{}: has {} bytes; config.toml and vocabularies describe a model of over {}", path, bytes,
@@ -47,6 +68,7 @@ PairModel read_description(const std::string& folder) {
     fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
          folder);
   PairModel model;
+  read_toml_key(model.model.type_setting(), folder + "/config.toml");
   read_toml(all_settings(model.text, model.model), folder + "/config.toml");
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
@@ -56,7 +78,7 @@ PairModel read_description(const std::string& folder) {
 }  // namespace
 
 Settings TextConfig::settings() {
-  const std::vector<std::string> units = {"char", "space"};
+  const std::vector<std::string> units = {"char", "space", "line"};
   return {
       {"data.source_units", &source_units, "what a symbol of the source is", {}, {}, units},
       {"data.target_units", &target_units, "what a symbol of the target is", {}, {}, units},
@@ -64,14 +86,43 @@ Settings TextConfig::settings() {
   };
 }
 
+Setting ModelConfig::type_setting() {
+  return {"model.type",
+          &type,
+          "what the model is: seq2seq answers with a sequence, classifier with a label",
+          {},
+          {},
+          {"seq2seq", "classifier"}};
+}
+
+Settings ModelConfig::settings() {
+  Settings all = {type_setting()};
+  for (Setting& setting : is_classifier() ? classifier.settings() : seq2seq.settings())
+    all.push_back(std::move(setting));
+  return all;
+}
+
+int64_t ModelConfig::maximum_source_length() const {
+  return is_classifier() ? classifier.maximum_source_length : seq2seq.maximum_source_length;
+}
+
+TextConfig default_text(const ModelConfig& model) {
+  if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
+  return {};
+}
+
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  return std::make_shared<Seq2Seq>(model, source_vocabulary.size(), target_vocabulary.size());
+  if (model.is_classifier())
+    return std::make_shared<Classifier>(model.classifier, source_vocabulary.size(),
+                                        target_vocabulary.size());
+  return std::make_shared<Seq2Seq>(model.seq2seq, source_vocabulary.size(),
+                                   target_vocabulary.size());
 }
 
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
   auto symbols = split_units(source, parse_units(text.source_units));
-  if (static_cast<int64_t>(symbols.size()) > model.maximum_source_length)
-    symbols.resize(static_cast<size_t>(model.maximum_source_length));
+  const auto longest = static_cast<size_t>(model.maximum_source_length());
+  if (symbols.size() > longest) symbols.resize(longest);
   return symbols;
 }
 
@@ -90,20 +141,42 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
   return pairs;
 }
 
-PairModel make_pair_model(const TextConfig& text, const Seq2SeqConfig& model,
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
   PairModel result{text, model, {}, {}, nullptr};
   result.source_vocabulary = Vocabulary::build(
       split_all(examples, parse_units(text.source_units), true), text.minimum_count);
-  result.target_vocabulary = Vocabulary::build(
-      split_all(examples, parse_units(text.target_units), false), text.minimum_count);
+  // A rare label is a label: there is no unknown one.
+  result.target_vocabulary =
+      Vocabulary::build(split_all(examples, parse_units(text.target_units), false),
+                        model.is_classifier() ? 1 : text.minimum_count);
   result.network = result.make_network();
   return result;
 }
 
+void check_labels(const PairModel& model, const std::vector<Example>& examples,
+                  const std::string& name) {
+  if (!model.model.is_classifier()) return;
+  const Vocabulary& labels = model.target_vocabulary;
+  const Units units = parse_units(model.text.target_units);
+  for (const Example& example : examples) {
+    for (const std::string& target : example.targets) {
+      const auto ids = labels.encode(split_units(target, units));
+      if (ids.size() != 1)
+        fail(
+            "{}: {} is {} symbols of data.target_units = {}; a classifier's target is one label "
+            "(line: the whole target)",
+            name, shown(target), ids.size(), shown(model.text.target_units));
+      if (ids[0] == Vocabulary::unknown)
+        fail("{}: label {} of {} was not in training, whose labels are {}", name, shown(target),
+             shown(example.source), shown_labels(labels));
+    }
+  }
+}
+
 void save_description(const PairModel& model, const std::string& folder) {
   TextConfig text = model.text;
-  Seq2SeqConfig network = model.model;
+  ModelConfig network = model.model;
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");
   write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));

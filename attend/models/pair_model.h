@@ -9,6 +9,8 @@
 #include "attend/data/pairs.h"
 #include "attend/data/units.h"
 #include "attend/data/vocabulary.h"
+#include "attend/models/classifier.h"
+#include "attend/models/pair_network.h"
 #include "attend/models/seq2seq.h"
 
 namespace attend {
@@ -22,10 +24,26 @@ struct TextConfig {
   Settings settings();  // keys data.*
 };
 
+// What the network is, and the settings of each type.
+struct ModelConfig {
+  std::string type = "seq2seq";  // or "classifier"
+  Seq2SeqConfig seq2seq;
+  ClassifierConfig classifier;
+
+  bool is_classifier() const { return type == "classifier"; }
+  int64_t maximum_source_length() const;
+
+  Setting type_setting();
+  Settings settings();  // model.type, and the keys model.* of that type
+};
+
+// How that type reads texts where nobody says: a classifier words, and a label a line.
+TextConfig default_text(const ModelConfig& model);
+
 // A network from texts to texts, with what turns those into ids and back.
 struct PairModel {
   TextConfig text;
-  Seq2SeqConfig model;
+  ModelConfig model;
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
@@ -33,7 +51,7 @@ struct PairModel {
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
-  // The symbols of a source, at most model.maximum_source_length of them.
+  // The symbols of a source, at most model.maximum_source_length() of them.
   std::vector<std::string> source_symbols(const std::string& text) const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
@@ -42,8 +60,13 @@ struct PairModel {
 };
 
 // Vocabularies from the examples and a new network. Error when a setting does not fit.
-PairModel make_pair_model(const TextConfig& text, const Seq2SeqConfig& model,
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples);
+
+// Error where the model is a classifier and a target is no label that it was made with; `name` is
+// the file's, for the message.
+void check_labels(const PairModel& model, const std::vector<Example>& examples,
+                  const std::string& name);
 
 // The model folder: config.toml, source.vocab, target.vocab and weights.safetensors, which holds
 // the network's weights once training has validated. config.toml is written last: where it is, the

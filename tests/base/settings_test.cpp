@@ -161,6 +161,20 @@ TEST(Toml, ReadsAFileAndNamesIt) {
               HasSubstr("no such file"));
 }
 
+TEST(Toml, ReadsOneKeyWhateverElseIsThere) {
+  const test::TemporaryFolder folder;
+  Options options;
+  const Settings settings = options.settings();
+  const Setting& hidden = settings[1];
+  read_toml_key(hidden, folder.write("a.toml", "x = 1\n[model]\nstrange = 2\nhidden = 9\n"));
+  EXPECT_EQ(options.hidden, 9);
+  read_toml_key(hidden, folder.write("b.toml", "[other]\nhidden = 8\n"));
+  EXPECT_EQ(options.hidden, 9);
+  const std::string bad = folder.write("c.toml", "[model]\n\nhidden = \"wide\"\n");
+  EXPECT_THAT(error_of([&] { read_toml_key(hidden, bad); }),
+              HasSubstr(bad + ":3: model.hidden must be an integer"));
+}
+
 TEST(Assign, SetsEachType) {
   Options options;
   const Settings settings = options.settings();

@@ -17,7 +17,8 @@ using testing::IsEmpty;
 TEST(Units, AreNamed) {
   EXPECT_EQ(parse_units("char"), Units::character);
   EXPECT_EQ(parse_units("space"), Units::space);
-  EXPECT_EQ(error_of([] { parse_units("word"); }), "units are char or space, not 'word'");
+  EXPECT_EQ(parse_units("line"), Units::line);
+  EXPECT_EQ(error_of([] { parse_units("word"); }), "units are char, space or line, not 'word'");
 }
 
 TEST(SplitUnits, Characters) {
@@ -35,6 +36,14 @@ TEST(SplitUnits, RunsBetweenWhiteSpace) {
   EXPECT_THAT(split_units(" \t ", Units::space), IsEmpty());
   // A no-break space is part of a word: joining by a space would not give it back.
   EXPECT_THAT(split_units("a\u00a0b", Units::space), ElementsAre("a\u00a0b"));
+}
+
+TEST(SplitUnits, AWholeLine) {
+  EXPECT_THAT(split_units(" very\tgood e\u0301 \r\n", Units::line),
+              ElementsAre("very\tgood \u00e9"));
+  EXPECT_THAT(split_units("x", Units::line), ElementsAre("x"));
+  EXPECT_THAT(split_units(" \t ", Units::line), IsEmpty());
+  EXPECT_THAT(split_units("", Units::line), IsEmpty());
 }
 
 TEST(SplitUnits, NormalisesToNfc) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attend/base/error.h"
 
@@ -72,6 +73,23 @@ std::vector<Scored> exhaustive(const Tensor& table, int64_t longest, double leng
   visit(visit, prefix, 0.0);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
   return all;
+}
+
+// What cannot be is no answer, however wide the beam.
+TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
+  TableModel model(2, 1);
+  const double no = -std::numeric_limits<double>::infinity();
+  const double half = std::log(0.5);
+  const Tensor first = torch::tensor({no, no, half, half}, torch::kDouble);
+  const Tensor then = torch::tensor({no, 0.0, no, no}, torch::kDouble);
+  model.table = torch::stack({first.expand({4, 4}), then.expand({4, 4})}).unsqueeze(0);
+  const auto found = beam_search(model, model.start(), {2}, ends, {.beam = 4, .nbest = 4})[0];
+  ASSERT_EQ(found.size(), 2U);
+  for (const Hypothesis& hypothesis : found) {
+    EXPECT_EQ(hypothesis.symbols.size(), 1U);
+    EXPECT_EQ(hypothesis.log_probability, half);
+    EXPECT_TRUE(hypothesis.complete);
+  }
 }
 
 class LengthPenalty : public testing::TestWithParam<double> {};

@@ -10,12 +10,14 @@
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
 #include "attend/models/weights.h"
+#include "tests/support/files.h"
 
 namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::vector<Example> examples = {{"cab", {"K AE B"}}, {"bad", {"B AE D", "B AA D"}}};
 
@@ -28,7 +30,7 @@ class PairModelTest : public testing::Test {
     Seq2SeqConfig config;
     config.embedding = config.hidden = config.attention_depth = 8;
     config.maximum_source_length = 4;
-    model = make_pair_model({}, config, examples);
+    model = make_pair_model({}, {"seq2seq", config, {}}, examples);
   }
   void TearDown() override { fs::remove_all(folder); }
 
@@ -60,7 +62,7 @@ TEST_F(PairModelTest, EncodesEveryTargetAndCutsLongSources) {
 TEST_F(PairModelTest, LoadsWhatItSaved) {
   save();
   const PairModel loaded = load_pair_model(folder);
-  EXPECT_EQ(loaded.model.hidden, 8);
+  EXPECT_EQ(loaded.model.seq2seq.hidden, 8);
   EXPECT_EQ(loaded.source_vocabulary.size(), model.source_vocabulary.size());
   const auto before = model.network->parameters();
   const auto after = loaded.network->parameters();
@@ -102,6 +104,70 @@ TEST_F(PairModelTest, RefusesAnUnknownKeyWithASuggestion) {
   save();
   write_file(folder / "config.toml", "[model]\nhiden = 8\n");
   EXPECT_THAT(refusal(), HasSubstr("model.hidden"));
+}
+
+TEST_F(PairModelTest, LoadsADescriptionFromBeforeThereWereTypes) {
+  save();
+  std::string description = read_file(folder / "config.toml");
+  const size_t begin = description.find("type = \"seq2seq\"\n");
+  ASSERT_NE(begin, std::string::npos);
+  write_file(folder / "config.toml",
+             description.erase(begin, std::string("type = \"seq2seq\"\n").size()));
+  EXPECT_EQ(refusal(), "");
+}
+
+class ClassifierModelTest : public PairModelTest {
+ protected:
+  void SetUp() override {
+    PairModelTest::SetUp();
+    ModelConfig config;
+    config.type = "classifier";
+    config.classifier.pooling = "fixed_mlp";
+    config.classifier.embedding = config.classifier.attention_depth = 8;
+    TextConfig text = default_text(config);
+    text.minimum_count = 2;
+    model = make_pair_model(text, config, reviews);
+  }
+
+  const std::vector<Example> reviews = {{"was great", {" very good "}}, {"was not", {"bad"}}};
+};
+
+TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
+  save();
+  const std::string description = read_file(folder / "config.toml");
+  EXPECT_THAT(description, HasSubstr("pooling = \"fixed_mlp\""));
+  EXPECT_THAT(description, Not(HasSubstr("cell")));
+  const PairModel loaded = load_pair_model(folder);
+  EXPECT_TRUE(loaded.model.is_classifier());
+  EXPECT_EQ(loaded.model.classifier.embedding, 8);
+  EXPECT_TRUE(loaded.network->attends());
+  EXPECT_EQ(loaded.source_vocabulary.size(), 5) << "one word occurs twice";
+}
+
+TEST_F(ClassifierModelTest, TakesAWholeTargetForALabelHoweverRare) {
+  const auto pairs = model.encode(reviews);
+  ASSERT_EQ(pairs[0].target.size(), 1U);
+  EXPECT_EQ(model.target_text(pairs[0].target), "very good");
+  EXPECT_NO_THROW(check_labels(model, reviews, "valid.tsv"));
+}
+
+TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
+  const auto refusal = [&](const std::string& label) {
+    return test::error_of([&] { check_labels(model, {{"was", {"bad", label}}}, "test.tsv"); });
+  };
+  EXPECT_EQ(refusal("poor"),
+            "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
+            "good'");
+  model.text.target_units = "space";
+  EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 symbols of data.target_units"));
+}
+
+TEST_F(ClassifierModelTest, RefusesWeightsOfAFarSmallerModel) {
+  save();
+  std::string description = read_file(folder / "config.toml");
+  description.replace(description.find("embedding = 8"), 13, "embedding = 65536");
+  write_file(folder / "config.toml", description);
+  EXPECT_THAT(refusal(), HasSubstr("describe a model of over"));
 }
 
 }  // namespace

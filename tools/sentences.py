@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Sentences as sets of words: bags, fixed attention and self-attention, on rt-polarity and SST-2.
+
+    tools/sentences.py [--data ../shared/data] [--out build/sentences] [--folds 10] [--jobs 1]
+
+Trains each system from random vectors with `attend train`, keeps what is best on the validation
+part, measures the test part once, and prints a Markdown table beside published figures, with
+the minutes of one processor that training took, then what
+each system says of "was great" and "was not great". Figures are kept in --out, and what is there is
+not measured again: a run that was stopped goes on where it was.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import sentences_data
+
+PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "build" / "release" / "attend"
+
+COMMON = {"model.type": "classifier", "model.embedding": 100, "model.word_dropout": 0.2,
+          "model.dropout": 0.5, "train.replicas": 1, "train.learning_rate": 2e-3,
+          "train.label_smoothing": 0.1, "train.warmup_steps": 100, "train.patience": 4,
+          "train.weight_average": 0.995, "train.checkpoint_seconds": 600}
+
+# The smaller set is gone through more often, in smaller batches.
+TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 15},
+         "sst2": {"train.batch": 256, "train.epochs": 8}}
+
+MULTI = {"model.attention_depth": 50}
+SYSTEMS = {
+    "sum of vectors": {"model.pooling": "sum"},
+    "mean, hidden layer": {"model.pooling": "mean", "model.hidden": 100},
+    "fixed dot, 1 query": {"model.pooling": "fixed_dot"},
+    "fixed dot, 4 queries": {"model.pooling": "fixed_dot", "model.queries": 4},
+    "fixed MLP, 1 query": {"model.pooling": "fixed_mlp"} | MULTI,
+    "fixed MLP, 4 queries": {"model.pooling": "fixed_mlp", "model.queries": 4} | MULTI,
+    "self-attention": {"model.pooling": "fixed_mlp", "model.self_layers": 1} | MULTI,
+}
+
+# From random vectors, on rt-polarity (10-fold) and on SST-2 trained with its phrases.
+PUBLISHED = [("bag of vectors (published)", 76.2, 81.4),
+             ("averaging network (published)", 77.3, 83.2),
+             ("convolutional network (published)", 76.1, 82.7)]
+
+PAIRS = ["was great", "was not great", "was bad", "was not bad"]
+
+
+def attend(*arguments, stdin=""):
+    return timed(*arguments, stdin=stdin)[0]
+
+
+def timed(*arguments, stdin=""):
+    """Standard output, and the processor time in minutes, whatever else the machine does."""
+    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as out, \
+            tempfile.TemporaryFile("w+") as errors:
+        given.write(stdin)
+        given.seek(0)
+        run = subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=given, stdout=out,
+                               stderr=errors, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        _, status, used = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        errors.seek(0)
+        if run.returncode != 0:
+            sys.exit(errors.read())
+        return out.read(), (used.ru_utime + used.ru_stime) / 60
+
+
+def measure(task, system, data, out):
+    """Figures of one system on one split, from `out` where it was measured already."""
+    stored = out / "figures.json"
+    if stored.exists():
+        return json.loads(stored.read_text())
+    shutil.rmtree(out, ignore_errors=True)
+    settings = COMMON | TASKS[task] | SYSTEMS[system]
+    training, minutes = timed("train", "--data", data, "--out", out, "--json",
+                              *(part for key, value in settings.items()
+                                for part in ("--set", f"{key}={value}")))
+    figures = {"minutes": minutes,
+               "valid": json.loads(training)["valid_accuracy"],
+               "test": json.loads(attend("evaluate", out, "--data", data, "--threads", 1,
+                                         "--json"))["accuracy"]}
+    (out / "checkpoint.safetensors").unlink()
+    stored.write_text(json.dumps(figures))
+    print(f"{out}: validation {100 * figures['valid']:.1f}, test {100 * figures['test']:.1f}, "
+          f"{figures['minutes']:.1f} minutes", file=sys.stderr, flush=True)
+    return figures
+
+
+def splits(task, folds):
+    return [f"fold{i}" for i in range(folds)] if task == "rt-polarity" else ["."]
+
+
+def folder(out, task, system, split):
+    name = system.replace(",", "").replace(" ", "-")
+    return out / "models" / task / name / ("all" if split == "." else split)
+
+
+def measure_all(options):
+    """{task, system: figures of each split}."""
+    figures = {}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for task in options.tasks:
+            for system in SYSTEMS:
+                figures[task, system] = [
+                    pool.submit(measure, task, system, options.out / task / split,
+                                folder(options.out, task, system, split))
+                    for split in splits(task, options.folds)]
+        return {key: [run.result() for run in runs] for key, runs in figures.items()}
+
+
+def cell(runs):
+    tests = [100 * run["test"] for run in runs]
+    spread = f" ± {statistics.stdev(tests):.1f}" if len(tests) > 1 else ""
+    return f"{statistics.mean(tests):.1f}{spread}"
+
+
+def print_table(figures, tasks):
+    print("| system |" + "".join(f" {task} | minutes |" for task in tasks))
+    print("|---|" + "---|---|" * len(tasks))
+    for system in SYSTEMS:
+        cells = "".join(
+            f" {cell(figures[task, system])} | "
+            f"{sum(run['minutes'] for run in figures[task, system]):.1f} |" for task in tasks)
+        print(f"| {system} |{cells}")
+    for name, *values in PUBLISHED:
+        published = dict(zip(TASKS, values))
+        print(f"| {name} |" + "".join(f" {published[task]} | |" for task in tasks))
+
+
+def positive(model, text):
+    answers = json.loads(attend("predict", model, "--beam", 2, "--nbest", 2, "--json", stdin=text))
+    return {answer["target"]: math.exp(answer["log_probability"])
+            for answer in answers["predictions"]}["positive"]
+
+
+def weighed(model, system, text):
+    """The words, each with its weight where the system gives one."""
+    if not SYSTEMS[system]["model.pooling"].startswith("fixed"):
+        return ""
+    picture = json.loads(attend("explain", model, text, "--json"))
+    return " ".join(f"{word} {weight:.2f}"
+                    for word, weight in zip(picture["source"], picture["weights"][0]))
+
+
+def print_pairs(out, task):
+    print(f"\nProbability of positive, and the weight of each word ({task}):\n")
+    print("| system |" + "".join(f" {text} |" for text in PAIRS))
+    print("|---|" + "---|" * len(PAIRS))
+    for system in SYSTEMS:
+        model = folder(out, task, system, splits(task, 1)[0])
+        cells = []
+        for text in PAIRS:
+            weights = weighed(model, system, text)
+            cells.append(f" {positive(model, text):.2f}{' (' + weights + ')' if weights else ''} |")
+        print(f"| {system} |" + "".join(cells))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, default="../shared/data")
+    parser.add_argument("--out", type=pathlib.Path, default="build/sentences")
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--folds", type=int, choices=range(1, 11), default=10)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once, a thread each")
+    options = parser.parse_args()
+    if not PROGRAM.exists():
+        sys.exit(f"{PROGRAM} is not there; run ./dev build")
+    sentences_data.write_all(options.data, options.out)
+    figures = measure_all(options)
+    print_table(figures, options.tasks)
+    print_pairs(options.out, options.tasks[-1])
+
+
+if __name__ == "__main__":
+    main()
