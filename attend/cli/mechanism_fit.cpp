@@ -61,8 +61,7 @@ class Fit {
   Fit(const Mechanism& row, const SentencePair& pair)
       : task_(task_of(row)), module_(compute_module(row.name)) {
     const int64_t depth = pair.annotations.size(1), words = pair.annotations.size(0);
-    memory_ = task_ == Task::earlier && row.module == "IntraDecoderAttention" ? pair.states
-                                                                              : pair.annotations;
+    memory_ = row.module == "IntraDecoderAttention" ? pair.states : pair.annotations;
     queries_ = memory_;
     if (task_ == Task::translate) queries_ = pair.states;
     if (task_ == Task::summarise)
@@ -173,8 +172,7 @@ FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
   const Task task = task_of(row);
   if (task == Task::translate) map.queries = pair.target;
   if (task == Task::summarise) map.queries = numbered("query", kLearnedQueries);
-  if (map.weights.size(0) == static_cast<int64_t>(pair.target.size()) && task == Task::earlier)
-    map.queries = map.keys = pair.target;
+  if (row.module == "IntraDecoderAttention") map.queries = map.keys = pair.target;
   if (row.name == "linformer") map.keys = numbered("E", kShortened);
   return map;
 }

@@ -30,7 +30,7 @@ Normalising softmax_steps(const AttentionSpec& spec, const Tensor& scores) {
   const double temperature = spec.normaliser.options().temperature;
   std::string steps;
   if (temperature != 1)
-    steps = step("Divided scores S / T", scores,
+    steps = step("Divided scores S / T", scores / temperature,
                  fmt::format("s_ij / {:g}, from here on s_ij", temperature));
   if (spec.sink.defined())
     return {steps,

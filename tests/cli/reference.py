@@ -238,8 +238,6 @@ def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda
         weights, lse = normalise(normaliser, scores, before, p.get("sink"))
         previous = before = weights
         total = plus(total, weights)
-        if normaliser.startswith("temperature"):
-            scores = [s / float(normaliser.partition(":")[2]) for s in scores]
         result["scores"].append(scores)
         result["weights"].append(weights)
         result["lse"].append(lse)

@@ -31,7 +31,7 @@ STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
 class MechanismsTest(compute_case.ComputeCase):
     def mechanism_problem(self, row):
         """The same for a mechanism, of five queries and keys."""
-        sizes = dict(DEPTHS, query_depth=4, key_depth=4)
+        sizes = dict(DEPTHS, query_depth=4, key_depth=4, depth=4)
         parameters = {}
         for parameter in row["parameters"]:
             name = parameter["name"]
