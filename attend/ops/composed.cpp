@@ -30,9 +30,11 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
 Tensor unscoped_scores(const Parts& parts, const Form& form) {
   const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
   Tensor query = parts[part::query].to(precision);
-  if (form.scale != 1) query = query * form.scale;
+  const bool scales_query = form.scale != 1 && form.score->family == Family::dot;
+  if (scales_query) query = query * form.scale;
   Tensor scores = pairwise_scores(pair_score(parts, form), query,
                                   repeat_heads(parts[part::key].to(precision), form.heads));
+  if (form.scale != 1 && !scales_query) scores = scores * form.scale;
   if (form.soft_cap > 0) scores = (scores / form.soft_cap).tanh() * form.soft_cap;
   if (parts[part::dense].defined()) scores = scores + parts[part::dense];
   if (parts[part::slopes].defined())
