@@ -24,26 +24,32 @@ import tempfile
 
 import sentences_data
 
-PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "build" / "release" / "attend"
+PROGRAM = pathlib.Path(os.environ.get("ATTEND_PROGRAM") or pathlib.Path(__file__).resolve().parent
+                       .parent / "build" / "release" / "attend")
 
-COMMON = {"model.type": "classifier", "model.embedding": 100, "model.word_dropout": 0.2,
-          "model.dropout": 0.5, "train.replicas": 1, "train.learning_rate": 2e-3,
-          "train.label_smoothing": 0.1, "train.warmup_steps": 100, "train.patience": 4,
-          "train.weight_average": 0.995, "train.checkpoint_seconds": 600}
+# Chosen on validation parts alone.
+COMMON = {"model.type": "classifier", "model.embedding": 100, "model.attention_depth": 50,
+          "model.word_dropout": 0.3, "model.dropout": 0.5, "train.replicas": 1,
+          "train.label_smoothing": 0.1, "train.learning_rate": 2e-3, "train.warmup_steps": 100,
+          "train.patience": 3, "train.weight_average": 0.995, "train.checkpoint_seconds": 600}
 
 # The smaller set is gone through more often, in smaller batches.
-TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 15},
-         "sst2": {"train.batch": 256, "train.epochs": 8}}
+TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 6},
+         "sst2": {"train.batch": 256, "train.epochs": 4}}
 
-MULTI = {"model.attention_depth": 50}
+DOT, MLP = {"model.pooling": "fixed_dot"}, {"model.pooling": "fixed_mlp"}
+UNNORMALISED, SIGMOID = {"model.normaliser": "none"}, {"model.normaliser": "sigmoid"}
+FOUR = {"model.queries": 4}
 SYSTEMS = {
     "sum of vectors": {"model.pooling": "sum"},
-    "mean, hidden layer": {"model.pooling": "mean", "model.hidden": 100},
-    "fixed dot, 1 query": {"model.pooling": "fixed_dot"},
-    "fixed dot, 4 queries": {"model.pooling": "fixed_dot", "model.queries": 4},
-    "fixed MLP, 1 query": {"model.pooling": "fixed_mlp"} | MULTI,
-    "fixed MLP, 4 queries": {"model.pooling": "fixed_mlp", "model.queries": 4} | MULTI,
-    "self-attention": {"model.pooling": "fixed_mlp", "model.self_layers": 1} | MULTI,
+    "mean and hidden layer": {"model.pooling": "mean", "model.hidden": 100},
+    "fixed dot, 1 query": DOT | UNNORMALISED,
+    "fixed dot, 4 queries": DOT | UNNORMALISED | FOUR,
+    "fixed MLP, 1 query": MLP | SIGMOID,
+    "fixed MLP, 4 queries": MLP | SIGMOID | FOUR,
+    "fixed MLP, 1 query, softmax": MLP,
+    "self-attention, fixed MLP": MLP | SIGMOID | {"model.self_layers": 1,
+                                                  "train.learning_rate": 1e-3},
 }
 
 # From random vectors, on rt-polarity (10-fold) and on SST-2 trained with its phrases.
@@ -110,11 +116,11 @@ def measure_all(options):
     figures = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for task in options.tasks:
-            for system in SYSTEMS:
-                figures[task, system] = [
-                    pool.submit(measure, task, system, options.out / task / split,
-                                folder(options.out, task, system, split))
-                    for split in splits(task, options.folds)]
+            for split in splits(task, options.folds):
+                for system in SYSTEMS:
+                    figures.setdefault((task, system), []).append(pool.submit(
+                        measure, task, system, options.out / task / split,
+                        folder(options.out, task, system, split)))
         return {key: [run.result() for run in runs] for key, runs in figures.items()}
 
 

@@ -27,8 +27,12 @@ def lines(path):
 
 
 def write(path, rows):
+    """Replaces the file when it is not that already: another run may be reading it."""
+    content = "".join(f"{text}\t{label}\n" for text, label in rows).encode()
+    if path.exists() and path.read_bytes() == content:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    path.write_bytes(content)
 
 
 def same(text):
