@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -113,6 +114,31 @@ class MechanismsTest(unittest.TestCase):
         self.assertLessEqual({row["name"] for row in self.table()["mechanisms"]}, pictures)
         self.assertEqual(pictures, {path.stem for path in (DOCS / "mechanisms").glob("*.svg")},
                          "run attend mechanisms --pictures docs/mechanisms")
+
+    def test_pictures_are_drawn_from_the_pair(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            shutil.copy(DOCS / "mechanisms" / "pair.json", folder)
+            done = arrays.run("mechanisms", "--pictures", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual({path.name for path in folder.iterdir()},
+                             {path.name for path in (DOCS / "mechanisms").iterdir()})
+            for path in folder.glob("*.svg"):
+                self.assertLess(path.stat().st_size, 6000, path.name)
+            # The fit finds what it is fitted to: the trained model, whose form bahdanau has.
+            pair = json.loads((folder / "pair.json").read_text(encoding="utf-8"))
+            self.assertLess(self.largest_difference(
+                (folder / "bahdanau.svg").read_text(encoding="utf-8"), pair["weights"]), 0.1)
+
+    def largest_difference(self, svg, weights):
+        """Between the weights and the twenty levels of a picture's cells, row by row."""
+        cells = {}
+        for level, path in re.findall(r'<path class="l(\d+)" d="([^"]*)"', svg):
+            for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", path):
+                cells[float(y), float(x)] = int(level) / 19
+        flat = [weight for row in weights for weight in row]
+        self.assertEqual(len(cells), len(flat))
+        return max(abs(cells[place] - weight) for place, weight in zip(sorted(cells), flat))
 
     def test_help_has_examples(self):
         for command in ("compute", "mechanisms"):
