@@ -128,7 +128,7 @@ class Resume(program.Case):
             run.send_signal(number)
             _, errors = run.communicate(timeout=60)
             self.assertEqual(run.returncode, code, errors)
-            self.assertIn("--resume", errors.splitlines()[-1])
+            self.assertIn("the same command goes on", errors.splitlines()[-1])
             self.assert_whole()
             self.assertTrue((self.model / "checkpoint.safetensors").exists())
         self.finish()
