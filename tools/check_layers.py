@@ -6,7 +6,7 @@
 - another layer's -inl.h is private to it
 - layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
 - files of at most 500 lines, functions of at most 60
-- nothing outside attend/cli, tests and bench prints, aborts or exits
+- nothing outside attend/cli, tests, bench and examples prints, aborts or exits
 
 Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
 """
@@ -18,7 +18,7 @@ import sys
 
 MAXIMUM_FILE = 500
 MAXIMUM_FUNCTION = 60
-CODE_FOLDERS = ("attend", "tests", "bench")
+CODE_FOLDERS = ("attend", "tests", "bench", "examples")
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2)/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 PRINTING = re.compile(

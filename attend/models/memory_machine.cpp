@@ -11,6 +11,8 @@ using at::Tensor;
 constexpr double initial_memory = 1e-6;
 // Heads begin by staying near where they stand: content says nothing before anything was written.
 constexpr double initial_gate = -1;
+// Wider than keeps variance, so that from the beginning heads move differently at different inputs.
+constexpr double initial_gain = 1.4;
 
 int64_t shifts(const MemoryMachineConfig& config) { return 2 * config.farthest_shift + 1; }
 int64_t heads(const MemoryMachineConfig& config) { return config.read_heads + config.write_heads; }
@@ -53,9 +55,10 @@ MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config
   output_ = register_module(
       "output",
       torch::nn::Linear(config.hidden + config.read_heads * config.width, config.outputs));
-  first_reads_ = register_parameter("first_reads", torch::zeros({config.read_heads, config.width}));
+  first_reads_ =
+      register_parameter("first_reads", 0.05 * torch::randn({config.read_heads, config.width}));
   for (const auto& layer : {addressing_, writing_}) {
-    torch::nn::init::xavier_uniform_(layer->weight);
+    torch::nn::init::xavier_uniform_(layer->weight, initial_gain);
     torch::nn::init::zeros_(layer->bias);
   }
   at::NoGradGuard no_gradient;

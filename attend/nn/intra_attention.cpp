@@ -81,7 +81,7 @@ Tensor IntraAttentionCell::forward(const Tensor& x, const Tensor& lengths) {
     hidden.push_back(h);
     state = std::move(next);
   }
-  const Tensor states = at::stack(hidden, 1);
+  Tensor states = at::stack(hidden, 1);
   if (!lengths.defined()) return states;
   // Padding comes last, and no step sees a later one.
   const Tensor padded =

@@ -21,7 +21,7 @@ class Dev(unittest.TestCase):
     def test_help_names_every_command(self):
         run = dev("help")
         self.assertEqual(run.returncode, 0)
-        for command in ("demo", "test", "build", "bench", "check", "format"):
+        for command in ("demo", "test", "build", "bench", "example", "check", "format"):
             self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
 
     def test_misuse_exits_with_two(self):
