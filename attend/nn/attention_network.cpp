@@ -1,11 +1,19 @@
 #include "attend/nn/attention_network.h"
 
+#include "attend/base/error.h"
+
 namespace attend {
 
 using at::Tensor;
 
 AttentionNetwork::AttentionNetwork(const AttentionChoices& choices, const AttentionSizes& sizes)
-    : TrainedSpec(choices, sizes) {}
+    : TrainedSpec(choices, sizes) {
+  if (score_row(choices.score).features != Features::any)
+    fail(
+        "score {} carries sums of features from query to query and not the keys; take LinearState "
+        "of attend/ops/linear_state.h, or scaled_dot",
+        choices.score);
+}
 
 AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& values,
                                           const Tensor& lengths) const {

@@ -27,7 +27,7 @@ struct AttentionStep {
 // A trained mechanism whose queries come one by one, such as the states of a decoder.
 class AttentionNetwork : public TrainedSpec {
  public:
-  // Error as TrainedSpec.
+  // Error as TrainedSpec, and on scores of features (linear attention), which remember no keys.
   AttentionNetwork(const AttentionChoices& choices, const AttentionSizes& sizes);
 
   // keys and values [B, S, D]; lengths [B] int64 says where padding begins.

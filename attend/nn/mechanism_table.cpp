@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/nn/mechanism_table-inl.h"
 
 namespace attend {
 namespace {
@@ -12,20 +13,12 @@ using Mechanisms = std::vector<Mechanism>;
 
 constexpr std::string_view decoder = "decoder state", annotations = "encoder annotations";
 constexpr std::string_view before = "decoder state before the step";
-constexpr std::string_view tokens = "positions of a sequence", same = "the same sequence";
 constexpr std::string_view any = "any vectors", set = "any set of vectors";
-constexpr std::string_view multi_head = "MultiHeadAttention";
-constexpr std::string_view within =
-    "its queries are the sequence that it reads, and a decoder's are its own states; take cross "
-    "(scaled_dot over the source), or MultiHeadAttention";
-constexpr std::string_view summed =
-    "its running sums never form the weights that answers are explained with; take cross, whose "
-    "cost at the lengths of a source is no larger";
 constexpr std::string_view composed = "composed";
 constexpr std::string_view weights_before = "the weights of the query before";
 
-// Decoder to encoder.
-Mechanisms translation() {
+// Decoder to encoder, all annotations.
+Mechanisms global_attention() {
   return {
       {.name = "bahdanau",
        .title = "Additive attention",
@@ -74,6 +67,12 @@ Mechanisms translation() {
        .choices = {.score = "location"},
        .decoder_query = "state",
        .time = "n m d_q"},
+  };
+}
+
+// Decoder to encoder, some annotations or with a memory.
+Mechanisms local_attention() {
+  return {
       {.name = "local_m",
        .title = "Local attention, monotonic",
        .source = "Luong et al. 2015, 3.2",
@@ -111,6 +110,20 @@ Mechanisms translation() {
        .choices = {.score = "coverage"},
        .decoder_query = "state",
        .carries = "the sum of the weights before"},
+      {.name = "cross",
+       .title = "Encoder-decoder attention",
+       .source = "Vaswani et al. 2017, 3.2.3",
+       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d))",
+       .queries = decoder,
+       .memory = annotations,
+       .choices = {.score = "scaled_dot"},
+       .decoder_query = "state"},
+  };
+}
+
+// One key a query.
+Mechanisms one_key() {
+  return {
       {.name = "hard",
        .title = "Hard attention, sampled",
        .source = "Xu et al. 2015, 4.1",
@@ -140,18 +153,10 @@ Mechanisms translation() {
        .choices = {.score = "additive", .bias = "offset", .normaliser = "monotonic"},
        .carries = weights_before,
        .paths = composed},
-      {.name = "cross",
-       .title = "Encoder-decoder attention",
-       .source = "Vaswani et al. 2017, 3.2.3",
-       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d))",
-       .queries = decoder,
-       .memory = annotations,
-       .choices = {.score = "scaled_dot"},
-       .decoder_query = "state"},
   };
 }
 
-// Memories and sets.
+// Memories and graphs.
 Mechanisms memories() {
   return {
       {.name = "content_addressing",
@@ -190,6 +195,12 @@ Mechanisms memories() {
        .queries = "nodes",
        .memory = "their neighbours: a mask is the graph",
        .choices = {.score = "additive_leaky_relu"}},
+  };
+}
+
+// Other scores of one hidden layer, and learned queries.
+Mechanisms perceptrons() {
+  return {
       {.name = "additive_relu",
        .title = "Perceptron score, ReLU",
        .source = "additive with another activation",
@@ -229,258 +240,14 @@ Mechanisms memories() {
   };
 }
 
-// One sequence.
-Mechanisms sequences() {
-  return {
-      {.name = "self",
-       .title = "Self-attention",
-       .source = "Vaswani et al. 2017, eq. 1",
-       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d))",
-       .queries = tokens,
-       .memory = same,
-       .module = multi_head,
-       .refusal = within},
-      {.name = "masked_self",
-       .title = "Masked self-attention",
-       .source = "Vaswani et al. 2017, 3.2.3",
-       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over j <= i",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.scope = "causal"},
-       .time = "n m d / 2",
-       .carries = "keys and values so far",
-       .module = multi_head,
-       .refusal = within},
-      {.name = "intra",
-       .title = "Intra-attention (LSTMN)",
-       .source = "Cheng et al. 2016, eq. 4-9",
-       .formula = "w_ij = softmax_j(v . tanh(W_h h_j + W_x x_i + W_c c~_(i-1))) over j < i",
-       .queries = "the symbol and the summary before",
-       .memory = "the layer's own states before",
-       .choices = {.score = "additive", .scope = "causal:-1"},
-       .carries = "all states so far",
-       .module = "IntraAttention",
-       .refusal =
-           "it reads its layer's own past and no source; take bahdanau, or the LSTMN module"},
-      {.name = "intra_decoder",
-       .title = "Intra-decoder attention",
-       .source = "Paulus et al. 2017, eq. 5-8",
-       .formula = "w_ij = softmax_j(s_i . W s_j) over j < i",
-       .queries = decoder,
-       .memory = "the decoder's states before",
-       .choices = {.score = "general", .scope = "causal:-1"},
-       .carries = "all states so far",
-       .module = "IntraDecoderAttention",
-       .refusal = "it reads the decoder's own past and no source; take luong_general, or the "
-                  "intra-decoder module beside it"},
-      {.name = "sliding_window",
-       .title = "Sliding window",
-       .source = "Beltagy et al. 2020, 3.1",
-       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over |j - i| <= R",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.scope = "window:5"},
-       .decoder_query = "state",
-       .time = "n R d",
-       .carries = "the position"},
-      {.name = "dilated",
-       .title = "Dilated window",
-       .source = "Beltagy et al. 2020, 3.1",
-       .formula = "a window of which the dilation divides j - i",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.scope = "dilated:8,2"},
-       .decoder_query = "state",
-       .time = "n R d / dilation",
-       .carries = "the position"},
-      {.name = "global_tokens",
-       .title = "Window and global tokens (Longformer)",
-       .source = "Beltagy et al. 2020, 3.1",
-       .formula = "|j - i| <= R, or i < N, or j < N",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.scope = "window:5 | global:1"},
-       .decoder_query = "state",
-       .time = "n (R + N) d",
-       .carries = "the position"},
-      {.name = "block_sparse",
-       .title = "Block sparse (BigBird)",
-       .source = "Child et al. 2019; Zaheer et al. 2020",
-       .formula = "the blocks of a layout [query blocks, key blocks]: windows, global, random",
-       .queries = tokens,
-       .memory = same,
-       .time = "blocks d",
-       .carries = "the position",
-       .module = "block_sparse(layout, block) as AttentionSpec::scope",
-       .refusal = "its blocks are a tensor, which no configuration holds; take global_tokens"},
-      {.name = "linear",
-       .title = "Linear attention",
-       .source = "Katharopoulos et al. 2020, eq. 4-12",
-       .formula = "w_ij = f(q_i) . f(k_j) / sum_j f(q_i) . f(k_j), f(x) = elu(x) + 1",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.score = "elu_features", .normaliser = "linear"},
-       .time = "(n + m) d^2",
-       .carries = "sums of f(k_j) v_j and f(k_j)",
-       .paths = "running sums, composed",
-       .refusal = summed},
-      {.name = "performer",
-       .title = "Performer (FAVOR+)",
-       .source = "Choromanski et al. 2021, eq. 5-7",
-       .formula = "w_ij = f(q_i) . f(k_j) / sum_j f(q_i) . f(k_j), f positive orthogonal random "
-                  "features of F numbers",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.score = "positive_features", .normaliser = "linear"},
-       .time = "(n + m) F d",
-       .carries = "sums of f(k_j) v_j and f(k_j)",
-       .paths = "running sums, composed",
-       .refusal = summed},
-      {.name = "linformer",
-       .title = "Linformer",
-       .source = "Wang et al. 2020, eq. 7",
-       .formula = "w_ij = softmax_j(q_i . (E K)_j / sqrt(d)), E of k x m: the sequence shortened",
-       .queries = tokens,
-       .memory = "the same sequence, shortened to k",
-       .time = "n k d",
-       .module = "LengthProjection",
-       .refusal = "it mixes the positions of the source before they are weighed, so no weight "
-                  "belongs to a symbol; take cross"},
-      {.name = "convolution",
-       .title = "Attention that is a convolution",
-       .source = "Cordonnier et al. 2020, theorem 1",
-       .formula =
-           "w_ij = softmax_j(-alpha |delta_ij - Delta_h|^2), a head each place of the kernel",
-       .queries = "pixels",
-       .memory = "the same image",
-       .module = "ConvolutionAttention",
-       .refusal = "it is made for images of two axes; take local_m for a source of one"},
-  };
-}
-
-// Positions and biases.
-Mechanisms positions() {
-  return {
-      {.name = "alibi",
-       .title = "Linear bias by distance (ALiBi)",
-       .source = "Press et al. 2022",
-       .formula = "s_ij = q_i . k_j / sqrt(d) - m |i - j|",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.bias = "alibi"},
-       .decoder_query = "state",
-       .carries = "the position"},
-      {.name = "t5",
-       .title = "Buckets of distances (T5)",
-       .source = "Raffel et al. 2020, 2.1",
-       .formula = "s_ij = q_i . k_j + t[bucket(j - i)]",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.score = "dot", .bias = "buckets:32"},
-       .decoder_query = "state",
-       .carries = "the position"},
-      {.name = "shaw",
-       .title = "Relative keys",
-       .source = "Shaw et al. 2018, eq. 4",
-       .formula = "s_ij = q_i . (k_j + r[clip(j - i, -L, L)]) / sqrt(d)",
-       .queries = tokens,
-       .memory = same,
-       .choices = {.bias = "relative_keys:16"},
-       .decoder_query = "state",
-       .carries = "the position"},
-      {.name = "grid",
-       .title = "Relative positions on a grid",
-       .source = "Liu et al. 2021, eq. 4",
-       .formula = "s_ij = q_i . k_j / sqrt(d) + t[y_j - y_i][x_j - x_i]",
-       .queries = "pixels",
-       .memory = "the same image",
-       .choices = {.bias = "grid:8x8"},
-       .refusal = "the positions of a source have one axis and no grid; take shaw or t5"},
-      {.name = "rope",
-       .title = "Rotary positions (RoPE)",
-       .source = "Su et al. 2021, eq. 12-16",
-       .formula = "s_ij = (R_i q_i) . (R_j k_j) / sqrt(d), which depends on i - j alone",
-       .queries = "positions of a sequence, rotated",
-       .memory = "the same sequence, keys rotated",
-       .carries = "the position",
-       .module = "rotate() on queries and keys",
-       .refusal = "it rotates queries and keys that a decoder's states and annotations are not; "
-                  "take shaw"},
-      {.name = "sinusoidal",
-       .title = "Sinusoidal positions",
-       .source = "Vaswani et al. 2017, 3.5",
-       .formula = "x_i + p_i, p_(i,2a) = sin(i / 10000^(2a/d)), p_(i,2a+1) = cos",
-       .queries = "positions of a sequence, p added",
-       .memory = same,
-       .module = "sinusoidal_positions() added to the inputs",
-       .refusal = "a recurrent encoder knows the order of its symbols; take cross"},
-      {.name = "learned_positions",
-       .title = "Learned positions",
-       .source = "Gehring et al. 2017, 3.1",
-       .formula = "x_i + p_i, p trained, up to a longest length",
-       .queries = "positions of a sequence, p added",
-       .memory = same,
-       .module = "LearnedPositions",
-       .refusal = "a recurrent encoder knows the order of its symbols; take cross"},
-  };
-}
-
-// Normalisers, on the score that they are mostly met with.
-Mechanisms normalisers() {
-  return {
-      {.name = "temperature",
-       .title = "Softmax with a temperature",
-       .source = "Hinton et al. 2015, eq. 1",
-       .formula = "w_ij = softmax_j(s_ij / T)",
-       .queries = any,
-       .memory = set,
-       .choices = {.score = "additive", .normaliser = "temperature:2"}},
-      {.name = "sink",
-       .title = "Attention with a sink",
-       .source = "Xiao et al. 2024",
-       .formula = "w_ij = exp(s_ij) / (exp(sink) + sum_j exp(s_ij))",
-       .queries = any,
-       .memory = set,
-       .choices = {.score = "additive", .bias = "sink"}},
-      {.name = "sigmoid",
-       .title = "Sigmoid attention",
-       .source = "Ramapuram et al. 2024, eq. 3",
-       .formula = "w_ij = sigmoid(s_ij + b)",
-       .queries = any,
-       .memory = set,
-       .choices = {.score = "additive", .bias = "offset", .normaliser = "sigmoid"}},
-      {.name = "unnormalised",
-       .title = "Unnormalised attention",
-       .source = "de Brebisson and Vincent 2016",
-       .formula = "w_ij = q_i . k_j / sqrt(d)",
-       .queries = any,
-       .memory = set,
-       .choices = {.normaliser = "none"},
-       .decoder_query = "state"},
-      {.name = "sparsemax",
-       .title = "Sparsemax",
-       .source = "Martins and Astudillo 2016, eq. 3",
-       .formula = "w_i = the point of the simplex nearest to s_i",
-       .queries = any,
-       .memory = set,
-       .choices = {.score = "additive", .normaliser = "sparsemax"}},
-      {.name = "entmax",
-       .title = "Entmax, alpha 1.5",
-       .source = "Peters et al. 2019",
-       .formula = "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
-       .queries = any,
-       .memory = set,
-       .choices = {.score = "additive", .normaliser = "entmax15"}},
-  };
-}
-
 }  // namespace
 
 const std::vector<Mechanism>& mechanism_table() {
   static const std::vector<Mechanism> table = [] {
     std::vector<Mechanism> all;
     all.reserve(64);
-    for (const auto& part : {translation(), memories(), sequences(), positions(), normalisers()})
+    for (const auto& part : {global_attention(), local_attention(), one_key(), memories(),
+                             perceptrons(), sequence_mechanisms()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -51,8 +51,7 @@ Tensor initial_value(const std::vector<int64_t>& shape) {
   return value.uniform_(-bound, bound);
 }
 
-// What is drawn and left so: the directions of random features.
-Tensor drawn(const std::vector<int64_t>& shape) {
+Tensor initial_features(const std::vector<int64_t>& shape) {
   return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
 }
 
@@ -67,8 +66,9 @@ bool has_axis(const ScoreRow& row, Axis axis) {
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
   check_choices(choices);
   const ScoreRow& row = score_row(choices.score);
-  const bool compares = row.features != Features::any ||
-                        (!has_axis(row, Axis::query_depth) && !has_axis(row, Axis::key_depth));
+  const bool maps = has_axis(row, Axis::query_depth) || has_axis(row, Axis::key_depth);
+  // Features are one map of both.
+  const bool compares = !maps || row.features != Features::any;
   if (compares && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          row.name, sizes.query_depth, sizes.key_depth);
@@ -100,9 +100,12 @@ void TrainedSpec::register_score(const AttentionSizes& sizes) {
     std::vector<int64_t> shape;
     shape.reserve(row.shape.size());
     for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
+    // What is drawn and not trained is a parameter too: it has to be the same in every replica and
+    // in the file.
     register_parameter(
         std::string(row.name),
-        for_heads(heads_, [&] { return row.trained ? initial_value(shape) : drawn(shape); }),
+        for_heads(heads_,
+                  [&] { return row.trained ? initial_value(shape) : initial_features(shape); }),
         row.trained);
   }
   if (std::none_of(biases_.begin(), biases_.end(),

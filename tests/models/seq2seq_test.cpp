@@ -1,20 +1,19 @@
 #include "attend/models/seq2seq.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-Seq2SeqConfig small(const std::string& score, const std::string& cell) {
+Seq2SeqConfig small() {
   Seq2SeqConfig config;
-  config.cell = cell;
-  config.score = score;
   config.embedding = 6;
   config.hidden = 8;
   config.attention_depth = 5;
@@ -27,48 +26,86 @@ Seq2SeqConfig small(const std::string& score, const std::string& cell) {
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8}, {4, 5}}, {{9, 4}, {6, 7, 8, 4}}, {{5}, {5}}};
 
-using Variant = std::tuple<std::string, std::string>;
+struct Variant {
+  std::string name;
+  Seq2SeqConfig config;
+};
 
-std::vector<std::string> all_scores() {
-  std::vector<std::string> names = {"none"};
-  for (const ScoreRow& row : score_table()) names.emplace_back(row.name);
-  return names;
+// Every mechanism that a recurrent decoder can use, every score, and every part of a query.
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  const auto add = [&](const std::string& name, auto change) {
+    all.push_back({name, small()});
+    change(all.back().config);
+  };
+  for (const Mechanism& row : mechanism_table()) {
+    if (row.refusal.empty())
+      add("mechanism_" + std::string(row.name),
+          [&](Seq2SeqConfig& config) { config.mechanism = row.name; });
+  }
+  for (const ScoreRow& row : score_table()) {
+    if (!row.name.ends_with("_features"))
+      add("score_" + std::string(row.name),
+          [&](Seq2SeqConfig& config) { config.score = row.name; });
+  }
+  for (const char* cell : {"gru", "lstm"}) {
+    const auto with = [&](const std::string& name, const std::string& score,
+                          const std::string& query) {
+      add(name + "_" + cell, [&](Seq2SeqConfig& config) {
+        config.cell = cell;
+        config.score = score;
+        config.query = query;
+      });
+    };
+    with("fixed_context", "none", "");
+    with("input_feeding", "general", "state+context");
+    with("every_part", "additive", "previous_state + state + token + context + extra");
+    with("before_the_state", "additive", "token+context+extra");
+    with("sequential", "coverage", "state");
+  }
+  return all;
 }
 
 class EveryVariant : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
     torch::manual_seed(11);
-    const auto [score, cell] = GetParam();
-    network = std::make_shared<Seq2Seq>(small(score, cell), 12, 10);
+    network = std::make_shared<Seq2Seq>(GetParam().config, 12, 10);
     network->to(torch::kDouble);
   }
   std::shared_ptr<Seq2Seq> network;
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryVariant,
-                         testing::Combine(testing::ValuesIn(all_scores()),
-                                          testing::Values("gru", "lstm")),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Table, EveryVariant, testing::ValuesIn(variants()),
+                         [](const auto& info) { return info.param.name; });
+
+// Weights of a row sum to 1 where the normaliser says so and every query has a key.
+bool sums_to_one(const AttentionChoices& choices) {
+  const std::string_view normaliser = base_name(choices.normaliser);
+  return normaliser != "sigmoid" && normaliser != "none" && normaliser != "monotonic" &&
+         choices.bias != "sink" && (choices.scope == "all" || choices.scope.find("global") < 99);
+}
 
 TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
-  const Tensor whole = network->logits(batch, {}).log_softmax(-1);
-  StepState state = network->start(batch.source, batch.source_lengths);
-  Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
-  for (int64_t t = 0; t < batch.target.size(1); ++t) {
-    StepResult result = network->step(before, state, true);
-    EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-10, 1e-10));
-    if (std::get<0>(GetParam()) == "none") {
-      EXPECT_FALSE(result.weights.defined());
-    } else {
-      EXPECT_TRUE(torch::allclose(result.weights.sum(1), torch::ones({3}, torch::kDouble)));
-      EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
+  for (const bool training : {true, false}) {
+    network->train(training);
+    const Tensor whole = network->logits(batch, {}).log_softmax(-1);
+    StepState state = network->start(batch.source, batch.source_lengths);
+    Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
+    for (int64_t t = 0; t < batch.target.size(1); ++t) {
+      StepResult result = network->step(before, state, true);
+      EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-10, 1e-10));
+      ASSERT_EQ(result.weights.defined(), network->attends());
+      if (network->attends()) {
+        if (sums_to_one(GetParam().config.choices())) {
+          EXPECT_TRUE(torch::allclose(result.weights.sum(1), torch::ones({3}, torch::kDouble)));
+        }
+        EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
+      }
+      state.carried = std::move(result.carried);
+      before = batch.target.select(1, t);
     }
-    state.carried = std::move(result.carried);
-    before = batch.target.select(1, t);
   }
 }
 
@@ -82,22 +119,59 @@ TEST_P(EveryVariant, PaddingChangesNothing) {
   }
 }
 
+Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+
 TEST_P(EveryVariant, EveryParameterHasAGradient) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
-  sequence_loss(network->logits(batch, {}), batch.target, 0.1).backward();
+  network->objective(batch, noise_of(5), 0.1).backward();
   for (const auto& item : network->named_parameters()) {
     ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    // What the query adds to all scores alike, the softmax takes away.
+    const bool cancels = item.key() == "attention.w_q" || item.key() == "attention.b";
+    if (cancels && GetParam().config.choices().score == "linear") continue;
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
   }
 }
 
+TEST_P(EveryVariant, LearnsThePairs) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const auto loss = [&] {
+    torch::NoGradGuard no_gradient;
+    return network->objective(batch, {}, 0).item<double>();
+  };
+  const double before = loss();
+  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.02));
+  for (uint64_t step = 1; step <= 25; ++step) {
+    adam.zero_grad();
+    (network->objective(batch, noise_of(step), 0) / 10).backward();
+    adam.step();
+  }
+  // Ten symbols of ten: a model that only learned their frequencies would stay above.
+  EXPECT_LT(loss(), 0.6 * before);
+}
+
+// Two sentences, beams of three: every row of what is carried may move.
+TEST_P(EveryVariant, BeamsReorderWhatIsCarried) {
+  const Batch batch = make_batch(pairs, {0, 1});
+  network->eval();
+  torch::NoGradGuard no_gradient;
+  const StepState start = network->start(batch.source, batch.source_lengths);
+  const StepResult first = network->step(torch::tensor({1, 1}), start, false);
+  const Tensor rows = torch::tensor({1, 0, 1});
+  StepState moved;
+  for (const Tensor& tensor : first.carried) moved.carried.push_back(tensor.index_select(0, rows));
+  for (const Tensor& tensor : start.memory) moved.memory.push_back(tensor.index_select(0, rows));
+  const StepState kept{first.carried, start.memory};
+  const Tensor expected = network->step(torch::tensor({4, 5}), kept, false).log_probabilities;
+  const Tensor found = network->step(torch::tensor({5, 4, 5}), moved, false).log_probabilities;
+  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-10, 1e-10));
+}
+
 TEST(Seq2Seq, NoiseAloneDecidesTheMasks) {
   torch::manual_seed(12);
-  Seq2Seq network(small("additive", "gru"), 12, 10);
+  Seq2Seq network(small(), 12, 10);
   const Batch batch = make_batch(pairs, {0, 1, 2});
-  const auto run = [&](uint64_t seed) {
-    return network.logits(batch, at::make_generator<at::CPUGeneratorImpl>(seed));
-  };
+  const auto run = [&](uint64_t seed) { return network.logits(batch, noise_of(seed)); };
   EXPECT_TRUE(torch::equal(run(1), run(1)));
   EXPECT_FALSE(torch::equal(run(1), run(2)));
 }
@@ -121,10 +195,47 @@ TEST(Seq2Seq, LossIsTheCrossEntropyOfTheSymbolsAlone) {
               1e-12 * plain);
 }
 
-TEST(Seq2Seq, RefusesAnOddDepth) {
-  Seq2SeqConfig config = small("dot", "gru");
-  config.hidden = 7;
-  EXPECT_THROW(Seq2Seq(config, 12, 10), Error);
+// Folders trained before there were mechanisms hold these.
+TEST(Seq2Seq, KeepsTheNamesOfItsWeights) {
+  const Seq2Seq network(small(), 12, 10);
+  std::vector<std::string> names;
+  for (const auto& item : network.named_parameters()) {
+    if (item.key().starts_with("attention")) names.push_back(item.key());
+  }
+  EXPECT_THAT(names,
+              testing::ElementsAre("attention.v", "attention.W_q", "attention.W_k", "attention.b"));
+  EXPECT_EQ(network.named_parameters()["decoder.gru.weight_ih"].size(1), 6 + 8);
+}
+
+TEST(Seq2Seq, HardAttentionSumsToItsCrossEntropy) {
+  torch::manual_seed(14);
+  Seq2SeqConfig config = small();
+  config.mechanism = "hard";
+  config.dropout = 0;
+  Seq2Seq network(config, 12, 10);
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const Tensor logits = network.logits(batch, noise_of(4));
+  const double expected = sequence_loss(logits, batch.target, 0.1).item<double>();
+  const auto found = network.objective(batch, noise_of(4), 0.1).item<double>();
+  EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and taken away
+}
+
+// The draw changes what follows, so the score of the query is trained by the reward alone.
+TEST(Seq2Seq, HardAttentionTrainsByRewardAndEntropy) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const auto gradient = [&](double entropy_weight) {
+    torch::manual_seed(15);
+    Seq2SeqConfig config = small();
+    config.mechanism = "hard";
+    config.entropy_weight = entropy_weight;
+    Seq2Seq network(config, 12, 10);
+    network.objective(batch, noise_of(4), 0).backward();
+    return network.named_parameters()["attention.v"].grad().clone();
+  };
+  const Tensor without = gradient(0), with = gradient(1), twice = gradient(2);
+  EXPECT_GT(without.abs().sum().item<double>(), 0);
+  EXPECT_GT((with - without).abs().sum().item<double>(), 0);
+  EXPECT_TRUE(torch::allclose(twice - with, with - without, 1e-3, 1e-5));
 }
 
 }  // namespace

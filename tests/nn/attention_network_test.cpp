@@ -4,74 +4,87 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "tests/nn/mechanism_rows.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-constexpr AttentionSizes sizes{6, 6, 5, 9};
+constexpr AttentionSizes sizes{.query_depth = 6, .key_depth = 6, .attention_depth = 5, .keys = 9};
 
-std::vector<std::string> score_names() {
-  std::vector<std::string> names;
-  for (const ScoreRow& row : score_table()) names.emplace_back(row.name);
-  return names;
+class EveryNetwork : public testing::TestWithParam<MechanismRow> {};
+
+std::vector<MechanismRow> rows_with_keys() {
+  std::vector<MechanismRow> rows = mechanism_rows();
+  std::erase_if(rows, [](const MechanismRow& row) { return row.choices.normaliser == "linear"; });
+  return rows;
 }
 
-class EveryScore : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Network, EveryNetwork, testing::ValuesIn(rows_with_keys()), row_name);
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryScore, testing::ValuesIn(score_names()),
-                         [](const auto& info) { return info.param; });
-
-// Mapping keys once and querying them many times is the operator itself.
-TEST_P(EveryScore, IsTheOperatorWithItsParameters) {
+// Mapping keys once and querying them one by one is the operator with all queries at once.
+TEST_P(EveryNetwork, IsTheOperatorStepByStep) {
   torch::manual_seed(1);
-  AttentionNetwork network(GetParam(), sizes);
+  AttentionNetwork network(GetParam().choices, sizes);
   network.to(torch::kDouble);
-  const Tensor query = torch::randn({3, 6}, torch::kDouble);
+  const Tensor queries = torch::randn({3, 4, 6}, torch::kDouble);
   const Tensor keys = torch::randn({3, 7, 6}, torch::kDouble);
   const Tensor values = torch::randn({3, 7, 4}, torch::kDouble);
   const Tensor lengths = torch::tensor({7, 2, 5});
-  Parameters parameters;
-  for (const auto& item : network.named_parameters()) parameters.emplace(item.key(), item.value());
-  const AttentionSpec spec{.score = Score(GetParam(), parameters), .scope = key_lengths(lengths)};
-  const auto expected = attention(query.unsqueeze(1), keys, values, spec);
+  const AttentionSpec spec = network.spec(queries, {.keys = 7, .key_lengths = lengths});
+  const auto expected = attention(queries, keys, values, spec);
+  const Tensor all_weights = attention_weights(queries, keys, expected.lse, spec);
+  const Tensor all_scores = attention_scores(queries, keys, spec);
 
   const AttentionMemory memory = network.prepare(keys, values, lengths);
-  const auto [context, lse] = network.forward(query, memory);
-  EXPECT_TRUE(torch::allclose(context, expected.context.squeeze(1), 1e-12, 1e-12));
-  EXPECT_TRUE(torch::allclose(lse, expected.lse.squeeze(1), 1e-12, 1e-12));
-  const Tensor weights = network.weights(query, lse, memory);
-  EXPECT_TRUE(torch::allclose(weights.sum(1), torch::ones({3}, torch::kDouble), 0, 1e-12));
-  EXPECT_EQ(weights[1].slice(0, 2).abs().sum().item<double>(), 0);
-  EXPECT_TRUE(
-      torch::allclose(torch::bmm(weights.unsqueeze(1), values).squeeze(1), context, 1e-12, 1e-12));
+  std::vector<Tensor> carried;
+  for (int64_t i = 0; i < 4; ++i) {
+    const AttentionStep step = network.forward(queries.select(1, i), memory, carried);
+    EXPECT_TRUE(torch::allclose(step.context, expected.context.select(1, i), 1e-10, 1e-10));
+    EXPECT_TRUE(torch::allclose(step.lse, expected.lse.select(1, i), 1e-10, 1e-10));
+    const Tensor weights = network.weights(step, memory);
+    EXPECT_TRUE(torch::allclose(weights, all_weights.select(1, i), 1e-10, 1e-10));
+    EXPECT_TRUE(
+        torch::allclose(network.scores(step, memory), all_scores.select(1, i), 1e-10, 1e-10));
+    EXPECT_EQ(weights[1].slice(0, 2).abs().sum().item<double>(), 0);
+    for (const Tensor& tensor : step.carried) EXPECT_EQ(tensor.size(0), 3);
+    carried = step.carried;
+  }
 }
 
-TEST_P(EveryScore, TrainsEveryParameter) {
+// Beams reorder and drop rows between steps.
+TEST_P(EveryNetwork, RowsOfWhatIsCarriedMoveFreely) {
   torch::manual_seed(2);
-  AttentionNetwork network(GetParam(), sizes);
-  const Tensor keys = torch::randn({2, 5, 6}).requires_grad_();
-  const auto memory = network.prepare(keys, keys, torch::tensor({5, 4}));
-  network.forward(torch::randn({2, 6}), memory).context.square().sum().backward();
-  for (const auto& item : network.named_parameters()) {
-    if (!item.value().requires_grad()) continue;  // drawn, not trained
-    // Softmax cancels what is the same for all keys; a first query has no past.
-    if (item.key() == "w_q" || (GetParam() == "linear" && item.key() == "b")) continue;
-    if (item.key() == "U" || item.key() == "F" || item.key() == "w_c") continue;
-    EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
-  }
-  EXPECT_GT(keys.grad().abs().sum().item<double>(), 0);
+  AttentionNetwork network(GetParam().choices, sizes);
+  network.to(torch::kDouble);
+  const Tensor keys = torch::randn({3, 5, 6}, torch::kDouble),
+               query = torch::randn({3, 6}, torch::kDouble);
+  const AttentionMemory memory = network.prepare(keys, keys, torch::tensor({5, 2, 4}));
+  const AttentionStep first = network.forward(query, memory);
+  const Tensor whole = network.forward(query, memory, first.carried).context;
+  const Tensor rows = torch::tensor({2, 0});
+  std::vector<Tensor> carried;
+  for (const Tensor& tensor : first.carried) carried.push_back(tensor.index_select(0, rows));
+  const AttentionMemory part{memory.keys.index_select(0, rows), memory.values.index_select(0, rows),
+                             memory.lengths.index_select(0, rows)};
+  const Tensor moved = network.forward(query.index_select(0, rows), part, carried).context;
+  EXPECT_TRUE(torch::allclose(moved, whole.index_select(0, rows), 1e-12, 1e-12));
+}
+
+TEST(AttentionNetwork, KeepsTheNamesOfItsWeights) {
+  const AttentionNetwork network({.score = "additive"}, sizes);
+  std::vector<std::string> names;
+  for (const auto& item : network.named_parameters()) names.push_back(item.key());
+  EXPECT_THAT(names, testing::ElementsAre("v", "W_q", "W_k", "b"));
+}
+
+TEST(AttentionNetwork, RefusesScoresOfFeatures) {
+  EXPECT_THROW(AttentionNetwork(mechanism("performer").choices, sizes), Error);
 }
 
 TEST(AttentionNetwork, RefusesAnUnknownScore) {
-  EXPECT_THROW(AttentionNetwork("additve", sizes), Error);
-}
-
-TEST(AttentionNetwork, RefusesDepthsThatCannotBeCompared) {
-  EXPECT_THROW(AttentionNetwork("dot", AttentionSizes{6, 4, 5, 9}), Error);
-  EXPECT_NO_THROW(AttentionNetwork("general", AttentionSizes{6, 4, 5, 9}));
-  EXPECT_NO_THROW(AttentionNetwork("additive", AttentionSizes{6, 4, 5, 9}));
+  EXPECT_THROW(AttentionNetwork({.score = "additve"}, sizes), Error);
 }
 
 }  // namespace

@@ -1,0 +1,124 @@
+#include "attend/models/seq2seq_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+#include "attend/models/seq2seq.h"
+#include "attend/nn/mechanism_table.h"
+
+namespace attend {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What a configuration of these lines is refused with; empty: it is not.
+std::string refusal(const std::vector<std::string>& lines) {
+  Seq2SeqConfig config;
+  try {
+    for (const std::string& line : lines) assign(config.settings(), line);
+    config.check();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class EveryMechanism : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> mechanism_names() {
+  std::vector<std::string> names;
+  for (const Mechanism& row : mechanism_table()) names.emplace_back(row.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryMechanism, testing::ValuesIn(mechanism_names()),
+                         [](const auto& info) { return info.param; });
+
+// A row is trained and decoded with (seq2seq_test), or refused before data is read.
+TEST_P(EveryMechanism, IsTakenOrRefusedWithAReason) {
+  const Mechanism& row = mechanism(GetParam());
+  const std::string found = refusal({"model.mechanism=" + GetParam()});
+  if (row.refusal.empty()) {
+    EXPECT_EQ(found, "");
+  } else {
+    EXPECT_THAT(found, HasSubstr("model.mechanism is " + GetParam() + ": "));
+    EXPECT_THAT(found, HasSubstr("take "));
+  }
+}
+
+TEST(Seq2SeqConfig, FilesFromBeforeMeanWhatTheyDid) {
+  Seq2SeqConfig config;
+  parse_toml(config.settings(), "[model]\nscore = \"additive\"\nhidden = 8\n", "config.toml");
+  config.check();
+  const AttentionChoices choices = config.choices();
+  EXPECT_EQ(choices.score, "additive");
+  EXPECT_EQ(choices.scope, "all");
+  EXPECT_EQ(choices.bias, "");
+  EXPECT_EQ(choices.normaliser, "softmax");
+  EXPECT_THAT(config.query_parts(), ElementsAre("previous_state"));
+  parse_toml(config.settings(), "[model]\nscore = \"dot\"\n", "config.toml");
+  EXPECT_EQ(config.choices().score, "dot");
+  EXPECT_THAT(config.query_parts(), ElementsAre("previous_state"));
+  parse_toml(config.settings(), "[model]\nscore = \"none\"\n", "config.toml");
+  EXPECT_FALSE(config.attends());
+  config.check();
+}
+
+TEST(Seq2SeqConfig, ReplacesChoicesOfTheMechanism) {
+  Seq2SeqConfig config;
+  config.mechanism = "local_p";
+  config.score = "cosine";
+  config.scope = "around:2";
+  EXPECT_EQ(config.choices().score, "cosine");
+  EXPECT_EQ(config.choices().scope, "around:2");
+  EXPECT_EQ(config.choices().bias, "gaussian");
+  config.scope = "all";
+  config.bias = "none";
+  EXPECT_EQ(config.choices().bias, "");
+  config.check();
+}
+
+TEST(Seq2SeqConfig, ReadsTheParts) {
+  Seq2SeqConfig config;
+  config.query = " state + context+token ";
+  EXPECT_THAT(config.query_parts(), ElementsAre("state", "context", "token"));
+  config.embedding = 3;
+  config.hidden = 8;
+  EXPECT_EQ(config.attention_sizes().query_depth, 8 + 8 + 3);
+  for (const char* bad : {"+", "state+", "state++token", "states", "state+state"}) {
+    config.query = bad;
+    EXPECT_THROW(config.query_parts(), Error) << bad;
+  }
+}
+
+TEST(Seq2SeqConfig, RefusesBeforeDataIsRead) {
+  EXPECT_THAT(refusal({"model.hidden=7"}), HasSubstr("must be even, got 7"));
+  EXPECT_THAT(refusal({"model.mechanism=bahdanaw"}), HasSubstr("did you mean bahdanau?"));
+  EXPECT_THAT(refusal({"model.query=stat"}), HasSubstr("did you mean state?"));
+  EXPECT_THAT(refusal({"model.score=dot", "model.query=state+token"}),
+              HasSubstr("use general or additive"));
+  EXPECT_THAT(refusal({"model.bias=gaussian"}), HasSubstr("take scope around:D"));
+  EXPECT_THAT(refusal({"model.scope=around:5"}), HasSubstr("bias gaussian trains; add it"));
+  EXPECT_THAT(refusal({"model.bias=grid:4x4"}), HasSubstr("take relative_keys:L or buckets:N"));
+  EXPECT_THAT(refusal({"model.bias=offset"}), HasSubstr("cancels"));
+  EXPECT_THAT(refusal({"model.scope=blocks"}), HasSubstr("no scope is called"));
+  EXPECT_THAT(refusal({"model.scope=mask"}), HasSubstr("no scope is called"));
+  EXPECT_THAT(refusal({"model.normaliser=monotonic_hard"}), HasSubstr("take monotonic"));
+  EXPECT_THAT(refusal({"model.normaliser=temperature:0"}), HasSubstr("temperature"));
+  EXPECT_THAT(refusal({"model.mechanism=hard", "model.bias=sink"}), HasSubstr("take softmax"));
+  EXPECT_THAT(refusal({"model.entropy_weight=0.01"}), HasSubstr("take 0, or normaliser hard"));
+  EXPECT_EQ(refusal({"model.mechanism=hard", "model.entropy_weight=0.01"}), "");
+  // Without attention the rest is not used.
+  EXPECT_EQ(refusal({"model.score=none", "model.mechanism=self"}), "");
+}
+
+TEST(Seq2SeqConfig, TheNetworkRefusesTheSame) {
+  Seq2SeqConfig config;
+  config.mechanism = "linformer";
+  EXPECT_THROW(Seq2Seq(config, 5, 5), Error);
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,89 @@
+#include "attend/nn/mechanism_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+TEST(MechanismTable, HasEveryMechanismOnce) {
+  std::set<std::string_view> names;
+  for (const Mechanism& row : mechanism_table()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    for (const std::string_view text : {row.title, row.source, row.formula, row.queries, row.memory,
+                                        row.time, row.space, row.carries, row.paths})
+      EXPECT_FALSE(text.empty()) << row.name;
+    EXPECT_EQ(&mechanism(row.name), &row);
+  }
+  // Those that the plan names.
+  for (const char* wanted : {"bahdanau",
+                             "luong_dot",
+                             "luong_general",
+                             "luong_concat",
+                             "luong_location",
+                             "local_m",
+                             "local_p",
+                             "content_addressing",
+                             "soft_addressing",
+                             "fixed_dot",
+                             "fixed_mlp",
+                             "self",
+                             "masked_self",
+                             "cross",
+                             "hard",
+                             "gumbel",
+                             "monotonic",
+                             "intra",
+                             "intra_decoder",
+                             "sliding_window",
+                             "dilated",
+                             "global_tokens",
+                             "block_sparse",
+                             "linear",
+                             "performer",
+                             "linformer",
+                             "convolution",
+                             "alibi",
+                             "t5",
+                             "shaw",
+                             "rope",
+                             "grid",
+                             "sinusoidal",
+                             "learned_positions",
+                             "sink",
+                             "sigmoid",
+                             "unnormalised",
+                             "temperature",
+                             "sparsemax",
+                             "entmax",
+                             "location_sensitive",
+                             "coverage",
+                             "gat",
+                             "squared_distance",
+                             "absolute_distance",
+                             "additive_without_v"})
+    EXPECT_TRUE(names.contains(wanted)) << wanted;
+}
+
+TEST(MechanismTable, RefusalsSayWhatToTake) {
+  for (const Mechanism& row : mechanism_table()) {
+    if (row.refusal.empty()) continue;
+    EXPECT_THAT(std::string(row.refusal), testing::HasSubstr("take ")) << row.name;
+  }
+}
+
+TEST(MechanismTable, SuggestsTheNearestName) {
+  try {
+    mechanism("luong_dott");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("did you mean luong_dot?"));
+  }
+}
+
+}  // namespace
+}  // namespace attend
