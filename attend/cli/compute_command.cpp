@@ -205,15 +205,12 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
       .add_option("--normaliser", files.normaliser,
                   fmt::format("{}; softmax unless said", listed(normaliser_table(), syntax)))
       ->type_name("NAME");
-  command
-      .add_option("--seed", files.seed,
-                  "what hard and gumbel draw by; 0, the default: they take the largest score")
-      ->check(CLI::NonNegativeNumber);
+  command.add_option("--seed", files.seed,
+                     "what hard and gumbel draw by; 0, the default: they take the largest score");
   command
       .add_option("--soft-cap", files.soft_cap,
                   "scores become C tanh(score / C) before the bias; 0, the default: as they are")
-      ->type_name("C")
-      ->check(CLI::NonNegativeNumber);
+      ->type_name("C");
 }
 
 }  // namespace

@@ -122,6 +122,8 @@ std::string dtype_name(at::ScalarType type) {
 }
 
 ComputeProblem read_problem(const ComputeFiles& files) {
+  if (files.seed < 0) fail("--seed {}: a seed is 0 or more", files.seed);
+  if (!(files.soft_cap >= 0)) fail("--soft-cap {}: a cap is 0 or more", files.soft_cap);
   const Input query = read_input(files.query, "--query");
   const Input key = read_input(files.key, "--key");
   const Input value = read_input(files.value, "--value");

@@ -11,8 +11,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kSteps = 300;
-constexpr double kRate = 0.02;
+constexpr int64_t kSteps = 600;
+constexpr double kRate = 0.004;
 constexpr int64_t kLearnedQueries = 3;
 constexpr int64_t kShortened = 4;
 
@@ -75,7 +75,7 @@ class Fit {
     for (auto& layer : {query_layer_, key_layer_}) {
       const torch::NoGradGuard no_gradients;
       // The softmax of large scores has no gradient to begin with.
-      layer->weight.copy_(torch::eye(depth) * 0.25);
+      layer->weight.copy_(torch::eye(depth) * 0.2);
     }
     parameters_ = module_parameters(row, words, depth);
   }

@@ -35,7 +35,9 @@ annotation of each English word and the decoder's state before each German word 
 [pair.json](mechanisms/pair.json). Each row of this page then got its own parameters, and a linear layer
 each for queries and keys, fitted by Adam until its contexts came near a target: between the sentences,
 the contexts of the trained model; within one, the annotation of the same word from those of the others
-or, where later words are out of scope, of the next word from those before it. The picture is that row's
+or, where later words are out of scope, of the next word from those before it; of learned queries, three
+contexts such that each annotation is near one. Windows and grids are smaller than the examples, to suit
+nine words. The picture is that row's
 own formula with what it then had: rows are queries, columns keys. Weights above 1 or below 0, which
 some normalisers give, are drawn as 1 and 0. `attend mechanisms --pictures docs/mechanisms` draws them
 again, to the same bytes on the same machine.

@@ -296,7 +296,8 @@ class MisuseTest(compute_case.FilesTest):
         self.refuse("no normaliser is called \"softmx\"; did you mean softmax?",
                     "--normaliser", "softmx")
         self.refuse("it must be a number above 0", "--normaliser", "temperature:-1")
-        self.refuse("--seed", "--seed", "-1")
+        self.refuse("--seed -1: a seed is 0 or more", "--seed", "-1")
+        self.refuse("--soft-cap -1: a cap is 0 or more", "--soft-cap", "-1")
         self.refuse("--soft-cap", "--soft-cap", "warm")
         self.refuse("write around:D", "--scope", "around:x")
         self.refuse("give --param centre_W_p=FILE", "--scope", "around:2")
