@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_problem.h"
 #include "attend/cli/worked_example.h"
 #include "attend/data/npz.h"
@@ -24,6 +25,7 @@ struct Options {
   bool steps = false;
   bool as_json = false;
   std::string out;
+  std::string graph, labels;
 };
 
 // The problem's inputs as variables to differentiate by, with the names of their gradients.
@@ -109,8 +111,11 @@ void run(const Options& options) {
   if (!options.out.empty() && !options.out.ends_with(".npz"))
     fail("--out {}: the results are an .npz file; name it so", shown(options.out));
   const ComputeProblem problem = read_problem(options.files);
-  if (options.out.empty() && !problem.only_json && !options.as_json && !options.steps)
+  const bool prints = problem.only_json || options.as_json || options.steps;
+  if (options.out.empty() && options.graph.empty() && !prints)
     fail("--out is missing: name an .npz file, or print with --json or --steps");
+  if (!options.graph.empty()) write_graph(problem, options.graph, options.labels);
+  if (options.out.empty() && !prints) return;
   const NamedTensors arrays = compute(problem, options);
   if (!options.out.empty()) write_npz(options.out, arrays);
   if (options.steps)
@@ -143,6 +148,7 @@ Examples:
     --param buckets_table=t.npy --normaliser sparsemax --weights --out result.npz
   attend compute --query q.npy --key k.npy --value v.npy --mechanism local_p --scope around:3 \
     --param W=w.npy --param centre_W_p=w_p.npy --param centre_v_p=v_p.npy --steps
+  attend compute --query x.npy --key x.npy --value x.npy --graph map.dot --labels words.txt
   attend mechanisms         lists mechanisms, scores, scopes, biases and normalisers
   attend mechanisms local_p says which parameters a mechanism reads, and their shapes)";
 
@@ -224,6 +230,12 @@ void add_compute_command(CLI::App& app) {
   command->add_flag("--weights", options->weights, "add the weights");
   command->add_flag("--scores", options->scores, "add the scores, -inf outside the scope");
   command->add_option("--out", options->out, "the .npz file to write")->type_name("FILE");
+  command
+      ->add_option("--graph", options->graph,
+                   "the weights of self-attention as a graph, a .graphml or .dot file")
+      ->type_name("FILE");
+  command->add_option("--labels", options->labels, "names of its nodes, one a line")
+      ->type_name("FILE");
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");
   command->add_flag("--steps", options->steps, "print the computation step by step")
       ->excludes(as_json);

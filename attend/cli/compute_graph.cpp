@@ -1,0 +1,55 @@
+#include "attend/cli/compute_graph.h"
+
+#include <sstream>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/explain/attention_graph.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// [heads, T, T] of the first batch element.
+Tensor first_maps(const Tensor& weights) {
+  const Tensor first = weights.dim() > 2 ? weights[0] : weights;
+  return first.dim() == 2 ? first.unsqueeze(0) : first;
+}
+
+std::vector<std::string> read_labels(const std::string& path, int64_t count) {
+  std::vector<std::string> labels;
+  if (path.empty()) {
+    for (int64_t i = 0; i < count; ++i) labels.push_back(std::to_string(i));
+    return labels;
+  }
+  std::istringstream lines(read_file(path));
+  for (std::string line; std::getline(lines, line);) labels.push_back(line);
+  if (static_cast<int64_t>(labels.size()) != count)
+    fail("{}: has {} lines, the map {} positions; give one label a line", path, labels.size(),
+         count);
+  return labels;
+}
+
+}  // namespace
+
+void write_graph(const ComputeProblem& problem, const std::string& path,
+                 const std::string& labels) {
+  if (!path.ends_with(".graphml") && !path.ends_with(".dot"))
+    fail("--graph {}: is neither a .graphml nor a .dot file; name it so", shown(path));
+  const at::NoGradGuard no_gradients;
+  const auto [query, key, value, spec] = attended(problem);
+  const Tensor lse = attention(query, key, value, spec).lse;
+  const Tensor maps = first_maps(attention_weights(query, key, lse, spec));
+  if (maps.size(1) != maps.size(2))
+    fail(
+        "--graph {}: {} queries look at {} keys; a graph is of one sequence, which looks at itself",
+        shown(path), maps.size(1), maps.size(2));
+  const Tensor scores = first_maps(attention_scores(query, key, spec));
+  const bool undirected = scores.allclose(scores.transpose(1, 2));
+  const AttentionGraph graph =
+      attention_graph(read_labels(labels, maps.size(1)), maps, {.undirected = undirected});
+  write_file(path, path.ends_with(".dot") ? graph_dot(graph) : graph_graphml(graph));
+}
+
+}  // namespace attend
