@@ -50,9 +50,9 @@ std::string cells(const Grid& grid, double left, double top) {
   std::array<std::string, kLevels> paths;
   for (int64_t row = 0; row < grid.rows; ++row)
     for (int64_t column = 0; column < grid.columns; ++column)
-      paths[static_cast<size_t>(level_of(grid.at(row, column)))] +=
-          fmt::format("M{0:g} {1:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
-                      top + static_cast<double>(row) * kCell, kCell - 1);
+      paths[static_cast<size_t>(level_of(grid.at(row, column)))] += fmt::format(
+          "M{0:g} {1:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
+          top + static_cast<double>(row) * kCell, kCell - 1);
   std::string out;
   for (size_t level = 0; level < paths.size(); ++level)
     if (!paths[level].empty())
