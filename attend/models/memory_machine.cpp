@@ -10,7 +10,7 @@ using at::Tensor;
 
 constexpr double initial_memory = 1e-6;
 // Heads begin by staying near where they stand: content says nothing before anything was written.
-constexpr double initial_gate = -1;
+constexpr double initial_gate = -4;
 // Wider than keeps variance, so that from the beginning heads move differently at different inputs.
 constexpr double initial_gain = 1.4;
 
