@@ -97,7 +97,7 @@ class Fit {
   // As answers are given: nothing is drawn, and hard attention takes the largest.
   Tensor weights() {
     const torch::NoGradGuard no_gradients;
-    const Attended given = attended(0);
+    Attended given = attended(0);
     const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
     return attention_weights(given.query, given.key, lse, given.spec);
   }

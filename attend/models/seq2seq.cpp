@@ -182,7 +182,7 @@ Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states
 Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
   auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
   const auto [logits, draws] = teach(batch, memory, std::move(decoder), noise);
-  const Tensor loss = sequence_loss(logits, batch.target, smoothing);
+  Tensor loss = sequence_loss(logits, batch.target, smoothing);
   if (!draws.entropy.defined()) return loss;
   const Tensor counts = batch.target != Vocabulary::padding;
   const Tensor rewards = logits.log_softmax(-1)

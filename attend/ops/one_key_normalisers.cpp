@@ -39,7 +39,7 @@ Tensor perturbed(const Tensor& scores, uint64_t seed) {
 
 // One-hot, of a row that is all -inf nothing.
 Tensor one_hot_of_largest(const Tensor& scores) {
-  const Tensor weights = at::zeros_like(scores);
+  Tensor weights = at::zeros_like(scores);
   if (scores.numel() == 0) return weights;
   weights.scatter_(-1, scores.argmax(-1, /*keepdim=*/true), 1.0);
   return weights.masked_fill_(scores == minus_infinity, 0.0);
