@@ -198,7 +198,7 @@ Change read_node(const Setting& setting, const toml::node& node, const std::stri
   const std::optional<Value> value = convert(setting, node);
   if (!value)
     fail("{}: {} must be {}, not {}", where, setting.key, wanted(setting), describe(node));
-  const Change change{&setting, *value};
+  Change change{&setting, *value};
   check(change, where);
   return change;
 }
