@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/positions.h"
 
 namespace attend {
 namespace {
@@ -34,28 +36,37 @@ Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   return at::cat({forward, annotations.select(1, 0).slice(1, half)}, 1);
 }
 
+// Over what is no padding.
+Tensor mean_state(const Tensor& annotations, const Tensor& lengths) {
+  const Tensor count = lengths.to(annotations.device()).unsqueeze(1);
+  const Tensor inside = at::arange(annotations.size(1), count.options()) < count;
+  return (annotations * inside.unsqueeze(2)).sum(1) / count;
+}
+
 }  // namespace
 
-Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t target_symbols)
-    : dropout_(config.dropout), entropy_weight_(config.entropy_weight) {
+Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols)
+    : dropout_(config.dropout), entropy_weight_(config.entropy_weight), grid_(source.grid) {
   config.check();
   const int64_t hidden = config.hidden;
   const Cell cell = parse_cell(config.cell);
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part("state");
-  source_embedding_ =
-      register_module("source_embedding", embedding(source_symbols, config.embedding));
+  source_embedding_ = register_module(
+      "source_embedding",
+      std::make_shared<SourceInput>(source, config.source_depth(), config.convolutions));
   target_embedding_ =
       register_module("target_embedding", embedding(target_symbols, config.embedding));
-  encoder_ = register_module(
-      "encoder", std::make_shared<BidirectionalEncoder>(cell, config.embedding, hidden,
-                                                        config.encoder_layers, config.dropout));
+  if (config.encoder == "recurrent")
+    encoder_ = register_module(
+        "encoder", std::make_shared<BidirectionalEncoder>(cell, config.embedding, hidden,
+                                                          config.encoder_layers, config.dropout));
   const bool context_enters = !state_first_ || has_part("context");
   decoder_ = register_module("decoder",
                              std::make_shared<RecurrentCell>(
                                  cell, config.embedding + (context_enters ? hidden : 0), hidden));
-  initial_ =
-      register_module("initial", torch::nn::Linear(hidden / 2, hidden * decoder_->state_size()));
+  initial_ = register_module("initial", torch::nn::Linear(encoder_ ? hidden / 2 : hidden,
+                                                          hidden * decoder_->state_size()));
   if (config.attends()) {
     const AttentionChoices choices = config.choices();
     attention_ = register_module(
@@ -74,10 +85,17 @@ bool Seq2Seq::has_part(const char* name) const {
   return std::find(query_parts_.begin(), query_parts_.end(), name) != query_parts_.end();
 }
 
+Tensor Seq2Seq::placed(const Tensor& embedded) const {
+  if (grid_.height > 0)
+    return embedded + sinusoidal_grid(grid_, embedded.size(2), embedded.options());
+  return embedded + sinusoidal_positions(embedded.size(1), embedded.size(2), 0, embedded.options());
+}
+
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
                                                              const Noise& noise) {
   const Tensor embedded = attend::dropout(source_embedding_->forward(source), dropout_, noise);
+  if (!encoder_) return remember(embedded, placed(embedded), lengths);
   const Tensor annotations =
       attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
   return remember(embedded, annotations, lengths);
@@ -87,12 +105,13 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
                                                                const Tensor& annotations,
                                                                const Tensor& lengths) {
   Memory memory;
-  memory.summary = last_states(annotations, lengths);
+  memory.summary = encoder_ ? last_states(annotations, lengths) : mean_state(annotations, lengths);
   if (attention_) memory.attention = attention_->prepare(annotations, annotations, lengths);
   if (has_part("extra")) memory.extra = embedded.select(1, 0);
-  // s_0 = tanh(W_s h_1), h_1 the backward direction at the first symbol (A.2.2).
-  const Tensor backward = memory.summary.slice(1, memory.summary.size(1) / 2);
-  Decoder decoder{initial_->forward(backward).tanh().chunk(decoder_->state_size(), 1), {}, {}};
+  // s_0 = tanh(W_s h_1), h_1 the backward direction at the first symbol (A.2.2), or the mean of the
+  // annotations (Xu et al. 2015, 3.1.2).
+  const Tensor first = memory.summary.slice(1, encoder_ ? memory.summary.size(1) / 2 : 0);
+  Decoder decoder{initial_->forward(first).tanh().chunk(decoder_->state_size(), 1), {}, {}};
   if (has_part("context")) decoder.context = at::zeros_like(memory.summary);
   return {std::move(memory), std::move(decoder)};
 }
@@ -173,6 +192,7 @@ Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
+  if (!encoder_) fail("model.encoder is none: there are no recurrent states to differentiate by");
   const Tensor embedded = source_embedding_->forward(batch.source);
   auto [memory, decoder] =
       remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths);

@@ -9,6 +9,7 @@
 
 #include "attend/models/pair_network.h"
 #include "attend/models/seq2seq_config.h"
+#include "attend/models/source_input.h"
 #include "attend/nn/attention_network.h"
 #include "attend/nn/hard_attention.h"
 #include "attend/nn/recurrent.h"
@@ -18,19 +19,22 @@ namespace attend {
 // The encoder-decoder of Bahdanau et al. 2015 with any mechanism of the table: a bidirectional
 // recurrent encoder annotates every source symbol; at each step a query made of what the decoder
 // has reads the annotations, and the context it gets enters the recurrence and the readout, a
-// maxout layer. With `state` in the query the recurrence runs first and attention after it (Luong
-// et al. 2015): the context then enters the readout, and the next step where `context` is a part
-// too. With score "none" the context is the same at every step: the last state of each direction.
+// maxout layer. Without the encoder (Xu et al. 2015) a source is annotated by its symbols or frames
+// and where they stand. With `state` in the query the recurrence runs first and attention after it
+// (Luong et al. 2015): the context then enters the readout, and the next step where `context` is a
+// part too. With score "none" the context is the same at every step: the last state of each
+// direction, or without the encoder the mean of the annotations.
 class Seq2Seq : public PairNetwork {
  public:
-  // Error as Seq2SeqConfig::check.
-  Seq2Seq(const Seq2SeqConfig& config, int64_t source_symbols, int64_t target_symbols);
+  // Error as Seq2SeqConfig::check, and as SourceInput.
+  Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols);
 
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const Noise& noise);
 
   // The same for sources without padding, without dropout; `states` takes the hidden states of the
-  // encoder's forward direction to differentiate by, as BidirectionalEncoder::unrolled.
+  // encoder's forward direction to differentiate by, as BidirectionalEncoder::unrolled. Error
+  // without an encoder.
   at::Tensor logits_by_states(const Batch& batch, std::vector<at::Tensor>& states);
 
   // The cross-entropy. With hard attention and noise its gradient also estimates what the draws
@@ -59,6 +63,9 @@ class Seq2Seq : public PairNetwork {
 
   bool has_part(const char* name) const;
 
+  // The source, embedded, as what attention reads, where nothing recurrent annotates it.
+  at::Tensor placed(const at::Tensor& embedded) const;
+
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
                                     const Noise& noise);
@@ -79,9 +86,10 @@ class Seq2Seq : public PairNetwork {
   double entropy_weight_;
   std::vector<std::string> query_parts_;
   bool state_first_ = false;  // the query holds the state after the step
-  torch::nn::Embedding source_embedding_{nullptr};
+  GridSize grid_;             // of the source, where it is an image
+  std::shared_ptr<SourceInput> source_embedding_;
   torch::nn::Embedding target_embedding_{nullptr};
-  std::shared_ptr<BidirectionalEncoder> encoder_;
+  std::shared_ptr<BidirectionalEncoder> encoder_;  // null with encoder "none"
   torch::nn::Linear initial_{nullptr};
   std::shared_ptr<AttentionNetwork> attention_;  // null with score "none"
   std::shared_ptr<MovingAverage> reward_;        // of hard attention, else null

@@ -83,6 +83,12 @@ const std::vector<QueryPart>& query_part_table() {
 Settings Seq2SeqConfig::settings() {
   return {
       {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
+      {"model.encoder",
+       &encoder,
+       "what annotates a source: recurrent layers, or none, its positions alone",
+       {},
+       {},
+       {"recurrent", "none"}},
       {"model.mechanism",
        &mechanism,
        "attention mechanism: see attend mechanisms",
@@ -103,6 +109,8 @@ Settings Seq2SeqConfig::settings() {
       {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
       {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
       {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
+      {"model.convolutions", &convolutions,
+       "convolutions of an image; each halves it, down to its patches", 0, 6},
       {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
       {"model.entropy_weight", &entropy_weight,
        "reward for the entropy of hard attention, which keeps it from settling early", 0, 1000},
@@ -138,7 +146,7 @@ std::vector<std::string> Seq2SeqConfig::query_parts() const {
 AttentionSizes Seq2SeqConfig::attention_sizes() const {
   int64_t depth = 0;
   for (const std::string& part : query_parts())
-    depth += part == "token" || part == "extra" ? embedding : hidden;
+    depth += part == "token" ? embedding : part == "extra" ? source_depth() : hidden;
   return {.query_depth = depth,
           .key_depth = hidden,
           .attention_depth = attention_depth,

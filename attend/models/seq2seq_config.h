@@ -12,6 +12,7 @@ namespace attend {
 
 struct Seq2SeqConfig {
   std::string cell = "gru";
+  std::string encoder = "recurrent";   // or "none": symbols or frames and their positions
   std::string mechanism = "bahdanau";  // a row of mechanism_table()
   std::string score = {};              // empty, as in the next three: the mechanism's own; "none":
                                        // no attention, one fixed context
@@ -23,6 +24,7 @@ struct Seq2SeqConfig {
   int64_t hidden = 256;  // depth of the decoder state and of the annotations
   int64_t attention_depth = 256;
   int64_t encoder_layers = 1;
+  int64_t convolutions = 0;  // before an image's patches
   double dropout = 0.1;
   double entropy_weight = 0;  // of hard attention
   int64_t maximum_source_length = 512;
@@ -36,6 +38,9 @@ struct Seq2SeqConfig {
 
   // The query's parts, in order. Error on an unknown one and on the same twice.
   std::vector<std::string> query_parts() const;
+
+  // Of a source symbol or frame before the encoder; without one it is an annotation.
+  int64_t source_depth() const { return encoder == "recurrent" ? embedding : hidden; }
 
   // Depths of the query and the annotations.
   AttentionSizes attention_sizes() const;

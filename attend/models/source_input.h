@@ -1,0 +1,50 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "attend/nn/positions.h"
+
+namespace attend {
+
+// What a network reads: the symbols of a vocabulary or, where `depth` is set, vectors (frames),
+// such as those of a sound or the patches of an image.
+struct SourceShape {
+  SourceShape(int64_t symbols) : symbols(symbols) {}  // NOLINT: a vocabulary's size is a shape
+  SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
+
+  bool is_frames() const { return depth > 0; }
+  bool is_image() const { return grid.height > 0; }
+
+  int64_t symbols = 0;
+  int64_t depth = 0;   // of a frame
+  GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
+};
+
+// How a source enters a network: symbols by an embedding, frames by a linear map, which images may
+// pass some convolutions before. Without positions.
+class SourceInput : public torch::nn::Module {
+ public:
+  // `convolutions` (0 but for images): each is 3 x 3 with ReLU and halves height and width, so that
+  // the last one leaves one vector for each patch of 2^convolutions pixels a side; one more spreads
+  // these over their neighbours. Error where that does not fit the shape.
+  SourceInput(const SourceShape& shape, int64_t depth, int64_t convolutions = 0);
+
+  // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
+  // and, of an image, on another number of patches.
+  at::Tensor forward(const at::Tensor& source);
+
+  // [symbols, depth] of an embedding, to share; of frames the linear map, [depth, ..].
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  at::Tensor convolved(const at::Tensor& frames);
+
+  SourceShape shape_;
+  at::Tensor weight_;
+  at::Tensor bias_;  // of frames
+  std::vector<torch::nn::Conv2d> convolutions_;
+};
+
+}  // namespace attend
