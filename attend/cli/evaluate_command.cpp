@@ -50,7 +50,9 @@ Confusion count_labels(const std::vector<Example>& examples, const Evaluation& e
 
 Figures measure(const EvaluateOptions& options, const PairModel& model) {
   const bool folder = std::filesystem::is_directory(options.data);
-  const auto examples = read_pairs(folder ? options.data + "/test.tsv" : options.data);
+  const std::string path = folder ? options.data + "/test.tsv" : options.data;
+  auto examples = read_pairs(path);
+  if (model.text.reads_frames()) place_sources(examples, path);
   check_labels(model, examples, options.data);
   Predictor predictor(model, model.network, options.threads);
   Figures figures;

@@ -12,6 +12,12 @@ using at::Tensor;
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
 constexpr int64_t sentences_a_batch = 64;
 
+void by_length(const std::vector<EncodedPair>& encoded, std::vector<int64_t>& order) {
+  const auto length = [&](int64_t i) { return encoded[static_cast<size_t>(i)].source_length(); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return length(a) < length(b); });
+}
+
 }  // namespace
 
 int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
@@ -19,10 +25,30 @@ int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10;
 Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads)
     : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
 
+std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& texts,
+                                            std::vector<Prediction>& predictions,
+                                            std::vector<EncodedPair>& encoded) const {
+  std::vector<int64_t> order;
+  order.reserve(texts.size());
+  FrameReader reader = model_.frame_reader();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (split_units(texts[i], Units::line).empty()) continue;
+    const Tensor frames = reader.read(texts[i]);
+    encoded[i].frames = frames.slice(0, 0, model_.model.maximum_source_length());
+    predictions[i].cut = frames.size(0) > encoded[i].frames.size(0);
+    predictions[i].source = frame_names(model_.text.reads_images(), model_.text.frames,
+                                        encoded[i].source_length());
+    order.push_back(static_cast<int64_t>(i));
+  }
+  by_length(encoded, order);
+  return order;
+}
+
 std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<Prediction>& predictions,
                                      std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> order;
+  if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
   const Units units = parse_units(model_.text.source_units);
   const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -33,10 +59,7 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
     predictions[i].source = std::move(symbols);
     if (!encoded[i].source.empty()) order.push_back(static_cast<int64_t>(i));
   }
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return encoded[static_cast<size_t>(a)].source.size() <
-           encoded[static_cast<size_t>(b)].source.size();
-  });
+  by_length(encoded, order);
   return order;
 }
 
@@ -61,7 +84,7 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
       longest.reserve(chunk.size());
       for (const int64_t i : chunk)
         longest.push_back(
-            longest_answer(static_cast<int64_t>(encoded[static_cast<size_t>(i)].source.size())));
+            longest_answer(encoded[static_cast<size_t>(i)].source_length()));
       auto found = beam_search(*network_, network_->start(batch.source, batch.source_lengths),
                                longest, {Vocabulary::start, Vocabulary::end}, options);
       for (size_t i = 0; i < chunk.size(); ++i)

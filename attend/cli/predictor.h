@@ -40,6 +40,11 @@ class Predictor {
   double loss(const std::vector<EncodedPair>& pairs);
 
  private:
+  // The same for images and sounds.
+  std::vector<int64_t> read_frames(const std::vector<std::string>& texts,
+                                   std::vector<Prediction>& predictions,
+                                   std::vector<EncodedPair>& encoded) const;
+
   // Fills in the symbols of each text and their ids; returns the texts that have any, by length.
   std::vector<int64_t> read(const std::vector<std::string>& texts,
                             std::vector<Prediction>& predictions,

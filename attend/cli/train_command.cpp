@@ -49,7 +49,7 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-// Which other keys there are, and what texts are by default, depends on the type.
+// Which other keys there are, and what texts are by default, depends on these.
 void choose_type(const TrainOptions& options, RunConfig& config) {
   const Settings type = {config.model.type_setting()};
   if (!options.config.empty()) read_toml_key(type[0], options.config);
@@ -57,6 +57,12 @@ void choose_type(const TrainOptions& options, RunConfig& config) {
   for (const std::string& assignment : options.assignments)
     if (assignment.starts_with(type[0].key + "=")) assign(type, assignment);
   config.text = default_text(config.model);
+  const Settings units = {config.text.source_units_setting()};
+  if (!options.config.empty()) read_toml_key(units[0], options.config);
+  read_environment(units);
+  if (!options.source_units.empty()) assign(units, units[0].key + "=" + options.source_units);
+  for (const std::string& assignment : options.assignments)
+    if (assignment.starts_with(units[0].key + "=")) assign(units, assignment);
 }
 
 // Flag > environment > file > default.
@@ -77,7 +83,7 @@ RunConfig new_config(const TrainOptions& options) {
 }
 
 // A single file is split by a hash of the source, as the dictionary is.
-PairData read_data(const TrainOptions& options) {
+PairData read_texts(const TrainOptions& options) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   if (fs::is_directory(options.data)) {
     const std::string valid = options.valid.empty() ? options.data + "/valid.tsv" : options.valid;
@@ -97,6 +103,17 @@ PairData read_data(const TrainOptions& options) {
   if (data.valid.empty() || data.train.empty())
     fail("{}: {} sources are too few to set some aside for validation; give --valid FILE",
          options.data, all.size());
+  return data;
+}
+
+PairData read_data(const TrainOptions& options, const RunConfig& config) {
+  PairData data = read_texts(options);
+  if (!config.text.reads_frames()) return data;
+  const bool folder = fs::is_directory(options.data);
+  const std::string train = folder ? options.data + "/train.tsv" : options.data;
+  place_sources(data.train, train);
+  const std::string own = folder ? options.data + "/valid.tsv" : options.data;
+  place_sources(data.valid, options.valid.empty() ? own : options.valid);
   return data;
 }
 
@@ -124,6 +141,7 @@ void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examp
 void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
                       const std::string& name) {
   const auto longest = static_cast<size_t>(config.model.maximum_source_length());
+  if (config.text.reads_frames()) return;  // how long they are is known when they are read
   const Units units = parse_units(config.text.source_units);
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
     return example.source.size() > longest && split_units(example.source, units).size() > longest;
@@ -270,7 +288,7 @@ Trained train_model(const TrainOptions& options) {
         "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
         options.out);
   RunConfig config = resume ? stored_config(options) : new_config(options);
-  PairData data = read_data(options);
+  PairData data = read_data(options, config);
   bound_texts(config, options.data, data);
   check_pairs(data.train, parse_units(config.text.target_units), options.data);
   std::signal(SIGINT, request_stop);
@@ -300,7 +318,7 @@ void add_train_command(CLI::App& app) {
   command->add_option("--config", options->config, "TOML file with settings");
   command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--source-units", options->source_units, "char, space or line");
+  command->add_option("--source-units", options->source_units, "char, space, line, image or sound");
   command->add_option("--target-units", options->target_units, "char, space or line");
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");

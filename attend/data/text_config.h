@@ -4,16 +4,23 @@
 #include <string>
 
 #include "attend/base/settings.h"
+#include "attend/data/frames.h"
 
 namespace attend {
 
-// How texts become symbols.
+// How texts become symbols, and images and sounds frames.
 struct TextConfig {
-  std::string source_units = "char";
+  std::string source_units = "char";  // "image", "sound": a source names a file
   std::string target_units = "space";
   int64_t minimum_count = 1;  // rarer symbols are unknown
 
-  Settings settings();  // keys data.*
+  FrameConfig frames = {};
+
+  bool reads_frames() const { return attend::reads_frames(source_units); }
+  bool reads_images() const { return source_units == "image"; }
+
+  Setting source_units_setting();
+  Settings settings();  // keys data.*, those of frames where the source units are such
 };
 
 }  // namespace attend

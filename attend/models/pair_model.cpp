@@ -43,7 +43,8 @@ std::string shown_labels(const Vocabulary& labels) {
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
 // What is counted here, embeddings and one matrix of the readout, is less than any network has.
 int64_t least_weights(const PairModel& model) {
-  const int64_t sources = model.source_vocabulary.size(), targets = model.target_vocabulary.size();
+  const SourceShape source = model.source_shape();
+  const int64_t sources = source.symbols, targets = model.target_vocabulary.size();
   if (model.model.is_classifier()) {
     const ClassifierConfig& config = model.model.classifier;
     return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
@@ -69,6 +70,7 @@ PairModel read_description(const std::string& folder) {
          folder);
   PairModel model;
   read_toml_key(model.model.type_setting(), folder + "/config.toml");
+  read_toml_key(model.text.source_units_setting(), folder + "/config.toml");
   read_toml(all_settings(model.text, model.model), folder + "/config.toml");
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
@@ -81,8 +83,18 @@ std::shared_ptr<PairNetwork> PairModel::make_network() const {
   if (model.is_classifier())
     return std::make_shared<Classifier>(model.classifier, source_vocabulary.size(),
                                         target_vocabulary.size());
-  return std::make_shared<Seq2Seq>(model.seq2seq, source_vocabulary.size(),
-                                   target_vocabulary.size());
+  return std::make_shared<Seq2Seq>(model.seq2seq, source_shape(), target_vocabulary.size());
+}
+
+SourceShape PairModel::source_shape() const {
+  const FrameConfig& frames = text.frames;
+  if (!text.reads_frames()) return {source_vocabulary.size()};
+  if (text.reads_images()) return {frames.patch * frames.patch, {frames.rows(), frames.columns()}};
+  return {frames.stack * frames.mel_bands, {}};
+}
+
+at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader) const {
+  return reader.read(name).slice(0, 0, model.maximum_source_length());
 }
 
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
@@ -99,10 +111,17 @@ std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
 std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
   std::vector<EncodedPair> pairs;
   const Units units = parse_units(text.target_units);
+  FrameReader reader = frame_reader();
   for (const Example& example : examples) {
-    const auto source = source_vocabulary.encode(source_symbols(example.source));
-    for (const std::string& target : example.targets)
-      pairs.push_back({source, target_vocabulary.encode(split_units(target, units))});
+    EncodedPair pair;
+    if (text.reads_frames())
+      pair.frames = source_frames(example.source, reader);
+    else
+      pair.source = source_vocabulary.encode(source_symbols(example.source));
+    for (const std::string& target : example.targets) {
+      pair.target = target_vocabulary.encode(split_units(target, units));
+      pairs.push_back(pair);
+    }
   }
   return pairs;
 }
@@ -110,8 +129,10 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
   PairModel result{text, model, {}, {}, nullptr};
-  result.source_vocabulary = Vocabulary::build(
-      split_all(examples, parse_units(text.source_units), true), text.minimum_count);
+  if (text.reads_images()) take_image_size(examples, result.text.frames);
+  if (!text.reads_frames())
+    result.source_vocabulary = Vocabulary::build(
+        split_all(examples, parse_units(text.source_units), true), text.minimum_count);
   // A rare label is a label: there is no unknown one.
   result.target_vocabulary =
       Vocabulary::build(split_all(examples, parse_units(text.target_units), false),

@@ -10,6 +10,7 @@
 #include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
+#include "attend/models/source_input.h"
 
 namespace attend {
 
@@ -24,11 +25,18 @@ struct PairModel {
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
+  // What the network's sources are.
+  SourceShape source_shape() const;
+
   // The symbols of a source, at most model.maximum_source_length() of them.
   std::vector<std::string> source_symbols(const std::string& text) const;
+  // The frames of a source that is an image or a sound, at most as many.
+  at::Tensor source_frames(const std::string& name, FrameReader& reader) const;
+  FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example. Error on a text that is not UTF-8.
+  // One pair for each target of each example. Error on a text that is not UTF-8, and on an image
+  // or a sound that cannot be read.
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 };
 

@@ -22,7 +22,7 @@ using at::Tensor;
 // Steps in a row without a finite gradient after which training is lost.
 constexpr int64_t most_bad_steps = 20;
 
-// FNV-1a over all ids and lengths: other data would make the cursor of a checkpoint meaningless.
+// FNV-1a over all ids and lengths (of frames their number): other data would make the cursor of a checkpoint meaningless.
 uint64_t fingerprint(const std::vector<EncodedPair>& pairs) {
   uint64_t hash = 14695981039346656037ULL;
   const auto mix = [&](int64_t value) {
@@ -33,6 +33,7 @@ uint64_t fingerprint(const std::vector<EncodedPair>& pairs) {
       mix(static_cast<int64_t>(side->size()));
       for (const int64_t id : *side) mix(id);
     }
+    if (pair.frames.defined()) mix(pair.frames.size(0));
   }
   return hash;
 }

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "attend/base/settings.h"
+#include "attend/data/idx.h"
+#include "attend/data/image.h"
+#include "attend/data/pairs.h"
+
+namespace attend {
+
+// How images and sounds become frames.
+struct FrameConfig {
+  int64_t patch = 4;         // pixels a side
+  int64_t image_height = 0;  // of all images; 0: as the first of training
+  int64_t image_width = 0;
+  int64_t sample_rate = 8000;
+  int64_t mel_bands = 40;
+  int64_t stack = 3;  // windows of 10 ms a frame
+
+  Settings settings();  // keys data.*
+
+  // Patches down and across; the last ones may go past the image.
+  int64_t rows() const { return (image_height + patch - 1) / patch; }
+  int64_t columns() const { return (image_width + patch - 1) / patch; }
+};
+
+// Whether sources of these units, "image" or "sound", are files that are read as frames.
+bool reads_frames(const std::string& source_units);
+
+// An image by its name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
+// file, packed by gzip or xz or not. Such a file stays in memory until another one is named.
+class ImageReader {
+ public:
+  Image read(const std::string& name);  // Errors name the file
+
+ private:
+  std::string path_;
+  IdxArray images_;
+};
+
+// An image's square patches, row by row: [S, patch^2] in 0 .. 1. Around it, where the patches go
+// past it, are zeros, as many on either side. Error, naming it, on an image of another size.
+at::Tensor image_frames(const Image& image, const FrameConfig& config, const std::string& name);
+
+// A sound's frames, [S, stack bands]: log_mel, normalised_bands, stacked. Error, naming the file,
+// where it has another sample rate.
+at::Tensor sound_frames(const std::string& path, const FrameConfig& config);
+
+// Reads sources that are images or sounds.
+class FrameReader {
+ public:
+  FrameReader(bool images, const FrameConfig& config) : images_(images), config_(config) {}
+
+  at::Tensor read(const std::string& name);  // [S, F] float
+
+ private:
+  bool images_;
+  FrameConfig config_;
+  ImageReader reader_;
+};
+
+// What the frames are called: "row 1, column 2", counted from 1, or "0.03 s".
+std::vector<std::string> frame_names(bool images, const FrameConfig& config, int64_t count);
+
+// The size of the first example's image for a configuration that has none yet.
+void take_image_size(const std::vector<Example>& examples, FrameConfig& config);
+
+// Files that a TSV file names are in its folder, unless they begin with a slash.
+void place_sources(std::vector<Example>& examples, const std::string& tsv_path);
+
+}  // namespace attend

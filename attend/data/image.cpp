@@ -1,0 +1,38 @@
+#include "attend/data/image.h"
+
+#include <png.h>
+
+#include <memory>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t maximum_pixels = int64_t{1} << 24;
+constexpr int64_t maximum_file = int64_t{256} << 20;
+
+}  // namespace
+
+Image parse_png(std::string_view bytes, const std::string& name) {
+  png_image png = {};
+  png.version = PNG_IMAGE_VERSION;
+  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, &png_image_free);
+  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
+    fail("{}: cannot be read as PNG: {}", name, png.message);
+  Image image{png.height, png.width, {}};
+  if (image.height * image.width > maximum_pixels)
+    fail("{}: has {} x {} pixels; at most {} are read, so scale it down", name, image.width,
+         image.height, maximum_pixels);
+  png.format = PNG_FORMAT_GRAY;
+  image.pixels.resize(static_cast<size_t>(image.height * image.width));
+  const png_color black = {0, 0, 0};
+  if (png_image_finish_read(&png, &black, image.pixels.data(), 0, nullptr) == 0)
+    fail("{}: cannot be read as PNG: {}", name, png.message);
+  return image;
+}
+
+Image read_png(const std::string& path) { return parse_png(read_file(path, maximum_file), path); }
+
+}  // namespace attend
