@@ -17,6 +17,7 @@ Settings TextConfig::settings() {
       source_units_setting(),
       {"data.target_units", &target_units, "what a symbol of the target is", {}, {}, units},
       {"data.minimum_count", &minimum_count, "rarer symbols are treated as unknown", 1, 1e9},
+      {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
   };
   if (!reads_frames()) return all;
   for (Setting& setting : frames.settings()) all.push_back(std::move(setting));

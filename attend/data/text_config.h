@@ -12,7 +12,8 @@ namespace attend {
 struct TextConfig {
   std::string source_units = "char";  // "image", "sound": a source names a file
   std::string target_units = "space";
-  int64_t minimum_count = 1;  // rarer symbols are unknown
+  int64_t minimum_count = 1;      // rarer symbols are unknown
+  bool joint_vocabulary = false;  // one for both sides
 
   FrameConfig frames = {};
 
