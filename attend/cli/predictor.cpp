@@ -23,10 +23,9 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<Prediction>& predictions,
                                      std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> order;
-  const Units units = parse_units(model_.text.source_units);
   const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto symbols = split_units(texts[i], units);
+    auto symbols = model_.codecs.source.split(texts[i]);
     predictions[i].cut = symbols.size() > limit;
     if (predictions[i].cut) symbols.resize(limit);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
@@ -103,16 +102,16 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
-  const Units units = parse_units(model.text.target_units);
+  const TextCodec& codec = model.codecs.target;
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
     for (const std::string& target : examples[i].targets)
-      references.push_back(split_units(target, units));
+      references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
     evaluation.errors.add(answer, references);
-    evaluation.answers.push_back(join_units(answer, units));
+    evaluation.answers.push_back(codec.join(answer));
     evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
                                                                                  references);
   }
