@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -29,12 +31,12 @@ std::vector<std::vector<std::string>> split_all(const std::vector<Example>& exam
   return sequences;
 }
 
-Vocabulary make_vocabulary(const TextCodec& codec,
-                           const std::vector<std::vector<std::string>>& sequences,
-                           int64_t minimum_count) {
-  const auto alphabet = codec.alphabet();
-  return alphabet.empty() ? Vocabulary::build(sequences, minimum_count)
-                          : Vocabulary::build({alphabet});
+// The symbols that occur, and an alphabet of which every symbol may.
+Vocabulary make_vocabulary(std::vector<std::vector<std::string>> sequences,
+                           std::vector<std::string> alphabet, int64_t minimum_count) {
+  if (alphabet.empty()) return Vocabulary::build(sequences, minimum_count);
+  sequences.push_back(std::move(alphabet));
+  return Vocabulary::build(sequences, 1);
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
@@ -49,20 +51,9 @@ std::string shown_labels(const Vocabulary& labels) {
 }
 
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
-// What is counted here, embeddings and one matrix of the readout, is less than any network has.
-int64_t least_weights(const PairModel& model) {
-  const int64_t sources = model.source_vocabulary.size(), targets = model.target_vocabulary.size();
-  if (model.model.is_classifier()) {
-    const ClassifierConfig& config = model.model.classifier;
-    return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
-           config.hidden * config.embedding;
-  }
-  const Seq2SeqConfig& config = model.model.seq2seq;
-  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
-}
-
 void check_size(const PairModel& model, const std::string& path) {
-  const int64_t least = 4 * least_weights(model);
+  const int64_t least =
+      4 * model.model.least_weights(model.source_vocabulary.size(), model.target_vocabulary.size());
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   if (bytes < least)
     fail("{}: has {} bytes; config.toml and vocabularies describe a model of over {}", path, bytes,
@@ -88,11 +79,7 @@ PairModel read_description(const std::string& folder) {
 }  // namespace
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  if (model.is_classifier())
-    return std::make_shared<Classifier>(model.classifier, source_vocabulary.size(),
-                                        target_vocabulary.size());
-  return std::make_shared<Seq2Seq>(model.seq2seq, source_vocabulary.size(),
-                                   target_vocabulary.size());
+  return model.make_network(source_vocabulary.size(), target_vocabulary.size());
 }
 
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
@@ -119,12 +106,22 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
-  const TextCodecs& codecs = result.codecs;
-  result.source_vocabulary =
-      make_vocabulary(codecs.source, split_all(examples, codecs, true), text.minimum_count);
-  // A rare label is a label: there is no unknown one.
-  result.target_vocabulary = make_vocabulary(codecs.target, split_all(examples, codecs, false),
-                                             model.is_classifier() ? 1 : text.minimum_count);
+  const auto& [source, target] = result.codecs;
+  auto sources = split_all(examples, result.codecs, true);
+  auto targets = split_all(examples, result.codecs, false);
+  if (text.joint_vocabulary) {
+    std::move(sources.begin(), sources.end(), std::back_inserter(targets));
+    // Of the alphabets at least one is empty, or they are the same.
+    auto alphabet = std::max(source.alphabet(), target.alphabet());
+    result.source_vocabulary = result.target_vocabulary =
+        make_vocabulary(std::move(targets), std::move(alphabet), text.minimum_count);
+  } else {
+    result.source_vocabulary =
+        make_vocabulary(std::move(sources), source.alphabet(), text.minimum_count);
+    // A rare label is a label: there is no unknown one.
+    result.target_vocabulary = make_vocabulary(std::move(targets), target.alphabet(),
+                                               model.is_classifier() ? 1 : text.minimum_count);
+  }
   result.network = result.make_network();
   return result;
 }
