@@ -34,14 +34,14 @@ struct Figures {
 
 // Where several labels are right, the answer among them or else the first counts.
 Confusion count_labels(const std::vector<Example>& examples, const Evaluation& evaluation,
-                       Units units) {
+                       const TextCodec& codec) {
   Confusion counts;
   for (size_t i = 0; i < examples.size(); ++i) {
     const std::string& answer = evaluation.answers[i];
     std::vector<std::string> right;
     right.reserve(examples[i].targets.size());
     for (const std::string& target : examples[i].targets)
-      right.push_back(join_units(split_units(target, units), units));
+      right.push_back(codec.join(codec.split(target)));
     const bool found = std::find(right.begin(), right.end(), answer) != right.end();
     ++counts[found ? answer : right[0]][answer];
   }
@@ -66,8 +66,7 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
   figures.loss = predictor.loss(model.encode(examples));
   if (!model.model.is_classifier()) return figures;
   figures.loss *= 2;  // a label: its end, the other symbol, costs nothing
-  figures.confusion =
-      count_labels(examples, figures.evaluation, parse_units(model.text.target_units));
+  figures.confusion = count_labels(examples, figures.evaluation, model.codecs.target);
   return figures;
 }
 

@@ -96,7 +96,7 @@ void check_lines(const PairModel& model, const std::vector<std::string>& lines, 
   if (model.text.reads_frames()) return;  // the messages name the file
   for (size_t i = 0; i < lines.size(); ++i) {
     try {
-      split_units(lines[i], parse_units(model.text.source_units));
+      model.codecs.source.split(lines[i]);
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }

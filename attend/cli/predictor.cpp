@@ -36,8 +36,8 @@ std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& text
     const Tensor frames = reader.read(texts[i]);
     encoded[i].frames = frames.slice(0, 0, model_.model.maximum_source_length());
     predictions[i].cut = frames.size(0) > encoded[i].frames.size(0);
-    predictions[i].source = frame_names(model_.text.reads_images(), model_.text.frames,
-                                        encoded[i].source_length());
+    predictions[i].source =
+        frame_names(model_.text.reads_images(), model_.text.frames, encoded[i].source_length());
     order.push_back(static_cast<int64_t>(i));
   }
   by_length(encoded, order);
@@ -49,10 +49,9 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> order;
   if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
-  const Units units = parse_units(model_.text.source_units);
   const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto symbols = split_units(texts[i], units);
+    auto symbols = model_.codecs.source.split(texts[i]);
     predictions[i].cut = symbols.size() > limit;
     if (predictions[i].cut) symbols.resize(limit);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
@@ -83,8 +82,7 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
       std::vector<int64_t> longest;
       longest.reserve(chunk.size());
       for (const int64_t i : chunk)
-        longest.push_back(
-            longest_answer(encoded[static_cast<size_t>(i)].source_length()));
+        longest.push_back(longest_answer(encoded[static_cast<size_t>(i)].source_length()));
       auto found = beam_search(*network_, network_->start(batch.source, batch.source_lengths),
                                longest, {Vocabulary::start, Vocabulary::end}, options);
       for (size_t i = 0; i < chunk.size(); ++i)
@@ -126,16 +124,15 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
-  const Units units = parse_units(model.text.target_units);
+  const TextCodec& codec = model.codecs.target;
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
-    for (const std::string& target : examples[i].targets)
-      references.push_back(split_units(target, units));
+    for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
     evaluation.errors.add(answer, references);
-    evaluation.answers.push_back(join_units(answer, units));
+    evaluation.answers.push_back(codec.join(answer));
     evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
                                                                                  references);
   }
