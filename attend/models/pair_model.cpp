@@ -95,6 +95,9 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
+  // As many symbols on both sides may be others.
+  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
+    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
   PairModel result{text, model, {}, {}, nullptr};
   auto sources = split_all(examples, parse_units(text.source_units), true);
   auto targets = split_all(examples, parse_units(text.target_units), false);
