@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 
@@ -94,7 +93,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options) {
   rows.reserve(options.mechanisms.size());
   for (const std::string& mechanism : options.mechanisms) rows.push_back({mechanism, {}, 0});
   const int64_t total = options.seeds * static_cast<int64_t>(rows.size());
-  int64_t done = 0, trained = 0;
+  int64_t done = 0;
   const auto start = std::chrono::steady_clock::now();
   // A seed at a time, so that a comparison that is cut short has seen every mechanism.
   for (int64_t seed = 1; seed <= options.seeds; ++seed) {
@@ -103,15 +102,14 @@ std::vector<ComparedRow> run_all(const CompareOptions& options) {
       const double elapsed =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       fmt::print(stderr, "[{}/{}] {}, seed {}{}\n", done + 1, total, row.name, seed,
-                 trained == 0 ? ""
-                              : fmt::format(" | all done in about {}",
-                                            clock_time(elapsed / static_cast<double>(trained) *
-                                                       static_cast<double>(total - done))));
+                 done == 0 ? ""
+                           : fmt::format(" | all done in about {}",
+                                         clock_time(elapsed / static_cast<double>(done) *
+                                                    static_cast<double>(total - done))));
       const TrainOutcome outcome = train_model(run).outcome;
       row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
       row.runs.push_back(test(options, run.out, examples));
       ++done;
-      ++trained;
     }
   }
   return rows;

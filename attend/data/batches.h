@@ -9,14 +9,19 @@ namespace attend {
 
 // One source and one target as ids, without start or end symbols.
 struct EncodedPair {
-  std::vector<int64_t> source;
+  std::vector<int64_t> source;  // empty where there is none, or frames instead
   std::vector<int64_t> target;
+  at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
+
+  int64_t source_length() const {
+    return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
+  }
 };
 
 // Padded with Vocabulary::padding on the right.
 struct Batch {
-  at::Tensor source;          // [B, S] int64
-  at::Tensor source_lengths;  // [B] int64, at least 1
+  at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0
+  at::Tensor source_lengths;  // [B] int64
   at::Tensor target;          // [B, T] int64: the target and Vocabulary::end
   at::Tensor target_lengths;  // [B] int64, end included
 };
@@ -28,8 +33,8 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch);
 
-// The pairs of those indices, padded to the longest. Error on no index, one out of range, or an
-// empty source.
+// The pairs of those indices, padded to the longest. Error on no index, one out of range, or
+// frames of which some have another depth or are missing.
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);
 
 }  // namespace attend

@@ -30,22 +30,15 @@ struct Sentence {
   std::vector<Hypothesis> finished;
 };
 
-std::vector<Tensor> select_rows(const std::vector<Tensor>& tensors, const Tensor& rows) {
-  std::vector<Tensor> selected;
-  selected.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) selected.push_back(tensor.index_select(0, rows));
-  return selected;
-}
-
 Tensor to_tensor(const std::vector<int64_t>& values) {
   return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
 }
 
 class Search {
  public:
-  Search(StepModel& model, const StepState& start, const std::vector<int64_t>& longest,
+  Search(StepModel& model, StepState start, const std::vector<int64_t>& longest,
          const SequenceEnds& ends, const BeamOptions& options)
-      : model_(model), longest_(longest), ends_(ends), options_(options), state_(start) {
+      : model_(model), longest_(longest), ends_(ends), options_(options), state_(std::move(start)) {
     for (size_t b = 0; b < longest.size(); ++b) {
       Sentence sentence;
       sentence.index = static_cast<int64_t>(b);
@@ -81,7 +74,7 @@ class Search {
 
   // One step of the model for every live hypothesis; each sentence then keeps its best candidates.
   void extend(int64_t step) {
-    StepResult result = model_.step(to_tensor(live_symbols()), state_, options_.with_weights);
+    const StepResult result = model_.step(to_tensor(live_symbols()), state_, options_.with_weights);
     if (options_.with_weights && result.weights.defined())
       weights_.push_back(result.weights.to(at::kCPU, at::kFloat));
     const int64_t candidates = std::min(options_.beam, result.log_probabilities.size(1));
@@ -95,7 +88,6 @@ class Search {
       advance(sentence, row, step, value_table, symbol_table, origins);
       row += rows;
     }
-    state_.carried = std::move(result.carried);
     keep_rows(origins);
   }
 
@@ -139,15 +131,20 @@ class Search {
     sentence.log_probabilities = std::move(log_probabilities);
   }
 
+  // All rows, each in its place.
+  bool is_identity(const std::vector<int64_t>& rows) const {
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] != static_cast<int64_t>(i)) return false;
+    return rows.size() == owners_.size();
+  }
+
   // Takes the given rows of the state. Rows of one sentence read the same memory, so memory moves
   // only when the sentences of the rows change, not when hypotheses swap places.
   void keep_rows(const std::vector<int64_t>& rows) {
     std::vector<int64_t> owners;
     owners.reserve(rows.size());
     for (const int64_t row : rows) owners.push_back(owners_[static_cast<size_t>(row)]);
-    const Tensor index = to_tensor(rows);
-    state_.carried = select_rows(state_.carried, index);
-    if (owners != owners_) state_.memory = select_rows(state_.memory, index);
+    if (!is_identity(rows)) state_.reorder(to_tensor(rows), owners == owners_);
     owners_ = std::move(owners);
   }
 
@@ -215,7 +212,7 @@ class Search {
 
 }  // namespace
 
-std::vector<std::vector<Hypothesis>> beam_search(StepModel& model, const StepState& start,
+std::vector<std::vector<Hypothesis>> beam_search(StepModel& model, StepState start,
                                                  const std::vector<int64_t>& longest,
                                                  const SequenceEnds& ends,
                                                  const BeamOptions& options) {
@@ -226,7 +223,7 @@ std::vector<std::vector<Hypothesis>> beam_search(StepModel& model, const StepSta
   if (options.length_penalty < 0)
     fail("[beam search] length_penalty must be 0 or more, got {}", options.length_penalty);
   at::NoGradGuard no_gradient;
-  return Search(model, start, longest, ends, options).run();
+  return Search(model, std::move(start), longest, ends, options).run();
 }
 
 }  // namespace attend

@@ -34,7 +34,7 @@ struct Hypothesis {
 // leaves the beam, which narrows by one; a sentence is done when its beam is empty or at
 // `longest[b]` symbols. `start` holds one hypothesis a sentence. Returns up to nbest hypotheses a
 // sentence, best first. Error when an option is out of range.
-std::vector<std::vector<Hypothesis>> beam_search(StepModel& model, const StepState& start,
+std::vector<std::vector<Hypothesis>> beam_search(StepModel& model, StepState start,
                                                  const std::vector<int64_t>& longest,
                                                  const SequenceEnds& ends,
                                                  const BeamOptions& options);

@@ -180,10 +180,12 @@ Tensor Classifier::objective(const Batch& batch, const Noise& noise, double smoo
 
 // The whole network is one step, which needs the ids alone.
 StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
-  return {.carried = {}, .memory = {source, lengths}};
+  StepState state;
+  state.memory = {source, lengths};
+  return state;
 }
 
-StepResult Classifier::step(const Tensor& tokens, const StepState& state, bool with_weights) {
+StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_weights) {
   const Tensor &source = state.memory[0], &lengths = state.memory[1];
   StepResult result;
   result.log_probabilities =

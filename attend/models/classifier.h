@@ -82,7 +82,7 @@ class Classifier : public PairNetwork {
 
   at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, const StepState& state, bool with_weights) override;
+  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return fixed_ != nullptr || !layers_.empty(); }
 
  private:

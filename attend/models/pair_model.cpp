@@ -77,40 +77,6 @@ PairModel read_description(const std::string& folder) {
 
 }  // namespace
 
-Settings TextConfig::settings() {
-  const std::vector<std::string> units = {"char", "space", "line"};
-  return {
-      {"data.source_units", &source_units, "what a symbol of the source is", {}, {}, units},
-      {"data.target_units", &target_units, "what a symbol of the target is", {}, {}, units},
-      {"data.minimum_count", &minimum_count, "rarer symbols are treated as unknown", 1, 1e9},
-  };
-}
-
-Setting ModelConfig::type_setting() {
-  return {"model.type",
-          &type,
-          "what the model is: seq2seq answers with a sequence, classifier with a label",
-          {},
-          {},
-          {"seq2seq", "classifier"}};
-}
-
-Settings ModelConfig::settings() {
-  Settings all = {type_setting()};
-  for (Setting& setting : is_classifier() ? classifier.settings() : seq2seq.settings())
-    all.push_back(std::move(setting));
-  return all;
-}
-
-int64_t ModelConfig::maximum_source_length() const {
-  return is_classifier() ? classifier.maximum_source_length : seq2seq.maximum_source_length;
-}
-
-TextConfig default_text(const ModelConfig& model) {
-  if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
-  return {};
-}
-
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
   if (model.is_classifier())
     return std::make_shared<Classifier>(model.classifier, source_vocabulary.size(),

@@ -4,41 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "attend/base/settings.h"
 #include "attend/data/batches.h"
 #include "attend/data/pairs.h"
-#include "attend/data/units.h"
+#include "attend/data/text_config.h"
 #include "attend/data/vocabulary.h"
-#include "attend/models/classifier.h"
+#include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
-#include "attend/models/seq2seq.h"
 
 namespace attend {
-
-// How texts become symbols.
-struct TextConfig {
-  std::string source_units = "char";
-  std::string target_units = "space";
-  int64_t minimum_count = 1;  // rarer symbols are unknown
-
-  Settings settings();  // keys data.*
-};
-
-// What the network is, and the settings of each type.
-struct ModelConfig {
-  std::string type = "seq2seq";  // or "classifier"
-  Seq2SeqConfig seq2seq;
-  ClassifierConfig classifier;
-
-  bool is_classifier() const { return type == "classifier"; }
-  int64_t maximum_source_length() const;
-
-  Setting type_setting();
-  Settings settings();  // model.type, and the keys model.* of that type
-};
-
-// How that type reads texts where nobody says: a classifier words, and a label a line.
-TextConfig default_text(const ModelConfig& model);
 
 // A network from texts to texts, with what turns those into ids and back.
 struct PairModel {

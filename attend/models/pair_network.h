@@ -16,8 +16,12 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // Without noise and smoothing it is the negative log-likelihood of the targets.
   virtual at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) = 0;
 
-  // The state before the first symbol, for sources [B, S] with lengths [B].
+  // The state before the first symbol, for sources as those of a Batch.
   virtual StepState start(const at::Tensor& source, const at::Tensor& lengths) = 0;
+
+  // Whether the sources of a call of start() must be of one length: a network that goes on with its
+  // source does not pad it.
+  virtual bool wants_equal_lengths() const { return false; }
 
   // Whether step() has weights to show.
   virtual bool attends() const = 0;

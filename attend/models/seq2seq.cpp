@@ -200,7 +200,9 @@ Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothi
 
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, decoder] = encode(source, lengths, {});
-  StepState result{std::move(decoder.recurrent), {memory.summary}};
+  StepState result;
+  result.carried = std::move(decoder.recurrent);
+  result.memory = {memory.summary};
   if (decoder.context.defined()) result.carried.push_back(decoder.context);
   if (!attention_) return result;
   const AttentionMemory& read = memory.attention;
@@ -210,7 +212,7 @@ StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   return result;
 }
 
-StepResult Seq2Seq::step(const Tensor& tokens, const StepState& state, bool with_weights) {
+StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weights) {
   Memory memory;
   memory.summary = state.memory[0];
   if (attention_) memory.attention = {state.memory[1], state.memory[2], state.memory[3]};
@@ -226,9 +228,9 @@ StepResult Seq2Seq::step(const Tensor& tokens, const StepState& state, bool with
   if (with_weights && attention_) result.weights = attention_->weights(read, memory.attention);
   result.log_probabilities =
       readout(decoder.recurrent[0], embedded, read.context, {}).log_softmax(-1);
-  result.carried = std::move(decoder.recurrent);
-  if (decoder.context.defined()) result.carried.push_back(decoder.context);
-  result.carried.insert(result.carried.end(), decoder.attention.begin(), decoder.attention.end());
+  state.carried = std::move(decoder.recurrent);
+  if (decoder.context.defined()) state.carried.push_back(decoder.context);
+  state.carried.insert(state.carried.end(), decoder.attention.begin(), decoder.attention.end());
   return result;
 }
 

@@ -38,7 +38,7 @@ class Seq2Seq : public PairNetwork {
   // from its step on); the value is the cross-entropy alone.
   at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, const StepState& state, bool with_weights) override;
+  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attention_ != nullptr; }
 
  private:

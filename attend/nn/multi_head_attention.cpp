@@ -94,21 +94,7 @@ Tensor with_keys(const Tensor& past, int64_t keys) {
   return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
 }
 
-Tensor selected(const Tensor& x, const Tensor& rows) {
-  return x.defined() ? x.index_select(0, rows) : x;
-}
-
 }  // namespace
-
-void MultiHeadState::reorder(const Tensor& rows) {
-  for (Group& group : groups_) {
-    // Only what is there moves; the next step makes room again.
-    group.keys = group.keys.narrow(2, 0, keys_).index_select(0, rows);
-    group.values = group.values.narrow(2, 0, keys_).index_select(0, rows);
-    group.past = {selected(group.past.previous, rows), selected(group.past.total, rows)};
-  }
-  key_lengths_ = selected(key_lengths_, rows);
-}
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
     : head_depth_(head_depth_of(config)), dropout_(config.dropout) {

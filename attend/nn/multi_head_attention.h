@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/nn/dropout.h"
+#include "attend/nn/multi_head_state.h"
 #include "attend/nn/trained_spec.h"
 
 namespace attend {
@@ -45,35 +46,6 @@ struct MultiHeadResult {
 // these. Error where a head of the selection is not there or normalises by running sums, which form
 // no weights.
 at::Tensor multi_head_weights(const MultiHeadResult& result, const Selection& selection = {});
-
-// The keys and values that queries will read, each mapped once, and how far the queries have come.
-// Growing keeps room for more, so that a step costs the same however many were before; what it
-// writes is its own, so a state can be moved but not copied.
-class MultiHeadState {
- public:
-  MultiHeadState() = default;  // nothing yet
-  MultiHeadState(MultiHeadState&&) = default;
-  MultiHeadState& operator=(MultiHeadState&&) = default;
-  MultiHeadState(const MultiHeadState&) = delete;
-  MultiHeadState& operator=(const MultiHeadState&) = delete;
-
-  int64_t keys() const { return keys_; }        // how many there are
-  int64_t queries() const { return queries_; }  // how many have read: the position of the next
-
-  // Goes on with these rows of the batch, int64 [rows], in that order; one may be there more than
-  // once: the hypotheses of a beam.
-  void reorder(const at::Tensor& rows);
-
- private:
-  friend class MultiHeadAttention;
-  struct Group {
-    at::Tensor keys, values;  // [B, key heads, room, .]; the first keys_ are there
-    PastWeights past;
-  };
-  std::vector<Group> groups_;
-  at::Tensor key_lengths_;
-  int64_t keys_ = 0, queries_ = 0;
-};
 
 // Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
 // keys and values are linear maps of the inputs, split among the heads; the heads' contexts, one

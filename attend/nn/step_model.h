@@ -4,18 +4,26 @@
 
 #include <vector>
 
+#include "attend/nn/multi_head_state.h"
+
 namespace attend {
 
 // What decoding carries from step to step. Axis 0 of every tensor is the hypothesis.
 struct StepState {
-  std::vector<at::Tensor> carried;  // replaced by each step
-  std::vector<at::Tensor> memory;   // read by each step, the same throughout
+  std::vector<at::Tensor> carried;    // replaced by each step
+  std::vector<at::Tensor> memory;     // read by each step, the same throughout
+  std::vector<MultiHeadState> grown;  // by each step: a decoder's own keys and values
+  std::vector<MultiHeadState> read;   // by each step: those of the source
+
+  // Goes on with these rows, int64 [rows], in that order; one may be there more than once.
+  // `same_sources`: each row stays with its source, so that only what differs between the
+  // hypotheses of a source moves.
+  void reorder(const at::Tensor& rows, bool same_sources);
 };
 
 struct StepResult {
-  at::Tensor log_probabilities;     // [N, V]
-  std::vector<at::Tensor> carried;  // the state after the step
-  at::Tensor weights;               // [N, S] when asked for, and when the model attends
+  at::Tensor log_probabilities;  // [N, V]
+  at::Tensor weights;            // [N, S] when asked for, and when the model attends
 };
 
 // A model that predicts a sequence one symbol at a time.
@@ -23,8 +31,8 @@ class StepModel {
  public:
   virtual ~StepModel() = default;
 
-  // tokens [N] int64: the symbol before, of each hypothesis.
-  virtual StepResult step(const at::Tensor& tokens, const StepState& state, bool with_weights) = 0;
+  // tokens [N] int64: the symbol before, of each hypothesis. The state becomes that after the step.
+  virtual StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) = 0;
 };
 
 }  // namespace attend

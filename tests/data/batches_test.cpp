@@ -116,15 +116,33 @@ TEST(MakeBatch, PadsOnTheRightAndEndsTheTarget) {
   EXPECT_TRUE(batch.target_lengths.equal(at::tensor({3, 2, 1}, at::kLong)));
 }
 
+TEST(MakeBatch, PadsFramesWithZeros) {
+  const at::Tensor sound = at::arange(6, at::kFloat).view({3, 2}), other = at::ones({1, 2});
+  const std::vector<EncodedPair> pairs{{{}, {8}, sound}, {{}, {9}, other}};
+  const Batch batch = make_batch(pairs, {1, 0});
+  EXPECT_TRUE(batch.source.equal(at::stack({at::cat({other, at::zeros({2, 2})}), sound})));
+  EXPECT_TRUE(batch.source_lengths.equal(at::tensor({1, 3}, at::kLong)));
+}
+
+TEST(MakeBatch, TakesSourcesThatAreNotThere) {
+  const Batch batch = make_batch({{{}, {8, 9}}, {{}, {7}}}, {0, 1});
+  EXPECT_EQ(batch.source.sizes(), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(batch.source_lengths.sum().item<int64_t>(), 0);
+}
+
 TEST(MakeBatch, NamesWhatIsWrong) {
   const std::vector<EncodedPair> pairs{{{5}, {8}}, {{}, {8}}};
+  const std::vector<EncodedPair> mixed{{{}, {8}, at::ones({2, 3})}, {{5}, {8}}};
   EXPECT_THAT(error_of([&] { make_batch(pairs, {}); }), HasSubstr("no indices"));
   EXPECT_THAT(error_of([&] {
                 make_batch(pairs, {0, 2});
               }),
               HasSubstr("index 2 is not one of the 2"));
   EXPECT_THAT(error_of([&] { make_batch(pairs, {-1}); }), HasSubstr("index -1"));
-  EXPECT_THAT(error_of([&] { make_batch(pairs, {1}); }), HasSubstr("pair 1 has an empty source"));
+  EXPECT_THAT(error_of([&] {
+                make_batch(mixed, {0, 1});
+              }),
+              HasSubstr("pair 1 has frames of depth 0; the batch has 3"));
 }
 
 }  // namespace

@@ -27,14 +27,17 @@ class TableModel : public StepModel {
 
   StepState start() const {
     const int64_t sentences = table.size(0);
-    return {{torch::zeros({sentences}, torch::kLong)}, {torch::arange(sentences)}};
+    StepState state;
+    state.carried = {torch::zeros({sentences}, torch::kLong)};
+    state.memory = {torch::arange(sentences)};
+    return state;
   }
 
-  StepResult step(const Tensor& tokens, const StepState& state, bool with_weights) override {
-    const Tensor& position = state.carried[0];
+  StepResult step(const Tensor& tokens, StepState& state, bool with_weights) override {
+    const Tensor position = state.carried[0];
     StepResult result;
     result.log_probabilities = table.index({state.memory[0], position, tokens});
-    result.carried = {position + 1};
+    state.carried = {position + 1};
     // Says which sentence, step and symbol before the row was made for.
     if (with_weights)
       result.weights = torch::stack({state.memory[0], position, tokens}, 1).to(torch::kFloat);

@@ -125,7 +125,7 @@ TEST_P(EveryClassifier, StepsGiveALabelAndThenTheEnd) {
 }
 
 TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
-  const StepState state = network->start(batch.source, batch.source_lengths);
+  StepState state = network->start(batch.source, batch.source_lengths);
   const Tensor start = torch::full({3}, Vocabulary::start, torch::kLong);
   const Tensor weights = network->step(start, state, true).weights;
   ASSERT_EQ(weights.defined(), network->attends());

@@ -94,7 +94,7 @@ TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
     StepState state = network->start(batch.source, batch.source_lengths);
     Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
     for (int64_t t = 0; t < batch.target.size(1); ++t) {
-      StepResult result = network->step(before, state, true);
+      const StepResult result = network->step(before, state, true);
       EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-10, 1e-10));
       ASSERT_EQ(result.weights.defined(), network->attends());
       if (network->attends()) {
@@ -103,7 +103,6 @@ TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
         }
         EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
       }
-      state.carried = std::move(result.carried);
       before = batch.target.select(1, t);
     }
   }
@@ -155,13 +154,14 @@ TEST_P(EveryVariant, BeamsReorderWhatIsCarried) {
   const Batch batch = make_batch(pairs, {0, 1});
   network->eval();
   torch::NoGradGuard no_gradient;
-  const StepState start = network->start(batch.source, batch.source_lengths);
-  const StepResult first = network->step(torch::tensor({1, 1}), start, false);
+  const auto after_first = [&] {
+    StepState state = network->start(batch.source, batch.source_lengths);
+    network->step(torch::tensor({1, 1}), state, false);
+    return state;
+  };
   const Tensor rows = torch::tensor({1, 0, 1});
-  StepState moved;
-  for (const Tensor& tensor : first.carried) moved.carried.push_back(tensor.index_select(0, rows));
-  for (const Tensor& tensor : start.memory) moved.memory.push_back(tensor.index_select(0, rows));
-  const StepState kept{first.carried, start.memory};
+  StepState kept = after_first(), moved = after_first();
+  moved.reorder(rows, /*same_sources=*/false);
   const Tensor expected = network->step(torch::tensor({4, 5}), kept, false).log_probabilities;
   const Tensor found = network->step(torch::tensor({5, 4, 5}), moved, false).log_probabilities;
   EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-10, 1e-10));

@@ -1,0 +1,13 @@
+#include "attend/nn/step_model.h"
+
+namespace attend {
+
+void StepState::reorder(const at::Tensor& rows, bool same_sources) {
+  for (at::Tensor& tensor : carried) tensor = tensor.index_select(0, rows);
+  for (MultiHeadState& each : grown) each.reorder(rows, /*same_keys=*/false);
+  for (MultiHeadState& each : read) each.reorder(rows, same_sources);
+  if (same_sources) return;
+  for (at::Tensor& tensor : memory) tensor = tensor.index_select(0, rows);
+}
+
+}  // namespace attend
