@@ -68,11 +68,11 @@ ScoredTexts scored_texts(const PairModel& model, const std::vector<Example>& exa
                          const Evaluation& evaluation) {
   ScoredTexts texts{evaluation.answers, {}};
   texts.references.reserve(examples.size());
-  const Units units = parse_units(model.text.target_units);
+  const TextCodec& codec = model.codecs.target;
   for (const Example& example : examples) {
     auto& references = texts.references.emplace_back(example.targets);
     if (!model.model.is_classifier()) continue;
-    for (std::string& label : references) label = join_units(split_units(label, units), units);
+    for (std::string& label : references) label = codec.join(codec.split(label));
   }
   return texts;
 }

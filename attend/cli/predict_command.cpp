@@ -129,9 +129,9 @@ Questions read_questions(const PredictOptions& options, const PairModel& model,
         const size_t tab = lines[i].find('\t');
         questions.prefixes.push_back(tab == std::string::npos ? "" : lines[i].substr(tab + 1));
         lines[i].resize(std::min(tab, lines[i].size()));
-        split_units(questions.prefixes.back(), parse_units(model.text.target_units));
+        model.codecs.target.split(questions.prefixes.back());
       }
-      split_units(lines[i], parse_units(model.text.source_units));
+      model.codecs.source.split(lines[i]);
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }

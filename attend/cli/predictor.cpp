@@ -90,10 +90,9 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<EncodedPair>& encoded) const {
   std::vector<int64_t> answered;
   answered.reserve(texts.size());
-  const Units units = parse_units(model_.text.source_units);
   const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto symbols = split_units(texts[i], units);
+    auto symbols = model_.codecs.source.split(texts[i]);
     predictions[i].cut = symbols.size() > limit;
     if (predictions[i].cut) symbols.resize(limit);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
@@ -137,13 +136,12 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
   std::vector<EncodedPair> encoded(texts.size());
   const std::vector<int64_t> answered = read(texts, predictions, encoded);
   std::vector<SearchTask> tasks(texts.size());
-  const Units target_units = parse_units(model_.text.target_units);
   for (size_t i = 0; i < texts.size(); ++i) {
     SearchTask& task = tasks[i];
     task.source_length = encoded[i].source_length();
     task.stream = texts_read_ + i;
     if (!prefixes.empty())
-      task.prefix = model_.target_vocabulary.encode(split_units(prefixes[i], target_units));
+      task.prefix = model_.target_vocabulary.encode(model_.codecs.target.split(prefixes[i]));
     task.longest = static_cast<int64_t>(task.prefix.size()) +
                    (decoding.maximum_length > 0 ? decoding.maximum_length
                                                 : longest_answer(task.source_length));
@@ -214,19 +212,18 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   const std::vector<Prediction> predictions = predictor.predict(sources, decoding, report);
-  const Units units = parse_units(model.text.target_units);
+  const TextCodec& codec = model.codecs.target;
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
   evaluation.lengths.reserve(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
     references.reserve(examples[i].targets.size());
-    for (const std::string& target : examples[i].targets)
-      references.push_back(split_units(target, units));
+    for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
     const auto length = static_cast<int64_t>(predictions[i].source.size());
     evaluation.errors.add(answer, references);
-    evaluation.answers.push_back(join_units(answer, units));
+    evaluation.answers.push_back(codec.join(answer));
     evaluation.lengths.push_back(length);
     evaluation.by_length[length].add(answer, references);
   }
