@@ -99,15 +99,13 @@ PairData read_data(const TrainOptions& options) {
 
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
-void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examples,
-                            const std::string& name) {
+void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
+                            std::vector<Example>& examples, const std::string& name) {
   const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
-  const Units units = parse_units(config.text.target_units);
   size_t left_out = 0;
   for (Example& example : examples)
     left_out += std::erase_if(example.targets, [&](const std::string& target) {
-      // Splitting is for the few that may be too long.
-      return target.size() > longest && split_units(target, units).size() > longest;
+      return codec.split(target).size() > longest;
     });
   if (left_out == 0) return;
   std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
@@ -118,12 +116,11 @@ void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examp
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
 
-void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
-                      const std::string& name) {
+void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
+                      const std::vector<Example>& examples, const std::string& name) {
   const auto longest = static_cast<size_t>(config.model.maximum_source_length());
-  const Units units = parse_units(config.text.source_units);
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
-    return example.source.size() > longest && split_units(example.source, units).size() > longest;
+    return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
     fmt::print(stderr,
@@ -132,17 +129,19 @@ void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examp
                name, cut, longest);
 }
 
-void bound_texts(const RunConfig& config, const std::string& name, PairData& data) {
+void bound_texts(const RunConfig& config, const TextCodecs& codecs, const std::string& name,
+                 PairData& data) {
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part = name + (examples == &data.train ? ", training" : ", validation");
-    leave_out_long_targets(config, *examples, part);
-    tell_cut_sources(config, *examples, part);
+    leave_out_long_targets(config, codecs.target, *examples, part);
+    tell_cut_sources(config, codecs.source, *examples, part);
   }
 }
 
 // What a start that was killed leaves: save_description writes config.toml last.
 bool is_unfinished_start(const std::string& folder) {
-  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab"};
+  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
+                                       "bpe.codes",     "source.bpe",   "target.bpe"};
   for (const auto& entry : fs::directory_iterator(folder))
     if (!first.contains(entry.path().filename().string())) return false;
   return fs::exists(folder + "/training.toml");
@@ -268,8 +267,9 @@ Trained train_model(const TrainOptions& options) {
         options.out);
   RunConfig config = resume ? stored_config(options) : new_config(options);
   PairData data = read_data(options);
-  bound_texts(config, options.data, data);
-  check_pairs(data.train, parse_units(config.text.target_units), options.data);
+  const TextCodecs codecs = make_codecs(config.text);
+  bound_texts(config, codecs, options.data, data);
+  check_pairs(data.train, codecs.target, options.data);
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
   const PairModel model = prepare_model(options, config, data, resume);
@@ -297,8 +297,8 @@ void add_train_command(CLI::App& app) {
   command->add_option("--config", options->config, "TOML file with settings");
   command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--source-units", options->source_units, "char, space or line");
-  command->add_option("--target-units", options->target_units, "char, space or line");
+  command->add_option("--source-units", options->source_units, "char, space, line, byte or bpe");
+  command->add_option("--target-units", options->target_units, "char, space, line, byte or bpe");
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");
