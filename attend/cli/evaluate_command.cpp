@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data;
+  std::string data, target;
   bool json = false;
 };
 
@@ -48,9 +48,16 @@ Confusion count_labels(const std::vector<Example>& examples, const Evaluation& e
   return counts;
 }
 
-Figures measure(const EvaluateOptions& options, const PairModel& model) {
+// Of two files every line counts, as in published figures.
+std::vector<Example> read_examples(const EvaluateOptions& options) {
+  if (!options.target.empty())
+    return read_parallel(options.data, options.target, {.group = false}).examples;
   const bool folder = std::filesystem::is_directory(options.data);
-  const auto examples = read_pairs(folder ? options.data + "/test.tsv" : options.data);
+  return read_pairs(folder ? options.data + "/test.tsv" : options.data);
+}
+
+Figures measure(const EvaluateOptions& options, const PairModel& model) {
+  const auto examples = read_examples(options);
   check_labels(model, examples, options.data);
   Predictor predictor(model, model.network, options.threads);
   Figures figures;
@@ -141,6 +148,8 @@ void add_evaluate_command(CLI::App& app) {
   add_decode_options(*command, *options);
   command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
       ->required();
+  command->add_option("--target", options->target,
+                      "the file of targets, where --data holds a source a line alone");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(
       "Example:\n"
