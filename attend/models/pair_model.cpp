@@ -105,6 +105,9 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
+  // As many symbols on both sides may be others.
+  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
+    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   auto sources = split_all(examples, result.codecs, true);
