@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data;
+  std::string data, target;
   std::vector<std::string> metrics;
   BleuOptions bleu;
   std::string scores;
@@ -84,6 +84,14 @@ LabelCounts count_labels(const ScoredTexts& texts) {
   return counts;
 }
 
+// BLEU is of sentences that have as many references each; other rates of all that is right.
+std::vector<Example> read_examples(const EvaluateOptions& options) {
+  const PairOptions pairs = {.group = !asks_for_corpus_score(options)};
+  if (!options.target.empty()) return read_parallel(options.data, options.target, pairs).examples;
+  const bool folder = std::filesystem::is_directory(options.data);
+  return read_pairs(folder ? options.data + "/test.tsv" : options.data, pairs);
+}
+
 void write_scores(const std::string& path, Predictor& predictor, const PairModel& model,
                   const std::vector<Example>& examples) {
   const std::vector<double> scores = predictor.log_probabilities(model.encode(examples));
@@ -97,10 +105,7 @@ void write_scores(const std::string& path, Predictor& predictor, const PairModel
 }
 
 Figures measure(const EvaluateOptions& options, const PairModel& model) {
-  const bool folder = std::filesystem::is_directory(options.data);
-  // BLEU is of sentences that have as many references each; other rates of all that is right.
-  const auto examples = read_pairs(folder ? options.data + "/test.tsv" : options.data,
-                                   {.group = !asks_for_corpus_score(options)});
+  const auto examples = read_examples(options);
   check_labels(model, examples, options.data);
   Predictor predictor(model, model.network, options.threads,
                       load_members(model, {options.models.begin() + 1, options.models.end()}));
@@ -239,6 +244,8 @@ void add_evaluate_command(CLI::App& app) {
   add_decode_options(*command, *options);
   command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
       ->required();
+  command->add_option("--target", options->target,
+                      "the file of targets, where --data holds a source a line alone");
   command
       ->add_option("--metric", options->metrics,
                    "what to measure, separated by commas; else the rates that fit the model")

@@ -73,17 +73,43 @@ RunConfig new_config(const TrainOptions& options) {
   return config;
 }
 
+std::vector<Example> read_training(const TrainOptions& options) {
+  if (options.target.empty()) return read_pairs(options.data);
+  auto [examples, skipped] = read_parallel(options.data, options.target, {.skip_empty = true});
+  if (skipped > 0)
+    fmt::print(stderr, "attend: {}: {} pairs with an empty side are left out\n", options.data,
+               skipped);
+  return std::move(examples);
+}
+
+std::vector<Example> read_validation(const TrainOptions& options) {
+  if (options.valid_target.empty()) return read_pairs(options.valid);
+  return read_parallel(options.valid, options.valid_target).examples;
+}
+
+void check_targets(const TrainOptions& options) {
+  if (!options.target.empty() && fs::is_directory(options.data))
+    fail("--target {}: but --data {} is a folder; give the file of the sources", options.target,
+         options.data);
+  if (!options.valid_target.empty() && options.valid.empty())
+    fail("--valid-target {}: needs --valid, the file of the sources", options.valid_target);
+  if (!options.target.empty() && !options.valid.empty() && options.valid_target.empty())
+    fail("--valid {}: its targets are missing; give --valid-target", options.valid);
+}
+
 // A single file is split by a hash of the source, as the dictionary is.
 PairData read_data(const TrainOptions& options) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
+  check_targets(options);
   if (fs::is_directory(options.data)) {
-    const std::string valid = options.valid.empty() ? options.data + "/valid.tsv" : options.valid;
-    return {read_pairs(options.data + "/train.tsv"), read_pairs(valid)};
+    return {read_pairs(options.data + "/train.tsv"), options.valid.empty()
+                                                         ? read_pairs(options.data + "/valid.tsv")
+                                                         : read_validation(options)};
   }
   PairData data;
-  data.train = read_pairs(options.data);
+  data.train = read_training(options);
   if (!options.valid.empty()) {
-    data.valid = read_pairs(options.valid);
+    data.valid = read_validation(options);
     return data;
   }
   std::vector<Example> all = std::move(data.train);
@@ -292,7 +318,10 @@ void add_train_command(CLI::App& app) {
   command->add_option(
       "--data", options->data,
       "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label");
+  command->add_option("--target", options->target,
+                      "the file of targets, where --data holds a source a line alone");
   command->add_option("--valid", options->valid, "TSV file to validate on");
+  command->add_option("--valid-target", options->valid_target, "the same for --valid");
   command->add_option("--out", options->out, "folder to write the model to");
   command->add_option("--config", options->config, "TOML file with settings");
   command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
@@ -307,6 +336,8 @@ void add_train_command(CLI::App& app) {
       "  attend train --data data --out model\n"
       "  attend train --data words.tsv --out model --set model.hidden=128 --set train.epochs=5\n"
       "  attend train --data reviews.tsv --out model --set model.type=classifier\n"
+      "  attend train --data train.en.gz --target train.de.gz --valid valid.en.gz \\\n"
+      "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --config recipes/cmudict.toml --dump-config\n"
       "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.");

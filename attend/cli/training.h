@@ -9,7 +9,7 @@ namespace attend {
 
 // What `attend train` is told.
 struct TrainOptions {
-  std::string data, valid, out, config;
+  std::string data, target, valid, valid_target, out, config;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   bool resume = false, dump_config = false, json = false;
