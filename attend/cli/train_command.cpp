@@ -218,7 +218,8 @@ TrainOutcome run_training(const TrainOptions& options, const RunConfig& config,
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
-  task.pairs = &pairs;
+  PairBatches source(pairs, config.train);
+  task.source = &source;
   task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
     return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
                                                              config.train.label_smoothing);
