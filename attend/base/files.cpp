@@ -28,7 +28,8 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return number_; }
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+  int release() { return std::exchange(number_, -1); }
+  bool close() { return ::close(release()) == 0; }
 
  private:
   int number_;
@@ -90,7 +91,7 @@ void sync_folder(const fs::path& folder, const std::string& path) {
 
 }  // namespace
 
-std::string read_file(const std::string& path, int64_t maximum_bytes) {
+InputFile::InputFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a named pipe would wait for a writer.
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) {
@@ -101,17 +102,30 @@ std::string read_file(const std::string& path, int64_t maximum_bytes) {
   if (::fstat(descriptor.get(), &status) != 0) fail("{}: {}", path, reason(errno));
   if (S_ISDIR(status.st_mode)) fail("{}: is a folder; a file is wanted", path);
   if (!S_ISREG(status.st_mode)) fail("{}: is no regular file", path);
-  if (status.st_size > maximum_bytes) {
-    fail("{}: has {} bytes; at most {} are read", path, status.st_size, maximum_bytes);
+  size_ = status.st_size;
+  descriptor_ = descriptor.release();
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+size_t InputFile::read(char* bytes, size_t size) {
+  while (true) {
+    const ssize_t count = ::read(descriptor_, bytes, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) fail("{}: cannot be read: {}", path_, reason(errno));
   }
-  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+}
+
+std::string read_file(const std::string& path, int64_t maximum_bytes) {
+  InputFile file(path);
+  if (file.size() > maximum_bytes)
+    fail("{}: has {} bytes; at most {} are read", path, file.size(), maximum_bytes);
+  std::string bytes(static_cast<size_t>(file.size()), '\0');
   size_t size = 0;
   while (size < bytes.size()) {
-    const ssize_t count = ::read(descriptor.get(), bytes.data() + size, bytes.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("{}: cannot be read: {}", path, reason(errno));
+    const size_t count = file.read(bytes.data() + size, bytes.size() - size);
     if (count == 0) break;
-    size += static_cast<size_t>(count);
+    size += count;
   }
   bytes.resize(size);
   return bytes;

@@ -1,10 +1,29 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace attend {
+
+// A file, read from its beginning on. Error when it is missing, no regular file or unreadable.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  int64_t size() const { return size_; }  // when it was opened
+  // The next bytes, at most `size` of them; 0 at the end.
+  size_t read(char* bytes, size_t size);
+
+ private:
+  std::string path_;
+  int descriptor_;
+  int64_t size_ = 0;
+};
 
 // The whole file. Error when it is missing, no regular file, unreadable, or larger than
 // `maximum_bytes`.

@@ -1,12 +1,11 @@
 #include "attend/data/batches.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
-#include <random>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/random-inl.h"
 #include "attend/data/vocabulary.h"
 
 namespace attend {
@@ -14,25 +13,6 @@ namespace {
 
 // Batches a pool: enough that neighbours in length are near, few enough that epochs differ.
 constexpr int64_t pool_batches = 100;
-
-// std::shuffle and std::uniform_int_distribution differ between standard libraries; this does not.
-template <class Element>
-void shuffle(std::vector<Element>& elements, std::mt19937_64& random) {
-  for (uint64_t left = elements.size(); left > 1; --left) {
-    // Draws above the last multiple of `left` would favour small numbers.
-    const uint64_t limit = std::numeric_limits<uint64_t>::max() / left * left;
-    uint64_t draw = random();
-    while (draw >= limit) draw = random();
-    std::swap(elements[left - 1], elements[draw % left]);
-  }
-}
-
-std::mt19937_64 generator(uint64_t seed, int64_t epoch) {
-  const auto number = static_cast<uint64_t>(epoch);
-  std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32),
-                         static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
-  return std::mt19937_64(sequence);
-}
 
 // Of source and target, the end included.
 std::pair<int64_t, int64_t> lengths_of(const EncodedPair& pair) {
@@ -54,10 +34,10 @@ template <class Fits>
 std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs, int64_t size,
                                           uint64_t seed, int64_t epoch, Fits fits) {
   const auto count = static_cast<int64_t>(pairs.size());
-  std::mt19937_64 random = generator(seed, epoch);
+  std::mt19937_64 random = internal::generator(seed, epoch);
   std::vector<int64_t> order(pairs.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  shuffle(order, random);
+  internal::shuffle(order, random);
 
   const auto pair_at = [&](int64_t i) -> const EncodedPair& {
     return pairs[static_cast<size_t>(i)];
@@ -82,7 +62,7 @@ std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs,
       batches.back().push_back(index);
     }
   }
-  shuffle(batches, random);
+  internal::shuffle(batches, random);
   return batches;
 }
 

@@ -10,6 +10,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/compressed.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/units.h"
 
@@ -118,7 +119,7 @@ std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string&
 }
 
 SplitCounts split_cmudict(const std::string& dictionary, const std::string& folder) {
-  const std::vector<Pronounced> entries = parse_cmudict(read_file(dictionary), dictionary);
+  const std::vector<Pronounced> entries = parse_cmudict(read_packed(dictionary), dictionary);
   SplitCounts counts;
   std::string train, valid, test;
   for (const Pronounced& entry : entries) {

@@ -1,28 +1,42 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/compressed.h"
 
 namespace attend::internal {
 
 // Walks the lines of a text file: LF or CRLF, a byte order mark skipped, the last line with or
 // without an end. Error, naming file and line, on what is no text: a NUL, a carriage return within
-// a line, a line over `maximum_line` bytes.
+// a line, a line over `maximum_line` bytes. The next call goes on after such a line.
 class Lines {
  public:
   Lines(std::string_view bytes, std::string name, int64_t maximum_line)
       : rest_(bytes), name_(std::move(name)), maximum_line_(maximum_line) {
-    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+    skip_byte_order_mark();
   }
 
+  // Reads the file as it goes, so that it may be larger than memory.
+  Lines(ByteReader reader, int64_t maximum_line)
+      : name_(reader.name()), maximum_line_(maximum_line), reader_(std::move(reader)) {
+    read_on();
+    skip_byte_order_mark();
+  }
+
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  // The line stays where it is until the next call.
   bool next(std::string_view& line) {
+    size_t end = rest_.find('\n');
+    while (end == std::string_view::npos && read_on()) end = rest_.find('\n');
     if (rest_.empty()) return false;
     ++number_;
-    const size_t end = rest_.find('\n');
     line = rest_.substr(0, end);
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -34,10 +48,26 @@ class Lines {
   std::string where() const { return fmt::format("{}:{}", name_, number_); }
 
  private:
+  void skip_byte_order_mark() {
+    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+  }
+
+  // More bytes behind the rest; false where there are none, or the line is too long anyway.
+  bool read_on() {
+    constexpr size_t piece = size_t{1} << 16;
+    if (!reader_ || static_cast<int64_t>(rest_.size()) > maximum_line_ + 1) return false;
+    std::string bytes(rest_);
+    bytes.resize(rest_.size() + piece);
+    const size_t count = reader_->read(bytes.data() + rest_.size(), piece);
+    bytes.resize(rest_.size() + count);
+    buffer_ = std::move(bytes);
+    rest_ = buffer_;
+    return count > 0;
+  }
+
   void check(std::string_view line) const {
     if (static_cast<int64_t>(line.size()) > maximum_line_) {
-      fail("{}: the line has {} bytes; at most {} are allowed, so split it", where(), line.size(),
-           maximum_line_);
+      fail("{}: the line has over {} bytes; split it", where(), maximum_line_);
     }
     if (line.find('\0') != std::string_view::npos) {
       fail("{}: holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)",
@@ -52,6 +82,8 @@ class Lines {
   std::string name_;
   int64_t maximum_line_;
   int64_t number_ = 0;
+  std::optional<ByteReader> reader_;
+  std::string buffer_;
 };
 
 // Calls `work` and puts the place in front of the message when it fails.

@@ -1,12 +1,14 @@
 #include "attend/data/pairs.h"
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
+#include "attend/data/compressed.h"
 #include "attend/data/lines-inl.h"
 
 namespace attend {
@@ -29,30 +31,135 @@ std::pair<std::string, std::string> parse_line(std::string_view line) {
   return pair;
 }
 
+// A text of a line of its own.
+std::string parse_side(internal::Lines& lines, std::string_view line) {
+  return internal::at_line(lines, [&] { return to_nfc(line); });
+}
+
+bool is_blank(const std::string& text) { return split_units(text, Units::space).empty(); }
+
+// Puts pairs together to examples.
+class Examples {
+ public:
+  explicit Examples(bool group) : group_(group) {}
+
+  void add(std::string source, std::string target) {
+    if (!group_) {
+      examples_.push_back({std::move(source), {std::move(target)}});
+      return;
+    }
+    // A source may have many targets: looking for each among the others would be quadratic.
+    if (!seen_.insert(fmt::format("{}\t{}", source, target)).second) return;
+    const auto [place, added] = places_.emplace(source, examples_.size());
+    if (added) examples_.push_back({std::move(source), {}});
+    examples_[place->second].targets.push_back(std::move(target));
+  }
+
+  std::vector<Example> take(const std::string& name, std::string_view wanted) {
+    if (examples_.empty()) fail("{}: is empty; {}", name, wanted);
+    return std::move(examples_);
+  }
+
+ private:
+  bool group_;
+  std::vector<Example> examples_;
+  std::unordered_map<std::string, size_t> places_;
+  std::unordered_set<std::string> seen_;
+};
+
+constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
+
 }  // namespace
 
+struct PairReader::Streams {
+  Streams(const PairFiles& files, int64_t maximum_line)
+      : source(ByteReader(files.source), maximum_line) {
+    if (!files.target.empty()) target.emplace(ByteReader(files.target), maximum_line);
+  }
+
+  internal::Lines source;
+  std::optional<internal::Lines> target;
+};
+
+PairReader::PairReader(const PairFiles& files, const PairOptions& options)
+    : streams_(std::make_unique<Streams>(files, options.maximum_line)), options_(options) {}
+
+PairReader::~PairReader() = default;
+
+bool PairReader::next(std::string& source, std::string& target) {
+  return streams_->target ? next_of_two(source, target) : next_line(source, target);
+}
+
+bool PairReader::next_line(std::string& source, std::string& target) {
+  std::string_view line;
+  if (!streams_->source.next(line)) return false;
+  std::tie(source, target) = internal::at_line(streams_->source, [&] { return parse_line(line); });
+  return true;
+}
+
+bool PairReader::next_of_two(std::string& source, std::string& target) {
+  internal::Lines &sources = streams_->source, &targets = *streams_->target;
+  std::string_view source_line, target_line;
+  while (true) {
+    const bool more = sources.next(source_line);
+    if (targets.next(target_line) != more) {
+      const internal::Lines& longer = more ? sources : targets;
+      const internal::Lines& shorter = more ? targets : sources;
+      fail("{}: the other file has {} lines; line i of both files must be a pair", longer.where(),
+           shorter.number());
+    }
+    if (!more) return false;
+    source = parse_side(sources, source_line);
+    target = parse_side(targets, target_line);
+    const bool no_source = is_blank(source);
+    if (!no_source && !is_blank(target)) return true;
+    if (!options_.skip_empty) fail("{}: is empty", (no_source ? sources : targets).where());
+    ++skipped_;
+  }
+}
+
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,
-                                 int64_t maximum_line) {
-  std::vector<Example> examples;
-  std::unordered_map<std::string, size_t> places;
-  std::unordered_set<std::string> seen;
-  internal::Lines lines(bytes, name, maximum_line);
+                                 const PairOptions& options) {
+  Examples examples(options.group);
+  internal::Lines lines(bytes, name, options.maximum_line);
   std::string_view line;
   while (lines.next(line)) {
     auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
-    // A source may have many targets: looking for each among the others would be quadratic.
-    if (!seen.insert(fmt::format("{}\t{}", source, target)).second) continue;
-    const auto [place, added] = places.emplace(source, examples.size());
-    if (added) examples.push_back({std::move(source), {}});
-    examples[place->second].targets.push_back(std::move(target));
+    examples.add(std::move(source), std::move(target));
   }
-  if (examples.empty()) fail("{}: is empty; each line is a source, a TAB and a target", name);
-  return examples;
+  return examples.take(name, wanted_lines);
 }
 
-std::vector<Example> read_pairs(const std::string& path, int64_t maximum_line) {
-  return parse_pairs(read_file(path), path, maximum_line);
+std::vector<Example> read_pairs(const std::string& path, const PairOptions& options) {
+  PairReader reader({path}, options);
+  Examples examples(options.group);
+  std::string source, target;
+  while (reader.next(source, target)) examples.add(std::move(source), std::move(target));
+  return examples.take(path, wanted_lines);
 }
+
+ParallelText read_parallel(const std::string& source_path, const std::string& target_path,
+                           const PairOptions& options) {
+  PairReader reader({source_path, target_path}, options);
+  Examples examples(options.group);
+  std::string source, target;
+  while (reader.next(source, target)) examples.add(std::move(source), std::move(target));
+  return {examples.take(source_path, "line i of both files must be a pair"), reader.skipped()};
+}
+
+std::string parse_text(std::string_view bytes, const std::string& name) {
+  internal::Lines lines(bytes, name, static_cast<int64_t>(bytes.size()));
+  std::string text;
+  std::string_view line;
+  while (lines.next(line)) {
+    text += parse_side(lines, line);
+    text += '\n';
+  }
+  if (text.empty()) fail("{}: is empty; a text to learn from is wanted", name);
+  return text;
+}
+
+std::string read_text(const std::string& path) { return parse_text(read_packed(path), path); }
 
 void check_pairs(const std::vector<Example>& examples, Units target_units,
                  const std::string& name) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/files.h"
+#include "tests/support/packed.h"
 
 namespace attend {
 namespace {
@@ -70,9 +71,9 @@ TEST(Pairs, NameTheLine) {
 TEST(Pairs, BoundTheLine) {
   std::string line(100, 'a');
   line += "\tb";
-  EXPECT_EQ(parse_pairs(line, "p.tsv", 102).size(), 1u);
-  EXPECT_THAT(error_of([&] { parse_pairs("a\tb\n" + line, "p.tsv", 101); }),
-              HasSubstr("p.tsv:2: the line has 102 bytes; at most 101 are allowed"));
+  EXPECT_EQ(parse_pairs(line, "p.tsv", {.maximum_line = 102}).size(), 1u);
+  EXPECT_THAT(error_of([&] { parse_pairs("a\tb\n" + line, "p.tsv", {.maximum_line = 101}); }),
+              HasSubstr("p.tsv:2: the line has over 101 bytes"));
   line.insert(0, 10 << 20, 'a');
   EXPECT_THAT(pairs_error(line), HasSubstr("p.tsv:1: the line has"));
 }
@@ -83,6 +84,86 @@ TEST(Pairs, ReadAFileAndNameIt) {
   const std::string empty = folder.write("empty.tsv", "");
   EXPECT_THAT(error_of([&] { read_pairs(empty); }), HasSubstr(empty + ": is empty"));
   EXPECT_THAT(error_of([&] { read_pairs(folder / "none"); }), HasSubstr("no such file"));
+}
+
+TEST(Pairs, KeepEveryLineWhereAsked) {
+  const auto examples = parse_pairs("a\tx\na\ty\na\tx\n", "p.tsv", {.group = false});
+  ASSERT_EQ(examples.size(), 3u);
+  EXPECT_EQ(examples[2].source, "a");
+  EXPECT_THAT(examples[2].targets, ElementsAre("x"));
+}
+
+// Lines around the size in which a file is read.
+TEST(Pairs, AreReadPackedAndInPieces) {
+  const test::TemporaryFolder folder;
+  std::string text = "\xEF\xBB\xBF";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{}{}\t{}\r\n", i, std::string(static_cast<size_t>(i * 397 % 5000), 's'),
+                        std::string(static_cast<size_t>(65500 + i), 't'));
+  const auto expected = parse_pairs(text, "p.tsv");
+  for (const std::string& bytes : {text, test::gzip(text), test::xz(text)}) {
+    const auto examples = read_pairs(folder.write("p.tsv", bytes));
+    ASSERT_EQ(examples.size(), 40u);
+    for (size_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(examples[i].source, expected[i].source);
+      EXPECT_EQ(examples[i].targets, expected[i].targets);
+    }
+  }
+  const std::string path = folder.write("long.tsv", "a\tb\n" + std::string(1 << 21, 'a'));
+  EXPECT_EQ(error_of([&] { read_pairs(path); }),
+            path + ":2: the line has over 1048576 bytes; split it");
+}
+
+class Parallel : public testing::Test {
+ protected:
+  std::string message(std::string_view source, std::string_view target) {
+    return error_of([&] { read(source, target); });
+  }
+  ParallelText read(std::string_view source, std::string_view target,
+                    const PairOptions& options = {}) {
+    return read_parallel(folder.write("s", source), folder.write("t", target), options);
+  }
+  const test::TemporaryFolder folder;
+};
+
+TEST_F(Parallel, PairsTheLines) {
+  const ParallelText text = read("a b\nc\na b\n", test::gzip("x\ty\r\nz\nw"));
+  ASSERT_EQ(text.examples.size(), 2u);
+  EXPECT_EQ(text.examples[0].source, "a b");
+  EXPECT_THAT(text.examples[0].targets, ElementsAre("x\ty", "w"));
+  EXPECT_THAT(text.examples[1].targets, ElementsAre("z"));
+  EXPECT_EQ(read("a\na\n", "x\nx\n", {.group = false}).examples.size(), 2u);
+}
+
+TEST_F(Parallel, SkipEmptySides) {
+  const std::string source = "a\n \nc\nd\n", target = "x\ny\n\nz\n";
+  const ParallelText text = read(source, target, {.skip_empty = true});
+  EXPECT_EQ(text.skipped, 2);
+  ASSERT_EQ(text.examples.size(), 2u);
+  EXPECT_THAT(text.examples[1].targets, ElementsAre("z"));
+  EXPECT_EQ(message(source, target), (folder / "s") + ":2: is empty");
+  EXPECT_EQ(message("a\n", " \n"), (folder / "t") + ":1: is empty");
+}
+
+TEST_F(Parallel, NeedEquallyManyLines) {
+  EXPECT_EQ(message("a\nb\n", "x\n"),
+            (folder / "s") + ":2: the other file has 1 lines; line i of both files must be a pair");
+  EXPECT_THAT(message("a\n", "x\ny"), HasSubstr((folder / "t") + ":2: the other file has 1"));
+  EXPECT_THAT(message("", ""), HasSubstr("is empty"));
+  EXPECT_THAT(message("a\nb\n", "x\n\xff\n"), HasSubstr((folder / "t") + ":2: invalid UTF-8"));
+}
+
+TEST(Text, KeepsItsLines) {
+  EXPECT_EQ(parse_text("\xEF\xBB\xBF"
+                       "a\r\n\r\ncafe\u0301\n",
+                       "t"),
+            "a\n\ncaf\u00e9\n");
+  EXPECT_EQ(parse_text("no end", "t"), "no end\n");
+  EXPECT_THAT(error_of([] { parse_text("", "t"); }), HasSubstr("t: is empty"));
+  EXPECT_THAT(error_of([] { parse_text("a\nb\xff", "t"); }),
+              HasSubstr("t:2: invalid UTF-8 at byte 2"));
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(read_text(folder.write("t", test::xz("a\n"))), "a\n");
 }
 
 TEST(CheckPairs, WantsTwoTargetSymbols) {

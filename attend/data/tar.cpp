@@ -1,0 +1,112 @@
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/data/compressed.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t maximum_entries = 1'000'000;
+
+// What libarchive reads from. No exception may cross its C.
+struct Source {
+  ByteReader* bytes;
+  std::array<char, 1 << 16> buffer;
+  std::exception_ptr problem;
+};
+
+la_ssize_t read_some(archive* /*reader*/, void* data, const void** block) {
+  auto* source = static_cast<Source*>(data);
+  *block = source->buffer.data();
+  try {
+    return static_cast<la_ssize_t>(
+        source->bytes->read(source->buffer.data(), source->buffer.size()));
+  } catch (...) {
+    source->problem = std::current_exception();
+    return ARCHIVE_FATAL;
+  }
+}
+
+class Tar {
+ public:
+  Tar(ByteReader& bytes, int64_t maximum_file)
+      : name_(bytes.name()), maximum_file_(maximum_file), reader_(archive_read_new()) {
+    source_.bytes = &bytes;
+    if (reader_ == nullptr) throw std::bad_alloc();
+    archive_read_support_format_tar(reader_.get());
+    check(archive_read_open(reader_.get(), &source_, nullptr, &read_some, nullptr));
+  }
+
+  // The next entry; nullptr at the end.
+  archive_entry* next() {
+    archive_entry* entry = nullptr;
+    const int code = archive_read_next_header(reader_.get(), &entry);
+    if (code == ARCHIVE_EOF) return nullptr;
+    check(code);
+    if (++entries_ > maximum_entries) fail("{}: over {} entries", name_, maximum_entries);
+    return entry;
+  }
+
+  std::string path(archive_entry* entry) const {
+    const char* path = archive_entry_pathname(entry);
+    // The locale of the program may have no such letters.
+    if (path == nullptr) path = archive_entry_pathname_utf8(entry);
+    if (path == nullptr) fail("{}: entry {} has no name", name_, entries_);
+    return path;
+  }
+
+  // What a sparse file leaves out is zero, so that its size is no promise of bytes to come.
+  std::string bytes(const std::string& path) {
+    std::string bytes;
+    std::array<char, 1 << 16> piece;
+    while (true) {
+      const la_ssize_t count = archive_read_data(reader_.get(), piece.data(), piece.size());
+      if (count == 0) return bytes;
+      if (count < 0) check(static_cast<int>(count));
+      bytes.append(piece.data(), static_cast<size_t>(count));
+      if (static_cast<int64_t>(bytes.size()) > maximum_file_)
+        fail("{}: {} has over {} bytes", name_, shown(path), maximum_file_);
+    }
+  }
+
+ private:
+  void check(int code) const {
+    if (code == ARCHIVE_OK || code == ARCHIVE_WARN) return;
+    if (source_.problem) std::rethrow_exception(source_.problem);
+    const char* reason = archive_error_string(reader_.get());
+    fail("{}: cannot be read as tar, after {} entries: {}", name_, entries_,
+         shown(reason == nullptr ? "no reason given" : reason));
+  }
+
+  struct Closer {
+    void operator()(archive* reader) const { archive_read_free(reader); }
+  };
+
+  std::string name_;
+  int64_t maximum_file_;
+  int64_t entries_ = 0;
+  Source source_ = {};
+  std::unique_ptr<archive, Closer> reader_;
+};
+
+}  // namespace
+
+void visit_tar(ByteReader archive,
+               const std::function<void(const std::string& name, std::string bytes)>& visit,
+               int64_t maximum_file) {
+  Tar tar(archive, maximum_file);
+  while (archive_entry* entry = tar.next()) {
+    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr)
+      continue;
+    const std::string path = tar.path(entry);
+    visit(path, tar.bytes(path));
+  }
+}
+
+}  // namespace attend

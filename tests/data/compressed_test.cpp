@@ -1,0 +1,107 @@
+#include "attend/data/compressed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/files.h"
+#include "tests/support/packed.h"
+
+namespace attend {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Bytes that no packer makes much smaller, and that show where they came from.
+std::string noise(size_t size) {
+  std::string bytes(size, '\0');
+  uint32_t state = 1;
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return bytes;
+}
+
+std::string unpacked(std::string_view bytes, int64_t maximum = ByteReader::no_limit) {
+  return ByteReader(bytes, "a", maximum).read_all();
+}
+
+std::string message(std::string_view bytes, int64_t maximum = ByteReader::no_limit) {
+  return error_of([&] { unpacked(bytes, maximum); });
+}
+
+TEST(ByteReader, UnpacksWhatItRecognises) {
+  // Around the sizes of the buffers.
+  for (const size_t size : {0, 1, 3, 65535, 65536, 65537, 300000}) {
+    const std::string bytes = noise(size);
+    EXPECT_EQ(unpacked(bytes), bytes) << size;
+    EXPECT_EQ(unpacked(test::gzip(bytes)), bytes) << size;
+    EXPECT_EQ(unpacked(test::xz(bytes)), bytes) << size;
+  }
+}
+
+TEST(ByteReader, ReadsFilesWhateverTheirName) {
+  const test::TemporaryFolder folder;
+  const std::string bytes = noise(200000);
+  EXPECT_EQ(read_packed(folder.write("plain.gz", bytes)), bytes);
+  EXPECT_EQ(read_packed(folder.write("gzip.txt", test::gzip(bytes))), bytes);
+  EXPECT_EQ(read_packed(folder.write("xz.txt", test::xz(bytes))), bytes);
+  EXPECT_THAT(error_of([&] { read_packed(folder / "none"); }), HasSubstr("no such file"));
+}
+
+TEST(ByteReader, ReadsPackedFilesPutTogether) {
+  EXPECT_EQ(unpacked(test::gzip("one ") + test::gzip("") + test::gzip("two")), "one two");
+  EXPECT_EQ(unpacked(test::xz("one ") + test::xz("two")), "one two");
+}
+
+TEST(ByteReader, RefusesEveryBeginning) {
+  const std::string bytes = noise(500);
+  for (const std::string& packed : {test::gzip(bytes), test::xz(bytes)}) {
+    // Shorter ones are no packed data yet.
+    for (size_t size = 6; size < packed.size(); ++size)
+      ASSERT_THAT(message(packed.substr(0, size)), HasSubstr("is cut off")) << size;
+  }
+}
+
+TEST(ByteReader, ComparesChecksums) {
+  const std::string bytes = "all that is packed is checked";
+  for (const std::string& packed : {test::gzip(bytes), test::xz(bytes)}) {
+    // Past the header, of which gzip checks only a part (time and system mean nothing).
+    for (size_t i = 10; i < packed.size(); ++i) {
+      std::string damaged = packed;
+      damaged[i] = static_cast<char>(damaged[i] ^ 1);
+      ASSERT_THAT(message(damaged), StartsWith("a: its ")) << i;
+    }
+  }
+}
+
+TEST(ByteReader, RefusesWhatFollows) {
+  EXPECT_EQ(message(test::gzip("text") + "more"),
+            "a: its gzip data is followed by other bytes; fetch or pack it again");
+  EXPECT_THAT(message(test::xz("text") + "more"), HasSubstr("a: its xz data is cut off"))
+      << "as if the next one began there";
+}
+
+TEST(ByteReader, BoundsWhatComesOut) {
+  const std::string bytes = noise(1000);
+  for (const std::string& packed : {bytes, test::gzip(bytes), test::xz(bytes)}) {
+    EXPECT_EQ(unpacked(packed, 1000), bytes);
+    EXPECT_THAT(message(packed, 999), HasSubstr("a: has over 999 bytes"));
+  }
+}
+
+TEST(ByteReader, RefusesBombs) {
+  // gzip reaches a ratio of 1,030, xz one of 7,000; below 16 MiB nobody is hurt.
+  const std::string small(16 << 20, '\0'), large(20 << 20, '\0');
+  EXPECT_EQ(unpacked(test::gzip(small)), small);
+  EXPECT_EQ(message(test::gzip(large)),
+            "a: unpacks to over 200 times its size; unpack it yourself if it is to be trusted");
+  EXPECT_THAT(message(test::xz(large)), HasSubstr("over 200 times"));
+  // 100 times its size: no bomb.
+  std::string text = noise(20 << 20);
+  for (size_t i = 0; i < text.size(); ++i)
+    if (i % 100000 > 1000) text[i] = ' ';
+  EXPECT_EQ(unpacked(test::xz(text)), text);
+}
+
+}  // namespace
+}  // namespace attend
