@@ -69,10 +69,7 @@ RunConfig new_config(const TrainOptions& options) {
   if (!options.source_units.empty()) assign(settings, "data.source_units=" + options.source_units);
   if (!options.target_units.empty()) assign(settings, "data.target_units=" + options.target_units);
   for (const std::string& assignment : options.assignments) assign(settings, assignment);
-  if (config.model.is_classifier())
-    config.model.classifier.check();
-  else
-    config.model.seq2seq.check();
+  config.model.check();
   return config;
 }
 

@@ -1,25 +1,83 @@
 #include "attend/models/model_config.h"
 
 namespace attend {
+namespace {
+
+// f of the settings of the type that is chosen.
+template <class Config, class F>
+auto with_chosen(Config& config, F f) {
+  if (config.type == "classifier") return f(config.classifier);
+  if (config.type == "transformer") return f(config.transformer);
+  return f(config.seq2seq);
+}
+
+std::shared_ptr<PairNetwork> make(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
+  return std::make_shared<Seq2Seq>(config, sources, targets);
+}
+
+std::shared_ptr<PairNetwork> make(const TransformerConfig& config, int64_t sources,
+                                  int64_t targets) {
+  return std::make_shared<Transformer>(config, sources, targets);
+}
+
+std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, int64_t sources,
+                                  int64_t targets) {
+  return std::make_shared<Classifier>(config, sources, targets);
+}
+
+// Embeddings and some of the matrices.
+int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
+  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
+}
+
+int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t targets) {
+  const int64_t layer = config.depth * (2 * config.depth + 2 * config.feed_forward);
+  return config.depth * (config.tied == "all" ? sources : sources + targets) +
+         layer * (config.encoder_layers + config.decoder_layers);
+}
+
+int64_t weights_of(const ClassifierConfig& config, int64_t sources, int64_t) {
+  return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
+         config.hidden * config.embedding;
+}
+
+}  // namespace
 
 Setting ModelConfig::type_setting() {
   return {"model.type",
           &type,
-          "what the model is: seq2seq answers with a sequence, classifier with a label",
+          "what the model is: seq2seq (recurrent) and transformer answer with a sequence, "
+          "classifier with a label",
           {},
           {},
-          {"seq2seq", "classifier"}};
+          {"seq2seq", "transformer", "classifier"}};
 }
 
 Settings ModelConfig::settings() {
   Settings all = {type_setting()};
-  for (Setting& setting : is_classifier() ? classifier.settings() : seq2seq.settings())
+  for (Setting& setting : with_chosen(*this, [](auto& chosen) { return chosen.settings(); }))
     all.push_back(std::move(setting));
   return all;
 }
 
+void ModelConfig::check() const {
+  with_chosen(*this, [](const auto& chosen) { chosen.check(); });
+}
+
 int64_t ModelConfig::maximum_source_length() const {
-  return is_classifier() ? classifier.maximum_source_length : seq2seq.maximum_source_length;
+  return with_chosen(*this, [](const auto& chosen) { return chosen.maximum_source_length; });
+}
+
+std::shared_ptr<PairNetwork> ModelConfig::make_network(int64_t source_symbols,
+                                                       int64_t target_symbols) const {
+  return with_chosen(
+      *this, [&](const auto& chosen) { return make(chosen, source_symbols, target_symbols); });
+}
+
+int64_t ModelConfig::least_weights(int64_t source_symbols, int64_t target_symbols) const {
+  return with_chosen(*this, [&](const auto& chosen) {
+    return weights_of(chosen, source_symbols, target_symbols);
+  });
 }
 
 TextConfig default_text(const ModelConfig& model) {

@@ -9,13 +9,15 @@
 #include "attend/models/classifier.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/seq2seq.h"
+#include "attend/models/transformer.h"
 
 namespace attend {
 
 // What the network is, and the settings of each type.
 struct ModelConfig {
-  std::string type = "seq2seq";  // or "classifier"
+  std::string type = "seq2seq";  // or "transformer", "classifier"
   Seq2SeqConfig seq2seq;
+  TransformerConfig transformer;
   ClassifierConfig classifier;
 
   bool is_classifier() const { return type == "classifier"; }
@@ -23,6 +25,15 @@ struct ModelConfig {
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type
+
+  // Error when the settings of the type describe no model.
+  void check() const;
+
+  // A new network of that type, its weights drawn from LibTorch's default generator.
+  std::shared_ptr<PairNetwork> make_network(int64_t source_symbols, int64_t target_symbols) const;
+
+  // Fewer weights than any network of these settings has.
+  int64_t least_weights(int64_t source_symbols, int64_t target_symbols) const;
 };
 
 // How that type reads texts where nobody says: a classifier words, and a label a line.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -41,20 +42,9 @@ std::string shown_labels(const Vocabulary& labels) {
 }
 
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
-// What is counted here, embeddings and one matrix of the readout, is less than any network has.
-int64_t least_weights(const PairModel& model) {
-  const int64_t sources = model.source_vocabulary.size(), targets = model.target_vocabulary.size();
-  if (model.model.is_classifier()) {
-    const ClassifierConfig& config = model.model.classifier;
-    return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
-           config.hidden * config.embedding;
-  }
-  const Seq2SeqConfig& config = model.model.seq2seq;
-  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
-}
-
 void check_size(const PairModel& model, const std::string& path) {
-  const int64_t least = 4 * least_weights(model);
+  const int64_t least =
+      4 * model.model.least_weights(model.source_vocabulary.size(), model.target_vocabulary.size());
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   if (bytes < least)
     fail("{}: has {} bytes; config.toml and vocabularies describe a model of over {}", path, bytes,
@@ -78,11 +68,7 @@ PairModel read_description(const std::string& folder) {
 }  // namespace
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  if (model.is_classifier())
-    return std::make_shared<Classifier>(model.classifier, source_vocabulary.size(),
-                                        target_vocabulary.size());
-  return std::make_shared<Seq2Seq>(model.seq2seq, source_vocabulary.size(),
-                                   target_vocabulary.size());
+  return model.make_network(source_vocabulary.size(), target_vocabulary.size());
 }
 
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
@@ -110,12 +96,18 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
   PairModel result{text, model, {}, {}, nullptr};
-  result.source_vocabulary = Vocabulary::build(
-      split_all(examples, parse_units(text.source_units), true), text.minimum_count);
-  // A rare label is a label: there is no unknown one.
-  result.target_vocabulary =
-      Vocabulary::build(split_all(examples, parse_units(text.target_units), false),
-                        model.is_classifier() ? 1 : text.minimum_count);
+  auto sources = split_all(examples, parse_units(text.source_units), true);
+  auto targets = split_all(examples, parse_units(text.target_units), false);
+  if (text.joint_vocabulary) {
+    std::move(sources.begin(), sources.end(), std::back_inserter(targets));
+    result.source_vocabulary = result.target_vocabulary =
+        Vocabulary::build(targets, text.minimum_count);
+  } else {
+    result.source_vocabulary = Vocabulary::build(sources, text.minimum_count);
+    // A rare label is a label: there is no unknown one.
+    result.target_vocabulary =
+        Vocabulary::build(targets, model.is_classifier() ? 1 : text.minimum_count);
+  }
   result.network = result.make_network();
   return result;
 }

@@ -27,4 +27,7 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   virtual bool attends() const = 0;
 };
 
+// The target [B, T] of a batch moved one to the right behind the start symbol: what each step sees.
+at::Tensor symbols_before(const at::Tensor& target);
+
 }  // namespace attend

@@ -18,12 +18,6 @@ torch::nn::Embedding embedding(int64_t symbols, int64_t depth) {
   return layer;
 }
 
-// The target moved one to the right behind the start symbol: what each step sees.
-Tensor symbols_before(const Tensor& target) {
-  const Tensor start = at::full({target.size(0), 1}, Vocabulary::start, target.options());
-  return at::cat({start, target.slice(1, 0, -1)}, 1);
-}
-
 // The forward direction at the last symbol beside the backward direction at the first.
 Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   const int64_t half = annotations.size(2) / 2;

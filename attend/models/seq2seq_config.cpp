@@ -8,22 +8,6 @@
 namespace attend {
 namespace {
 
-// The empty choice stands for the mechanism's own.
-std::vector<std::string> score_choices() {
-  std::vector<std::string> names = {"none"};
-  names.reserve(score_table().size() + 2);
-  for (const ScoreRow& row : score_table()) names.emplace_back(row.name);
-  names.emplace_back();
-  return names;
-}
-
-std::vector<std::string> mechanism_choices() {
-  std::vector<std::string> names;
-  names.reserve(mechanism_table().size());
-  for (const Mechanism& row : mechanism_table()) names.emplace_back(row.name);
-  return names;
-}
-
 std::string query_syntax() {
   std::string help = "what a query consists of, joined by +: ";
   for (const QueryPart& part : query_part_table())
@@ -81,23 +65,9 @@ const std::vector<QueryPart>& query_part_table() {
 }
 
 Settings Seq2SeqConfig::settings() {
-  return {
+  Settings all = MechanismSettings::settings("model.", "the decoder's attention", {"none"});
+  const Settings own = {
       {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
-      {"model.mechanism",
-       &mechanism,
-       "attention mechanism: see attend mechanisms",
-       {},
-       {},
-       mechanism_choices()},
-      {"model.score",
-       &score,
-       "attention score; empty: the mechanism's own; none: one fixed context",
-       {},
-       {},
-       score_choices()},
-      {"model.scope", &scope, "keys that a query sees, such as window:5; empty: the mechanism's"},
-      {"model.bias", &bias, "such as alibi + sink; none: no bias; empty: the mechanism's"},
-      {"model.normaliser", &normaliser, "such as sparsemax; empty: the mechanism's"},
       {"model.query", &query, query_syntax()},
       {"model.embedding", &embedding, "depth of the symbol embeddings", 1, 65536},
       {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
@@ -109,15 +79,8 @@ Settings Seq2SeqConfig::settings() {
       {"model.maximum_source_length", &maximum_source_length,
        "symbols of a source that are read; the rest is cut", 1, 1 << 20},
   };
-}
-
-AttentionChoices Seq2SeqConfig::choices() const {
-  AttentionChoices choices = attend::mechanism(mechanism).choices;
-  if (!score.empty()) choices.score = score;
-  if (!scope.empty()) choices.scope = scope;
-  if (!bias.empty()) choices.bias = bias == "none" ? "" : bias;
-  if (!normaliser.empty()) choices.normaliser = normaliser;
-  return choices;
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 std::vector<std::string> Seq2SeqConfig::query_parts() const {

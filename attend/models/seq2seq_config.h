@@ -5,19 +5,16 @@
 #include <vector>
 
 #include "attend/base/settings.h"
-#include "attend/nn/attention_choices.h"
+#include "attend/models/mechanism_settings.h"
 #include "attend/nn/trained_spec.h"
 
 namespace attend {
 
-struct Seq2SeqConfig {
+// Score "none": no attention, one fixed context.
+struct Seq2SeqConfig : MechanismSettings {
+  Seq2SeqConfig() : MechanismSettings{.mechanism = "bahdanau"} {}
+
   std::string cell = "gru";
-  std::string mechanism = "bahdanau";  // a row of mechanism_table()
-  std::string score = {};              // empty, as in the next three: the mechanism's own; "none":
-                                       // no attention, one fixed context
-  std::string scope = {};
-  std::string bias = {};  // "none": no bias where the mechanism has one
-  std::string normaliser = {};
   std::string query = {};  // parts of query_part_table() joined by +; empty: the mechanism's own
   int64_t embedding = 128;
   int64_t hidden = 256;  // depth of the decoder state and of the annotations
@@ -30,9 +27,6 @@ struct Seq2SeqConfig {
   Settings settings();  // keys model.*
 
   bool attends() const { return score != "none"; }
-
-  // The mechanism's choices, replaced by those given here.
-  AttentionChoices choices() const;
 
   // The query's parts, in order. Error on an unknown one and on the same twice.
   std::vector<std::string> query_parts() const;

@@ -2,13 +2,17 @@
 
 namespace attend {
 
-FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout)
+FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenActivation activation)
     : hidden_(register_module("hidden", torch::nn::Linear(depth, hidden))),
       output_(register_module("output", torch::nn::Linear(hidden, depth))),
-      dropout_(dropout) {}
+      dropout_(dropout),
+      activation_(activation) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x, const Noise& noise) {
-  return output_->forward(attend::dropout(hidden_->forward(x).relu(), dropout_, noise));
+  const at::Tensor hidden = hidden_->forward(x);
+  const at::Tensor active =
+      activation_ == HiddenActivation::relu ? hidden.relu() : at::gelu(hidden);
+  return output_->forward(attend::dropout(active, dropout_, noise));
 }
 
 }  // namespace attend

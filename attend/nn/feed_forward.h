@@ -6,12 +6,16 @@
 
 namespace attend {
 
-// max(0, x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2), with dropout on the
-// hidden layer.
+// relu: max(0, x); gelu: x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016).
+enum class HiddenActivation { relu, gelu };
+
+// f(x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2, where f is relu), with
+// dropout on the hidden layer.
 class FeedForward : public torch::nn::Module {
  public:
   // `hidden` units between vectors of `depth`.
-  FeedForward(int64_t depth, int64_t hidden, double dropout = 0);
+  FeedForward(int64_t depth, int64_t hidden, double dropout = 0,
+              HiddenActivation activation = HiddenActivation::relu);
 
   // x [..., depth] -> [..., depth].
   at::Tensor forward(const at::Tensor& x, const Noise& noise);
@@ -20,6 +24,7 @@ class FeedForward : public torch::nn::Module {
   torch::nn::Linear hidden_{nullptr};
   torch::nn::Linear output_{nullptr};
   double dropout_;
+  HiddenActivation activation_;
 };
 
 }  // namespace attend

@@ -1,0 +1,58 @@
+#include "attend/models/mechanism_settings.h"
+
+#include "attend/nn/mechanism_table.h"
+#include "attend/ops/scores.h"
+
+namespace attend {
+namespace {
+
+// The empty choice stands for the mechanism's own.
+std::vector<std::string> score_names(std::vector<std::string> names) {
+  names.reserve(names.size() + score_table().size() + 1);
+  for (const ScoreRow& row : score_table()) names.emplace_back(row.name);
+  names.emplace_back();
+  return names;
+}
+
+std::vector<std::string> mechanism_names() {
+  std::vector<std::string> names;
+  names.reserve(mechanism_table().size());
+  for (const Mechanism& row : mechanism_table()) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace
+
+AttentionChoices MechanismSettings::choices() const {
+  AttentionChoices choices = attend::mechanism(mechanism).choices;
+  if (!score.empty()) choices.score = score;
+  if (!scope.empty()) choices.scope = scope;
+  if (!bias.empty()) choices.bias = bias == "none" ? "" : bias;
+  if (!normaliser.empty()) choices.normaliser = normaliser;
+  return choices;
+}
+
+Settings MechanismSettings::settings(const std::string& prefix, const std::string& which,
+                                     const std::vector<std::string>& scores) {
+  return {
+      {prefix + "mechanism",
+       &mechanism,
+       which + ": a row of attend mechanisms",
+       {},
+       {},
+       mechanism_names()},
+      {prefix + "score",
+       &score,
+       scores.empty() ? "its score; empty: the mechanism's own"
+                      : "its score; empty: the mechanism's own; none: one fixed context",
+       {},
+       {},
+       score_names(scores)},
+      {prefix + "scope", &scope,
+       "keys that a query sees, such as window:5; empty: the mechanism's"},
+      {prefix + "bias", &bias, "such as alibi + sink; none: no bias; empty: the mechanism's"},
+      {prefix + "normaliser", &normaliser, "such as sparsemax; empty: the mechanism's"},
+  };
+}
+
+}  // namespace attend

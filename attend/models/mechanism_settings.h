@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/base/settings.h"
+#include "attend/nn/attention_choices.h"
+
+namespace attend {
+
+// A row of mechanism_table() and what replaces its choices: the settings by which a model's
+// attention is chosen.
+struct MechanismSettings {
+  std::string mechanism;
+  std::string score = {};  // empty, as in the next three: the mechanism's own
+  std::string scope = {};
+  std::string bias = {};  // "none": no bias where the mechanism has one
+  std::string normaliser = {};
+
+  AttentionChoices choices() const;  // Error where there is no such mechanism
+
+  // prefix mechanism, prefix score and so on: model. and model.source_. `scores`: choices of the
+  // score beside those of score_table().
+  Settings settings(const std::string& prefix, const std::string& which,
+                    const std::vector<std::string>& scores = {});
+};
+
+}  // namespace attend

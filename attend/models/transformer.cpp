@@ -1,0 +1,89 @@
+#include "attend/models/transformer.h"
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Room for learned positions of the answer, its start included: as long as an answer may be.
+int64_t longest_target(int64_t source) { return 3 * source + 11; }
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config, int64_t source_symbols,
+                         int64_t target_symbols)
+    : dropout_(config.dropout) {
+  config.check();
+  const bool shared = config.tied == "all";
+  if (shared && source_symbols != target_symbols)
+    fail(
+        "model.tied is all, with {} source and {} target symbols; one embedding for both takes "
+        "data.joint_vocabulary = true",
+        source_symbols, target_symbols);
+  const int64_t longest = longest_target(config.maximum_source_length);
+  source_embedding_ = register_module(
+      "source_embedding",
+      std::make_shared<PositionedEmbedding>(source_symbols, config.depth, config.positions,
+                                            shared ? longest : config.maximum_source_length));
+  target_embedding_ =
+      shared ? source_embedding_
+             : register_module("target_embedding",
+                               std::make_shared<PositionedEmbedding>(target_symbols, config.depth,
+                                                                     config.positions, longest));
+  encoder_ = register_module("encoder", std::make_shared<TransformerStack>(
+                                            config.stack(config.encoder_layers, /*causal=*/false)));
+  decoder_ =
+      register_module("decoder", std::make_shared<TransformerStack>(config.stack(
+                                     config.decoder_layers, /*causal=*/true, &config.source)));
+  if (config.tied == "none")
+    output_ = register_module("output", torch::nn::Linear(config.depth, target_symbols));
+}
+
+SymbolOutput Transformer::output() const {
+  if (!output_) return {target_embedding_->weight()};
+  return {output_->weight, output_->bias};
+}
+
+StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Noise& noise) {
+  const Tensor embedded = source_embedding_->forward(source, 0, dropout_, noise);
+  return {encoder_->forward(embedded, lengths, {}, noise), lengths};
+}
+
+Tensor Transformer::decode(const Batch& batch, const Noise& noise) {
+  const StackSource source = encode(batch.source, batch.source_lengths, noise);
+  const Tensor embedded =
+      target_embedding_->forward(symbols_before(batch.target), 0, dropout_, noise);
+  // No position sees later ones, so that padding, which is last, needs no lengths.
+  return decoder_->forward(embedded, {}, source, noise);
+}
+
+Tensor Transformer::logits(const Batch& batch, const Noise& noise) {
+  return output().logits(decode(batch, noise));
+}
+
+Tensor Transformer::objective(const Batch& batch, const Noise& noise, double smoothing) {
+  return symbol_loss(decode(batch, noise).flatten(0, 1), output(), batch.target.flatten(),
+                     smoothing, Vocabulary::padding);
+}
+
+StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
+  StepState state;
+  decoder_->start(encode(source, lengths, {}), state);
+  return state;
+}
+
+StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_weights) {
+  const Tensor embedded =
+      target_embedding_->forward(tokens.unsqueeze(1), state.grown[0].queries(), 0, {});
+  std::vector<LayerTrace> trace;
+  const Tensor vectors = decoder_->step(embedded, state, with_weights ? &trace : nullptr);
+  StepResult result;
+  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
+  if (with_weights) result.weights = multi_head_weights(trace.back().cross).mean(1).squeeze(1);
+  return result;
+}
+
+}  // namespace attend

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "attend/models/pair_network.h"
+#include "attend/models/transformer_config.h"
+#include "attend/nn/positioned_embedding.h"
+#include "attend/nn/symbol_loss.h"
+#include "attend/nn/transformer_stack.h"
+
+namespace attend {
+
+// The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
+// what reads the source: nothing but attention between symbols. Answers are longest_target(maximum
+// source length) symbols long at most where positions are learned.
+class Transformer : public PairNetwork {
+ public:
+  // Error as TransformerConfig::check, and where model.tied is all and the sides have different
+  // vocabularies.
+  Transformer(const TransformerConfig& config, int64_t source_symbols, int64_t target_symbols);
+
+  // Teacher-forced logits [B, T, V] for batch.target.
+  at::Tensor logits(const Batch& batch, const Noise& noise);
+
+  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
+  // Weights: those over the source, the mean of the heads of the last layer.
+  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  bool attends() const override { return true; }
+
+ private:
+  StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise);
+  at::Tensor decode(const Batch& batch, const Noise& noise);  // [B, T, depth]
+  SymbolOutput output() const;
+
+  double dropout_;
+  std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
+  std::shared_ptr<TransformerStack> encoder_, decoder_;
+  torch::nn::Linear output_{nullptr};  // null where tied
+};
+
+}  // namespace attend

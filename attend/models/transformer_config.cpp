@@ -1,0 +1,116 @@
+#include "attend/models/transformer_config.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/nn/mechanism_table.h"
+#include "attend/nn/positioned_embedding.h"
+
+namespace attend {
+namespace {
+
+void append(Settings& all, const Settings& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// "a | b" seen causally is "causal & a | causal & b": & binds more tightly.
+std::string causal_scope(const std::string& scope) {
+  if (scope == "all") return "causal";
+  std::string result;
+  for (size_t begin = 0; begin <= scope.size();) {
+    const size_t end = std::min(scope.find('|', begin), scope.size());
+    if (!result.empty()) result += " | ";
+    result += "causal & " + scope.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return result;
+}
+
+// Error for rows with a module that is not a part of Transformers already.
+void check_row(const char* key, const Mechanism& row) {
+  constexpr std::string_view parts[] = {"MultiHeadAttention", "rotate() on queries and keys",
+                                        "sinusoidal_positions() added to the inputs",
+                                        "LearnedPositions"};
+  if (row.module.empty() ||
+      std::find(std::begin(parts), std::end(parts), row.module) != std::end(parts))
+    return;
+  fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
+       row.module);
+}
+
+}  // namespace
+
+Settings LayersConfig::settings() {
+  Settings all = self.settings("model.", "how a sequence reads itself");
+  append(all,
+         {{"model.positions", &positions, "how a position is told", {}, {}, position_choices()},
+          {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
+          {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
+          {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
+          {"model.key_heads", &key_heads,
+           "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+          {"model.activation", &activation, "of the hidden units", {}, {}, {"relu", "gelu"}},
+          {"model.normalise_first", &normalise_first,
+           "layers normalise what they read (true) or what they give (false)"},
+          {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+          {"model.attention_dropout", &attention_dropout, "share of weights dropped in training", 0,
+           0.95}});
+  return all;
+}
+
+TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
+                                           const MechanismSettings* source) const {
+  const bool rotary = positions == "rotary" || self.mechanism == "rope";
+  HeadGroup own{self.choices(), heads, key_heads, rotary};
+  if (causal) own.choices.scope = causal_scope(own.choices.scope);
+  TransformerStackConfig config{.layers = layers, .depth = depth, .self = {own}};
+  if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
+  config.feed_forward = feed_forward;
+  config.activation = activation == "relu" ? HiddenActivation::relu : HiddenActivation::gelu;
+  config.normalise_first = normalise_first;
+  config.dropout = dropout;
+  config.attention_dropout = attention_dropout;
+  return config;
+}
+
+void LayersConfig::check() const {
+  if (depth % heads != 0)
+    fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
+         depth);
+  if (key_heads > 0 && heads % key_heads != 0)
+    fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
+         key_heads, heads);
+  check_row("model.mechanism", mechanism(self.mechanism));
+  check_choices(self.choices());
+  if (self.mechanism == "sinusoidal" && positions != "sinusoidal")
+    fail("model.mechanism is sinusoidal and model.positions {}; take one of both", positions);
+  if (self.mechanism == "learned_positions" && positions != "learned")
+    fail("model.mechanism is learned_positions and model.positions {}; take learned", positions);
+}
+
+Settings TransformerConfig::settings() {
+  Settings all = LayersConfig::settings();
+  append(all, source.settings("model.source_", "how the decoder reads the source"));
+  append(all, {{"model.encoder_layers", &encoder_layers, "layers over the source", 1, 256},
+               {"model.decoder_layers", &decoder_layers, "layers over the target", 1, 256},
+               {"model.tied",
+                &tied,
+                "embeddings that the output shares; all takes data.joint_vocabulary",
+                {},
+                {},
+                {"none", "target", "all"}},
+               {"model.maximum_source_length", &maximum_source_length,
+                "symbols of a source that are read; the rest is cut", 1, 1 << 20}});
+  return all;
+}
+
+void TransformerConfig::check() const {
+  LayersConfig::check();
+  check_row("model.source_mechanism", mechanism(source.mechanism));
+  check_choices(source.choices());
+}
+
+}  // namespace attend

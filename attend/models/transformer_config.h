@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attend/base/settings.h"
+#include "attend/models/mechanism_settings.h"
+#include "attend/nn/transformer_stack.h"
+
+namespace attend {
+
+// What Transformers of every shape are told.
+struct LayersConfig {
+  MechanismSettings self = {.mechanism = "self"};  // how a sequence reads itself
+  std::string positions = "sinusoidal";            // of position_choices()
+  int64_t depth = 128;
+  int64_t feed_forward = 256;
+  int64_t heads = 4;
+  int64_t key_heads = 0;  // 0: as heads
+  std::string activation = "relu";
+  bool normalise_first = true;
+  double dropout = 0.1;
+  double attention_dropout = 0;
+
+  Settings settings();  // keys model.*
+
+  // A stack of these; `causal`: no position sees later ones. `source`, if any, is how a source of
+  // the same depth is read.
+  TransformerStackConfig stack(int64_t layers, bool causal,
+                               const MechanismSettings* source = nullptr) const;
+
+  // Error when heads do not divide the depth, when the mechanism cannot be computed that way or
+  // when its choices do not go together.
+  void check() const;
+};
+
+// The encoder-decoder of Vaswani et al. 2017.
+struct TransformerConfig : LayersConfig {
+  MechanismSettings source = {.mechanism = "cross"};  // how the decoder reads the source
+  int64_t encoder_layers = 4;
+  int64_t decoder_layers = 4;
+  std::string tied = "target";  // embeddings that are the output's matrix too: none, target, or
+                                // all: the source's as well
+  int64_t maximum_source_length = 256;
+
+  Settings settings();
+  void check() const;
+};
+
+}  // namespace attend

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/nn/dropout.h"
+#include "attend/nn/positions.h"
+
+namespace attend {
+
+// Vectors for symbols that know where they stand: sqrt(depth) times the symbol's vector, plus that
+// of its position (Vaswani et al. 2017, 3.4 and 3.5).
+class PositionedEmbedding : public torch::nn::Module {
+ public:
+  // `positions`: one of position_choices(): sinusoidal; learned, up to `maximum` of them; rotary
+  // and none add nothing here.
+  PositionedEmbedding(int64_t symbols, int64_t depth, const std::string& positions,
+                      int64_t maximum);
+
+  // symbols [B, T] int64, the first at position `offset` -> [B, T, depth]. With noise, dropped by
+  // `dropout`. Error when learned positions end before the last symbol.
+  at::Tensor forward(const at::Tensor& symbols, int64_t offset, double dropout, const Noise& noise);
+
+  const at::Tensor& weight() const { return embedding_->weight; }  // [symbols, depth]
+
+ private:
+  bool sinusoidal_;
+  double scale_;
+  torch::nn::Embedding embedding_{nullptr};
+  std::shared_ptr<LearnedPositions> learned_;  // null where they are not learned
+};
+
+// Where a network says what stands where; rotary does so in the heads (HeadGroup).
+std::vector<std::string> position_choices();
+
+}  // namespace attend

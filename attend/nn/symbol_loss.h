@@ -1,0 +1,24 @@
+#pragma once
+
+#include <torch/torch.h>
+
+namespace attend {
+
+// The map from vectors to logits over symbols.
+struct SymbolOutput {
+  at::Tensor weight;     // [V, D]: may be the embedding (Press & Wolf 2017)
+  at::Tensor bias = {};  // [V]; undefined: none
+
+  at::Tensor logits(const at::Tensor& vectors) const;  // [..., D] -> [..., V]
+};
+
+// The cross-entropy of softmax(vectors W^T + b) against target, summed over the rows whose target
+// is not `ignored`, in nats: the same as of the logits, of which only some rows exist at a time, so
+// that memory does not grow with rows x symbols. `smoothing` spreads that much probability over all
+// symbols (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable once, in vectors,
+// weight and bias; the gradients are computed with the loss, where they are recorded. Error on
+// shapes that do not fit.
+at::Tensor symbol_loss(const at::Tensor& vectors, const SymbolOutput& output,
+                       const at::Tensor& target, double smoothing, int64_t ignored);
+
+}  // namespace attend

@@ -1,0 +1,113 @@
+#include "attend/nn/transformer_stack.h"
+
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+torch::nn::LayerNorm layer_norm(int64_t depth) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({depth}));
+}
+
+}  // namespace
+
+TransformerStack::TransformerStack(const TransformerStackConfig& config)
+    : normalise_first_(config.normalise_first), dropout_(config.dropout) {
+  if (config.layers < 1)
+    fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
+  layers_.reserve(static_cast<size_t>(config.layers));
+  for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
+  if (normalise_first_) final_norm_ = register_module("norm", layer_norm(config.depth));
+}
+
+TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfig& config,
+                                                     int64_t index) {
+  const auto name = [&](const char* part) { return fmt::format("layer{}_{}", index, part); };
+  const auto attention = [&](const char* part, const std::vector<HeadGroup>& groups,
+                             int64_t source_depth) {
+    return register_module(name(part), std::make_shared<MultiHeadAttention>(
+                                           MultiHeadConfig{.depth = config.depth,
+                                                           .source_depth = source_depth,
+                                                           .groups = groups,
+                                                           .dropout = config.attention_dropout}));
+  };
+  Layer layer;
+  layer.self = attention("self", config.self, 0);
+  layer.self_norm = register_module(name("self_norm"), layer_norm(config.depth));
+  if (!config.cross.empty()) {
+    layer.cross = attention("cross", config.cross, config.source_depth);
+    layer.cross_norm = register_module(name("cross_norm"), layer_norm(config.depth));
+  }
+  layer.feed_forward = register_module(
+      name("feed_forward"), std::make_shared<FeedForward>(config.depth, config.feed_forward,
+                                                          config.dropout, config.activation));
+  layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config.depth));
+  return layer;
+}
+
+template <class Sublayer>
+Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, const Noise& noise,
+                               Sublayer sublayer) {
+  const Tensor made = sublayer(normalise_first_ ? norm->forward(x) : x);
+  Tensor sum = x + attend::dropout(made, dropout_, noise);
+  return normalise_first_ ? sum : norm->forward(sum);
+}
+
+template <class Self, class Cross>
+Tensor TransformerStack::pass(Layer& layer, Tensor x, const Noise& noise, LayerTrace* trace,
+                              Self read_self, Cross read_cross) {
+  const auto output = [&](MultiHeadResult result, MultiHeadResult LayerTrace::*place) {
+    Tensor vectors = result.output;
+    if (trace != nullptr) trace->*place = std::move(result);
+    return vectors;
+  };
+  x = added(x, layer.self_norm, noise,
+            [&](const Tensor& in) { return output(read_self(in), &LayerTrace::self); });
+  if (layer.cross)
+    x = added(x, layer.cross_norm, noise,
+              [&](const Tensor& in) { return output(read_cross(in), &LayerTrace::cross); });
+  return added(x, layer.feed_forward_norm, noise,
+               [&](const Tensor& in) { return layer.feed_forward->forward(in, noise); });
+}
+
+Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
+                                 const Noise& noise, std::vector<LayerTrace>* trace) {
+  Tensor at = x;
+  if (trace != nullptr) trace->assign(layers_.size(), {});
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    at = pass(
+        layer, at, noise, trace != nullptr ? &(*trace)[i] : nullptr,
+        [&](const Tensor& in) { return layer.self->forward(in, in, lengths, noise); },
+        [&](const Tensor& in) {
+          return layer.cross->forward(in, source.vectors, source.lengths, noise);
+        });
+  }
+  return final_norm_ ? final_norm_->forward(at) : at;
+}
+
+void TransformerStack::start(const StackSource& source, StepState& state) {
+  for (Layer& layer : layers_) {
+    state.grown.emplace_back();
+    if (layer.cross) state.read.push_back(layer.cross->prepare(source.vectors, source.lengths));
+  }
+}
+
+Tensor TransformerStack::step(const Tensor& x, StepState& state, std::vector<LayerTrace>* trace) {
+  Tensor at = x;
+  if (trace != nullptr) trace->assign(layers_.size(), {});
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    at = pass(
+        layer, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
+        [&](const Tensor& in) { return layer.self->step(in, state.grown[i]); },
+        [&](const Tensor& in) { return layer.cross->read(in, state.read[i]); });
+  }
+  return final_norm_ ? final_norm_->forward(at) : at;
+}
+
+}  // namespace attend

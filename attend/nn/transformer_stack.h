@@ -1,0 +1,88 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/nn/dropout.h"
+#include "attend/nn/feed_forward.h"
+#include "attend/nn/multi_head_attention.h"
+#include "attend/nn/step_model.h"
+
+namespace attend {
+
+struct TransformerStackConfig {
+  int64_t layers = 4;
+  int64_t depth = 128;                // of the vectors between the layers
+  std::vector<HeadGroup> self = {};   // heads that read the sequence itself
+  std::vector<HeadGroup> cross = {};  // heads that read a source; empty: there is none
+  int64_t source_depth = 0;           // 0: as depth
+  int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
+  HiddenActivation activation = HiddenActivation::relu;
+  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and what
+  // leaves the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
+  bool normalise_first = true;
+  double dropout = 0.1;            // of what each sublayer adds and of the hidden units
+  double attention_dropout = 0.0;  // of the weights
+};
+
+// What a source offers to the heads that read it.
+struct StackSource {
+  at::Tensor vectors = {};  // [B, S, source_depth]; undefined: there is none
+  at::Tensor lengths = {};  // [B] int64; undefined: no padding
+};
+
+// The attention of one layer, for those who look: of self, and of cross where there is a source.
+struct LayerTrace {
+  MultiHeadResult self, cross;
+};
+
+// Layers of attention and feed-forward networks (Vaswani et al. 2017, 3.1): an encoder with scope
+// all, a language model with scope causal, a decoder with causal self-attention and a source.
+class TransformerStack : public torch::nn::Module {
+ public:
+  // Error as MultiHeadAttention, and where there are no layers.
+  explicit TransformerStack(const TransformerStackConfig& config);
+
+  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `trace`, if any, takes
+  // the attention of each layer.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
+                     const Noise& noise, std::vector<LayerTrace>* trace = nullptr);
+
+  // Adds what decoding needs to `state`: empty caches, and the source's keys and values.
+  void start(const StackSource& source, StepState& state);
+
+  // The next positions x [B, T, depth] of a sequence, after those that the state holds: as forward
+  // of the whole sequence where no position sees later ones.
+  at::Tensor step(const at::Tensor& x, StepState& state, std::vector<LayerTrace>* trace = nullptr);
+
+  int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
+
+ private:
+  struct Layer {
+    std::shared_ptr<MultiHeadAttention> self, cross;  // cross null without a source
+    std::shared_ptr<FeedForward> feed_forward;
+    torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
+  };
+
+  Layer make_layer(const TransformerStackConfig& config, int64_t index);
+
+  // x with what `sublayer` makes of it, normalised before or after.
+  template <class Sublayer>
+  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Noise& noise,
+                   Sublayer sublayer);
+
+  // One layer, its attention given by `read_self` and `read_cross`.
+  template <class Self, class Cross>
+  at::Tensor pass(Layer& layer, at::Tensor x, const Noise& noise, LayerTrace* trace, Self read_self,
+                  Cross read_cross);
+
+  bool normalise_first_;
+  double dropout_;
+  std::vector<Layer> layers_;
+  torch::nn::LayerNorm final_norm_{nullptr};  // null where the sums are normalised
+};
+
+}  // namespace attend

@@ -1,0 +1,180 @@
+#include "attend/models/transformer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using test::error_of;
+
+constexpr int64_t symbols = 10;
+
+const std::vector<EncodedPair> pairs = {
+    {{4, 5, 6, 7, 8}, {5, 6, 7, 4}}, {{9, 4, 4}, {8}}, {{6}, {9, 9}}};
+
+struct Variant {
+  std::string name;
+  std::function<void(TransformerConfig&)> change;
+};
+
+// For the names that GoogleTest gives the cases.
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+std::vector<Variant> variants() {
+  return {{"plain", [](auto&) {}},
+          {"post_norm", [](auto& c) { c.normalise_first = false; }},
+          {"gelu", [](auto& c) { c.activation = "gelu"; }},
+          {"untied", [](auto& c) { c.tied = "none"; }},
+          {"all_tied", [](auto& c) { c.tied = "all"; }},
+          {"learned_positions", [](auto& c) { c.positions = "learned"; }},
+          {"rotary", [](auto& c) { c.positions = "rotary"; }},
+          {"alibi", [](auto& c) { c.positions = "none", c.self.mechanism = "alibi"; }},
+          {"t5", [](auto& c) { c.positions = "none", c.self.mechanism = "t5"; }},
+          {"shared_keys", [](auto& c) { c.key_heads = 1; }},
+          {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
+          {"global", [](auto& c) { c.self.mechanism = "global_tokens"; }},
+          {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
+          {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
+          {"additive_source", [](auto& c) { c.source.mechanism = "bahdanau"; }},
+          {"sink", [](auto& c) { c.source.mechanism = "sink"; }},
+          {"location_sensitive", [](auto& c) { c.source.mechanism = "location_sensitive"; }}};
+}
+
+class EveryTransformer : public testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    TransformerConfig config;
+    config.depth = 8;
+    config.feed_forward = 12;
+    config.heads = 2;
+    config.encoder_layers = config.decoder_layers = 2;
+    config.dropout = 0.1;
+    config.maximum_source_length = 8;
+    GetParam().change(config);
+    torch::manual_seed(5);
+    network = std::make_shared<Transformer>(config, symbols, symbols);
+    network->to(torch::kDouble);
+    batch = make_batch(pairs, {0, 1, 2});
+  }
+
+  std::shared_ptr<Transformer> network;
+  Batch batch;
+};
+
+INSTANTIATE_TEST_SUITE_P(Variants, EveryTransformer, testing::ValuesIn(variants()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
+  torch::NoGradGuard no_gradient;
+  network->eval();
+  const Tensor whole = network->logits(batch, {}).log_softmax(-1);
+  StepState state = network->start(batch.source, batch.source_lengths);
+  Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
+  for (int64_t t = 0; t < batch.target.size(1); ++t) {
+    const StepResult result = network->step(before, state, true);
+    EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
+    ASSERT_EQ(result.weights.sizes(), batch.source.sizes());
+    EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
+    before = batch.target.select(1, t);
+  }
+}
+
+TEST_P(EveryTransformer, BeamsReorderItsCaches) {
+  torch::NoGradGuard no_gradient;
+  network->eval();
+  const Tensor rows = torch::tensor({1, 0, 2, 1});
+  const auto after_two = [&] {
+    StepState state = network->start(batch.source, batch.source_lengths);
+    network->step(torch::tensor({1, 1, 1}), state, false);
+    network->step(torch::tensor({4, 5, 6}), state, false);
+    return state;
+  };
+  StepState kept = after_two(), moved = after_two();
+  moved.reorder(rows, /*same_sources=*/false);
+  const Tensor expected = network->step(torch::tensor({7, 8, 9}), kept, false).log_probabilities;
+  const Tensor found = network->step(torch::tensor({8, 7, 9, 8}), moved, false).log_probabilities;
+  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
+}
+
+TEST_P(EveryTransformer, PaddingChangesNothing) {
+  const Tensor padded = network->logits(batch, {});
+  for (int64_t i = 0; i < 3; ++i) {
+    const Tensor single = network->logits(make_batch(pairs, {i}), {});
+    EXPECT_TRUE(torch::allclose(padded[i].slice(0, 0, single.size(1)), single[0], 1e-9, 1e-9));
+  }
+}
+
+TEST_P(EveryTransformer, ObjectiveIsTheCrossEntropyOfItsLogits) {
+  const Tensor log_p = network->logits(batch, {}).log_softmax(-1);
+  double expected = 0;
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t t = 0; t < batch.target_lengths[i].item<int64_t>(); ++t)
+      expected -= log_p[i][t][batch.target[i][t].item<int64_t>()].item<double>();
+  EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), expected, 1e-9);
+}
+
+TEST_P(EveryTransformer, EveryParameterHasAGradient) {
+  network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(5), 0.1).backward();
+  for (const auto& item : network->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    // What is added to all scores of a row alike, the softmax takes away.
+    if (item.key().ends_with(".key.bias")) continue;
+    EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
+  }
+}
+
+TEST_P(EveryTransformer, LearnsThePairs) {
+  const auto loss = [&] {
+    torch::NoGradGuard no_gradient;
+    return network->objective(batch, {}, 0).item<double>();
+  };
+  const double before = loss();
+  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
+  for (uint64_t step = 1; step <= 40; ++step) {
+    adam.zero_grad();
+    (network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(step), 0) / 10).backward();
+    adam.step();
+  }
+  EXPECT_LT(loss(), 0.6 * before);
+}
+
+// Symbols that come later must not reach earlier logits, whatever the scope says.
+TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
+  Batch other = batch;
+  other.target = batch.target.clone();
+  other.target[0][2] = 9;
+  const Tensor a = network->logits(batch, {}), b = network->logits(other, {});
+  EXPECT_TRUE(torch::allclose(a[0].slice(0, 0, 3), b[0].slice(0, 0, 3), 1e-12, 1e-12));
+  EXPECT_FALSE(torch::allclose(a[0][3], b[0][3], 1e-6, 1e-6));
+}
+
+TEST(Transformer, TellsWhatDoesNotFit) {
+  const auto made = [](const std::function<void(TransformerConfig&)>& change) {
+    return error_of([&] {
+      TransformerConfig config;
+      change(config);
+      Transformer(config, 10, 12);
+    });
+  };
+  EXPECT_THAT(made([](auto& c) { c.heads = 3; }),
+              testing::HasSubstr("does not divide model.depth"));
+  EXPECT_THAT(made([](auto& c) { c.key_heads = 3; }),
+              testing::HasSubstr("does not divide model.heads"));
+  EXPECT_THAT(made([](auto& c) { c.tied = "all"; }), testing::HasSubstr("joint_vocabulary"));
+  EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
+              testing::HasSubstr("take self"));
+  EXPECT_THAT(made([](auto& c) { c.self.mechanism = "sinusoidal", c.positions = "learned"; }),
+              testing::HasSubstr("take one of both"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,85 @@
+#include "attend/nn/symbol_loss.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using test::error_of;
+
+// Written from the definition, with all logits at once.
+Tensor by_definition(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
+                     double smoothing, int64_t ignored) {
+  Tensor logits = at::matmul(vectors, output.weight.t());
+  if (output.bias.defined()) logits = logits + output.bias;
+  const Tensor log_p = logits - logits.logsumexp(1, /*keepdim=*/true);
+  Tensor loss = at::zeros({}, vectors.options());
+  for (int64_t row = 0; row < target.size(0); ++row) {
+    const auto right = target[row].item<int64_t>();
+    if (right == ignored) continue;
+    loss = loss - (1 - smoothing) * log_p[row][right] - smoothing * log_p[row].mean();
+  }
+  return loss;
+}
+
+struct Case {
+  int64_t rows, symbols, depth;
+  double smoothing;
+  bool bias;
+};
+
+class SymbolLossOf : public testing::TestWithParam<Case> {};
+
+// 20,011 symbols make chunks of the fewest rows, of which 111 fill two and a part of the third.
+INSTANTIATE_TEST_SUITE_P(Sizes, SymbolLossOf,
+                         testing::Values(Case{1, 5, 3, 0, false}, Case{59, 7, 1, 0.1, true},
+                                         Case{111, 20011, 3, 0.1, false},
+                                         Case{111, 20011, 3, 0, true}));
+
+// Rounding: rows x symbols terms of sums near 1, each right to about depth units of 1e-16.
+TEST_P(SymbolLossOf, AndItsGradientsAreThoseOfTheLogits) {
+  const Case c = GetParam();
+  torch::manual_seed(3);
+  const auto leaf = [](std::vector<int64_t> shape) {
+    return torch::randn(shape, torch::kDouble).requires_grad_();
+  };
+  const Tensor vectors = leaf({c.rows, c.depth}), weight = leaf({c.symbols, c.depth});
+  const Tensor bias = c.bias ? leaf({c.symbols}) : Tensor();
+  Tensor target = torch::randint(0, c.symbols, {c.rows}, torch::kLong);
+  if (c.rows > 1) target[c.rows / 2] = 0;  // at least one is ignored
+  std::vector<Tensor> leaves = {vectors, weight};
+  if (c.bias) leaves.push_back(bias);
+  const Tensor found = symbol_loss(vectors, {weight, bias}, target, c.smoothing, 0);
+  const Tensor expected = by_definition(vectors, {weight, bias}, target, c.smoothing, 0);
+  EXPECT_NEAR(found.item<double>(), expected.item<double>(), 1e-12 * c.rows * 20);
+  const auto gradients = torch::autograd::grad({found * 0.25}, leaves);
+  const auto wanted = torch::autograd::grad({expected * 0.25}, leaves);
+  for (size_t i = 0; i < leaves.size(); ++i)
+    EXPECT_TRUE(torch::allclose(gradients[i], wanted[i], 1e-10, 1e-12)) << i;
+}
+
+TEST(SymbolLoss, WithoutTargetsIsNothing) {
+  const Tensor vectors = torch::ones({2, 3}, torch::kDouble).requires_grad_();
+  const Tensor weight = torch::ones({4, 3}, torch::kDouble).requires_grad_();
+  const Tensor loss = symbol_loss(vectors, {weight}, torch::zeros({2}, torch::kLong), 0.1, 0);
+  EXPECT_EQ(loss.item<double>(), 0);
+  loss.backward();
+  EXPECT_EQ(vectors.grad().abs().sum().item<double>(), 0);
+  EXPECT_EQ(weight.grad().abs().sum().item<double>(), 0);
+}
+
+TEST(SymbolLoss, NamesShapes) {
+  EXPECT_THAT(error_of([] {
+                symbol_loss(torch::ones({2, 3}), {torch::ones({4, 2})},
+                            torch::zeros({2}, torch::kLong), 0, 0);
+              }),
+              testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,128 @@
+#include "attend/nn/transformer_stack.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+TransformerStackConfig small() {
+  TransformerStackConfig config{.layers = 2, .depth = 6, .self = {{.heads = 2}}};
+  config.self[0].choices.scope = "causal";
+  config.feed_forward = 5;
+  config.dropout = 0;
+  return config;
+}
+
+std::shared_ptr<TransformerStack> make(const TransformerStackConfig& config) {
+  torch::manual_seed(4);
+  auto stack = std::make_shared<TransformerStack>(config);
+  stack->to(torch::kDouble);
+  return stack;
+}
+
+Tensor normalised(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor centred = x - x.mean(-1, true);
+  return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * weight + bias;
+}
+
+// Vaswani et al. 2017, 3.1, of one layer with one head, written out.
+TEST(TransformerStack, IsThePapersLayer) {
+  for (const bool first : {true, false}) {
+    TransformerStackConfig config = small();
+    config.layers = 1;
+    config.self[0].heads = 1;
+    config.self[0].choices.scope = "all";
+    config.activation = first ? HiddenActivation::gelu : HiddenActivation::relu;
+    config.normalise_first = first;
+    const auto stack = make(config);
+    const auto p = stack->named_parameters();
+    const auto linear = [&](const std::string& name, const Tensor& x) {
+      return at::matmul(x, p["layer0_" + name + ".weight"].t()) + p["layer0_" + name + ".bias"];
+    };
+    const auto norm = [&](const std::string& name, const Tensor& x) {
+      return normalised(x, p[name + ".weight"], p[name + ".bias"]);
+    };
+    const Tensor x = torch::randn({1, 3, 6}, torch::kDouble);
+    const auto attention = [&](const Tensor& in) {
+      const Tensor score =
+          at::matmul(linear("self.query", in), linear("self.key", in).transpose(1, 2)) /
+          std::sqrt(6.0);
+      return linear("self.output", at::matmul(score.softmax(-1), linear("self.value", in)));
+    };
+    const auto feed_forward = [&](const Tensor& in) {
+      const Tensor hidden = linear("feed_forward.hidden", in);
+      return linear("feed_forward.output",
+                    first ? hidden * 0.5 * (1 + at::erf(hidden / std::sqrt(2.0))) : hidden.relu());
+    };
+    Tensor expected;
+    if (first) {
+      const Tensor read = x + attention(norm("layer0_self_norm", x));
+      expected = norm("norm", read + feed_forward(norm("layer0_feed_forward_norm", read)));
+    } else {
+      const Tensor read = norm("layer0_self_norm", x + attention(x));
+      expected = norm("layer0_feed_forward_norm", read + feed_forward(read));
+    }
+    EXPECT_TRUE(torch::allclose(stack->forward(x, {}, {}, {}), expected, 1e-10, 1e-10)) << first;
+  }
+}
+
+TEST(TransformerStack, StepsAreTheWhole) {
+  for (const bool first : {true, false}) {
+    TransformerStackConfig config = small();
+    config.normalise_first = first;
+    config.cross = {{.heads = 3}};
+    config.source_depth = 4;
+    const auto stack = make(config);
+    torch::NoGradGuard no_gradient;
+    const Tensor x = torch::randn({2, 7, 6}, torch::kDouble);
+    const StackSource source{torch::randn({2, 5, 4}, torch::kDouble), torch::tensor({5, 2})};
+    const Tensor whole = stack->forward(x, {}, source, {});
+    StepState state;
+    stack->start(source, state);
+    std::vector<Tensor> parts;
+    parts.push_back(stack->step(x.narrow(1, 0, 3), state));  // a prefix at once
+    for (int64_t t = 3; t < 7; ++t) parts.push_back(stack->step(x.narrow(1, t, 1), state));
+    EXPECT_TRUE(torch::allclose(at::cat(parts, 1), whole, 1e-10, 1e-10));
+  }
+}
+
+TEST(TransformerStack, ShowsTheAttentionOfEachLayer) {
+  TransformerStackConfig config = small();
+  config.cross = {{.heads = 3}};
+  const auto stack = make(config);
+  torch::NoGradGuard no_gradient;
+  const Tensor x = torch::randn({2, 4, 6}, torch::kDouble);
+  const StackSource source{torch::randn({2, 5, 6}, torch::kDouble), torch::tensor({5, 2})};
+  std::vector<LayerTrace> trace;
+  stack->forward(x, {}, source, {}, &trace);
+  ASSERT_EQ(trace.size(), 2);
+  for (const LayerTrace& layer : trace) {
+    const Tensor own = multi_head_weights(layer.self), read = multi_head_weights(layer.cross);
+    EXPECT_EQ(own.sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
+    EXPECT_EQ(own.triu(1).abs().sum().item<double>(), 0);
+    EXPECT_EQ(read.sizes(), (std::vector<int64_t>{2, 3, 4, 5}));
+    EXPECT_EQ(read[1].slice(2, 2).abs().sum().item<double>(), 0);
+    EXPECT_TRUE(torch::allclose(read.sum(-1), torch::ones({2, 3, 4}, torch::kDouble)));
+  }
+}
+
+TEST(TransformerStack, NoiseDropsAndItsAbsenceDoesNot) {
+  TransformerStackConfig config = small();
+  config.dropout = 0.5;
+  const auto stack = make(config);
+  const Tensor x = torch::randn({2, 4, 6}, torch::kDouble);
+  const auto run = [&](uint64_t seed) {
+    return stack->forward(x, {}, {}, at::make_generator<at::CPUGeneratorImpl>(seed));
+  };
+  EXPECT_TRUE(torch::equal(run(1), run(1)));
+  EXPECT_FALSE(torch::equal(run(1), run(2)));
+  EXPECT_TRUE(torch::equal(stack->forward(x, {}, {}, {}), stack->forward(x, {}, {}, {})));
+}
+
+}  // namespace
+}  // namespace attend
