@@ -82,7 +82,7 @@ Settings validation_settings(TrainConfig& config) {
        "what says which weights are best",
        {},
        {},
-       {"token_error", "loss", "accuracy"}},
+       {"token_error", "loss", "accuracy", "bleu"}},
       {"train.patience", &config.patience,
        "validations without improvement before stopping; 0: never", 0, 1e6},
       {"train.validate_steps", &config.validate_steps,
@@ -93,6 +93,8 @@ Settings validation_settings(TrainConfig& config) {
        "validated weights that stay, the last so many, for attend average", 0, 1000},
       {"train.checkpoint_seconds", &config.checkpoint_seconds, "seconds between checkpoints", 0,
        1e6},
+      {"train.tensorboard", &config.tensorboard,
+       "folder of TensorBoard event files; empty: the model's own; none: no such files"},
   };
 }
 

@@ -37,6 +37,7 @@ struct TrainConfig {
   int64_t validation_examples = 2000;
   int64_t keep_checkpoints = 0;  // the weights of so many validations stay in the folder
   double checkpoint_seconds = 30;
+  std::string tensorboard = {};  // folder of event files; empty: the model's own; "none": no files
 
   Settings settings();  // keys train.*
 };

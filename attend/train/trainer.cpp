@@ -13,6 +13,7 @@
 #include "attend/base/error.h"
 #include "attend/models/weights.h"
 #include "attend/train/checkpoint.h"
+#include "attend/train/event_file.h"
 #include "attend/train/kept_weights.h"
 #include "attend/train/metrics_log.h"
 #include "attend/train/optimiser.h"
@@ -79,7 +80,10 @@ class Trainer {
     // What a training that diverges early goes back to.
     if (!resumed) save();
     bool interrupted = false;
-    if (!finished()) find_place();
+    if (!finished()) {
+      find_place();
+      begin_events();
+    }
     while (!finished() && !interrupted) {
       TrainProgress progress;
       step(progress);
@@ -126,6 +130,10 @@ class Trainer {
     started_ = Clock::now();
   }
 
+  void begin_events() {
+    if (!task_.event_folder.empty()) events_.emplace(task_.event_folder, state_.step);
+  }
+
   // The share of the epochs whose batches were handed out.
   double epochs_done() const {
     const double within = state_.batches > 0 ? source_.done() : 0;
@@ -166,6 +174,7 @@ class Trainer {
       objectives[static_cast<size_t>(replica)] = work(batches, replica, symbols);
     });
     const double objective = std::reduce(objectives.begin(), objectives.end());
+    progress.step_loss = objective / static_cast<double>(symbols);
     const double norm = optimiser_.sum_gradients(threads_);
     if (std::isfinite(objective) && std::isfinite(norm)) {
       optimiser_.step(threads_, norm, rate_);
@@ -225,6 +234,7 @@ class Trainer {
     state_.seconds = seconds_before_ + seconds_since(start_);
     bad_steps_ = 0;
     find_place();
+    begin_events();
     save();
     trouble += fmt::format("; after {} such steps training returns to step {} at {:g} of the rate",
                            most_bad_steps, state_.step, factor);
@@ -282,6 +292,16 @@ class Trainer {
                                {"pairs_per_second", progress.pairs_per_second},
                                {"seconds", progress.seconds}}
                     .dump());
+    write_events(progress);
+  }
+
+  void write_events(const TrainProgress& progress) {
+    if (!events_) return;
+    events_->write(progress.step, {{"loss/training", progress.loss},
+                                   {"loss/validation", progress.validation->loss},
+                                   {"validation/" + task_.metric, progress.validation->metric},
+                                   {"training/learning_rate", progress.rate},
+                                   {"training/pairs_per_second", progress.pairs_per_second}});
   }
 
   // Only what training can go on from: the checkpoint before a step that failed stays.
@@ -308,6 +328,7 @@ class Trainer {
   Optimiser optimiser_;
   MetricsLog log_;
   KeptWeights kept_;
+  std::optional<EventFile> events_;
   const std::string checkpoint_path_;
   Checkpoint state_;
   int64_t bad_steps_ = 0;      // in a row

@@ -23,11 +23,12 @@ struct Validation {
 
 // Where training stands, told after every step.
 struct TrainProgress {
-  int64_t step = 0;   // steps done
-  int64_t steps = 0;  // in all, about
-  int64_t epoch = 0;  // from 1
-  double loss = 0;    // objective a target symbol since the last validation
-  double rate = 0;    // learning rate of the step
+  int64_t step = 0;      // steps done
+  int64_t steps = 0;     // in all, about
+  int64_t epoch = 0;     // from 1
+  double loss = 0;       // objective a target symbol since the last validation
+  double step_loss = 0;  // the same of this step
+  double rate = 0;       // learning rate of the step
   double pairs_per_second = 0;
   double seconds = 0;                    // spent training, over all runs
   double remaining = 0;                  // seconds, estimated
@@ -48,6 +49,7 @@ struct TrainTask {
   std::function<void(const TrainProgress&)> report;
   const std::atomic<bool>* stop = nullptr;  // set from outside to save and return
   std::string folder;                       // where checkpoint, metrics and weights go
+  std::string event_folder;                 // where TensorBoard event files go; empty: none
 };
 
 struct TrainOutcome {
@@ -63,8 +65,8 @@ struct TrainOutcome {
 // 1992), validates after every epoch or train.validate_steps, keeps the best averaged weights in
 // folder/weights.safetensors, the last train.keep_checkpoints in folder/weights-STEP.safetensors,
 // all state in folder/checkpoint.safetensors and one JSON object a validation in
-// folder/metrics.jsonl. With `resume` it continues from the checkpoint, if there is one, bitwise as
-// if it had not stopped (same build, same replicas).
+// folder/metrics.jsonl and, for TensorBoard, in task.event_folder. With `resume` it continues from
+// the checkpoint, if there is one, bitwise as if it had not stopped (same build, same replicas).
 //
 // A step whose loss or gradient is not finite changes nothing. After 10 in a row training returns
 // to the last checkpoint, with half the rate, at most train.rollbacks times: where that lies

@@ -37,7 +37,7 @@ class TrainerTest : public testing::Test {
     config.batch = 8;
     config.replicas = 2;
     config.warmup_steps = 4;
-    config.checkpoint_seconds = 0;
+    config.checkpoint_seconds = 1e6;
     network.embedding = network.hidden = network.attention_depth = 8;
     network.dropout = 0.2;
     network.maximum_source_length = 8;
@@ -296,6 +296,7 @@ TEST_F(TrainerTest, SkipsAStepThatIsNotFiniteAndNamesIt) {
 }
 
 TEST_F(TrainerTest, ReturnsToTheLastCheckpointAtHalfTheRate) {
+  config.checkpoint_seconds = 0;
   config.schedule = "constant";
   config.warmup_steps = 0;
   poison = [](int64_t step) { return step >= 13 && step < 23; };
@@ -313,6 +314,7 @@ TEST_F(TrainerTest, ReturnsToTheLastCheckpointAtHalfTheRate) {
 TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
   config.epochs = 20;
   config.rollbacks = 2;
+  config.checkpoint_seconds = 0;
   poison = [](int64_t step) { return step >= 11; };
   EXPECT_THAT([&] { run("a"); },
               testing::ThrowsMessage<Error>(testing::AllOf(

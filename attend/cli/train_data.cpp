@@ -1,0 +1,108 @@
+#include "attend/cli/train_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "attend/base/error.h"
+#include "attend/cli/predictor.h"
+#include "attend/data/cmudict.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<Example> read_examples(const std::string& argument) {
+  const PairFiles files = pair_files(argument);
+  if (files.target.empty()) return read_pairs(files.source);
+  ParallelText text = read_parallel(files.source, files.target, {.skip_empty = true});
+  if (text.skipped > 0)
+    fmt::print(stderr, "attend: {}: {} pairs with an empty side are left out\n", argument,
+               text.skipped);
+  return std::move(text.examples);
+}
+
+// A single file is split by a hash of the source, as the dictionary is.
+PairData split(std::vector<Example> all, const std::string& name) {
+  PairData data;
+  const size_t count = all.size();
+  for (Example& example : all)
+    (part_of(example.source) == Part::valid ? data.valid : data.train)
+        .push_back(std::move(example));
+  if (data.valid.empty() || data.train.empty())
+    fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
+         count);
+  return data;
+}
+
+PairData read_data(const TrainOptions& options) {
+  if (fs::is_directory(options.data)) {
+    const std::string valid = options.valid.empty() ? options.data + "/valid.tsv" : options.valid;
+    return {read_pairs(options.data + "/train.tsv"), read_examples(valid)};
+  }
+  if (!fs::exists(pair_files(options.data).source))
+    fail("--data {}: no such file or folder", options.data);
+  std::vector<Example> train = read_examples(options.data);
+  if (options.valid.empty()) return split(std::move(train), options.data);
+  return {std::move(train), read_examples(options.valid)};
+}
+
+// The time of a step grows with the square of its longest target, so that one target that no answer
+// could equal would stop training for good.
+void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examples,
+                            const std::string& name) {
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
+  const Units units = parse_units(config.text.target_units);
+  size_t left_out = 0;
+  for (Example& example : examples)
+    left_out += std::erase_if(example.targets, [&](const std::string& target) {
+      // Splitting is for the few that may be too long.
+      return target.size() > longest && split_units(target, units).size() > longest;
+    });
+  if (left_out == 0) return;
+  std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
+  fmt::print(stderr,
+             "attend: {}: {} targets of over {} symbols are left out: no answer is that long (3 x "
+             "model.maximum_source_length + 10)\n",
+             name, left_out, longest);
+  if (examples.empty()) fail("{}: holds no other targets; split them", name);
+}
+
+void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
+                      const std::string& name) {
+  const auto longest = static_cast<size_t>(config.model.maximum_source_length());
+  const Units units = parse_units(config.text.source_units);
+  const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
+    return example.source.size() > longest && split_units(example.source, units).size() > longest;
+  });
+  if (cut > 0)
+    fmt::print(stderr,
+               "attend: {}: {} sources are cut to their first {} symbols "
+               "(model.maximum_source_length)\n",
+               name, cut, longest);
+}
+
+}  // namespace
+
+PairFiles pair_files(const std::string& argument) {
+  // A path that holds a comma is a path.
+  const size_t comma = argument.find(',');
+  if (comma == std::string::npos || fs::exists(argument)) return {argument};
+  return {argument.substr(0, comma), argument.substr(comma + 1)};
+}
+
+PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
+  PairData data = read_data(options);
+  for (auto* examples : {&data.train, &data.valid}) {
+    const std::string part =
+        options.data + (examples == &data.train ? ", training" : ", validation");
+    leave_out_long_targets(config, *examples, part);
+    tell_cut_sources(config, *examples, part);
+  }
+  check_pairs(data.train, parse_units(config.text.target_units), options.data);
+  return data;
+}
+
+}  // namespace attend

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/cli/run_config.h"
+#include "attend/data/pairs.h"
+
+namespace attend {
+
+struct PairData {
+  std::vector<Example> train, valid;
+};
+
+// "pairs.tsv", or two files as "train.en,train.de".
+PairFiles pair_files(const std::string& argument);
+
+// What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
+// by a hash of the source where --valid is not given, or two files of sources and targets. Targets
+// that no answer could equal are left out, and a line on standard error says so; another tells of
+// sources that are cut. Error where nothing could be learned.
+PairData read_training_data(const TrainOptions& options, const RunConfig& config);
+
+}  // namespace attend

@@ -1,0 +1,185 @@
+#include "attend/cli/training.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/history.h"
+#include "attend/cli/progress.h"
+#include "attend/cli/run_config.h"
+#include "attend/cli/train_data.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::atomic<bool> stop_requested = false;
+std::atomic<int> stop_signal = 0;
+
+void request_stop(int signal) {
+  stop_signal = signal;
+  stop_requested = true;
+  // A second signal ends the program at once.
+  std::signal(signal, SIG_DFL);
+}
+
+// What a start that was killed leaves: save_description writes config.toml last.
+bool is_unfinished_start(const std::string& folder) {
+  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab"};
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (!first.contains(entry.path().filename().string())) return false;
+  return fs::exists(folder + "/training.toml");
+}
+
+// Whether the folder is a model's already. Error when it holds something else.
+bool holds_model(const std::string& folder) {
+  if (!fs::exists(folder)) return false;
+  if (!fs::is_directory(folder)) fail("--out {}: is a file; a folder is wanted", folder);
+  remove_temporary_files(folder);
+  if (fs::is_empty(folder) || is_unfinished_start(folder)) return false;
+  if (!fs::exists(folder + "/config.toml"))
+    fail("--out {}: holds other files and no model; choose a new folder", folder);
+  return true;
+}
+
+void create_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
+}
+
+PairModel prepare_model(const TrainOptions& options, RunConfig& config, const PairData& data,
+                        bool resume) {
+  torch::manual_seed(static_cast<uint64_t>(config.train.seed));
+  if (resume) return load_description(options.out);
+  PairModel model = make_pair_model(config.text, config.model, data.train);
+  check_labels(model, data.train, options.data);
+  check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  create_folder(options.out);
+  write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
+  save_description(model, options.out);
+  return model;
+}
+
+// Empty: none are written. Error, before anything is, where they cannot be.
+std::string event_folder(const TrainOptions& options, const RunConfig& config) {
+  const std::string& folder = config.train.tensorboard;
+  if (folder == "none") return "";
+  if (folder.empty()) return options.out;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || ::access(folder.c_str(), W_OK | X_OK) != 0)
+    fail("train.tensorboard {}: cannot be written: {}; choose another folder, or none", folder,
+         error ? error.message() : std::generic_category().message(errno));
+  return folder;
+}
+
+// Measures the averaged weights on the first train.validation_examples.
+class Validator {
+ public:
+  Validator(const RunConfig& config, const PairModel& model, std::vector<Example> examples,
+            std::shared_ptr<PairNetwork> averaged)
+      : model_(model),
+        metric_(*find_validation_metric(config.train.metric)),
+        examples_(std::move(examples)),
+        predictor_(model, std::move(averaged), config.train.replicas) {
+    if (static_cast<int64_t>(examples_.size()) > config.train.validation_examples)
+      examples_.resize(static_cast<size_t>(config.train.validation_examples));
+    pairs_ = model.encode(examples_);
+  }
+
+  const ValidationMetric& metric() const { return metric_; }
+
+  Validation operator()() {
+    const double loss = predictor_.loss(pairs_);
+    if (!metric_.decodes) return {loss, loss};
+    return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_)};
+  }
+
+ private:
+  const PairModel& model_;
+  const ValidationMetric metric_;
+  std::vector<Example> examples_;
+  std::vector<EncodedPair> pairs_;
+  Predictor predictor_;
+};
+
+Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
+                     const PairData& data, bool resume) {
+  std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
+  while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
+    replicas.push_back(model.make_network());
+  const auto averaged = model.make_network();
+  averaged->eval();
+  const std::vector<EncodedPair> pairs = model.encode(data.train);
+  PairBatches source(pairs, config.train);
+  Validator validator(config, model, data.valid, averaged);
+  ProgressPrinter printer(validator.metric());
+
+  TrainTask task;
+  task.replicas.assign(replicas.begin(), replicas.end());
+  task.averaged = averaged;
+  task.source = &source;
+  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
+                                                             config.train.label_smoothing);
+  };
+  task.validate = [&] { return validator(); };
+  task.metric = validator.metric().name;
+  task.higher_is_better = validator.metric().higher_is_better;
+  task.report = [&](const TrainProgress& progress) { printer.show(progress); };
+  task.stop = &stop_requested;
+  task.folder = options.out;
+  task.event_folder = event_folder(options, config);
+  const TrainOutcome outcome = train(config.train, task, resume);
+  if (const auto history = read_history(options.out); !history.empty())
+    write_file(options.out + "/curves.svg", history_chart(history));
+  return {outcome, validator.metric()};
+}
+
+}  // namespace
+
+std::string training_config(const TrainOptions& options) {
+  RunConfig config = new_config(options);
+  return to_toml(config.settings(), /*with_help=*/true);
+}
+
+Trained train_model(const TrainOptions& options) {
+  if (options.data.empty())
+    fail("--data is missing: a folder with train.tsv and valid.tsv, or a TSV file");
+  if (options.out.empty()) fail("--out is missing: the folder to write the model to");
+  const bool resume = holds_model(options.out);
+  if (resume && !options.resume)
+    fail(
+        "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
+        options.out);
+  RunConfig config = resume ? stored_config(options) : new_config(options);
+  event_folder(options, config);
+  const PairData data = read_training_data(options, config);
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  const PairModel model = prepare_model(options, config, data, resume);
+  fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
+             data.train.size(), data.valid.size(), model.source_vocabulary.size(),
+             model.target_vocabulary.size());
+  Trained trained = run_training(options, config, model, data, resume);
+  if (trained.outcome.interrupted) {
+    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
+               trained.outcome.steps, options.resume ? "" : " with --resume");
+    throw CLI::RuntimeError(128 + stop_signal);
+  }
+  return trained;
+}
+
+}  // namespace attend
