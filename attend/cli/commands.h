@@ -16,8 +16,13 @@ void add_gradients_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_score_command(CLI::App& app);
 void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);
+
+// Subcommands of `data`.
+void add_data_text_commands(CLI::App& data);
+void add_data_check_command(CLI::App& data);
 
 }  // namespace attend

@@ -69,6 +69,8 @@ void run_cmudict(CmudictOptions options) {
 void add_data_command(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "Prepare data to train on");
   data->require_subcommand(1);
+  add_data_text_commands(*data);
+  add_data_check_command(*data);
   CLI::App* cmudict = data->add_subcommand(
       "cmudict", "Split a pronouncing dictionary into train.tsv, valid.tsv and test.tsv");
   auto options = std::make_shared<CmudictOptions>();

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   attend::add_explain_command(app);
   attend::add_inspect_command(app);
   attend::add_doctor_command(app);
+  attend::add_score_command(app);
   attend::add_selftest_command(app);
   attend::add_compute_command(app);
   attend::add_mechanisms_command(app);

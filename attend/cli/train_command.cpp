@@ -49,8 +49,8 @@ void add_train_command(CLI::App& app) {
       ->excludes("--config");
   command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--source-units", options->source_units, "char, space or line");
-  command->add_option("--target-units", options->target_units, "char, space or line");
+  command->add_option("--source-units", options->source_units, "char, space, line, byte or bpe");
+  command->add_option("--target-units", options->target_units, "char, space, line, byte or bpe");
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");

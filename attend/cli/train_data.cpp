@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/predictor.h"
 #include "attend/data/cmudict.h"
+#include "attend/data/text_codec.h"
 
 namespace attend {
 namespace {
@@ -51,15 +52,13 @@ PairData read_data(const TrainOptions& options) {
 
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
-void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examples,
-                            const std::string& name) {
+void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
+                            std::vector<Example>& examples, const std::string& name) {
   const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
-  const Units units = parse_units(config.text.target_units);
   size_t left_out = 0;
   for (Example& example : examples)
     left_out += std::erase_if(example.targets, [&](const std::string& target) {
-      // Splitting is for the few that may be too long.
-      return target.size() > longest && split_units(target, units).size() > longest;
+      return codec.split(target).size() > longest;
     });
   if (left_out == 0) return;
   std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
@@ -70,12 +69,11 @@ void leave_out_long_targets(const RunConfig& config, std::vector<Example>& examp
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
 
-void tell_cut_sources(const RunConfig& config, const std::vector<Example>& examples,
-                      const std::string& name) {
+void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
+                      const std::vector<Example>& examples, const std::string& name) {
   const auto longest = static_cast<size_t>(config.model.maximum_source_length());
-  const Units units = parse_units(config.text.source_units);
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
-    return example.source.size() > longest && split_units(example.source, units).size() > longest;
+    return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
     fmt::print(stderr,
@@ -95,13 +93,14 @@ PairFiles pair_files(const std::string& argument) {
 
 PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
   PairData data = read_data(options);
+  const TextCodecs codecs = make_codecs(config.text);
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =
         options.data + (examples == &data.train ? ", training" : ", validation");
-    leave_out_long_targets(config, *examples, part);
-    tell_cut_sources(config, *examples, part);
+    leave_out_long_targets(config, codecs.target, *examples, part);
+    tell_cut_sources(config, codecs.source, *examples, part);
   }
-  check_pairs(data.train, parse_units(config.text.target_units), options.data);
+  check_pairs(data.train, codecs.target, options.data);
   return data;
 }
 

@@ -35,7 +35,8 @@ void request_stop(int signal) {
 
 // What a start that was killed leaves: save_description writes config.toml last.
 bool is_unfinished_start(const std::string& folder) {
-  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab"};
+  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
+                                       "bpe.codes",     "source.bpe",   "target.bpe"};
   for (const auto& entry : fs::directory_iterator(folder))
     if (!first.contains(entry.path().filename().string())) return false;
   return fs::exists(folder + "/training.toml");
@@ -104,7 +105,7 @@ class Validator {
   Validation operator()() {
     const double loss = predictor_.loss(pairs_);
     if (!metric_.decodes) return {loss, loss};
-    return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_)};
+    return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_, model_.text)};
   }
 
  private:

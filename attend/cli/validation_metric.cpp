@@ -19,9 +19,11 @@ const std::array<ValidationMetric, 4>& metrics() {
   return all;
 }
 
-// Of answers as they stand: their tokens are what white space parts.
-double bleu_of(const std::vector<std::string>& answers, const std::vector<Example>& examples) {
-  const BleuOptions options{.tokenise = "none"};
+// Texts that come tokenised have their tokens between white space.
+double bleu_of(const std::vector<std::string>& answers, const std::vector<Example>& examples,
+               const TextConfig& text) {
+  const BleuOptions options{.tokenise = text.tokenise ? "13a" : "none",
+                            .lowercase = text.lowercase};
   BleuCounts counts;
   for (size_t i = 0; i < answers.size(); ++i)
     counts += count_bleu(answers[i], examples[i].targets, options);
@@ -30,10 +32,11 @@ double bleu_of(const std::vector<std::string>& answers, const std::vector<Exampl
 
 }  // namespace
 
-double ValidationMetric::of(const Evaluation& answers, const std::vector<Example>& examples) const {
+double ValidationMetric::of(const Evaluation& answers, const std::vector<Example>& examples,
+                            const TextConfig& text) const {
   if (name == "token_error") return answers.errors.token_error_rate();
   if (name == "accuracy") return 1 - answers.errors.sequence_error_rate();
-  if (name == "bleu") return bleu_of(answers.answers, examples);
+  if (name == "bleu") return bleu_of(answers.answers, examples, text);
   fail("[validation] {} is not told from answers", name);
 }
 

@@ -14,8 +14,9 @@ struct ValidationMetric {
   bool is_share;  // of 1, shown in per cent
   bool decodes;   // its figure is of answers; otherwise it is the loss
 
-  // Error where `answers` holds none of it: the loss.
-  double of(const Evaluation& answers, const std::vector<Example>& examples) const;
+  // Error where answers say nothing of it: the loss.
+  double of(const Evaluation& answers, const std::vector<Example>& examples,
+            const TextConfig& text) const;
 
   std::string shown(double figure) const;  // "2.05 %"
   std::string key() const;                 // "valid_token_error_rate", of JSON

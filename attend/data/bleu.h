@@ -17,7 +17,7 @@ struct BleuOptions {
   // What stands in for the matches of an order that has none (Chen & Cherry 2014): exp halves from
   // one such order to the next, floor takes a constant, add-k adds one to orders from 2, none is 0.
   std::string smooth = "exp";
-  std::optional<double> smooth_value;  // the constant of floor (0.1) and add-k (1)
+  std::optional<double> smooth_value = {};  // the constant of floor (0.1) and add-k (1)
   bool lowercase = false;
   bool effective_order = false;  // leave out orders longer than the hypothesis: for one sentence
 

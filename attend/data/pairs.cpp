@@ -161,22 +161,4 @@ std::string parse_text(std::string_view bytes, const std::string& name) {
 
 std::string read_text(const std::string& path) { return parse_text(read_packed(path), path); }
 
-void check_pairs(const std::vector<Example>& examples, Units target_units,
-                 const std::string& name) {
-  std::string only;
-  for (const Example& example : examples) {
-    for (const std::string& target : example.targets) {
-      for (const std::string& symbol : split_units(target, target_units)) {
-        if (!only.empty() && symbol != only) return;
-        only = symbol;
-      }
-    }
-  }
-  if (only.empty()) fail("{}: holds no targets to learn from", name);
-  fail(
-      "{}: every target is made of the one symbol {}; at least two are needed to learn from "
-      "(are --target-units right?)",
-      name, shown(only));
-}
-
 }  // namespace attend

@@ -73,8 +73,4 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
 std::string read_text(const std::string& path);
 std::string parse_text(std::string_view bytes, const std::string& name);
 
-// Error when nothing can be learned from the examples: no example, or targets that hold a single
-// distinct symbol between them. `name` is the file's, for the message.
-void check_pairs(const std::vector<Example>& examples, Units target_units, const std::string& name);
-
 }  // namespace attend

@@ -3,12 +3,26 @@
 namespace attend {
 
 Settings TextConfig::settings() {
-  const std::vector<std::string> units = {"char", "space", "line"};
+  const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
   return {
       {"data.source_units", &source_units, "what a symbol of the source is", {}, {}, units},
       {"data.target_units", &target_units, "what a symbol of the target is", {}, {}, units},
       {"data.minimum_count", &minimum_count, "rarer symbols are treated as unknown", 1, 1e9},
       {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
+      {"data.bpe", &bpe,
+       "file of byte-pair codes of both sides, of which attend data bpe train makes one"},
+      {"data.source_bpe", &source_bpe, "the same, of the source alone"},
+      {"data.target_bpe", &target_bpe, "the same, of the target alone"},
+      {"data.normalise",
+       &normalise,
+       "Unicode's normal form that texts are put into; nfkc also takes ligatures and the like "
+       "apart",
+       {},
+       {},
+       {"nfc", "nfkc"}},
+      {"data.lowercase", &lowercase, "whether letters become lower-case; not those of labels"},
+      {"data.tokenise", &tokenise,
+       "whether words and punctuation are set apart, and put together again in answers"},
   };
 }
 

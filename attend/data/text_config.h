@@ -13,6 +13,13 @@ struct TextConfig {
   std::string target_units = "space";
   int64_t minimum_count = 1;      // rarer symbols are unknown
   bool joint_vocabulary = false;  // one for both sides
+  // Paths of byte-pair codes, where units are "bpe": of both sides, or of one.
+  std::string bpe = "";
+  std::string source_bpe = "";
+  std::string target_bpe = "";
+  std::string normalise = "nfc";
+  bool lowercase = false;
+  bool tokenise = false;
 
   Settings settings();  // keys data.*
 };

@@ -4,25 +4,33 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/data/normalise.h"
+
 namespace attend {
 
 // What one symbol of a sequence is: a character (a Unicode code point after NFC), a run of text
-// between ASCII white space, or the whole text without the white space around it; in NFC too.
-enum class Units { character, space, line };
+// between ASCII white space, the whole text without the white space around it, or a byte of its
+// UTF-8; in NFC too. A byte is named by itself where it is printable ASCII, and "<0xC3>" otherwise.
+enum class Units { character, space, line, byte };
 
-// "char", "space" or "line"; Error otherwise.
+// "char", "space", "line" or "byte"; Error otherwise.
 Units parse_units(std::string_view name);
-
-// The text in Unicode's normal form C, in which equal texts have equal bytes. Error on invalid
-// UTF-8, naming the byte (counted from 1), and on more than 1000 combining marks in a row, whose
-// ordering would take quadratic time.
-std::string to_nfc(std::string_view text);
 
 // The symbols of a text. Errors as to_nfc. Empty text gives no symbols, nor does white space as a
 // line.
 std::vector<std::string> split_units(std::string_view text, Units units);
 
-// The inverse of split_units: joined by nothing or by one space.
+// The inverse of split_units: joined by nothing or by one space. Bytes that are no UTF-8 together
+// become U+FFFD, a run of them at a time.
 std::string join_units(const std::vector<std::string>& symbols, Units units);
+
+// The names of all 256 bytes.
+std::vector<std::string> byte_names();
+
+// The code points of a text as it is. Error on invalid UTF-8.
+std::vector<std::string> split_characters(std::string_view text);
+
+// The runs of a text between ASCII white space, as it is.
+std::vector<std::string_view> split_words(std::string_view text);
 
 }  // namespace attend

@@ -19,6 +19,23 @@ constexpr int64_t fixed_count = fixed_symbols.size();
 constexpr int64_t maximum_symbols = 1'000'000;
 constexpr int64_t maximum_file = int64_t{256} << 20;
 
+// A line break is a symbol of texts that go on over lines. It is written as \n, and any run of
+// backslashes before an n that would read like it with one more; all else stands as it is.
+bool is_escaped(std::string_view symbol) {
+  return symbol.ends_with('n') && symbol.find_first_not_of('\\') == symbol.size() - 1 &&
+         symbol.size() > 1;
+}
+
+std::string escaped(const std::string& symbol) {
+  if (symbol == "\n") return "\\n";
+  return is_escaped(symbol) ? "\\" + symbol : symbol;
+}
+
+std::string unescaped(std::string_view line) {
+  if (line == "\\n") return "\n";
+  return std::string(is_escaped(line) ? line.substr(1) : line);
+}
+
 }  // namespace
 
 Vocabulary::Vocabulary() {
@@ -28,7 +45,7 @@ Vocabulary::Vocabulary() {
 void Vocabulary::add(std::string symbol) {
   if (size() >= maximum_symbols) fail("over {} symbols", maximum_symbols);
   if (symbol.empty()) fail("an empty symbol");
-  if (symbol.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos) {
+  if (symbol != "\n" && symbol.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos) {
     fail("symbol {} holds a line break or a NUL byte", shown(symbol));
   }
   to_nfc(symbol);
@@ -62,7 +79,7 @@ Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
   while (lines.next(line)) {
     const int64_t id = lines.number() - 1;
     if (id >= fixed_count) {
-      internal::at_line(lines, [&] { vocabulary.add(std::string(line)); });
+      internal::at_line(lines, [&] { vocabulary.add(unescaped(line)); });
     } else if (const std::string_view fixed = fixed_symbols[static_cast<size_t>(id)];
                line != fixed) {
       fail("{}: must be the fixed symbol {}, not {}", lines.where(), fixed, shown(line));
@@ -80,7 +97,9 @@ Vocabulary Vocabulary::load(const std::string& path) {
 }
 
 void Vocabulary::save(const std::string& path) const {
-  write_file(path, fmt::format("{}\n", fmt::join(symbols_, "\n")));
+  std::string text;
+  for (const std::string& symbol : symbols_) text += escaped(symbol) + "\n";
+  write_file(path, text);
 }
 
 int64_t Vocabulary::id(std::string_view symbol) const {

@@ -19,13 +19,14 @@ class Vocabulary {
   Vocabulary();  // the fixed symbols alone
 
   // Every symbol that the sequences hold at least `minimum_count` times; a text that spells a fixed
-  // symbol adds none. Error on a symbol that is empty, not UTF-8, or holds a line break or a NUL,
-  // and on over a million symbols.
+  // symbol adds none. Error on a symbol that is empty, not UTF-8, or holds a NUL or, without
+  // being one, a line break, and on over a million symbols.
   static Vocabulary build(const std::vector<std::vector<std::string>>& sequences,
                           int64_t minimum_count = 1);
 
-  // Plain text, one symbol a line, line number = id. Errors name file and line: bad UTF-8, a
-  // duplicate, an empty line, missing fixed symbols, over a million symbols, over 256 MiB.
+  // Plain text, one symbol a line, line number = id; a line break is written \n. Errors name file
+  // and line: bad UTF-8, a duplicate, an empty line, missing fixed symbols, over a million symbols,
+  // over 256 MiB.
   static Vocabulary load(const std::string& path);
   // The same for the bytes of a file; `name` stands for it in messages.
   static Vocabulary parse(std::string_view bytes, const std::string& name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -18,16 +19,24 @@ Settings all_settings(TextConfig& text, ModelConfig& model) {
 }
 
 // Twice the same text is two occurrences, as for a source with two targets.
-std::vector<std::vector<std::string>> split_all(const std::vector<Example>& examples, Units units,
-                                                bool sources) {
+std::vector<std::vector<std::string>> split_all(const std::vector<Example>& examples,
+                                                const TextCodecs& codecs, bool sources) {
   std::vector<std::vector<std::string>> sequences;
   for (const Example& example : examples) {
-    if (sources) sequences.push_back(split_units(example.source, units));
+    if (sources) sequences.push_back(codecs.source.split(example.source));
     if (sources) continue;
     for (const std::string& target : example.targets)
-      sequences.push_back(split_units(target, units));
+      sequences.push_back(codecs.target.split(target));
   }
   return sequences;
+}
+
+// The symbols that occur, and an alphabet of which every symbol may.
+Vocabulary make_vocabulary(std::vector<std::vector<std::string>> sequences,
+                           std::vector<std::string> alphabet, int64_t minimum_count) {
+  if (alphabet.empty()) return Vocabulary::build(sequences, minimum_count);
+  sequences.push_back(std::move(alphabet));
+  return Vocabulary::build(sequences, 1);
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
@@ -60,6 +69,8 @@ PairModel read_description(const std::string& folder) {
   PairModel model;
   read_toml_key(model.model.type_setting(), folder + "/config.toml");
   read_toml(all_settings(model.text, model.model), folder + "/config.toml");
+  model.text = with_codes_in(folder, model.text);
+  model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
   return model;
@@ -72,41 +83,47 @@ std::shared_ptr<PairNetwork> PairModel::make_network() const {
 }
 
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
-  auto symbols = split_units(source, parse_units(text.source_units));
+  auto symbols = codecs.source.split(source);
   const auto longest = static_cast<size_t>(model.maximum_source_length());
   if (symbols.size() > longest) symbols.resize(longest);
   return symbols;
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
-  return join_units(target_vocabulary.decode(ids), parse_units(text.target_units));
+  return codecs.target.join(target_vocabulary.decode(ids));
 }
 
 std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
   std::vector<EncodedPair> pairs;
-  const Units units = parse_units(text.target_units);
   for (const Example& example : examples) {
     const auto source = source_vocabulary.encode(source_symbols(example.source));
     for (const std::string& target : example.targets)
-      pairs.push_back({source, target_vocabulary.encode(split_units(target, units))});
+      pairs.push_back({source, target_vocabulary.encode(codecs.target.split(target))});
   }
   return pairs;
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
-  PairModel result{text, model, {}, {}, nullptr};
-  auto sources = split_all(examples, parse_units(text.source_units), true);
-  auto targets = split_all(examples, parse_units(text.target_units), false);
+  // As many symbols on both sides may be others.
+  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
+    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
+  PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
+  const auto& [source, target] = result.codecs;
+  auto sources = split_all(examples, result.codecs, true);
+  auto targets = split_all(examples, result.codecs, false);
   if (text.joint_vocabulary) {
     std::move(sources.begin(), sources.end(), std::back_inserter(targets));
+    // Of the alphabets at least one is empty, or they are the same.
+    auto alphabet = std::max(source.alphabet(), target.alphabet());
     result.source_vocabulary = result.target_vocabulary =
-        Vocabulary::build(targets, text.minimum_count);
+        make_vocabulary(std::move(targets), std::move(alphabet), text.minimum_count);
   } else {
-    result.source_vocabulary = Vocabulary::build(sources, text.minimum_count);
+    result.source_vocabulary =
+        make_vocabulary(std::move(sources), source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
-    result.target_vocabulary =
-        Vocabulary::build(targets, model.is_classifier() ? 1 : text.minimum_count);
+    result.target_vocabulary = make_vocabulary(std::move(targets), target.alphabet(),
+                                               model.is_classifier() ? 1 : text.minimum_count);
   }
   result.network = result.make_network();
   return result;
@@ -116,10 +133,9 @@ void check_labels(const PairModel& model, const std::vector<Example>& examples,
                   const std::string& name) {
   if (!model.model.is_classifier()) return;
   const Vocabulary& labels = model.target_vocabulary;
-  const Units units = parse_units(model.text.target_units);
   for (const Example& example : examples) {
     for (const std::string& target : example.targets) {
-      const auto ids = labels.encode(split_units(target, units));
+      const auto ids = labels.encode(model.codecs.target.split(target));
       if (ids.size() != 1)
         fail(
             "{}: {} is {} symbols of data.target_units = {}; a classifier's target is one label "
@@ -133,8 +149,10 @@ void check_labels(const PairModel& model, const std::vector<Example>& examples,
 }
 
 void save_description(const PairModel& model, const std::string& folder) {
-  TextConfig text = model.text;
+  // The names alone: the folder may move.
+  TextConfig text = with_codes_in(".", model.text);
   ModelConfig network = model.model;
+  save_codes(model.codecs, model.text, folder);
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");
   write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));

@@ -6,7 +6,7 @@
 
 #include "attend/data/batches.h"
 #include "attend/data/pairs.h"
-#include "attend/data/text_config.h"
+#include "attend/data/text_codec.h"
 #include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
@@ -16,6 +16,7 @@ namespace attend {
 // A network from texts to texts, with what turns those into ids and back.
 struct PairModel {
   TextConfig text;
+  TextCodecs codecs;  // as `text` has them
   ModelConfig model;
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
@@ -32,7 +33,8 @@ struct PairModel {
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 };
 
-// Vocabularies from the examples and a new network. Error when a setting does not fit.
+// Codes as `text` names them, vocabularies from the examples and a new network. Error when a
+// setting does not fit.
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples);
 
@@ -41,9 +43,9 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 void check_labels(const PairModel& model, const std::vector<Example>& examples,
                   const std::string& name);
 
-// The model folder: config.toml, source.vocab, target.vocab and weights.safetensors, which holds
-// the network's weights once training has validated. config.toml is written last: where it is, the
-// vocabularies are. Errors name the file.
+// The model folder: config.toml, source.vocab, target.vocab, byte-pair codes and
+// weights.safetensors, which holds the network's weights once training has validated. config.toml
+// is written last: where it is, the vocabularies are. Errors name the file.
 void save_description(const PairModel& model, const std::string& folder);
 PairModel load_pair_model(const std::string& folder);
 

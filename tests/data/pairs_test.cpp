@@ -166,19 +166,5 @@ TEST(Text, KeepsItsLines) {
   EXPECT_EQ(read_text(folder.write("t", test::xz("a\n"))), "a\n");
 }
 
-TEST(CheckPairs, WantsTwoTargetSymbols) {
-  const auto check = [](const std::vector<Example>& examples, Units units) {
-    return error_of([&] { check_pairs(examples, units, "p.tsv"); });
-  };
-  EXPECT_EQ(check({{"a", {"x y"}}}, Units::space), "");
-  EXPECT_EQ(check({{"a", {"x"}}, {"b", {"x", "y"}}}, Units::space), "");
-  EXPECT_EQ(check({{"a", {"xy"}}}, Units::character), "");
-  EXPECT_EQ(check({{"a", {"xy"}}, {"b", {"xy xy"}}}, Units::space),
-            "p.tsv: every target is made of the one symbol 'xy'; at least two are needed to learn "
-            "from (are --target-units right?)");
-  EXPECT_THAT(check({{"a", {"x"}}, {"b", {"xx"}}}, Units::character), HasSubstr("one symbol 'x'"));
-  EXPECT_THAT(check({}, Units::space), HasSubstr("no targets"));
-}
-
 }  // namespace
 }  // namespace attend

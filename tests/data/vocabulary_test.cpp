@@ -131,5 +131,16 @@ TEST(VocabularyFile, SurvivesARoundTrip) {
   }));
 }
 
+TEST(Vocabulary, WritesALineBreak) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> symbols = {"\n", "\\n", "\\\\n", "\\", "n", "a\\n", "\\m"};
+  const Vocabulary vocabulary = Vocabulary::build({symbols});
+  vocabulary.save(folder / "v");
+  const Vocabulary loaded = Vocabulary::load(folder / "v");
+  ASSERT_EQ(loaded.size(), vocabulary.size());
+  for (const std::string& symbol : symbols) EXPECT_EQ(loaded.symbol(vocabulary.id(symbol)), symbol);
+  EXPECT_THAT(test::contents(folder / "v"), HasSubstr("\n\\n\n"));
+}
+
 }  // namespace
 }  // namespace attend

@@ -1,4 +1,4 @@
-#include "attend/data/pairs.h"
+#include "attend/data/text_codec.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,6 +14,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         fuzz::expect(join_units(symbols, Units::character) == target);
       }
     }
-    check_pairs(examples, Units::space, "input");
+    check_pairs(examples, {.units = Units::space}, "input");
   });
 }

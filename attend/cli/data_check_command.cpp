@@ -1,0 +1,155 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/cli/commands.h"
+#include "attend/data/data_check.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CheckOptions {
+  std::vector<std::string> files, targets;
+  bool json = false;
+};
+
+ordered_json as_json(const LengthSummary& lengths) {
+  return {{"median", lengths.median},
+          {"percent_90", lengths.percent_90},
+          {"percent_99", lengths.percent_99},
+          {"longest", lengths.longest},
+          {"longest_line", lengths.longest_line}};
+}
+
+ordered_json as_json(const SideSummary& side) {
+  return {{"words", as_json(side.words)}, {"characters", as_json(side.characters)}};
+}
+
+ordered_json as_json(const FileSummary& file) {
+  ordered_json result = {{"path", file.path},
+                         {"lines", file.lines},
+                         {"repeated", file.repeated},
+                         {"source", as_json(file.source)}};
+  if (file.pairs) {
+    result["several_targets"] = file.several_targets;
+    result["target"] = as_json(file.target);
+  }
+  result["odd"] = ordered_json::array();
+  for (const OddLines& odd : file.odd)
+    result["odd"].push_back({{"kind", odd.kind}, {"count", odd.count}, {"lines", odd.lines}});
+  if (!file.labels.empty()) {
+    result["labels"] = ordered_json::object();
+    for (const auto& [label, count] : file.labels) result["labels"][label] = count;
+  }
+  return result;
+}
+
+ordered_json as_json(const DataSummary& summary) {
+  ordered_json result = {{"files", ordered_json::array()}, {"overlaps", ordered_json::array()}};
+  for (const FileSummary& file : summary.files) result["files"].push_back(as_json(file));
+  for (const Overlap& overlap : summary.overlaps)
+    result["overlaps"].push_back({{"path", overlap.path},
+                                  {"sources", overlap.sources},
+                                  {"pairs", overlap.pairs},
+                                  {"examples", overlap.examples},
+                                  {"new_labels", overlap.new_labels}});
+  return result;
+}
+
+void print_lengths(std::string_view name, const LengthSummary& lengths) {
+  fmt::print("  {:<18}{:>8}{:>8}{:>8}{:>9}", name, lengths.median, lengths.percent_90,
+             lengths.percent_99, lengths.longest);
+  if (lengths.longest_line > 0) fmt::print("  line {}", lengths.longest_line);
+  fmt::print("\n");
+}
+
+void print_file(const FileSummary& file) {
+  fmt::print(
+      "{}\n  {} lines, {} of them there before{}\n", file.path, file.lines, file.repeated,
+      file.pairs ? fmt::format("; {} sources with several targets", file.several_targets) : "");
+  fmt::print("  {:<18}{:>8}{:>8}{:>8}{:>9}\n", "length", "median", "90 %", "99 %", "longest");
+  print_lengths("source words", file.source.words);
+  print_lengths("source characters", file.source.characters);
+  if (file.pairs) {
+    print_lengths("target words", file.target.words);
+    print_lengths("target characters", file.target.characters);
+  }
+  for (const auto& [label, count] : file.labels) fmt::print("  label {}: {}\n", label, count);
+  for (const OddLines& odd : file.odd) {
+    fmt::print("  {} lines {} ({}{}): {}\n", odd.count, odd.meaning, fmt::join(odd.lines, ", "),
+               odd.count > static_cast<int64_t>(odd.lines.size()) ? ", .." : "", odd.remedy);
+    if (!odd.example.empty()) fmt::print("    {}\n", odd.example);
+  }
+  fmt::print("\n");
+}
+
+void print_overlap(const std::string& first, const Overlap& overlap, const FileSummary& file) {
+  if (overlap.sources == 0) {
+    fmt::print("{} shares no source with {}\n", overlap.path, first);
+  } else {
+    const double share =
+        100.0 * static_cast<double>(overlap.sources) / static_cast<double>(file.lines);
+    fmt::print(
+        "{} shares {} sources ({:.2f} %) with {}, {} of them with the target: remove them "
+        "from one, or figures will flatter\n",
+        overlap.path, overlap.sources, share, first, overlap.pairs);
+    for (const std::string& example : overlap.examples) fmt::print("    {}\n", shown(example));
+  }
+  if (!overlap.new_labels.empty())
+    fmt::print("{} has {} labels that {} has not: {}; a model cannot answer them\n", overlap.path,
+               overlap.new_labels.size(), first, fmt::join(overlap.new_labels, ", "));
+}
+
+void run_check(const CheckOptions& options) {
+  if (!options.targets.empty() && options.targets.size() != options.files.size())
+    fail("--target: {} files for {} files of sources; give one each", options.targets.size(),
+         options.files.size());
+  std::vector<PairFiles> files;
+  files.reserve(options.files.size());
+  for (size_t i = 0; i < options.files.size(); ++i)
+    files.push_back({options.files[i], options.targets.empty() ? "" : options.targets[i]});
+  const DataSummary summary = check_data(files);
+  if (options.json) {
+    // A path need not be UTF-8.
+    const auto handler = ordered_json::error_handler_t::replace;
+    fmt::print("{}\n", as_json(summary).dump(-1, ' ', false, handler));
+    return;
+  }
+  for (const FileSummary& file : summary.files) print_file(file);
+  for (size_t i = 0; i < summary.overlaps.size(); ++i)
+    print_overlap(summary.files[0].path, summary.overlaps[i], summary.files[i + 1]);
+}
+
+}  // namespace
+
+void add_data_check_command(CLI::App& data) {
+  auto options = std::make_shared<CheckOptions>();
+  auto* command = data.add_subcommand(
+      "check", "Look for what is wrong with data: odd lines, repetitions, test lines in training");
+  command
+      ->add_option("files", options->files,
+                   "TSV files of pairs, or texts; the first, such as the training's, is compared "
+                   "with each other")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--target", options->targets,
+                      "the files of targets, where the others hold sources alone");
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->footer(
+      "Examples:\n"
+      "  attend data check train.tsv valid.tsv test.tsv\n"
+      "  attend data check train.en.gz test.en.gz --target train.de.gz test.de.gz\n"
+      "JSON keys: files: [{path, lines, repeated, source: {words, characters: {median, "
+      "percent_90,\n"
+      "percent_99, longest, longest_line}}, odd: [{kind, count, lines}]}], of pairs also\n"
+      "several_targets and target, of labels labels: {label: lines}; overlaps with the first "
+      "file:\n"
+      "[{path, sources, pairs, examples, new_labels}].");
+  command->callback([options] { run_check(*options); });
+}
+
+}  // namespace attend

@@ -1,0 +1,126 @@
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/cli/commands.h"
+#include "attend/data/text_codec.h"
+#include "attend/data/tokeniser.h"
+
+namespace attend {
+namespace {
+
+struct LearnOptions {
+  std::vector<std::string> files;
+  std::string out;
+  int64_t merges = 10000, minimum_count = 2;
+  TextConfig text;
+  bool json = false;
+};
+
+// Answers each line of standard input with a line.
+void change_lines(const std::function<std::string(const std::string&)>& change) {
+  std::string line;
+  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    try {
+      fmt::print("{}\n", change(line));
+    } catch (const Error& error) {
+      fail("standard input, line {}: {}", number, error.what());
+    }
+  }
+}
+
+void run_learn(LearnOptions options) {
+  options.text.source_units = "space";
+  const TextCodec codec = make_codecs(options.text).source;
+  WordCounts counts;
+  for (const std::string& path : options.files) count_symbols(path, codec, counts);
+  const auto codes = BytePairEncoding::learn(counts, options.merges, options.minimum_count);
+  codes.save(options.out);
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json{{"path", options.out},
+                                      {"merges", codes.merges().size()},
+                                      {"words", counts.size()}}
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print("{} merges learned from {} different words: {}\n", codes.merges().size(),
+               counts.size(), options.out);
+}
+
+void add_learn_command(CLI::App& bpe) {
+  auto options = std::make_shared<LearnOptions>();
+  auto* command = bpe.add_subcommand("train", "Learn codes from texts");
+  command
+      ->add_option("files", options->files,
+                   "texts, packed by gzip or xz or not; of several the codes are joint")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--out", options->out, "file to write the codes to")->required();
+  command->add_option("--merges", options->merges, "how many pairs to merge")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--minimum-count", options->minimum_count, "rarer pairs are not merged")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  command->add_flag("--lowercase", options->text.lowercase, "as data.lowercase of the training");
+  command->add_flag("--tokenise", options->text.tokenise, "as data.tokenise of the training");
+  command->add_option("--normalise", options->text.normalise, "as data.normalise: nfc or nfkc")
+      ->check(CLI::IsMember({"nfc", "nfkc"}));
+  command->add_flag("--json", options->json,
+                    "print one JSON object: path, merges, words (different ones)");
+  command->footer(
+      "Example:\n"
+      "  attend data bpe train train.en.gz train.de.gz --merges 10000 --out codes\n"
+      "  attend train --data train.en.gz --target train.de.gz --out model \\\n"
+      "    --set data.bpe=codes --source-units bpe --target-units bpe");
+  command->callback([options] { run_learn(*options); });
+}
+
+void add_bpe_command(CLI::App& data) {
+  auto* bpe = data.add_subcommand(
+      "bpe", "Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often");
+  bpe->require_subcommand(1);
+  add_learn_command(*bpe);
+  auto path = std::make_shared<std::string>();
+  auto* apply =
+      bpe->add_subcommand("apply", "Write the lines of standard input as pieces, \"pul@@ ley\"");
+  apply->add_option("--codes", *path, "file of codes, such as subword-nmt's")->required();
+  apply->footer("Example:\n  attend data bpe apply --codes codes < text > pieces");
+  apply->callback([path] {
+    const auto codes = BytePairEncoding::load(*path);
+    change_lines([&](const std::string& line) { return codes.apply(line); });
+  });
+  auto* undo = bpe->add_subcommand("undo", "Put the pieces of standard input together again");
+  undo->footer("Example:\n  attend data bpe undo < pieces > text");
+  undo->callback([] { change_lines(BytePairEncoding::undo); });
+}
+
+void add_tokenise_command(CLI::App& data) {
+  auto undo = std::make_shared<bool>(false);
+  auto* command = data.add_subcommand(
+      "tokenise", "Set words and punctuation of standard input apart, \"Stop ￭!\"");
+  command->add_flag("--undo", *undo, "put them together again");
+  command->footer(
+      "U+FFED marks the side on which no space was, so that --undo gives the text back, but for\n"
+      "its white space.\n\n"
+      "Example:\n"
+      "  echo \"Don't stop!\" | attend data tokenise | attend data tokenise --undo");
+  command->callback([undo] {
+    change_lines(
+        [&](const std::string& line) { return *undo ? undo_tokenise(line) : tokenise(line); });
+  });
+}
+
+}  // namespace
+
+void add_data_text_commands(CLI::App& data) {
+  add_bpe_command(data);
+  add_tokenise_command(data);
+}
+
+}  // namespace attend

@@ -1,0 +1,252 @@
+#include "attend/data/data_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/data/characters-inl.h"
+#include "attend/data/lines-inl.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t maximum_line = 1 << 20;
+constexpr size_t most_lines_shown = 5;
+constexpr size_t most_examples = 3;
+constexpr size_t most_labels = 100;
+constexpr int64_t least_lines_a_label = 10;
+
+// By source, its targets.
+using Sources = std::unordered_map<std::string, std::unordered_set<std::string>>;
+
+struct Row {
+  std::string source, target;
+  std::string problem;  // why it cannot be read
+};
+
+struct Lengths {
+  int64_t line;
+  int64_t source_words, source_characters, target_words, target_characters;
+};
+
+// Walks one file or two, and goes on after lines that cannot be read.
+class Rows {
+ public:
+  explicit Rows(const PairFiles& files) : source_(ByteReader(files.source), maximum_line) {
+    if (!files.target.empty()) target_.emplace(ByteReader(files.target), maximum_line);
+  }
+
+  bool next(Row& row) {
+    row = {};
+    const bool more = read(source_, row.source, row.problem);
+    if (target_ && read(*target_, row.target, row.problem) != more)
+      fail("{}: the other file has fewer lines; line i of both files must be a pair",
+           (more ? source_ : *target_).where());
+    if (more && !target_) split(row);
+    return more;
+  }
+
+  bool pairs() const { return target_ || tabs_; }
+  int64_t number() const { return source_.number(); }
+
+ private:
+  static bool read(internal::Lines& lines, std::string& text, std::string& problem) {
+    const int64_t before = lines.number();
+    try {
+      std::string_view line;
+      if (!lines.next(line)) return false;
+      text = internal::at_line(lines, [&] { return to_nfc(line); });
+    } catch (const Error& error) {
+      // A file that cannot be unpacked goes no further.
+      if (lines.number() == before) throw;
+      problem = error.what();
+    }
+    return true;
+  }
+
+  void split(Row& row) {
+    const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
+    if (number() == 1) tabs_ = tabs > 0;
+    if (!tabs_ || !row.problem.empty()) return;
+    if (tabs != 1) {
+      row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
+                                source_.where(), tabs);
+      return;
+    }
+    const size_t tab = row.source.find('\t');
+    row.target = row.source.substr(tab + 1);
+    row.source.resize(tab);
+  }
+
+  internal::Lines source_;
+  std::optional<internal::Lines> target_;
+  bool tabs_ = false;
+};
+
+struct Count {
+  int64_t words = 0, characters = 0, letters = 0;
+};
+
+Count count(const std::string& text) {
+  Count count;
+  count.words = static_cast<int64_t>(split_words(text).size());
+  for (std::string_view rest = text; !rest.empty(); ++count.characters) {
+    utf8proc_int32_t character = 0;
+    rest.remove_prefix(internal::next_character(rest, &character));
+    const auto category = utf8proc_category(character);
+    count.letters += category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO;
+  }
+  return count;
+}
+
+LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*length) {
+  if (rows.empty()) return {};
+  std::vector<int64_t> sorted;
+  sorted.reserve(rows.size());
+  for (const Lengths& row : rows) sorted.push_back(row.*length);
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](int64_t percent) {
+    return sorted[(sorted.size() - 1) * static_cast<size_t>(percent) / 100];
+  };
+  const auto longest =
+      std::max_element(rows.begin(), rows.end(),
+                       [&](const Lengths& a, const Lengths& b) { return a.*length < b.*length; });
+  return {at(50), at(90), at(99), sorted.back(), longest->line};
+}
+
+// Looks at one file.
+class FileCheck {
+ public:
+  explicit FileCheck(const PairFiles& files) {
+    summary_.path = files.source;
+    Rows rows(files);
+    Row row;
+    while (rows.next(row)) add(row, rows.number(), rows.pairs());
+    summary_.pairs = rows.pairs();
+    summary_.lines = rows.number();
+  }
+
+  FileSummary finish() {
+    summary_.source = {summarise(lengths_, &Lengths::source_words),
+                       summarise(lengths_, &Lengths::source_characters)};
+    if (summary_.pairs) {
+      summary_.target = {summarise(lengths_, &Lengths::target_words),
+                         summarise(lengths_, &Lengths::target_characters)};
+      find_labels();
+    }
+    for (const auto& [source, targets] : sources_) summary_.several_targets += targets.size() > 1;
+    look_at_lengths();
+    for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_})
+      if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
+    return std::move(summary_);
+  }
+
+  const Sources& sources() const { return sources_; }
+  const std::unordered_map<std::string, int64_t>& targets() const { return targets_; }
+
+ private:
+  static void tell(OddLines& odd, int64_t line) {
+    if (++odd.count <= static_cast<int64_t>(most_lines_shown)) odd.lines.push_back(line);
+  }
+
+  void add(const Row& row, int64_t line, bool pairs) {
+    if (!row.problem.empty()) {
+      if (malformed_.count == 0) malformed_.example = row.problem;
+      return tell(malformed_, line);
+    }
+    const Count source = count(row.source), target = count(row.target);
+    if (source.words == 0 || (pairs && target.words == 0)) return tell(empty_, line);
+    lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
+    if (!sources_[row.source].insert(row.target).second) ++summary_.repeated;
+    if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
+    // A short one is a number or a sign.
+    if (source.characters >= 10 && 2 * source.letters < source.characters) tell(no_letters_, line);
+    if (pairs && row.source == row.target) tell(unchanged_, line);
+  }
+
+  void find_labels() {
+    const auto count = static_cast<int64_t>(targets_.size());
+    if (targets_.size() > most_labels || count * least_lines_a_label > summary_.lines) return;
+    summary_.labels.assign(targets_.begin(), targets_.end());
+    std::sort(summary_.labels.begin(), summary_.labels.end(), [](const auto& a, const auto& b) {
+      return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+    });
+  }
+
+  void look_at_lengths() {
+    int64_t sources = 0, targets = 0;
+    for (const Lengths& row : lengths_) {
+      sources += row.source_words;
+      targets += row.target_words;
+    }
+    const double ratio =
+        static_cast<double>(targets) / static_cast<double>(std::max<int64_t>(sources, 1));
+    const auto far = [](int64_t length, const LengthSummary& all) {
+      return length > 10 * all.median + 100;
+    };
+    for (const Lengths& row : lengths_) {
+      if (far(row.source_characters, summary_.source.characters) ||
+          far(row.target_characters, summary_.target.characters))
+        tell(long_, row.line);
+      if (!summary_.pairs || !summary_.labels.empty()) continue;
+      const auto expected = ratio * static_cast<double>(row.source_words);
+      const auto found = static_cast<double>(row.target_words);
+      // Five words more are no sign of anything.
+      if (found > 3 * expected + 5 || expected > 3 * found + 5) tell(uneven_, row.line);
+    }
+  }
+
+  FileSummary summary_;
+  std::vector<Lengths> lengths_;
+  Sources sources_;
+  std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
+  OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
+  OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
+  OddLines long_{"long", "are over ten times as long as most",
+                 "split them, or lower model.maximum_source_length"};
+  OddLines uneven_{"uneven", "have a side over three times as long as the other lets expect",
+                   "see whether they are translations of each other"};
+  OddLines no_letters_{"no_letters", "have few letters and digits",
+                       "see whether they are text, or left-overs of another format"};
+  OddLines unchanged_{"unchanged", "have a target that is the source",
+                      "see whether these were left untranslated; a model learns to copy from them"};
+};
+
+Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,
+                const FileSummary& summary, const PairFiles& files) {
+  Overlap overlap{.path = summary.path};
+  Rows rows(files);
+  Row row;
+  while (rows.next(row)) {
+    const auto found = first.sources().find(row.source);
+    if (!row.problem.empty() || found == first.sources().end()) continue;
+    ++overlap.sources;
+    overlap.pairs += found->second.contains(row.target);
+    if (overlap.examples.size() < most_examples) overlap.examples.push_back(row.source);
+  }
+  if (first_summary.labels.empty()) return overlap;
+  for (const auto& [label, count] : other.targets())
+    if (!first.targets().contains(label)) overlap.new_labels.push_back(label);
+  std::sort(overlap.new_labels.begin(), overlap.new_labels.end());
+  return overlap;
+}
+
+}  // namespace
+
+DataSummary check_data(const std::vector<PairFiles>& files) {
+  if (files.empty()) fail("[check_data] no files; give at least one");
+  DataSummary summary;
+  FileCheck first(files[0]);
+  summary.files.push_back(first.finish());
+  for (size_t i = 1; i < files.size(); ++i) {
+    FileCheck other(files[i]);
+    summary.files.push_back(other.finish());
+    summary.overlaps.push_back(compare(first, other, summary.files[0], summary.files[i], files[i]));
+  }
+  return summary;
+}
+
+}  // namespace attend

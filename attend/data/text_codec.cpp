@@ -1,0 +1,108 @@
+#include "attend/data/text_codec.h"
+
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/data/lines-inl.h"
+#include "attend/data/normalise.h"
+#include "attend/data/tokeniser.h"
+
+namespace attend {
+namespace {
+
+TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
+                     const std::string& own_codes) {
+  const bool pieces = units == "bpe";
+  TextCodec codec{.units = pieces ? Units::space : parse_units(units)};
+  codec.nfkc = text.normalise == "nfkc";
+  codec.lowercase = text.lowercase && codec.units != Units::line;
+  codec.tokenise = text.tokenise && codec.units != Units::line;
+  if (!own_codes.empty() && !pieces)
+    fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, shown(own_codes), side,
+         shown(units));
+  if (!pieces) return codec;
+  const std::string& path = own_codes.empty() ? text.bpe : own_codes;
+  if (path.empty())
+    fail("data.{}_units = bpe: which codes? set data.bpe to a file that attend data bpe train made",
+         side);
+  codec.codes = BytePairEncoding::load(path);
+  return codec;
+}
+
+}  // namespace
+
+std::vector<std::string> TextCodec::split(std::string_view text) const {
+  std::string changed = nfkc ? to_nfkc(text) : to_nfc(text);
+  if (lowercase) changed = to_lower(changed);
+  if (tokenise) changed = attend::tokenise(changed);
+  if (!codes) return split_units(changed, units);
+  std::vector<std::string> pieces;
+  for (const std::string_view word : split_words(changed))
+    for (std::string& piece : codes->split(word)) pieces.push_back(std::move(piece));
+  return pieces;
+}
+
+std::string TextCodec::join(const std::vector<std::string>& symbols) const {
+  std::string text = join_units(symbols, units);
+  if (codes) text = BytePairEncoding::undo(text);
+  return tokenise ? undo_tokenise(text) : text;
+}
+
+std::vector<std::string> TextCodec::alphabet() const {
+  if (units == Units::byte) return byte_names();
+  return {};
+}
+
+TextCodecs make_codecs(const TextConfig& text) {
+  if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
+    fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
+         shown(text.bpe));
+  return {make_codec(text, "source", text.source_units, text.source_bpe),
+          make_codec(text, "target", text.target_units, text.target_bpe)};
+}
+
+TextConfig with_codes_in(const std::string& folder, TextConfig text) {
+  // Names of its own: a configuration from elsewhere must not choose which files are read.
+  if (!text.bpe.empty()) text.bpe = folder + "/bpe.codes";
+  if (!text.source_bpe.empty()) text.source_bpe = folder + "/source.bpe";
+  if (!text.target_bpe.empty()) text.target_bpe = folder + "/target.bpe";
+  return text;
+}
+
+void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder) {
+  const TextConfig stored = with_codes_in(folder, text);
+  const auto save = [&](const TextCodec& codec, const std::string& own) {
+    if (codec.codes) codec.codes->save(own.empty() ? stored.bpe : own);
+  };
+  save(codecs.source, stored.source_bpe);
+  save(codecs.target, stored.target_bpe);
+}
+
+void count_symbols(const std::string& path, const TextCodec& codec, WordCounts& counts) {
+  constexpr int64_t maximum_line = 1 << 20;
+  internal::Lines lines(ByteReader(path), maximum_line);
+  std::string_view line;
+  while (lines.next(line))
+    for (const std::string& symbol : internal::at_line(lines, [&] { return codec.split(line); }))
+      ++counts[symbol];
+}
+
+void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
+                 const std::string& name) {
+  std::string only;
+  for (const Example& example : examples) {
+    for (const std::string& target : example.targets) {
+      for (const std::string& symbol : targets.split(target)) {
+        if (!only.empty() && symbol != only) return;
+        only = symbol;
+      }
+    }
+  }
+  if (only.empty()) fail("{}: holds no targets to learn from", name);
+  fail(
+      "{}: every target is made of the one symbol {}; at least two are needed to learn from "
+      "(are --target-units right?)",
+      name, shown(only));
+}
+
+}  // namespace attend

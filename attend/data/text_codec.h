@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/data/bpe.h"
+#include "attend/data/pairs.h"
+#include "attend/data/text_config.h"
+#include "attend/data/units.h"
+
+namespace attend {
+
+// How the texts of one side become symbols, and symbols a text again.
+struct TextCodec {
+  Units units = Units::character;
+  std::optional<BytePairEncoding> codes = {};  // splits the words of Units::space further
+  bool nfkc = false;
+  bool lowercase = false;
+  bool tokenise = false;
+
+  // Normalised, lower-cased, tokenised and split, in this order. Error on invalid UTF-8.
+  std::vector<std::string> split(std::string_view text) const;
+  // What was split, but for letter case, normal form and, where words are split, white space.
+  std::string join(const std::vector<std::string>& symbols) const;
+  // The symbols that there are whatever the texts hold: bytes; none of other units.
+  std::vector<std::string> alphabet() const;
+};
+
+struct TextCodecs {
+  TextCodec source;
+  TextCodec target;
+};
+
+// Reads the byte-pair codes that the configuration names. A side of unit "line" is neither
+// lower-cased nor tokenised: it is a name. Error on codes that are missing, that no side uses or
+// that cannot be read.
+TextCodecs make_codecs(const TextConfig& text);
+
+// The configuration with its codes at their places in a model folder: bpe.codes, or source.bpe and
+// target.bpe. save_codes writes them there.
+TextConfig with_codes_in(const std::string& folder, TextConfig text);
+void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder);
+
+// Adds up the symbols of a text file, packed or not, line by line. Errors name file and line.
+void count_symbols(const std::string& path, const TextCodec& codec, WordCounts& counts);
+
+// Error when nothing can be learned from the examples: no example, or targets that hold a single
+// distinct symbol between them. `name` is the file's, for the message.
+void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
+                 const std::string& name);
+
+}  // namespace attend

@@ -1,0 +1,121 @@
+#include "attend/data/data_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/files.h"
+#include "tests/support/packed.h"
+
+namespace attend {
+namespace {
+
+using test::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class DataCheck : public testing::Test {
+ protected:
+  FileSummary check(const std::string& text) {
+    return check_data({{folder.write("f", text)}}).files[0];
+  }
+  const test::TemporaryFolder folder;
+};
+
+TEST_F(DataCheck, MeasuresLengths) {
+  // Sources of 1 to 101 words "é", targets of one word less: the median is 51.
+  std::string text;
+  for (int i = 0; i <= 100; ++i) {
+    const int words = 1 + i * 37 % 101;
+    for (int word = 0; word < words; ++word) text += word == 0 ? "é" : " é";
+    text += '\t';
+    for (int word = 0; word < words; ++word) text += word == 0 ? "x" : word == 1 ? "" : " x";
+    text += '\n';
+  }
+  const FileSummary file = check(test::gzip(text));
+  EXPECT_TRUE(file.pairs);
+  EXPECT_EQ(file.lines, 101);
+  EXPECT_EQ(file.source.words.median, 51);
+  EXPECT_EQ(file.source.words.percent_90, 91);
+  EXPECT_EQ(file.source.words.percent_99, 100);
+  EXPECT_EQ(file.source.words.longest, 101);
+  EXPECT_EQ(file.source.words.longest_line, 31) << "30 * 37 % 101 = 100";
+  EXPECT_EQ(file.source.characters.longest, 201);
+  EXPECT_EQ(file.target.words.longest, 100);
+  EXPECT_THAT(file.labels, IsEmpty());
+}
+
+TEST_F(DataCheck, CountsRepetitions) {
+  const FileSummary file = check("a\tx\nb\ty\na\tx\na\tz\n");
+  EXPECT_EQ(file.repeated, 1);
+  EXPECT_EQ(file.several_targets, 1);
+  EXPECT_THAT(file.odd, IsEmpty());
+}
+
+TEST_F(DataCheck, PointsOutOddLines) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += fmt::format("the line {} here\tdie Zeile {} da\n", i, i);
+  text += "no tab\nbad \xff\tx\n \tx\nsame one\tsame one\n=== 12 --- *** !!\tx y z\n";
+  text += "one word\t" + std::string(20, 'a');
+  for (int i = 0; i < 19; ++i) text += " word";
+  text += "\nlong\t" + std::string(400, 'l') + "\n";
+  const FileSummary file = check(text);
+  std::vector<std::pair<std::string, std::vector<int64_t>>> found;
+  for (const OddLines& odd : file.odd) found.emplace_back(odd.kind, odd.lines);
+  EXPECT_THAT(found,
+              ElementsAre(Pair("malformed", ElementsAre(21, 22)), Pair("empty", ElementsAre(23)),
+                          Pair("long", ElementsAre(27)), Pair("uneven", ElementsAre(26)),
+                          Pair("no_letters", ElementsAre(25)), Pair("unchanged", ElementsAre(24))));
+  EXPECT_THAT(file.odd[0].example, HasSubstr(":21: 0 TABs; one is wanted"));
+  EXPECT_EQ(file.odd[0].count, 2);
+}
+
+TEST_F(DataCheck, ReadsPlainText) {
+  const FileSummary file = check("one two\n\none two\n");
+  EXPECT_FALSE(file.pairs);
+  EXPECT_EQ(file.repeated, 1);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "empty");
+}
+
+TEST_F(DataCheck, CountsLabels) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += fmt::format("text {}\t{}\n", i, i % 3 == 0 ? "bad" : "good");
+  const std::string train = folder.write("train", text);
+  EXPECT_THAT(check_data({{train}}).files[0].labels,
+              ElementsAre(Pair("good", 20), Pair("bad", 10)));
+  std::string other;
+  for (int i = 20; i < 40; ++i)
+    other += fmt::format("text {}\t{}\n", i, i % 2 == 0 ? "bad" : "fair");
+  const DataSummary both = check_data({{train}, {folder.write("test", other)}});
+  ASSERT_EQ(both.overlaps.size(), 1u);
+  const Overlap& overlap = both.overlaps[0];
+  EXPECT_EQ(overlap.sources, 10);
+  // 20 to 29: bad there where divisible by 3, here where by 2.
+  EXPECT_EQ(overlap.pairs, 1) << "24 alone";
+  EXPECT_THAT(overlap.examples, ElementsAre("text 20", "text 21", "text 22"));
+  EXPECT_THAT(overlap.new_labels, ElementsAre("fair"));
+}
+
+TEST_F(DataCheck, ReadsTwoFilesAsPairs) {
+  const std::string source = folder.write("s", "a b\n\xff\nc\n"),
+                    target = folder.write("t", "x\ny\nz\n");
+  const FileSummary file = check_data({{source, target}}).files[0];
+  EXPECT_TRUE(file.pairs);
+  EXPECT_EQ(file.lines, 3);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_THAT(file.odd[0].example, HasSubstr("s:2: invalid UTF-8"));
+  const std::string shorter = folder.write("u", "x\n");
+  EXPECT_THAT(error_of([&] { check_data({{source, shorter}}); }), HasSubstr("fewer lines"));
+}
+
+TEST_F(DataCheck, StopsWhereAFileCannotBeUnpacked) {
+  const std::string packed = test::gzip(std::string(1000, 'a') + "\tb\n");
+  EXPECT_THAT(error_of([&] { check(packed.substr(0, packed.size() - 4)); }),
+              HasSubstr("is cut off"));
+  EXPECT_THAT(error_of([] { check_data({}); }), HasSubstr("no files"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,131 @@
+#include "attend/data/text_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using test::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const char* const codes_text = "#version: 0.2\nl o\nlo w\ne r</w>\n";
+
+TextCodec with_codes(TextCodec codec) {
+  codec.units = Units::space;
+  codec.codes = BytePairEncoding::parse(codes_text, "codes");
+  return codec;
+}
+
+TEST(Normalise, ToLowerAndToFormKC) {
+  EXPECT_EQ(to_lower("ÀÉ ΣΑΣ Ⅷ ẞ a1"), "àé σασ ⅷ ß a1");
+  EXPECT_EQ(to_lower("İ"), "i") << "a letter for a letter";
+  EXPECT_EQ(to_lower("E\u0301"), "é");
+  EXPECT_EQ(to_nfkc("ﬁn ² Ａ ℃"), "fin 2 A °C");
+  EXPECT_THAT(error_of([] { to_lower("a\xff"); }), HasSubstr("invalid UTF-8 at byte 2"));
+  EXPECT_THAT(error_of([] { to_nfkc("é\xff"); }), HasSubstr("invalid UTF-8 at byte 3"));
+}
+
+TEST(TextCodec, SplitsIntoPieces) {
+  const TextCodec codec = with_codes({.lowercase = true, .tokenise = true});
+  const auto symbols = codec.split("LOWER, low");
+  EXPECT_THAT(symbols, ElementsAre("low@@", "er", "￭@@", ",", "lo@@", "w"));
+}
+
+TEST(TextCodec, SplitsIntoBytes) {
+  const TextCodec codec{.units = Units::byte};
+  EXPECT_THAT(codec.split("a é\n"), ElementsAre("a", "<0x20>", "<0xC3>", "<0xA9>", "<0x0A>"));
+  EXPECT_EQ(codec.join({"a", "<0x20>", "<0xC3>", "<0xA9>", "<0x0A>"}), "a é\n");
+  EXPECT_EQ(codec.join({"<", "0", "x", "4", "1", ">"}), "<0x41>");
+  EXPECT_EQ(codec.join({"<0xC3>", "<0xC3>", "a", "<0xC3>"}), "\uFFFDa\uFFFD");
+  EXPECT_EQ(codec.alphabet().size(), 256u);
+  EXPECT_THAT(TextCodec{}.alphabet(), IsEmpty());
+}
+
+TEST(TextCodec, JoinsWhatItSplit) {
+  EXPECT_TRUE(rc::check("the text comes back", [] {
+    const auto part = rc::gen::element<std::string>("low", "er", "L", ".", "'", " ", "é", "\u0301",
+                                                    "한", "😀", "￭", "￬", "<", "0x41");
+    std::string text;
+    for (const std::string& each : *rc::gen::container<std::vector<std::string>>(part))
+      text += each;
+    text = to_nfc(text);
+    const std::string words = fmt::format("{}", fmt::join(split_words(text), " "));
+    for (const bool tokenise : {false, true}) {
+      for (const Units units : {Units::character, Units::space, Units::byte}) {
+        const TextCodec codec{.units = units, .tokenise = tokenise};
+        const bool keeps_spaces = !tokenise && units != Units::space;
+        RC_ASSERT(codec.join(codec.split(text)) == (keeps_spaces ? text : words));
+      }
+      const TextCodec codec = with_codes({.tokenise = tokenise});
+      RC_ASSERT(codec.join(codec.split(text)) == words);
+    }
+  }));
+}
+
+TEST(TextCodec, FollowsTheConfiguration) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("my.codes", codes_text);
+  TextConfig text;
+  text.source_units = text.target_units = "bpe";
+  text.bpe = path;
+  text.lowercase = true;
+  TextCodecs codecs = make_codecs(text);
+  EXPECT_THAT(codecs.source.split("Lower"), ElementsAre("low@@", "er"));
+  EXPECT_THAT(codecs.target.split("Lower"), ElementsAre("low@@", "er"));
+  text.target_units = "line";
+  text.tokenise = true;
+  codecs = make_codecs(text);
+  EXPECT_THAT(codecs.target.split(" Very good! "), ElementsAre("Very good!")) << "a label";
+  EXPECT_THAT(codecs.source.split("LOW!"), ElementsAre("lo@@", "w", "￭@@", "!"));
+  text.normalise = "nfkc";
+  text.source_units = "char";
+  text.bpe = "";
+  EXPECT_THAT(make_codecs(text).source.split("ﬁ"), ElementsAre("f", "i"));
+}
+
+TEST(TextCodec, KeepsItsCodesInTheModelFolder) {
+  const test::TemporaryFolder folder;
+  TextConfig text;
+  text.source_units = text.target_units = "bpe";
+  text.bpe = folder.write("a", codes_text);
+  save_codes(make_codecs(text), text, folder.path());
+  TextConfig stored = with_codes_in(folder.path(), text);
+  EXPECT_EQ(stored.bpe, folder / "bpe.codes");
+  EXPECT_THAT(make_codecs(stored).target.split("low"), ElementsAre("lo@@", "w"));
+  text.target_bpe = folder.write("b", "#version: 0.2\no w</w>\n");
+  save_codes(make_codecs(text), text, folder.path());
+  stored = with_codes_in(folder.path(), text);
+  EXPECT_THAT(make_codecs(stored).source.split("low"), ElementsAre("lo@@", "w"));
+  EXPECT_THAT(make_codecs(stored).target.split("low"), ElementsAre("l@@", "ow"));
+}
+
+TEST(TextCodec, RefusesCodesThatDoNotFit) {
+  const auto message = [](const TextConfig& text) { return error_of([&] { make_codecs(text); }); };
+  EXPECT_THAT(message({.source_units = "bpe"}), HasSubstr("data.source_units = bpe: which codes?"));
+  EXPECT_THAT(message({.bpe = "codes"}), HasSubstr("neither data.source_units nor"));
+  EXPECT_THAT(message({.target_bpe = "codes"}), HasSubstr("data.target_bpe = 'codes': but data."));
+  EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
+}
+
+TEST(CheckPairs, WantsTwoTargetSymbols) {
+  const auto check = [](const std::vector<Example>& examples, Units units) {
+    return error_of([&] { check_pairs(examples, {.units = units}, "p.tsv"); });
+  };
+  EXPECT_EQ(check({{"a", {"x y"}}}, Units::space), "");
+  EXPECT_EQ(check({{"a", {"x"}}, {"b", {"x", "y"}}}, Units::space), "");
+  EXPECT_EQ(check({{"a", {"xy"}}}, Units::character), "");
+  EXPECT_EQ(check({{"a", {"xy"}}, {"b", {"xy xy"}}}, Units::space),
+            "p.tsv: every target is made of the one symbol 'xy'; at least two are needed to learn "
+            "from (are --target-units right?)");
+  EXPECT_THAT(check({{"a", {"x"}}, {"b", {"xx"}}}, Units::character), HasSubstr("one symbol 'x'"));
+  EXPECT_THAT(check({}, Units::space), HasSubstr("no targets"));
+}
+
+}  // namespace
+}  // namespace attend
