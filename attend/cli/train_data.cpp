@@ -50,6 +50,16 @@ PairData read_data(const TrainOptions& options) {
   return {std::move(train), read_examples(options.valid)};
 }
 
+PairData read_streamed(const TrainOptions& options) {
+  const bool folder = fs::is_directory(options.data);
+  if (!folder && options.valid.empty())
+    fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
+  PairData data;
+  data.stream = folder ? PairFiles{options.data + "/train.tsv"} : pair_files(options.data);
+  data.valid = read_examples(options.valid.empty() ? options.data + "/valid.tsv" : options.valid);
+  return data;
+}
+
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
 void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
@@ -92,7 +102,8 @@ PairFiles pair_files(const std::string& argument) {
 }
 
 PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
-  PairData data = read_data(options);
+  const bool streamed = config.train.shuffle_buffer > 0;
+  PairData data = streamed ? read_streamed(options) : read_data(options);
   const TextCodecs codecs = make_codecs(config.text);
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =
@@ -100,7 +111,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     leave_out_long_targets(config, codecs.target, *examples, part);
     tell_cut_sources(config, codecs.source, *examples, part);
   }
-  check_pairs(data.train, codecs.target, options.data);
+  if (!streamed) check_pairs(data.train, codecs.target, options.data);
   return data;
 }
 

@@ -10,6 +10,7 @@ namespace attend {
 
 struct PairData {
   std::vector<Example> train, valid;
+  PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
 };
 
 // "pairs.tsv", or two files as "train.en,train.de".
@@ -18,7 +19,8 @@ PairFiles pair_files(const std::string& argument);
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
 // that no answer could equal are left out, and a line on standard error says so; another tells of
-// sources that are cut. Error where nothing could be learned.
+// sources that are cut. Error where nothing could be learned. With train.shuffle_buffer the
+// training examples are not read here, and are neither split nor told of.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config);
 
 }  // namespace attend

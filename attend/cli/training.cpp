@@ -17,6 +17,8 @@
 #include "attend/cli/progress.h"
 #include "attend/cli/run_config.h"
 #include "attend/cli/train_data.h"
+#include "attend/models/weights.h"
+#include "attend/train/stream_batches.h"
 
 namespace attend {
 namespace {
@@ -60,11 +62,46 @@ void create_folder(const std::string& folder) {
     fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
 }
 
+// Begins with what another model has learned. Its symbols are taken, for their weights mean nothing
+// for others; so are those of its targets where the model is of the same type.
+void begin_from(const std::string& folder, PairModel& model) {
+  const PairModel other = load_description(folder);
+  if (other.text.source_units != model.text.source_units)
+    fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
+         other.text.source_units, other.text.source_units);
+  const bool same_type = other.model.type == model.model.type && !model.model.is_classifier();
+  model.text.bpe = other.text.bpe;
+  model.text.source_bpe = other.text.source_bpe;
+  model.codecs.source = other.codecs.source;
+  model.source_vocabulary = other.source_vocabulary;
+  if (same_type) {
+    model.text = other.text;
+    model.codecs = other.codecs;
+    model.target_vocabulary = other.target_vocabulary;
+  }
+  model.network = model.make_network();
+  const auto all = static_cast<int64_t>(model.network->parameters().size());
+  const int64_t taken = load_shared_weights(*model.network, folder + "/weights.safetensors");
+  if (taken == 0)
+    fail("--init {}: none of its weights has the name and shape of one of this model", folder);
+  fmt::print(stderr, "{} of {} weights begin as in {}\n", taken, all, folder);
+}
+
+PairModel new_model(const RunConfig& config, const PairData& data) {
+  if (data.stream.source.empty()) return make_pair_model(config.text, config.model, data.train);
+  const TextCodecs codecs = make_codecs(config.text);
+  SymbolCounts counts;
+  ExampleStream in_order({data.stream}, 1, 0, 0);
+  for (Example example; in_order.next(example);) counts.add(example, codecs);
+  return make_pair_model(config.text, config.model, counts);
+}
+
 PairModel prepare_model(const TrainOptions& options, RunConfig& config, const PairData& data,
                         bool resume) {
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   if (resume) return load_description(options.out);
-  PairModel model = make_pair_model(config.text, config.model, data.train);
+  PairModel model = new_model(config, data);
+  if (!options.init.empty()) begin_from(options.init, model);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   create_folder(options.out);
@@ -84,6 +121,24 @@ std::string event_folder(const TrainOptions& options, const RunConfig& config) {
     fail("train.tensorboard {}: cannot be written: {}; choose another folder, or none", folder,
          error ? error.message() : std::generic_category().message(errno));
   return folder;
+}
+
+// `pairs` takes those that are held in memory; all that is given must outlive the source.
+std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
+                                         const PairModel& model, const PairData& data,
+                                         std::vector<EncodedPair>& pairs) {
+  if (data.stream.source.empty()) {
+    pairs = model.encode(data.train);
+    return std::make_unique<PairBatches>(pairs, config.train);
+  }
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
+  const auto encode = [&options, &model, longest](const Example& example) {
+    check_labels(model, {example}, options.data);
+    std::vector<EncodedPair> encoded = model.encode({example});
+    std::erase_if(encoded, [&](const EncodedPair& pair) { return pair.target.size() > longest; });
+    return encoded;
+  };
+  return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
 // Measures the averaged weights on the first train.validation_examples.
@@ -123,15 +178,15 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
   averaged->eval();
-  const std::vector<EncodedPair> pairs = model.encode(data.train);
-  PairBatches source(pairs, config.train);
+  std::vector<EncodedPair> pairs;
+  const auto source = make_source(options, config, model, data, pairs);
   Validator validator(config, model, data.valid, averaged);
   ProgressPrinter printer(validator.metric());
 
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
-  task.source = &source;
+  task.source = source.get();
   task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
     return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
                                                              config.train.label_smoothing);
@@ -172,8 +227,8 @@ Trained train_model(const TrainOptions& options) {
   std::signal(SIGTERM, request_stop);
   const PairModel model = prepare_model(options, config, data, resume);
   fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
-             data.train.size(), data.valid.size(), model.source_vocabulary.size(),
-             model.target_vocabulary.size());
+             data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
+             data.valid.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
   Trained trained = run_training(options, config, model, data, resume);
   if (trained.outcome.interrupted) {
     fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",

@@ -10,7 +10,7 @@ namespace attend {
 
 // What `attend train` is told.
 struct TrainOptions {
-  std::string data, valid, out, config, recipe;
+  std::string data, valid, out, config, recipe, init;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   bool resume = false, dump_config = false, json = false;

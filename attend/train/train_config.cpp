@@ -35,6 +35,9 @@ Settings amount_settings(TrainConfig& config) {
        "most symbols of source and target in a batch, padding included, in place of train.batch; "
        "0: off",
        0, 1e9},
+      {"train.shuffle_buffer", &config.shuffle_buffer,
+       "read the training file as it goes, shuffling so many of its examples; 0: all in memory", 0,
+       1e9},
       {"train.accumulate", &config.accumulate, "batches whose gradients are summed for one step", 1,
        1e6},
       {"train.replicas", &config.replicas, "copies of the model that work in parallel", 1, 256},

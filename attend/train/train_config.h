@@ -14,9 +14,10 @@ struct TrainConfig {
   double minutes = 0;   // stop after so long; 0: no limit
   int64_t batch = 128;  // pairs a batch, shared out over the replicas
   int64_t batch_tokens =
-      0;                   // 0: as `batch` says; else the most symbols of a batch, padding included
-  int64_t accumulate = 1;  // batches a step
-  int64_t replicas = 2;    // copies of the model that work in parallel
+      0;  // 0: as `batch` says; else the most symbols of a batch, padding included
+  int64_t shuffle_buffer = 0;  // 0: training data in memory; else examples of it that are
+  int64_t accumulate = 1;      // batches a step
+  int64_t replicas = 2;        // copies of the model that work in parallel
   std::string schedule = "linear";
   double learning_rate = 2e-3;
   double final_rate = 0.02;  // share of learning_rate that linear and cosine decay end at

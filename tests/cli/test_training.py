@@ -99,6 +99,38 @@ class Options(program.Case):
         for record in records:
             self.assertEqual(record["valid_metric"], record["valid_loss"])
 
+    def test_streamed(self):
+        stream = {"train.shuffle_buffer": 16}
+        self.refuse("train", "--data", "pairs.tsv", "--out", "model", *settings(QUICK | stream),
+                    names=["--valid", "train.shuffle_buffer"])
+        run = self.succeed(*train("--json", **stream, **{"train.epochs": 12}))
+        self.assertLess(json.loads(run.stdout)["valid_token_error_rate"], 0.3)
+        self.assertEqual(program.read_metrics(self.folder / "model")[-1]["epoch"], 12)
+
+    def test_begins_from_another_model(self):
+        self.succeed(*train())
+        more = self.write("more.tsv", PAIRS + "zaz\tZ A Z\n")
+        run = self.succeed("train", "--data", more, "--valid", "pairs.tsv", "--out", "other",
+                           "--init", "model", *settings(QUICK | {"train.epochs": 1}))
+        self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in model")
+        first, second = (program.read_metrics(self.folder / name) for name in ("model", "other"))
+        self.assertLess(second[0]["train_loss"], 0.8 * first[0]["train_loss"])
+        self.assertEqual((self.folder / "model/source.vocab").read_bytes(),
+                         (self.folder / "other/source.vocab").read_bytes())
+        self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "third",
+                    "--init", "model", "--source-units", "line", *settings(QUICK),
+                    names=["--init model", "data.source_units"])
+
+    def test_configurations_for_tasks(self):
+        for task in ("translation", "pronunciation", "classification"):
+            self.succeed("init", task, "--out", f"{task}.toml")
+            text = (self.folder / f"{task}.toml").read_text()
+            self.assertIn(f"--config {task}.toml", text)
+            shown = self.succeed("train", "--config", f"{task}.toml", "--dump-config").stdout
+            self.assertTrue(text.endswith(shown))
+        self.refuse("init", "translation", "--out", "translation.toml", names=["translation.toml"])
+        self.refuse("init", "translatoin", names=["did you mean translation?"])
+
     def test_recipes(self):
         self.refuse("train", "--recipe", "cmudct", names=["cmudct", "did you mean cmudict?"])
         self.assertIn("hidden = 256",
