@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
   } catch (const attend::Error& error) {
     return report(error.what(), 2);
   } catch (const std::exception& error) {
-    return report(error.what(), 1);
+    const bool output = std::ferror(stdout) != 0;
+    return report(output ? "standard output cannot be written" : error.what(), 1);
   }
   return std::fflush(stdout) == 0 ? 0 : report("standard output cannot be written", 1);
 }

@@ -159,6 +159,7 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
             "good'");
   model.text.target_units = "space";
+  model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 symbols of data.target_units"));
 }
 
