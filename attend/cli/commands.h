@@ -7,6 +7,8 @@ namespace attend {
 // Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_average_command(CLI::App& app);
+void add_init_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

@@ -42,7 +42,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(misuse);
   attend::add_data_command(app);
+  attend::add_init_command(app);
   attend::add_train_command(app);
+  attend::add_average_command(app);
   attend::add_predict_command(app);
   attend::add_evaluate_command(app);
   attend::add_compare_command(app);
