@@ -22,7 +22,7 @@ const std::vector<Task>& task_table() {
   static const std::vector<Task> table = {
       {"translation",
        "Sentences to sentences, with a Transformer",
-       "--data train.en,train.de --valid valid.en,valid.de",
+       "--data train.en --target train.de --valid valid.en --valid-target valid.de",
        {"model.type=transformer", "data.source_units=space", "data.target_units=space",
         "train.batch_tokens=4096", "train.schedule=inverse_sqrt", "train.warmup_steps=4000",
         "train.metric=bleu", "train.keep_checkpoints=10"}},
