@@ -10,7 +10,7 @@
 
 #include "attend/base/files.h"
 #include "attend/data/cmudict.h"
-#include "attend/decode/beam_search.h"
+#include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
 #include "attend/train/replica_threads.h"
 
@@ -31,11 +31,12 @@ double decode(const PairModel& model, const std::vector<EncodedPair>& pairs, int
          b += static_cast<size_t>(thread_count)) {
       const Batch batch = make_batch(pairs, batches[b]);
       // As many steps as the true pronunciation has.
-      std::vector<int64_t> longest;
+      std::vector<SearchTask> tasks;
       for (const int64_t i : batches[b])
-        longest.push_back(static_cast<int64_t>(pairs[static_cast<size_t>(i)].target.size()) + 1);
-      beam_search(*model.network, model.network->start(batch.source, batch.source_lengths), longest,
-                  {Vocabulary::start, Vocabulary::end}, {});
+        tasks.push_back(
+            {.longest = static_cast<int64_t>(pairs[static_cast<size_t>(i)].target.size()) + 1});
+      search(*model.network, model.network->start(batch.source, batch.source_lengths), tasks,
+             {Vocabulary::start, Vocabulary::end}, {});
     }
   });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

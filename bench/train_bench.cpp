@@ -79,7 +79,8 @@ double with_replicas(const PairModel& model, const std::vector<EncodedPair>& pai
   TrainTask task;
   task.replicas.assign(networks.begin(), networks.end());
   task.averaged = model.make_network();
-  task.pairs = &pairs;
+  PairBatches source(pairs, config);
+  task.source = &source;
   task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
     return sequence_loss(networks[static_cast<size_t>(replica)]->logits(batch, noise), batch.target,
                          0.1);

@@ -22,6 +22,8 @@ foreach(target attend_program attend_operators)
   endif()
 endforeach()
 
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend)
+
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attend)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/attendConfig.cmake.in ${PROJECT_BINARY_DIR}/attendConfig.cmake
                @ONLY)

@@ -49,6 +49,9 @@ function(attend_program folder)
     ${PROJECT_SOURCE_DIR}/attend/${folder}/main.cpp ${PROJECT_SOURCE_DIR}/attend/${folder}/doctor_command.cpp
     ${PROJECT_SOURCE_DIR}/attend/${folder}/selftest_command.cpp
     PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(
+    ${PROJECT_SOURCE_DIR}/attend/${folder}/recipes.cpp
+    PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
 endfunction()
 
 # attend_precompile(TARGET tensors|torch): gives the target <ATen/ATen.h> or <torch/torch.h>, compiled once

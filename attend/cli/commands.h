@@ -7,6 +7,8 @@ namespace attend {
 // Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_average_command(CLI::App& app);
+void add_init_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
@@ -14,6 +16,7 @@ void add_gradients_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_score_command(CLI::App& app);
 void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);

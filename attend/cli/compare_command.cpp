@@ -25,7 +25,7 @@ struct CompareOptions {
       "none",    "bahdanau", "luong_dot", "luong_general", "luong_location",
       "local_m", "local_p",  "hard",      "monotonic",     "location_sensitive"};
   int64_t seeds = 3;
-  BeamOptions search;
+  Decoding decoding;
   int64_t threads = 2;
   bool json = false;
 };
@@ -83,7 +83,7 @@ Evaluation test(const CompareOptions& options, const std::string& folder,
   const PairModel model = load_pair_model(folder);
   Predictor predictor(model, model.network, options.threads);
   CountPrinter printer("decoded");
-  return evaluate(predictor, model, examples, options.search,
+  return evaluate(predictor, model, examples, options.decoding,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });
 }
 
@@ -155,7 +155,8 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--config", options->train.config, "TOML file with the settings of all");
   command->add_option("--set", options->train.assignments, "key=value for all; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--beam", options->search.beam, "hypotheses kept; 1 is greedy search")
+  command
+      ->add_option("--beam", options->decoding.search.beam, "hypotheses kept; 1 is greedy search")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--threads", options->threads, "sentences decoded in parallel")

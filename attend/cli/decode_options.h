@@ -1,32 +1,25 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include "attend/decode/beam_search.h"
+#include "attend/cli/predictor.h"
 
 namespace attend {
 
 // The options that every command that decodes shares.
 struct DecodeOptions {
-  std::string model;
-  BeamOptions search;
+  std::vector<std::string> models;  // several decode as one
+  Decoding decoding;
   int64_t threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
-inline void add_decode_options(CLI::App& command, DecodeOptions& options) {
-  command.add_option("model", options.model, "model folder")->required();
-  command.add_option("--beam", options.search.beam, "hypotheses kept; 1 is greedy search")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command
-      .add_option("--length-penalty", options.search.length_penalty,
-                  "rank by log probability / length^this; 0 is none")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  command.add_option("--threads", options.threads, "sentences decoded in parallel")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-}
+// How answers are searched for, without the models.
+void add_search_options(CLI::App& command, DecodeOptions& options);
+
+// `model`, one or several folders, and the above.
+void add_decode_options(CLI::App& command, DecodeOptions& options);
 
 }  // namespace attend

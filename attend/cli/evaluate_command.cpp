@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "attend/base/files.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/predictor.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/text_metrics.h"
 
 namespace attend {
 namespace {
@@ -18,82 +19,181 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data;
+  std::string data, target;
+  std::vector<std::string> metrics;
+  BleuOptions bleu;
+  std::string scores;
   bool json = false;
 };
 
-// By the label that is right, how often each label was the answer.
-using Confusion = std::map<std::string, std::map<std::string, int64_t>>;
+const std::vector<std::string> metric_names = {"bleu",        "chrf",           "chrf++",
+                                               "token_error", "sequence_error", "accuracy",
+                                               "f1",          "perplexity",     "bits_per_byte"};
 
 struct Figures {
   Evaluation evaluation;
-  Confusion confusion;  // of a classifier
-  double loss = 0;
+  ScoredTexts texts;
+  LabelCounts labels;  // of a classifier
+  Likelihood likelihood;
   double seconds = 0;
+
+  double loss() const { return likelihood.nats / static_cast<double>(likelihood.symbols); }
 };
 
-// Where several labels are right, the answer among them or else the first counts.
-Confusion count_labels(const std::vector<Example>& examples, const Evaluation& evaluation,
-                       const TextCodec& codec) {
-  Confusion counts;
-  for (size_t i = 0; i < examples.size(); ++i) {
-    const std::string& answer = evaluation.answers[i];
-    std::vector<std::string> right;
-    right.reserve(examples[i].targets.size());
-    for (const std::string& target : examples[i].targets)
-      right.push_back(codec.join(codec.split(target)));
-    const bool found = std::find(right.begin(), right.end(), answer) != right.end();
-    ++counts[found ? answer : right[0]][answer];
+bool asks_for(const EvaluateOptions& options, const std::string& name) {
+  return std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
+}
+
+bool asks_for_corpus_score(const EvaluateOptions& options) {
+  return asks_for(options, "bleu") || asks_for(options, "chrf") || asks_for(options, "chrf++");
+}
+
+// A target's ends count as a byte, as the line break does that ends it in a file.
+Likelihood likelihood_of(Predictor& predictor, const PairModel& model,
+                         const std::vector<Example>& examples) {
+  const std::vector<EncodedPair> pairs = model.encode(examples);
+  Likelihood likelihood;
+  for (const EncodedPair& pair : pairs)
+    likelihood.symbols += static_cast<int64_t>(pair.target.size()) + 1;
+  for (const Example& example : examples)
+    for (const std::string& target : example.targets)
+      likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
+  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.symbols);
+  // A label's end, the other symbol, costs nothing.
+  if (model.model.is_classifier()) likelihood.symbols /= 2;
+  return likelihood;
+}
+
+ScoredTexts scored_texts(const PairModel& model, const std::vector<Example>& examples,
+                         const Evaluation& evaluation) {
+  ScoredTexts texts{evaluation.answers, {}};
+  texts.references.reserve(examples.size());
+  const TextCodec& codec = model.codecs.target;
+  for (const Example& example : examples) {
+    auto& references = texts.references.emplace_back(example.targets);
+    if (!model.model.is_classifier()) continue;
+    for (std::string& label : references) label = codec.join(codec.split(label));
   }
+  return texts;
+}
+
+LabelCounts count_labels(const ScoredTexts& texts) {
+  LabelCounts counts;
+  for (size_t i = 0; i < texts.answers.size(); ++i)
+    counts.add(texts.answers[i], texts.references[i]);
   return counts;
 }
 
-Figures measure(const EvaluateOptions& options, const PairModel& model) {
+// BLEU is of sentences that have as many references each; other rates of all that is right.
+std::vector<Example> read_examples(const EvaluateOptions& options, const PairModel& model) {
+  const PairOptions pairs = {.group = !asks_for_corpus_score(options)};
+  if (!options.target.empty()) return read_parallel(options.data, options.target, pairs).examples;
   const bool folder = std::filesystem::is_directory(options.data);
   const std::string path = folder ? options.data + "/test.tsv" : options.data;
-  auto examples = read_pairs(path);
+  auto examples = read_pairs(path, pairs);
   if (model.text.reads_frames()) place_sources(examples, path);
+  return examples;
+}
+
+void write_scores(const std::string& path, Predictor& predictor, const PairModel& model,
+                  const std::vector<Example>& examples) {
+  const std::vector<double> scores = predictor.log_probabilities(model.encode(examples));
+  std::string lines;
+  size_t next = 0;
+  for (const Example& example : examples)
+    for (const std::string& target : example.targets)
+      lines += fmt::format("{}\t{}\t{:.6f}\n", example.source, target, scores[next++]);
+  write_file(path, lines);
+  fmt::print(stderr, "wrote {}\n", path);
+}
+
+Figures measure(const EvaluateOptions& options, const PairModel& model) {
+  const auto examples = read_examples(options, model);
   check_labels(model, examples, options.data);
-  Predictor predictor(model, model.network, options.threads);
+  Predictor predictor(model, model.network, options.threads,
+                      load_members(model, {options.models.begin() + 1, options.models.end()}));
   Figures figures;
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
-    figures.evaluation = evaluate(predictor, model, examples, options.search,
+    figures.evaluation = evaluate(predictor, model, examples, options.decoding,
                                   [&](int64_t done, int64_t total) { printer.show(done, total); });
   }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  figures.loss = predictor.loss(model.encode(examples));
-  if (!model.model.is_classifier()) return figures;
-  figures.loss *= 2;  // a label: its end, the other symbol, costs nothing
-  figures.confusion = count_labels(examples, figures.evaluation, model.codecs.target);
+  figures.likelihood = likelihood_of(predictor, model, examples);
+  figures.texts = scored_texts(model, examples, figures.evaluation);
+  if (model.model.is_classifier()) figures.labels = count_labels(figures.texts);
+  if (!options.scores.empty()) write_scores(options.scores, predictor, model, examples);
   return figures;
 }
 
-json rates(const ErrorCounts& errors, bool labels) {
-  if (labels) return {{"accuracy", 1 - errors.sequence_error_rate()}};
-  return {{"token_error_rate", errors.token_error_rate()},
-          {"sequence_error_rate", errors.sequence_error_rate()}};
+// A metric of answers; perplexity and bits a byte are no such.
+json metric_of(const std::string& name, const EvaluateOptions& options, const Figures& figures) {
+  const ErrorCounts& errors = figures.evaluation.errors;
+  if (name == "token_error") return errors.token_error_rate();
+  if (name == "sequence_error") return errors.sequence_error_rate();
+  if (name == "accuracy") return 1 - errors.sequence_error_rate();
+  return text_metric(name, figures.texts, options.bleu);
+}
+
+// Rates alone: what a few answers have too.
+json rates(const EvaluateOptions& options, const ErrorCounts& errors) {
+  json result = json::object();
+  if (asks_for(options, "token_error")) result["token_error_rate"] = errors.token_error_rate();
+  if (asks_for(options, "sequence_error"))
+    result["sequence_error_rate"] = errors.sequence_error_rate();
+  if (asks_for(options, "accuracy")) result["accuracy"] = 1 - errors.sequence_error_rate();
+  return result;
+}
+
+// The curve of Bahdanau et al. 2015, fig. 2.
+json bleu_by_length(const EvaluateOptions& options, const Figures& figures) {
+  const std::vector<int64_t>& lengths = figures.evaluation.lengths;
+  json ranges = json::array();
+  for (const LengthRange& range : length_ranges(figures.evaluation)) {
+    std::vector<size_t> within;
+    double total = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (!range.holds(lengths[i])) continue;
+      within.push_back(i);
+      total += static_cast<double>(lengths[i]);
+    }
+    if (within.empty()) continue;
+    ranges.push_back({{"first", range.first},
+                      {"last", range.last},
+                      {"mean", total / static_cast<double>(within.size())},
+                      {"examples", within.size()},
+                      {"bleu", bleu_of(figures.texts, within, options.bleu)}});
+  }
+  return ranges;
 }
 
 json as_json(const EvaluateOptions& options, const Figures& figures, bool labels) {
   json lengths = json::array();
   for (const auto& [length, errors] : figures.evaluation.by_length) {
     lengths.push_back({{"source_length", length}, {"examples", errors.examples}});
-    lengths.back().update(rates(errors, labels));
+    lengths.back().update(rates(options, errors));
   }
-  json result = {{"loss", figures.loss},
-                 {"perplexity", std::exp(figures.loss)},
+  json result = {{"loss", figures.loss()},
                  {"examples", figures.evaluation.errors.examples},
-                 {"beam", options.search.beam},
+                 {"beam", options.decoding.search.beam},
                  {"decode_seconds", figures.seconds},
                  {"by_length", lengths}};
-  result.update(rates(figures.evaluation.errors, labels));
-  if (labels) result["confusion"] = figures.confusion;
+  for (const std::string& name : options.metrics) {
+    if (name == "perplexity")
+      result[name] = figures.likelihood.perplexity();
+    else if (name == "bits_per_byte")
+      result[name] = figures.likelihood.bits_per_byte();
+    else
+      result[metric_key(name)] = metric_of(name, options, figures);
+  }
+  if (asks_for(options, "bleu")) result["bleu_by_length"] = bleu_by_length(options, figures);
+  if (labels) result["confusion"] = figures.labels.answers;
   return result;
 }
 
-void print_confusion(const Confusion& confusion) {
+void print_confusion(const LabelCounts& counts) {
+  const auto& confusion = counts.answers;
   constexpr size_t most_labels = 100;
   if (confusion.size() > most_labels) return;
   for (const auto& [label, answers] : confusion) {
@@ -111,23 +211,27 @@ void print_confusion(const Confusion& confusion) {
 }
 
 void print_figures(const EvaluateOptions& options, const Figures& figures, bool labels) {
-  const ErrorCounts& errors = figures.evaluation.errors;
-  if (labels) {
-    fmt::print("accuracy             {:6.2f} %\n", 100 * (1 - errors.sequence_error_rate()));
-  } else {
-    fmt::print("token error rate     {:6.2f} %\n", 100 * errors.token_error_rate());
-    fmt::print("sequence error rate  {:6.2f} %\n", 100 * errors.sequence_error_rate());
-  }
-  fmt::print("loss                 {:6.4f} nats a {}\n", figures.loss, labels ? "label" : "symbol");
-  fmt::print("perplexity           {:6.4f}\n", std::exp(figures.loss));
-  fmt::print("examples             {:6}\n", errors.examples);
-  fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
-  print_confusion(figures.confusion);
+  for (const std::string& name : options.metrics)
+    if (name != "perplexity" && name != "bits_per_byte")
+      fmt::print("{}", metric_lines(name, metric_of(name, options, figures)));
+  fmt::print("loss                 {:6.4f} nats a {}\n", figures.loss(),
+             labels ? "label" : "symbol");
+  if (asks_for(options, "perplexity"))
+    fmt::print("perplexity           {:6.4f}\n", figures.likelihood.perplexity());
+  if (asks_for(options, "bits_per_byte"))
+    fmt::print("bits per byte        {:6.4f}\n", figures.likelihood.bits_per_byte());
+  fmt::print("examples             {:6}\n", figures.evaluation.errors.examples);
+  fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds,
+             options.decoding.search.beam);
+  print_confusion(figures.labels);
 }
 
-void run_evaluate(const EvaluateOptions& options) {
-  const PairModel model = load_pair_model(options.model);
+void run_evaluate(EvaluateOptions options) {
+  options.bleu.check();
+  const PairModel model = load_pair_model(options.models[0]);
   const bool labels = model.model.is_classifier();
+  if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
+  if (options.metrics.empty()) options.metrics = {"token_error", "sequence_error", "perplexity"};
   const Figures figures = measure(options, model);
   if (options.json)
     fmt::print("{}\n", as_json(options, figures, labels).dump());
@@ -143,18 +247,35 @@ void add_evaluate_command(CLI::App& app) {
   add_decode_options(*command, *options);
   command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
       ->required();
+  command->add_option("--target", options->target,
+                      "the file of targets, where --data holds a source a line alone");
+  command
+      ->add_option("--metric", options->metrics,
+                   "what to measure, separated by commas; else the rates that fit the model")
+      ->delimiter(',')
+      ->check(CLI::IsMember(metric_names));
+  add_text_metric_options(*command, options->bleu);
+  command->add_option("--scores", options->scores,
+                      "file to write: source TAB target TAB its log probability");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  attend evaluate model --data data/test.tsv --beam 5\n"
+      "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
+      "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
       "The token error rate is edits a reference symbol (PER for phonemes), the sequence error\n"
       "rate the share of answers that match no reference (WER for words); of several references "
       "the\n"
-      "nearest counts. JSON keys: token_error_rate, sequence_error_rate, loss, perplexity, "
-      "examples,\n"
-      "beam, decode_seconds, by_length: [{source_length, examples, token_error_rate,\n"
-      "sequence_error_rate}]. Of a classifier: accuracy instead of both rates, and confusion:\n"
-      "{right label: {answer: examples}}.");
+      "nearest counts. With bleu or chrf, sacreBLEU's to the digit, each line is a sentence of "
+      "one\n"
+      "reference. JSON keys: loss, examples, beam, decode_seconds, by_length: [{source_length,\n"
+      "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
+      "accuracy,\n"
+      "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"
+      "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
+      "bleu}];\n"
+      "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
+      "classifier also confusion: {right label: {answer: examples}}.");
   command->callback([options] { run_evaluate(*options); });
 }
 

@@ -15,16 +15,16 @@ namespace attend {
 namespace {
 
 struct ExplainOptions : DecodeOptions {
-  std::string text, out;
+  std::string model, text, out;
   bool json = false;
 };
 
 Prediction predict(const ExplainOptions& options, const PairModel& model) {
   Predictor predictor(model, model.network, 1);
-  BeamOptions search = options.search;
-  search.with_weights = true;
+  Decoding decoding = options.decoding;
+  decoding.search.with_weights = true;
   try {
-    return predictor.predict({options.text}, search)[0];
+    return predictor.predict({options.text}, decoding)[0];
   } catch (const Error& error) {
     fail("text {}: {}", shown(options.text), error.what());
   }
@@ -87,7 +87,8 @@ void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command =
       app.add_subcommand("explain", "Show which source symbols each target symbol came from");
-  add_decode_options(*command, *options);
+  command->add_option("model", options->model, "model folder")->required();
+  add_search_options(*command, *options);
   command->add_option("text", options->text, "what to answer and explain")->required();
   command->add_option("--out", options->out, "picture to write: .svg, .png, .html or .json");
   command->add_flag("--json", options->json, "print {title, source, target, weights}");

@@ -2,28 +2,16 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "attend/base/files.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/history.h"
+#include "attend/cli/validation_metric.h"
 #include "attend/models/pair_model.h"
 
 namespace attend {
 namespace {
 
 using nlohmann::json;
-
-json history(const std::string& folder) {
-  json records = json::array();
-  const std::string path = folder + "/metrics.jsonl";
-  if (!std::filesystem::exists(path)) return records;
-  std::istringstream lines(read_file(path));
-  for (std::string line; std::getline(lines, line);) {
-    json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object()) records.push_back(std::move(record));
-  }
-  return records;
-}
 
 json configuration(PairModel& model) {
   json values = json::object();
@@ -50,12 +38,16 @@ json describe(const std::string& folder) {
           {"parameters", parameters},
           {"parameter_count", total},
           {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},
-          {"history", history(folder)}};
+          {"history", read_history(folder)}};
 }
 
-// A figure of a record that another program may have written.
-double number(const json& record, const char* key) {
-  return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
+// Of a file that another program may have written.
+std::string metric_of(const json& record) {
+  const bool named = record.contains("metric") && record["metric"].is_string();
+  const auto* metric =
+      find_validation_metric(named ? record["metric"].get<std::string>() : "token_error");
+  const double figure = number(record, "valid_metric");
+  return metric ? metric->shown(figure) : fmt::format("{:.4f}", figure);
 }
 
 void print(const json& model) {
@@ -74,10 +66,9 @@ void print(const json& model) {
   fmt::print("\n  {:>6} {:>8} {:>11} {:>11} {:>13} {:>9}\n", "epoch", "step", "train loss",
              "valid loss", "valid metric", "seconds");
   for (const json& record : model["history"])
-    fmt::print("  {:>6.0f} {:>8.0f} {:>11.4f} {:>11.4f} {:>12.2f}% {:>9.0f}{}\n",
+    fmt::print("  {:>6.0f} {:>8.0f} {:>11.4f} {:>11.4f} {:>13} {:>9.0f}{}\n",
                number(record, "epoch"), number(record, "step"), number(record, "train_loss"),
-               number(record, "valid_loss"), 100 * number(record, "valid_metric"),
-               number(record, "seconds"),
+               number(record, "valid_loss"), metric_of(record), number(record, "seconds"),
                record.contains("best") && record["best"] == true ? " best" : "");
 }
 

@@ -42,7 +42,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(misuse);
   attend::add_data_command(app);
+  attend::add_init_command(app);
   attend::add_train_command(app);
+  attend::add_average_command(app);
   attend::add_predict_command(app);
   attend::add_evaluate_command(app);
   attend::add_compare_command(app);
@@ -50,6 +52,7 @@ int main(int argc, char** argv) {
   attend::add_explain_command(app);
   attend::add_inspect_command(app);
   attend::add_doctor_command(app);
+  attend::add_score_command(app);
   attend::add_selftest_command(app);
   attend::add_compute_command(app);
   attend::add_mechanisms_command(app);
@@ -63,7 +66,8 @@ int main(int argc, char** argv) {
   } catch (const attend::Error& error) {
     return report(error.what(), 2);
   } catch (const std::exception& error) {
-    return report(error.what(), 1);
+    const bool output = std::ferror(stdout) != 0;
+    return report(output ? "standard output cannot be written" : error.what(), 1);
   }
   return std::fflush(stdout) == 0 ? 0 : report("standard output cannot be written", 1);
 }

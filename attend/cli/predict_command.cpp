@@ -17,7 +17,10 @@ namespace {
 constexpr size_t longest_line = size_t{1} << 24;
 
 struct PredictOptions : DecodeOptions {
+  Sampling sampling;
+  bool prefixes = false;
   bool json = false;
+  bool details = false;
 };
 
 // Lines of standard input as they come: one read gives all the lines that are there, so that a
@@ -64,22 +67,42 @@ class LineReader {
   int64_t lines_read_ = 0;
 };
 
-nlohmann::json as_json(const PairModel& model, const std::string& source,
-                       const Prediction& prediction) {
+std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t columns) {
+  std::vector<std::vector<float>> rows(static_cast<size_t>(weights.size(0)));
+  const auto weight = weights.accessor<float, 2>();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].reserve(columns);
+    for (size_t j = 0; j < columns; ++j)
+      rows[i].push_back(weight[static_cast<int64_t>(i)][static_cast<int64_t>(j)]);
+  }
+  return rows;
+}
+
+nlohmann::json as_json(const PredictOptions& options, const PairModel& model,
+                       const std::string& source, const Prediction& prediction) {
   nlohmann::json answers = nlohmann::json::array();
-  for (const Hypothesis& hypothesis : prediction.hypotheses)
+  for (const Hypothesis& hypothesis : prediction.hypotheses) {
     answers.push_back({{"target", model.target_text(hypothesis.symbols)},
                        {"score", hypothesis.score},
                        {"log_probability", hypothesis.log_probability},
                        {"complete", hypothesis.complete}});
-  return {{"source", source}, {"predictions", answers}, {"cut", prediction.cut}};
+    if (!options.details) continue;
+    nlohmann::json& answer = answers.back();
+    answer["symbols"] = model.target_vocabulary.decode(hypothesis.symbols);
+    answer["log_probabilities"] = hypothesis.log_probabilities;
+    if (hypothesis.weights.defined())
+      answer["weights"] = rows_of(hypothesis.weights, prediction.source.size());
+  }
+  nlohmann::json result = {{"source", source}, {"predictions", answers}, {"cut", prediction.cut}};
+  if (options.details) result["source_symbols"] = prediction.source;
+  return result;
 }
 
 void print_answer(const PredictOptions& options, const PairModel& model, const std::string& source,
                   const Prediction& prediction) {
   if (options.json) {
-    fmt::print("{}\n", as_json(model, source, prediction).dump());
-  } else if (options.search.nbest == 1) {
+    fmt::print("{}\n", as_json(options, model, source, prediction).dump());
+  } else if (options.decoding.search.nbest == 1) {
     fmt::print("{}\n", prediction.hypotheses.empty()
                            ? ""
                            : model.target_text(prediction.hypotheses[0].symbols));
@@ -92,37 +115,77 @@ void print_answer(const PredictOptions& options, const PairModel& model, const s
   }
 }
 
-void check_lines(const PairModel& model, const std::vector<std::string>& lines, int64_t first) {
-  if (model.text.reads_frames()) return;  // the messages name the file
+// What is read of the lines: sources, and with --prefixes what stands behind a TAB.
+struct Questions {
+  std::vector<std::string> sources, prefixes;
+};
+
+Questions read_questions(const PredictOptions& options, const PairModel& model,
+                         std::vector<std::string> lines, int64_t first) {
+  Questions questions;
   for (size_t i = 0; i < lines.size(); ++i) {
     try {
+      if (options.prefixes) {
+        const size_t tab = lines[i].find('\t');
+        questions.prefixes.push_back(tab == std::string::npos ? "" : lines[i].substr(tab + 1));
+        lines[i].resize(std::min(tab, lines[i].size()));
+        model.codecs.target.split(questions.prefixes.back());
+      }
       model.codecs.source.split(lines[i]);
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }
   }
+  questions.sources = std::move(lines);
+  return questions;
 }
 
 void run_predict(const PredictOptions& options) {
-  if (options.search.nbest > options.search.beam)
-    fail("--nbest {}: a beam of {} has no more answers; raise --beam", options.search.nbest,
-         options.search.beam);
-  const PairModel model = load_pair_model(options.model);
-  Predictor predictor(model, model.network, options.threads);
+  const SearchOptions& search = options.decoding.search;
+  if (!search.sampling && search.nbest > search.beam)
+    fail("--nbest {}: a beam of {} has no more answers; raise --beam", search.nbest, search.beam);
+  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
+  search.check();
+  const PairModel model = load_pair_model(options.models[0]);
+  Predictor predictor(model, model.network, options.threads,
+                      load_members(model, {options.models.begin() + 1, options.models.end()}));
   LineReader reader;
   std::vector<std::string> lines;
   while (reader.read(lines)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
-    check_lines(model, lines, first);
-    const std::vector<Prediction> predictions = predictor.predict(lines, options.search);
-    for (size_t i = 0; i < lines.size(); ++i) {
+    const Questions questions = read_questions(options, model, std::move(lines), first);
+    const std::vector<Prediction> predictions =
+        predictor.predict(questions.sources, options.decoding, {}, questions.prefixes);
+    for (size_t i = 0; i < predictions.size(); ++i) {
       if (predictions[i].cut)
         fmt::print(stderr, "attend: standard input, line {}: cut to the first {} symbols\n",
                    first + static_cast<int64_t>(i), model.model.maximum_source_length());
-      print_answer(options, model, lines[i], predictions[i]);
+      print_answer(options, model, questions.sources[i], predictions[i]);
     }
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
   }
+}
+
+// Any of them draws the answers.
+void add_sampling_options(CLI::App& command, PredictOptions& options) {
+  Sampling& sampling = options.sampling;
+  const std::vector<CLI::Option*> all = {
+      command.add_option("--samples", options.decoding.search.nbest, "answers drawn a line")
+          ->check(CLI::Range(1, 1000)),
+      command
+          .add_option("--temperature", sampling.temperature,
+                      "draw answers; below 1 the probable ones more often")
+          ->check(CLI::Range(1e-3, 1e3)),
+      command.add_option("--top-k", sampling.top_k, "draw from the most probable k symbols")
+          ->check(CLI::Range(1, 1000000000)),
+      command
+          .add_option("--top-p", sampling.top_p,
+                      "draw from the fewest symbols that have this probability")
+          ->check(CLI::Range(1e-6, 1.0)),
+      command.add_option("--seed", sampling.seed, "of what is drawn")->capture_default_str()};
+  for (CLI::Option* option : all)
+    option->excludes("--beam")->excludes("--nbest")->each(
+        [&options](const std::string&) { options.decoding.search.sampling = Sampling(); });
 }
 
 }  // namespace
@@ -132,19 +195,36 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command->add_option("--nbest", options->search.nbest, "answers a line, at most --beam")
+  command->add_option("--nbest", options->decoding.search.nbest, "answers a line, at most --beam")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_sampling_options(*command, *options);
+  command->add_flag("--prefixes", options->prefixes,
+                    "lines are a source, a TAB and what the answer begins with");
   command->add_flag("--json", options->json, "one JSON object a line");
+  command->add_flag("--details", options->details,
+                    "with --json: symbols, their probabilities and what they attended to");
   command->footer(
       "Examples:\n"
       "  echo attention | attend predict model\n"
       "  attend predict model --beam 5 --nbest 3 < words.txt\n"
-      "Output: one answer a line; with --nbest N, lines of source TAB answer TAB score; with "
-      "--json,\n"
+      "  attend predict run-1 run-2 run-3 --beam 5 < words.txt\n"
+      "  attend predict model --samples 3 --top-p 0.9 --seed 7 < words.txt\n"
+      "Output: one answer a line; with --nbest or --samples of N, lines of source TAB answer TAB\n"
+      "score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
-      "\"complete\"}], \"cut\"}.");
-  command->callback([options] { run_predict(*options); });
+      "\"complete\"}], \"cut\"};\n"
+      "with --details also source_symbols, and of each prediction symbols, log_probabilities (the\n"
+      "end's last, where complete) and weights [symbols, source symbols].\n"
+      "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
+      "there;\n"
+      "what a line gets depends on the seed and its number alone.");
+  command->callback([options] {
+    SearchOptions& search = options->decoding.search;
+    if (search.sampling) search.sampling = options->sampling;
+    search.with_weights = options->details;
+    run_predict(*options);
+  });
 }
 
 }  // namespace attend

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -12,24 +14,82 @@ using at::Tensor;
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
 constexpr int64_t sentences_a_batch = 64;
 
-void by_length(const std::vector<EncodedPair>& encoded, std::vector<int64_t>& order) {
-  const auto length = [&](int64_t i) { return encoded[static_cast<size_t>(i)].source_length(); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return length(a) < length(b); });
+constexpr SequenceEnds ends{Vocabulary::start, Vocabulary::end};
+
+bool same_symbols(const Vocabulary& a, const Vocabulary& b) {
+  if (a.size() != b.size()) return false;
+  for (int64_t id = 0; id < a.size(); ++id)
+    if (a.symbol(id) != b.symbol(id)) return false;
+  return true;
+}
+
+std::vector<StepModel*> as_step_models(const std::vector<std::shared_ptr<PairNetwork>>& networks) {
+  std::vector<StepModel*> models;
+  models.reserve(networks.size());
+  for (const auto& network : networks) models.push_back(network.get());
+  return models;
+}
+
+std::vector<std::shared_ptr<PairNetwork>> joined(
+    std::shared_ptr<PairNetwork> first, const std::vector<std::shared_ptr<PairNetwork>>& others) {
+  std::vector<std::shared_ptr<PairNetwork>> all = {std::move(first)};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 }  // namespace
 
 int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
 
-Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads)
-    : model_(model), network_(std::move(network)), threads_(threads), thread_count_(threads) {}
+std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
+                                                       const std::vector<std::string>& folders) {
+  std::vector<std::shared_ptr<PairNetwork>> networks;
+  networks.reserve(folders.size());
+  for (const std::string& folder : folders) {
+    const PairModel member = load_pair_model(folder);
+    if (!same_symbols(member.source_vocabulary, model.source_vocabulary) ||
+        !same_symbols(member.target_vocabulary, model.target_vocabulary))
+      fail(
+          "{}: has other vocabularies than the first model; models that decode as one were trained "
+          "on the same data",
+          folder);
+    networks.push_back(member.network);
+  }
+  return networks;
+}
+
+Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
+                     const std::vector<std::shared_ptr<PairNetwork>>& others)
+    : model_(model),
+      networks_(joined(std::move(network), others)),
+      ensemble_(as_step_models(networks_)),
+      threads_(threads),
+      thread_count_(threads) {}
+
+StepModel& Predictor::decoder() {
+  if (networks_.size() > 1) return ensemble_;
+  return *networks_[0];
+}
+
+StepState Predictor::start(const Batch& batch) {
+  if (networks_.size() == 1) return networks_[0]->start(batch.source, batch.source_lengths);
+  StepState state;
+  state.members.reserve(networks_.size());
+  for (const auto& network : networks_)
+    state.members.push_back(network->start(batch.source, batch.source_lengths));
+  return state;
+}
+
+bool Predictor::wants_equal_lengths() const {
+  return std::any_of(networks_.begin(), networks_.end(),
+                     [](const auto& network) { return network->wants_equal_lengths(); });
+}
 
 std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& texts,
                                             std::vector<Prediction>& predictions,
                                             std::vector<EncodedPair>& encoded) const {
-  std::vector<int64_t> order;
-  order.reserve(texts.size());
+  std::vector<int64_t> answered;
+  answered.reserve(texts.size());
   FrameReader reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     if (split_units(texts[i], Units::line).empty()) continue;
@@ -38,17 +98,17 @@ std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& text
     predictions[i].cut = frames.size(0) > encoded[i].frames.size(0);
     predictions[i].source =
         frame_names(model_.text.reads_images(), model_.text.frames, encoded[i].source_length());
-    order.push_back(static_cast<int64_t>(i));
+    answered.push_back(static_cast<int64_t>(i));
   }
-  by_length(encoded, order);
-  return order;
+  return answered;
 }
 
 std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
                                      std::vector<Prediction>& predictions,
                                      std::vector<EncodedPair>& encoded) const {
-  std::vector<int64_t> order;
   if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
+  std::vector<int64_t> answered;
+  answered.reserve(texts.size());
   const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = model_.codecs.source.split(texts[i]);
@@ -56,42 +116,70 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
     if (predictions[i].cut) symbols.resize(limit);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
     predictions[i].source = std::move(symbols);
-    if (!encoded[i].source.empty()) order.push_back(static_cast<int64_t>(i));
+    // What goes on with its source can begin with none.
+    if (encoded[i].source_length() > 0 || wants_equal_lengths())
+      answered.push_back(static_cast<int64_t>(i));
   }
-  by_length(encoded, order);
-  return order;
+  return answered;
+}
+
+void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<int64_t> order,
+                           const std::function<void(const std::vector<int64_t>&)>& work) {
+  const auto length = [&](int64_t i) { return pairs[static_cast<size_t>(i)].source_length(); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return length(a) < length(b); });
+  // Small inputs are shared out too, large ones in batches of a good size.
+  const auto count = static_cast<int64_t>(order.size());
+  const auto size = static_cast<size_t>(
+      std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch));
+  const bool equal = wants_equal_lengths();
+  std::vector<std::vector<int64_t>> batches;
+  for (const int64_t i : order) {
+    if (batches.empty() || batches.back().size() == size ||
+        (equal && length(batches.back()[0]) != length(i)))
+      batches.emplace_back();
+    batches.back().push_back(i);
+  }
+  threads_.run([&](int64_t thread) {
+    at::NoGradGuard no_gradient;
+    for (auto b = static_cast<size_t>(thread); b < batches.size();
+         b += static_cast<size_t>(thread_count_))
+      work(batches[b]);
+  });
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
-                                           const BeamOptions& options, const Report& report) {
+                                           const Decoding& decoding, const Report& report,
+                                           const std::vector<std::string>& prefixes) {
   std::vector<Prediction> predictions(texts.size());
   std::vector<EncodedPair> encoded(texts.size());
-  const std::vector<int64_t> order = read(texts, predictions, encoded);
-  const auto count = static_cast<int64_t>(order.size());
-  // Small inputs are shared out too, large ones in batches of a good size.
-  const int64_t size =
-      std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch);
+  const std::vector<int64_t> answered = read(texts, predictions, encoded);
+  std::vector<SearchTask> tasks(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    SearchTask& task = tasks[i];
+    task.source_length = encoded[i].source_length();
+    task.stream = texts_read_ + i;
+    if (!prefixes.empty())
+      task.prefix = model_.target_vocabulary.encode(model_.codecs.target.split(prefixes[i]));
+    task.longest = static_cast<int64_t>(task.prefix.size()) +
+                   (decoding.maximum_length > 0 ? decoding.maximum_length
+                                                : longest_answer(task.source_length));
+  }
+  texts_read_ += texts.size();
   std::mutex reporting;
   int64_t done = 0;
-  threads_.run([&](int64_t thread) {
-    for (int64_t begin = thread * size; begin < count; begin += thread_count_ * size) {
-      at::NoGradGuard no_gradient;
-      const std::vector<int64_t> chunk(order.begin() + begin,
-                                       order.begin() + std::min(begin + size, count));
-      const Batch batch = make_batch(encoded, chunk);
-      std::vector<int64_t> longest;
-      longest.reserve(chunk.size());
-      for (const int64_t i : chunk)
-        longest.push_back(longest_answer(encoded[static_cast<size_t>(i)].source_length()));
-      auto found = beam_search(*network_, network_->start(batch.source, batch.source_lengths),
-                               longest, {Vocabulary::start, Vocabulary::end}, options);
-      for (size_t i = 0; i < chunk.size(); ++i)
-        predictions[static_cast<size_t>(chunk[i])].hypotheses = std::move(found[i]);
-      if (!report) continue;
-      const std::lock_guard lock(reporting);
-      done += static_cast<int64_t>(chunk.size());
-      report(done, count);
-    }
+  in_batches(encoded, answered, [&](const std::vector<int64_t>& chunk) {
+    std::vector<SearchTask> chunk_tasks;
+    chunk_tasks.reserve(chunk.size());
+    for (const int64_t i : chunk) chunk_tasks.push_back(tasks[static_cast<size_t>(i)]);
+    auto found =
+        search(decoder(), start(make_batch(encoded, chunk)), chunk_tasks, ends, decoding.search);
+    for (size_t i = 0; i < chunk.size(); ++i)
+      predictions[static_cast<size_t>(chunk[i])].hypotheses = std::move(found[i]);
+    if (!report) return;
+    const std::lock_guard lock(reporting);
+    done += static_cast<int64_t>(chunk.size());
+    report(done, static_cast<int64_t>(answered.size()));
   });
   return predictions;
 }
@@ -101,40 +189,62 @@ std::vector<std::string> Predictor::best_symbols(const Prediction& prediction) c
   return model_.target_vocabulary.decode(prediction.hypotheses[0].symbols);
 }
 
+std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>& pairs) {
+  std::vector<double> sums(pairs.size());
+  std::vector<int64_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), 0);
+  in_batches(pairs, order, [&](const std::vector<int64_t>& chunk) {
+    std::vector<std::vector<int64_t>> targets;
+    targets.reserve(chunk.size());
+    for (const int64_t i : chunk) targets.push_back(pairs[static_cast<size_t>(i)].target);
+    const auto scores = score_targets(decoder(), start(make_batch(pairs, chunk)), targets, ends);
+    for (size_t i = 0; i < chunk.size(); ++i)
+      sums[static_cast<size_t>(chunk[i])] =
+          std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
+  });
+  return sums;
+}
+
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
+  double symbols = 0;
+  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target.size() + 1);
+  symbols = std::max(1.0, symbols);
+  if (networks_.size() > 1) {
+    const std::vector<double> sums = log_probabilities(pairs);
+    return -std::accumulate(sums.begin(), sums.end(), 0.0) / symbols;
+  }
   const auto batches = batches_by_length(pairs, sentences_a_batch, 0, 0);
-  std::vector<double> losses(batches.size()), symbols(batches.size());
+  std::vector<double> losses(batches.size());
   threads_.run([&](int64_t thread) {
     at::NoGradGuard no_gradient;
     for (auto i = static_cast<size_t>(thread); i < batches.size();
-         i += static_cast<size_t>(thread_count_)) {
-      const Batch batch = make_batch(pairs, batches[i]);
-      losses[i] = network_->objective(batch, {}, 0.0).item<double>();
-      symbols[i] = static_cast<double>(batch.target_lengths.sum().item<int64_t>());
-    }
+         i += static_cast<size_t>(thread_count_))
+      losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
-  return std::reduce(losses.begin(), losses.end()) /
-         std::max(1.0, std::reduce(symbols.begin(), symbols.end()));
+  return std::reduce(losses.begin(), losses.end()) / symbols;
 }
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const BeamOptions& options,
+                    const std::vector<Example>& examples, const Decoding& decoding,
                     const Predictor::Report& report) {
   std::vector<std::string> sources;
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
-  const std::vector<Prediction> predictions = predictor.predict(sources, options, report);
+  const std::vector<Prediction> predictions = predictor.predict(sources, decoding, report);
   const TextCodec& codec = model.codecs.target;
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
+  evaluation.lengths.reserve(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     std::vector<std::vector<std::string>> references;
+    references.reserve(examples[i].targets.size());
     for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
+    const auto length = static_cast<int64_t>(predictions[i].source.size());
     evaluation.errors.add(answer, references);
     evaluation.answers.push_back(codec.join(answer));
-    evaluation.by_length[static_cast<int64_t>(predictions[i].source.size())].add(answer,
-                                                                                 references);
+    evaluation.lengths.push_back(length);
+    evaluation.by_length[length].add(answer, references);
   }
   return evaluation;
 }

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "attend/data/metrics.h"
-#include "attend/decode/beam_search.h"
+#include "attend/decode/ensemble.h"
+#include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
 #include "attend/train/replica_threads.h"
 
@@ -16,54 +18,84 @@ namespace attend {
 // near this.
 int64_t longest_answer(int64_t source_symbols);
 
+struct Decoding {
+  SearchOptions search = {};
+  int64_t maximum_length = 0;  // symbols behind the prefix; 0: longest_answer() of the source
+};
+
 // What a model answers to one text.
 struct Prediction {
   std::vector<std::string> source;     // the symbols that were read
   bool cut = false;                    // the text was longer than the model reads
-  std::vector<Hypothesis> hypotheses;  // best first; none for an empty text
+  std::vector<Hypothesis> hypotheses;  // none for an empty text
 };
+
+// The networks of models whose vocabularies are those of `model`, to decode as one with it. Errors
+// as load_pair_model, and on other vocabularies.
+std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
+                                                       const std::vector<std::string>& folders);
 
 // Decodes texts with a model: batched by length, spread over threads, answers in order.
 class Predictor {
  public:
-  Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads);
+  // `others` decode as one with the network: probabilities are the means of theirs.
+  Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
+            const std::vector<std::shared_ptr<PairNetwork>>& others = {});
 
   // `report`, if any, is told how many texts are done of how many, from one thread at a time.
   using Report = std::function<void(int64_t done, int64_t total)>;
-  std::vector<Prediction> predict(const std::vector<std::string>& texts, const BeamOptions& options,
-                                  const Report& report = {});
+
+  // `prefixes`, where there are any, are what the answers begin with. Texts are numbered through
+  // all calls, and a text that is drawn from has the random numbers of its number.
+  std::vector<Prediction> predict(const std::vector<std::string>& texts, const Decoding& decoding,
+                                  const Report& report = {},
+                                  const std::vector<std::string>& prefixes = {});
 
   // The best answer's symbols; none for an empty text.
   std::vector<std::string> best_symbols(const Prediction& prediction) const;
+
+  // The log probability of each pair's target, end included.
+  std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);
 
   // Mean negative log-likelihood of a target symbol, ends included, in nats.
   double loss(const std::vector<EncodedPair>& pairs);
 
  private:
+  // Fills in the symbols of each text and their ids; returns the texts that can be answered.
+  std::vector<int64_t> read(const std::vector<std::string>& texts,
+                            std::vector<Prediction>& predictions,
+                            std::vector<EncodedPair>& encoded) const;
   // The same for images and sounds.
   std::vector<int64_t> read_frames(const std::vector<std::string>& texts,
                                    std::vector<Prediction>& predictions,
                                    std::vector<EncodedPair>& encoded) const;
 
-  // Fills in the symbols of each text and their ids; returns the texts that have any, by length.
-  std::vector<int64_t> read(const std::vector<std::string>& texts,
-                            std::vector<Prediction>& predictions,
-                            std::vector<EncodedPair>& encoded) const;
+  // Calls `work` with batches of the pairs, in parallel: those of similar length, or of the same
+  // where the model wants that.
+  void in_batches(const std::vector<EncodedPair>& pairs, std::vector<int64_t> order,
+                  const std::function<void(const std::vector<int64_t>& batch)>& work);
+
+  StepModel& decoder();
+  StepState start(const Batch& batch);
+  bool wants_equal_lengths() const;
 
   const PairModel& model_;
-  std::shared_ptr<PairNetwork> network_;
+  std::vector<std::shared_ptr<PairNetwork>> networks_;
+  Ensemble ensemble_;
   ReplicaThreads threads_;
   int64_t thread_count_;
+  uint64_t texts_read_ = 0;
 };
 
 // Errors of the best answers to the examples.
 struct Evaluation {
   ErrorCounts errors;
   std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
+  std::vector<int64_t> lengths;              // of each source
   std::vector<std::string> answers;          // to each example
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const BeamOptions& options,
+                    const std::vector<Example>& examples, const Decoding& decoding,
                     const Predictor::Report& report = {});
 
 }  // namespace attend

@@ -1,9 +1,13 @@
 #include "attend/cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "attend/explain/sparkline.h"
 
 namespace attend {
 namespace {
@@ -11,10 +15,18 @@ namespace {
 constexpr auto terminal_interval = std::chrono::milliseconds(200);
 constexpr auto plain_interval = std::chrono::seconds(10);
 constexpr auto quiet_time = std::chrono::seconds(2);
+constexpr const char* erase_below = "\r\033[J";
 constexpr const char* erase_line = "\r\033[K";
 
 std::chrono::milliseconds interval(bool terminal) {
   return terminal ? terminal_interval : std::chrono::milliseconds(plain_interval);
+}
+
+// Columns of the terminal, or what most have.
+int64_t terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 80;
+  return size.ws_col;
 }
 
 bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
@@ -28,24 +40,57 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-ProgressPrinter::ProgressPrinter(std::string metric)
+ProgressPrinter::ProgressPrinter(ValidationMetric metric)
     : metric_(std::move(metric)), terminal_(on_terminal()) {}
+
+ProgressPrinter::~ProgressPrinter() {
+  if (lines_below_ > 0) fmt::print(stderr, "\033[{}B\r\n", lines_below_);
+}
 
 void ProgressPrinter::show(const TrainProgress& progress) {
   const auto now = std::chrono::steady_clock::now();
+  loss_sum_ += progress.step_loss;
+  ++loss_steps_;
+  if (!progress.trouble.empty())
+    fmt::print(stderr, "{}attend: {}\n", terminal_ ? erase_below : "", progress.trouble);
   if (!progress.validation && now < next_) return;
   next_ = now + interval(terminal_);
   std::string line =
       fmt::format("epoch {} step {}/{} loss {:.4f} {:.0f} pairs/s", progress.epoch, progress.step,
                   progress.steps, progress.loss, progress.pairs_per_second);
   if (progress.validation) {
-    line += fmt::format(" | valid loss {:.4f} {} {:.2f} %{}", progress.validation->loss, metric_,
-                        100 * progress.validation->metric, progress.best ? " (best)" : "");
+    line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
+    if (metric_.decodes)
+      line += fmt::format(" {} {}", metric_.words, metric_.shown(progress.validation->metric));
+    if (progress.best) line += " (best)";
   }
   line += fmt::format(" | {} left", clock_time(progress.remaining));
-  const bool stays = !terminal_ || progress.validation;
-  fmt::print(stderr, "{}{}{}", terminal_ ? erase_line : "", line, stays ? "\n" : "");
+  losses_.push_back(loss_sum_ / static_cast<double>(loss_steps_));
+  loss_sum_ = 0;
+  loss_steps_ = 0;
+  if (progress.validation) valid_losses_.push_back(progress.validation->loss);
+  if (terminal_)
+    show_on_terminal(line, progress.validation.has_value());
+  else
+    fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
+}
+
+// The cursor rests in the line that will be rewritten, above the plot.
+void ProgressPrinter::show_on_terminal(const std::string& line, bool stays) {
+  const int64_t columns = terminal_columns();
+  // A line that wraps would be two to erase.
+  std::string text = stays ? line + "\n" : line.substr(0, static_cast<size_t>(columns - 1));
+  lines_below_ = 0;
+  const auto plot = [&](const char* name, const std::vector<double>& values) {
+    if (values.size() < 2) return;
+    text += fmt::format("\n{}{} {:.4f}", name, sparkline(values, columns - 24), values.back());
+    ++lines_below_;
+  };
+  plot("training   ", losses_);
+  plot("validation ", valid_losses_);
+  if (lines_below_ > 0) text += fmt::format("\033[{}A", lines_below_);
+  fmt::print(stderr, "{}{}\r", erase_below, text);
 }
 
 CountPrinter::CountPrinter(std::string what)

@@ -3,23 +3,35 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "attend/cli/validation_metric.h"
 #include "attend/train/trainer.h"
 
 namespace attend {
 
-// Shows training on standard error: one line rewritten in place on a terminal, elsewhere a plain
-// line now and then; a validation always gets a line of its own.
+// Shows training on standard error: on a terminal one line rewritten in place, and below it the
+// course of both losses; elsewhere a plain line now and then. A validation always gets a line of
+// its own.
 class ProgressPrinter {
  public:
-  // `metric` names what validation measures.
-  explicit ProgressPrinter(std::string metric);
+  explicit ProgressPrinter(ValidationMetric metric);
+
+  ~ProgressPrinter();
+  ProgressPrinter(const ProgressPrinter&) = delete;
+  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
   void show(const TrainProgress& progress);
 
  private:
-  std::string metric_;
+  void show_on_terminal(const std::string& line, bool stays);
+
+  ValidationMetric metric_;
   bool terminal_;
+  int64_t lines_below_ = 0;  // of the plot, under the cursor
+  double loss_sum_ = 0;      // of the steps since the last point of the plot
+  int64_t loss_steps_ = 0;
+  std::vector<double> losses_, valid_losses_;
   std::chrono::steady_clock::time_point next_;
 };
 

@@ -3,13 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "attend/cli/validation_metric.h"
 #include "attend/train/trainer.h"
 
 namespace attend {
 
 // What `attend train` is told.
 struct TrainOptions {
-  std::string data, valid, out, config;
+  std::string data, target, valid, valid_target, out, config, recipe, init;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   bool resume = false, dump_config = false, json = false;
@@ -17,7 +18,7 @@ struct TrainOptions {
 
 struct Trained {
   TrainOutcome outcome;
-  bool labels;  // the model is a classifier, its metric the share of wrong labels
+  ValidationMetric metric;  // of outcome.best_metric
 };
 
 // What would run, as a TOML document: flag > environment > file > default. Error on settings that

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/random-inl.h"
@@ -13,6 +13,58 @@ namespace {
 
 // Batches a pool: enough that neighbours in length are near, few enough that epochs differ.
 constexpr int64_t pool_batches = 100;
+
+// Of source and target, the end included.
+std::pair<int64_t, int64_t> lengths_of(const EncodedPair& pair) {
+  return {pair.source_length(), static_cast<int64_t>(pair.target.size()) + 1};
+}
+
+// How many rows a padded batch has, and how long they are.
+struct BatchShape {
+  int64_t rows = 0, source = 0, target = 0;
+
+  BatchShape with(const EncodedPair& pair) const {
+    const auto [source_length, target_length] = lengths_of(pair);
+    return {rows + 1, std::max(source, source_length), std::max(target, target_length)};
+  }
+};
+
+// Batches of about `size` pairs; fits(shape) says whether a batch may be so large.
+template <class Fits>
+std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs, int64_t size,
+                                          uint64_t seed, int64_t epoch, Fits fits) {
+  const auto count = static_cast<int64_t>(pairs.size());
+  std::mt19937_64 random = internal::generator(seed, epoch);
+  std::vector<int64_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  internal::shuffle(order, random);
+
+  const auto pair_at = [&](int64_t i) -> const EncodedPair& {
+    return pairs[static_cast<size_t>(i)];
+  };
+  const auto shorter = [&](int64_t a, int64_t b) {
+    return lengths_of(pair_at(a)) < lengths_of(pair_at(b));
+  };
+  // A batch larger than all the pairs is all of them; this also keeps the product in range.
+  const int64_t pool = pool_batches * std::max<int64_t>(std::min(size, count), 1);
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t first = 0; first < count; first += pool) {
+    const int64_t last = std::min(first + pool, count);
+    std::stable_sort(order.begin() + first, order.begin() + last, shorter);
+    BatchShape shape;
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t index = order[static_cast<size_t>(i)];
+      shape = shape.with(pair_at(index));
+      if (i == first || !fits(shape)) {
+        batches.emplace_back();
+        shape = BatchShape().with(pair_at(index));
+      }
+      batches.back().push_back(index);
+    }
+  }
+  internal::shuffle(batches, random);
+  return batches;
+}
 
 // `ids` at the front of row `row`, the rest of it as it was.
 void fill_row(const at::Tensor& matrix, int64_t row, const std::vector<int64_t>& ids) {
@@ -38,31 +90,20 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch) {
   if (batch_size < 1) fail("[batches_by_length] batch size {}; it must be at least 1", batch_size);
-  const auto count = static_cast<int64_t>(pairs.size());
-  auto random = internal::generator(seed, epoch);
-  std::vector<int64_t> order(pairs.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  internal::shuffle(order, random);
+  return grouped(pairs, batch_size, seed, epoch,
+                 [&](const BatchShape& shape) { return shape.rows <= batch_size; });
+}
 
-  const auto shorter = [&](int64_t a, int64_t b) {
-    const auto lengths = [&](int64_t i) {
-      const EncodedPair& pair = pairs[static_cast<size_t>(i)];
-      return std::tuple(pair.source_length(), pair.target.size());
-    };
-    return lengths(a) < lengths(b);
-  };
-  // A batch larger than all the pairs is all of them; this also keeps the products in range.
-  const int64_t size = std::max<int64_t>(std::min(batch_size, count), 1);
-  std::vector<std::vector<int64_t>> batches;
-  for (int64_t first = 0; first < count; first += size * pool_batches) {
-    const int64_t last = std::min(first + size * pool_batches, count);
-    std::stable_sort(order.begin() + first, order.begin() + last, shorter);
-    for (int64_t i = first; i < last; i += size) {
-      batches.emplace_back(order.begin() + i, order.begin() + std::min(i + size, last));
-    }
-  }
-  internal::shuffle(batches, random);
-  return batches;
+std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
+                                                    int64_t tokens, uint64_t seed, int64_t epoch) {
+  if (tokens < 1) fail("[batches_by_tokens] batches of {} tokens; at least 1 is wanted", tokens);
+  int64_t all = 0;
+  for (const EncodedPair& pair : pairs) all += lengths_of(pair).first + lengths_of(pair).second;
+  const auto count = static_cast<int64_t>(pairs.size());
+  const int64_t mean = std::max<int64_t>(all / std::max<int64_t>(count, 1), 1);
+  return grouped(pairs, tokens / mean, seed, epoch, [&](const BatchShape& shape) {
+    return shape.rows * (shape.source + shape.target) <= tokens;
+  });
 }
 
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices) {

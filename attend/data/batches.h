@@ -33,6 +33,11 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch);
 
+// The same with batches of as many pairs as have at most `tokens` symbols of source and target,
+// ends and padding included; a pair that has more alone is a batch.
+std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
+                                                    int64_t tokens, uint64_t seed, int64_t epoch);
+
 // The pairs of those indices, padded to the longest. Error on no index, one out of range, or
 // frames of which some have another depth or are missing.
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);

@@ -209,13 +209,13 @@ std::vector<std::string> BytePairEncoding::split(std::string_view word) const {
 }
 
 std::string BytePairEncoding::apply(std::string_view line) const {
-  std::string text;
+  const size_t first = line.find_first_not_of(' ');
+  if (first == std::string_view::npos) return std::string(line);
+  std::vector<std::string> pieces;
   for (const std::string_view word : split_words(line))
-    for (const std::string& piece : split(word)) {
-      if (!text.empty()) text += ' ';
-      text += piece;
-    }
-  return text;
+    for (std::string& piece : split(word)) pieces.push_back(std::move(piece));
+  return fmt::format("{}{}{}", line.substr(0, first), fmt::join(pieces, " "),
+                     line.substr(line.find_last_not_of(' ') + 1));
 }
 
 std::string BytePairEncoding::undo(std::string_view pieces) {

@@ -39,8 +39,8 @@ class BytePairEncoding {
 
   // The pieces of a word, all but the last with "@@" behind them. Error on invalid UTF-8.
   std::vector<std::string> split(std::string_view word) const;
-  // Each word of a line as its pieces, with a space between any two; and back. A word that itself
-  // ends with "@@" is not told from a piece.
+  // Each word of a line as its pieces, with a space between any two and those at the ends kept; and
+  // back. A word that itself ends with "@@" is not told from a piece.
   std::string apply(std::string_view line) const;
   static std::string undo(std::string_view pieces);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,35 @@ struct ErrorCounts {
 
   double token_error_rate() const;     // edits a reference symbol (PER for phonemes)
   double sequence_error_rate() const;  // share of wrong answers (WER for words)
+};
+
+// Answers that are labels, by the label that is right.
+struct LabelCounts {
+  std::map<std::string, std::map<std::string, int64_t>> answers;  // right label: answer: examples
+
+  // Of one label, or the mean over several.
+  struct Score {
+    double precision = 0;  // share of the answers of that label that are right; 0 without any
+    double recall = 0;     // share of its examples that got it; 0 without any
+    double f1 = 0;         // harmonic mean of both
+  };
+
+  // Where several labels are right, the answer among them or else the first counts. Error on none.
+  void add(const std::string& answer, const std::vector<std::string>& right);
+
+  double accuracy() const;                      // also the micro-averaged F1: one answer an example
+  std::map<std::string, Score> scores() const;  // of every label that was right or answered
+  Score macro() const;                          // the mean over scores()
+};
+
+// What a model gives to texts.
+struct Likelihood {
+  double nats = 0;      // negative log-likelihood of all symbols, ends included
+  int64_t symbols = 0;  // ends included
+  int64_t bytes = 0;    // of the texts in UTF-8, one for the end of each included
+
+  double perplexity() const;  // of a symbol
+  double bits_per_byte() const;
 };
 
 }  // namespace attend

@@ -59,6 +59,11 @@ Vocabulary Vocabulary::build(const std::vector<std::vector<std::string>>& sequen
   for (const auto& sequence : sequences) {
     for (const std::string& symbol : sequence) ++counts[symbol];
   }
+  return build_from(counts, minimum_count);
+}
+
+Vocabulary Vocabulary::build_from(const std::unordered_map<std::string, int64_t>& counts,
+                                  int64_t minimum_count) {
   std::vector<std::pair<std::string, int64_t>> ordered(counts.begin(), counts.end());
   std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;

@@ -24,6 +24,10 @@ class Vocabulary {
   static Vocabulary build(const std::vector<std::vector<std::string>>& sequences,
                           int64_t minimum_count = 1);
 
+  // The same of symbols that were counted already.
+  static Vocabulary build_from(const std::unordered_map<std::string, int64_t>& counts,
+                               int64_t minimum_count = 1);
+
   // Plain text, one symbol a line, line number = id; a line break is written \n. Errors name file
   // and line: bad UTF-8, a duplicate, an empty line, missing fixed symbols, over a million symbols,
   // over 256 MiB.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -18,25 +17,11 @@ Settings all_settings(TextConfig& text, ModelConfig& model) {
   return settings;
 }
 
-// Twice the same text is two occurrences, as for a source with two targets.
-std::vector<std::vector<std::string>> split_all(const std::vector<Example>& examples,
-                                                const TextCodecs& codecs, bool sources) {
-  std::vector<std::vector<std::string>> sequences;
-  for (const Example& example : examples) {
-    if (sources) sequences.push_back(codecs.source.split(example.source));
-    if (sources) continue;
-    for (const std::string& target : example.targets)
-      sequences.push_back(codecs.target.split(target));
-  }
-  return sequences;
-}
-
 // The symbols that occur, and an alphabet of which every symbol may.
-Vocabulary make_vocabulary(std::vector<std::vector<std::string>> sequences,
-                           std::vector<std::string> alphabet, int64_t minimum_count) {
-  if (alphabet.empty()) return Vocabulary::build(sequences, minimum_count);
-  sequences.push_back(std::move(alphabet));
-  return Vocabulary::build(sequences, 1);
+Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& alphabet,
+                           int64_t minimum_count) {
+  for (const std::string& symbol : alphabet) ++counts[symbol];
+  return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
@@ -122,25 +107,42 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
   return pairs;
 }
 
+// Twice the same text is two occurrences, as for a source with two targets.
+void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
+  for (const std::string& symbol : codecs.source.split(example.source)) ++source[symbol];
+  for (const std::string& text : example.targets)
+    for (const std::string& symbol : codecs.target.split(text)) ++target[symbol];
+}
+
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
+  const TextCodecs codecs = make_codecs(text);
+  TextConfig sized = text;
+  if (text.reads_images()) take_image_size(examples, sized.frames);
+  SymbolCounts counts;
+  for (const Example& example : examples) counts.add(example, codecs);
+  return make_pair_model(sized, model, counts);
+}
+
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const SymbolCounts& counts) {
+  // As many symbols on both sides may be others.
+  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
+    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
-  if (text.reads_images()) take_image_size(examples, result.text.frames);
   const auto& [source, target] = result.codecs;
-  std::vector<std::vector<std::string>> sources;
-  if (!text.reads_frames()) sources = split_all(examples, result.codecs, true);
-  auto targets = split_all(examples, result.codecs, false);
+  // Of images and sounds those are names.
+  const WordCounts sources = text.reads_frames() ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
-    std::move(sources.begin(), sources.end(), std::back_inserter(targets));
+    WordCounts both = sources;
+    for (const auto& [symbol, count] : counts.target) both[symbol] += count;
     // Of the alphabets at least one is empty, or they are the same.
-    auto alphabet = std::max(source.alphabet(), target.alphabet());
-    result.source_vocabulary = result.target_vocabulary =
-        make_vocabulary(std::move(targets), std::move(alphabet), text.minimum_count);
+    result.source_vocabulary = result.target_vocabulary = make_vocabulary(
+        std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
   } else {
-    result.source_vocabulary =
-        make_vocabulary(std::move(sources), source.alphabet(), text.minimum_count);
+    result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
-    result.target_vocabulary = make_vocabulary(std::move(targets), target.alphabet(),
+    result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
                                                model.is_classifier() ? 1 : text.minimum_count);
   }
   result.network = result.make_network();

@@ -41,10 +41,19 @@ struct PairModel {
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 };
 
+// How often each symbol is there, by which vocabularies are made.
+struct SymbolCounts {
+  WordCounts source, target;
+
+  void add(const Example& example, const TextCodecs& codecs);
+};
+
 // Codes as `text` names them, vocabularies from the examples and a new network. Error when a
 // setting does not fit.
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples);
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const SymbolCounts& counts);
 
 // Error where the model is a classifier and a target is no label that it was made with; `name` is
 // the file's, for the message.

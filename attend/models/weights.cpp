@@ -35,4 +35,19 @@ void load_weights(torch::nn::Module& module, const std::string& path) {
   }
 }
 
+int64_t load_shared_weights(torch::nn::Module& module, const std::string& path) {
+  const TensorFile file = read_safetensors(path);
+  torch::NoGradGuard no_gradient;
+  int64_t count = 0;
+  for (auto& item : module.named_parameters()) {
+    const auto found = file.tensors.find(item.key());
+    if (found == file.tensors.end() || found->second.sizes() != item.value().sizes() ||
+        found->second.scalar_type() != item.value().scalar_type())
+      continue;
+    item.value().copy_(found->second);
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace attend

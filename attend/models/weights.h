@@ -13,4 +13,8 @@ void save_weights(const torch::nn::Module& module, const std::string& path);
 // not have, or one of another shape or dtype.
 void load_weights(torch::nn::Module& module, const std::string& path);
 
+// Copies those of the file that have the name, shape and dtype of a parameter of the module;
+// returns how many. Errors as read_safetensors.
+int64_t load_shared_weights(torch::nn::Module& module, const std::string& path);
+
 }  // namespace attend

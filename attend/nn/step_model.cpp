@@ -6,6 +6,7 @@ void StepState::reorder(const at::Tensor& rows, bool same_sources) {
   for (at::Tensor& tensor : carried) tensor = tensor.index_select(0, rows);
   for (MultiHeadState& each : grown) each.reorder(rows, /*same_keys=*/false);
   for (MultiHeadState& each : read) each.reorder(rows, same_sources);
+  for (StepState& each : members) each.reorder(rows, same_sources);
   if (same_sources) return;
   for (at::Tensor& tensor : memory) tensor = tensor.index_select(0, rows);
 }

@@ -14,6 +14,7 @@ struct StepState {
   std::vector<at::Tensor> memory;     // read by each step, the same throughout
   std::vector<MultiHeadState> grown;  // by each step: a decoder's own keys and values
   std::vector<MultiHeadState> read;   // by each step: those of the source
+  std::vector<StepState> members;     // of several models that decode as one
 
   // Goes on with these rows, int64 [rows], in that order; one may be there more than once.
   // `same_sources`: each row stays with its source, so that only what differs between the

@@ -21,11 +21,15 @@ template <class C, class F>
 void for_each_number(C& checkpoint, F f) {
   f("step", checkpoint.step);
   f("updates", checkpoint.updates);
+  f("epoch", checkpoint.epoch);
+  f("batches", checkpoint.batches);
   f("loss_sum", checkpoint.loss_sum);
   f("loss_symbols", checkpoint.loss_symbols);
   f("best_metric", checkpoint.best_metric);
   f("best_step", checkpoint.best_step);
   f("stale_validations", checkpoint.stale_validations);
+  f("rate_factor", checkpoint.rate_factor);
+  f("rollbacks", checkpoint.rollbacks);
   f("seconds", checkpoint.seconds);
   f("data_fingerprint", checkpoint.data_fingerprint);
 }

@@ -17,12 +17,16 @@ struct Checkpoint {
   at::Tensor second_moment;  // [P]
   int64_t step = 0;          // steps done
   int64_t updates = 0;       // of them, those that changed the weights
+  int64_t epoch = 0;         // from 0: the one that the next batch is of
+  int64_t batches = 0;       // handed out in that epoch
   double loss_sum = 0;       // objective and target symbols since the last validation
   double loss_symbols = 0;
   double best_metric = std::numeric_limits<double>::infinity();
   int64_t best_step = 0;
   int64_t stale_validations = 0;  // since the best
-  double seconds = 0;             // spent training
+  double rate_factor = 1;         // what plateaus and roll-backs have made of the rate
+  int64_t rollbacks = 0;
+  double seconds = 0;  // spent training
   uint64_t data_fingerprint = 0;
 };
 

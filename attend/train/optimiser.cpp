@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "attend/base/error.h"
 
@@ -14,17 +15,32 @@ torch::optim::AdamParamState& state_of(torch::optim::Adam& adam) {
   return static_cast<torch::optim::AdamParamState&>(*adam.state().begin()->second);
 }
 
+torch::optim::AdamOptions adam_options(const TrainConfig& config) {
+  return torch::optim::AdamOptions(0.0).betas({config.beta1, config.beta2}).eps(config.epsilon);
+}
+
+// Biases, and the scales of norms, have one axis: shrinking them gains nothing.
+Tensor decay_mask(const Module& module) {
+  std::vector<Tensor> parts;
+  for (const Tensor& parameter : module->parameters())
+    parts.push_back(at::full({parameter.numel()}, parameter.dim() > 1 ? 1.0 : 0.0));
+  return at::cat(parts);
+}
+
 }  // namespace
 
 Optimiser::Optimiser(const TrainConfig& config, const std::vector<Module>& replicas,
                      const Module& averaged)
     : clip_norm_(config.clip_norm),
+      weight_decay_(config.weight_decay),
       weight_average_(config.weight_average),
       weights_(std::make_unique<FlatParameters>(replicas[0])) {
+  gradients_.reserve(replicas.size());
   for (const Module& replica : replicas) gradients_.push_back(weights_->share_with(replica));
   FlatParameters average(replicas[0]);
   average.share_with(averaged);
   average_ = average.values();
+  const Tensor decayed = decay_mask(replicas[0]);
   const auto count = static_cast<int64_t>(replicas.size());
   const int64_t length = (average_.numel() + count - 1) / count;
   for (int64_t begin = 0; begin < average_.numel(); begin += length) {
@@ -33,8 +49,9 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<Module>& repli
     slice.mutable_grad() = gradients_[0].narrow(0, begin, size);
     slices_.push_back(slice);
     average_slices_.push_back(average_.narrow(0, begin, size));
-    adam_.push_back(std::make_unique<torch::optim::Adam>(std::vector<Tensor>{slice},
-                                                         torch::optim::AdamOptions(0.0).eps(1e-8)));
+    decayed_slices_.push_back(decayed.narrow(0, begin, size));
+    adam_.push_back(
+        std::make_unique<torch::optim::Adam>(std::vector<Tensor>{slice}, adam_options(config)));
     // Adam makes its moments in its first step; with rate 0 and gradient 0 that changes nothing.
     adam_.back()->step();
     state_of(*adam_.back()).step(0);
@@ -45,13 +62,12 @@ void Optimiser::clear_gradient(int64_t replica) {
   gradients_[static_cast<size_t>(replica)].zero_();
 }
 
-bool Optimiser::update(ReplicaThreads& threads, double rate) {
-  torch::NoGradGuard no_gradient;
+double Optimiser::sum_gradients(ReplicaThreads& threads) {
   std::vector<double> squares(slices_.size());
   threads.run([&](int64_t index) {
     const auto slice = static_cast<size_t>(index);
     if (slice >= slices_.size()) return;
-    torch::NoGradGuard no_gradient_here;
+    torch::NoGradGuard no_gradient;
     const Tensor& sum = slices_[slice].grad();
     const int64_t begin = sum.storage_offset();
     for (size_t r = 1; r < gradients_.size(); ++r)
@@ -59,10 +75,10 @@ bool Optimiser::update(ReplicaThreads& threads, double rate) {
     const auto norm = sum.norm().item<double>();
     squares[slice] = norm * norm;
   });
-  double norm = 0;
-  for (const double square : squares) norm += square;
-  norm = std::sqrt(norm);
-  if (!std::isfinite(norm)) return false;
+  return std::sqrt(std::reduce(squares.begin(), squares.end()));
+}
+
+void Optimiser::step(ReplicaThreads& threads, double norm, double rate) {
   const double scale = std::min(1.0, clip_norm_ / std::max(norm, 1e-12));
   ++updates_;
   const auto count = static_cast<double>(updates_);
@@ -72,12 +88,15 @@ bool Optimiser::update(ReplicaThreads& threads, double rate) {
     const auto slice = static_cast<size_t>(index);
     if (slice < slices_.size()) step_slice(slice, scale, rate, decay);
   });
-  return true;
 }
+
+bool Optimiser::weights_finite() const { return weights_->values().isfinite().all().item<bool>(); }
 
 void Optimiser::step_slice(size_t slice, double scale, double rate, double average_decay) {
   torch::NoGradGuard no_gradient;
   if (scale < 1) slices_[slice].mutable_grad().mul_(scale);
+  if (weight_decay_ > 0)
+    slices_[slice].addcmul_(slices_[slice], decayed_slices_[slice], -rate * weight_decay_);
   auto& group = adam_[slice]->param_groups()[0];
   static_cast<torch::optim::AdamOptions&>(group.options()).lr(rate);
   adam_[slice]->step();

@@ -21,10 +21,15 @@ class Optimiser {
   // Zeroes the gradient of a replica; called from its thread.
   void clear_gradient(int64_t replica);
 
-  // Sums the gradients, clips their norm, takes one step of Adam at `rate` and moves the average.
-  // false, and nothing changes, when the gradient is not finite.
-  bool update(ReplicaThreads& threads, double rate);
+  // Sums the gradients of the replicas into that of the first; returns its norm.
+  double sum_gradients(ReplicaThreads& threads);
 
+  // Scales the sum, whose norm is `norm`, to at most train.clip_norm, takes one step of Adam
+  // (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019) at `rate` and moves
+  // the average.
+  void step(ReplicaThreads& threads, double norm, double rate);
+
+  bool weights_finite() const;
   void save(Checkpoint& checkpoint) const;
   // Error when the checkpoint has another number of parameters.
   void restore(const Checkpoint& checkpoint, const std::string& path);
@@ -33,6 +38,7 @@ class Optimiser {
   void step_slice(size_t slice, double scale, double rate, double average_decay);
 
   const double clip_norm_;
+  const double weight_decay_;
   const double weight_average_;
   int64_t updates_ = 0;
   std::unique_ptr<FlatParameters> weights_;
@@ -40,6 +46,7 @@ class Optimiser {
   std::vector<at::Tensor> gradients_;  // [P], a replica each; the first takes the sum
   std::vector<at::Tensor> slices_;     // of the weights, with gradients: a parameter each
   std::vector<at::Tensor> average_slices_;
+  std::vector<at::Tensor> decayed_slices_;  // 1 where a weight decays, 0 elsewhere
   std::vector<std::unique_ptr<torch::optim::Adam>> adam_;
 };
 

@@ -1,39 +1,120 @@
 #include "attend/train/train_config.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "attend/base/error.h"
 
 namespace attend {
+namespace {
 
-Settings TrainConfig::settings() {
+// What is left of the rate after the warm-up; `warmup` is at least 1.
+double decayed(const TrainConfig& config, double now, double warmup, double steps) {
+  const std::string& schedule = config.schedule;
+  if (schedule == "constant" || schedule == "plateau") return 1;
+  if (schedule == "inverse_sqrt") return std::sqrt(warmup / now);
+  const double done = std::clamp((now - warmup) / std::max(1.0, steps - warmup), 0.0, 1.0);
+  double left = 1 - done;
+  if (schedule == "cosine")
+    left = (1 + std::cos(std::numbers::pi * done)) / 2;
+  else if (schedule != "linear")
+    fail("[learning_rate_at] unknown schedule {}", shown(schedule));
+  return config.final_rate + (1 - config.final_rate) * left;
+}
+
+Settings amount_settings(TrainConfig& config) {
   return {
-      {"train.seed", &seed, "seed of the initial weights, the order and the dropout", 0, 1e15},
-      {"train.epochs", &epochs, "passes over the training data", 1, 1e6},
-      {"train.minutes", &minutes, "stop after so many minutes; 0: no limit", 0, 1e6},
-      {"train.batch", &batch, "pairs a step, shared out over the replicas", 1, 1e6},
-      {"train.replicas", &replicas, "copies of the model that work in parallel", 1, 256},
-      {"train.learning_rate", &learning_rate, "peak rate of Adam", 1e-9, 10},
-      {"train.final_rate", &final_rate, "share of the peak rate that decay ends at", 0, 1},
-      {"train.warmup_steps", &warmup_steps, "steps in which the rate rises", 0, 1e9},
-      {"train.label_smoothing", &label_smoothing, "probability spread over all symbols", 0, 0.9},
-      {"train.clip_norm", &clip_norm, "longest gradient; longer ones are scaled", 1e-6, 1e9},
-      {"train.weight_average", &weight_average,
-       "decay of the moving average of the weights that is validated and saved; 0: none", 0,
-       0.999999},
-      {"train.patience", &patience, "validations without improvement before stopping; 0: never", 0,
-       1e6},
-      {"train.validation_examples", &validation_examples, "examples decoded at each validation", 1,
+      {"train.seed", &config.seed, "seed of the initial weights, the order and the dropout", 0,
+       1e15},
+      {"train.epochs", &config.epochs, "passes over the training data", 1, 1e6},
+      {"train.steps", &config.steps, "stop after so many steps; 0: no limit", 0, 1e12},
+      {"train.minutes", &config.minutes, "stop after so many minutes; 0: no limit", 0, 1e6},
+      {"train.batch", &config.batch, "pairs a batch, shared out over the replicas", 1, 1e6},
+      {"train.batch_tokens", &config.batch_tokens,
+       "most symbols of source and target in a batch, padding included, in place of train.batch; "
+       "0: off",
+       0, 1e9},
+      {"train.shuffle_buffer", &config.shuffle_buffer,
+       "read the training file as it goes, shuffling so many of its examples; 0: all in memory", 0,
        1e9},
-      {"train.checkpoint_seconds", &checkpoint_seconds, "seconds between checkpoints", 0, 1e6},
+      {"train.accumulate", &config.accumulate, "batches whose gradients are summed for one step", 1,
+       1e6},
+      {"train.replicas", &config.replicas, "copies of the model that work in parallel", 1, 256},
   };
 }
 
-double learning_rate_at(const TrainConfig& config, int64_t step, int64_t steps) {
+Settings optimiser_settings(TrainConfig& config) {
+  return {
+      {"train.schedule",
+       &config.schedule,
+       "how the rate falls after the warm-up",
+       {},
+       {},
+       {"linear", "inverse_sqrt", "cosine", "plateau", "constant"}},
+      {"train.learning_rate", &config.learning_rate, "peak rate of Adam", 1e-9, 10},
+      {"train.final_rate", &config.final_rate,
+       "share of the peak rate that linear and cosine end at", 0, 1},
+      {"train.warmup_steps", &config.warmup_steps, "steps in which the rate rises", 0, 1e9},
+      {"train.plateau_factor", &config.plateau_factor,
+       "schedule plateau: what the rate is multiplied by", 1e-3, 1},
+      {"train.plateau_patience", &config.plateau_patience,
+       "schedule plateau: validations without improvement before that", 1, 1e6},
+      {"train.beta1", &config.beta1, "decay of Adam's mean of the gradients", 0, 0.999999},
+      {"train.beta2", &config.beta2, "decay of Adam's mean of their squares", 0, 0.999999},
+      {"train.epsilon", &config.epsilon, "added to the root of that mean", 1e-16, 1},
+      {"train.weight_decay", &config.weight_decay,
+       "share of the rate that weights shrink by each step, as in AdamW; biases and norms do not",
+       0, 10},
+      {"train.label_smoothing", &config.label_smoothing, "probability spread over all symbols", 0,
+       0.9},
+      {"train.clip_norm", &config.clip_norm, "longest gradient; longer ones are scaled", 1e-6, 1e9},
+      {"train.weight_average", &config.weight_average,
+       "decay of the moving average of the weights that is validated and saved; 0: none", 0,
+       0.999999},
+      {"train.rollbacks", &config.rollbacks,
+       "returns to the last checkpoint, at half the rate, before a diverging training stops", 0,
+       1000},
+  };
+}
+
+Settings validation_settings(TrainConfig& config) {
+  return {
+      {"train.metric",
+       &config.metric,
+       "what says which weights are best",
+       {},
+       {},
+       {"token_error", "loss", "accuracy", "bleu"}},
+      {"train.patience", &config.patience,
+       "validations without improvement before stopping; 0: never", 0, 1e6},
+      {"train.validate_steps", &config.validate_steps,
+       "steps between validations; 0: after every epoch", 0, 1e9},
+      {"train.validation_examples", &config.validation_examples,
+       "examples decoded at each validation", 1, 1e9},
+      {"train.keep_checkpoints", &config.keep_checkpoints,
+       "validated weights that stay, the last so many, for attend average", 0, 1000},
+      {"train.checkpoint_seconds", &config.checkpoint_seconds, "seconds between checkpoints", 0,
+       1e6},
+      {"train.tensorboard", &config.tensorboard,
+       "folder of TensorBoard event files; empty: the model's own; none: no such files"},
+  };
+}
+
+}  // namespace
+
+Settings TrainConfig::settings() {
+  Settings all = amount_settings(*this);
+  for (auto* part : {optimiser_settings, validation_settings})
+    for (Setting& setting : part(*this)) all.push_back(std::move(setting));
+  return all;
+}
+
+double learning_rate_at(const TrainConfig& config, int64_t step, double steps) {
   const auto now = static_cast<double>(step + 1);
-  const auto warmup = static_cast<double>(config.warmup_steps);
+  const double warmup = std::max(1.0, static_cast<double>(config.warmup_steps));
   if (now < warmup) return config.learning_rate * now / warmup;
-  const double decay_steps = std::max(1.0, static_cast<double>(steps) - warmup);
-  const double left = std::clamp(1 - (now - warmup) / decay_steps, 0.0, 1.0);
-  return config.learning_rate * (config.final_rate + (1 - config.final_rate) * left);
+  return config.learning_rate * decayed(config, now, warmup, steps);
 }
 
 }  // namespace attend

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "attend/base/settings.h"
 
@@ -9,24 +10,46 @@ namespace attend {
 struct TrainConfig {
   int64_t seed = 1;
   int64_t epochs = 20;
-  double minutes = 0;    // stop after so long; 0: no limit
-  int64_t batch = 128;   // pairs a step, shared out over the replicas
-  int64_t replicas = 2;  // copies of the model that work in parallel
+  int64_t steps = 0;    // stop after so many steps; 0: no limit
+  double minutes = 0;   // stop after so long; 0: no limit
+  int64_t batch = 128;  // pairs a batch, shared out over the replicas
+  int64_t batch_tokens =
+      0;  // 0: as `batch` says; else the most symbols of a batch, padding included
+  int64_t shuffle_buffer = 0;  // 0: training data in memory; else examples of it that are
+  int64_t accumulate = 1;      // batches a step
+  int64_t replicas = 2;        // copies of the model that work in parallel
+  std::string schedule = "linear";
   double learning_rate = 2e-3;
-  double final_rate = 0.02;  // share of learning_rate that the linear decay ends at
+  double final_rate = 0.02;  // share of learning_rate that linear and cosine decay end at
   int64_t warmup_steps = 200;
+  double plateau_factor = 0.5;  // of schedule plateau
+  int64_t plateau_patience = 2;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
   double label_smoothing = 0.1;
   double clip_norm = 1.0;
   double weight_average = 0.999;  // decay of the moving average that is saved; 0: the last weights
-  int64_t patience = 5;           // validations without improvement before stopping; 0: never
+  int64_t rollbacks = 3;          // returns to the last checkpoint before training is lost
+  std::string metric = "token_error";
+  int64_t patience = 5;        // validations without improvement before stopping; 0: never
+  int64_t validate_steps = 0;  // steps between validations; 0: every epoch
   int64_t validation_examples = 2000;
+  int64_t keep_checkpoints = 0;  // the weights of so many validations stay in the folder
   double checkpoint_seconds = 30;
+  std::string tensorboard = {};  // folder of event files; empty: the model's own; "none": no files
 
   Settings settings();  // keys train.*
 };
 
-// The rate of step `step` of `steps`: rises linearly through the warm-up, then falls linearly to
-// final_rate * learning_rate.
-double learning_rate_at(const TrainConfig& config, int64_t step, int64_t steps);
+// The rate of step `step`, from 0, of about `steps` in all. Through the warm-up it rises linearly
+// to learning_rate; after it
+//   linear        falls linearly to final_rate * learning_rate
+//   cosine        falls to the same along half a cosine (Loshchilov & Hutter 2017, eq. 5)
+//   inverse_sqrt  falls as sqrt(warmup_steps / step) (Vaswani et al. 2017, eq. 3)
+//   constant, plateau  stays; plateau is lowered by what validation says, which is not seen here
+// Error on another schedule.
+double learning_rate_at(const TrainConfig& config, int64_t step, double steps);
 
 }  // namespace attend

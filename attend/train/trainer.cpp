@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "attend/base/error.h"
 #include "attend/models/weights.h"
 #include "attend/train/checkpoint.h"
+#include "attend/train/event_file.h"
+#include "attend/train/kept_weights.h"
 #include "attend/train/metrics_log.h"
 #include "attend/train/optimiser.h"
 #include "attend/train/replica_threads.h"
@@ -19,24 +24,8 @@ namespace {
 
 using at::Tensor;
 
-// Steps in a row without a finite gradient after which training is lost.
-constexpr int64_t most_bad_steps = 20;
-
-// FNV-1a over all ids and lengths (of frames their number): other data would make the cursor of a checkpoint meaningless.
-uint64_t fingerprint(const std::vector<EncodedPair>& pairs) {
-  uint64_t hash = 14695981039346656037ULL;
-  const auto mix = [&](int64_t value) {
-    hash = (hash ^ static_cast<uint64_t>(value)) * 1099511628211ULL;
-  };
-  for (const EncodedPair& pair : pairs) {
-    for (const auto* side : {&pair.source, &pair.target}) {
-      mix(static_cast<int64_t>(side->size()));
-      for (const int64_t id : *side) mix(id);
-    }
-    if (pair.frames.defined()) mix(pair.frames.size(0));
-  }
-  return hash;
-}
+// Steps in a row without a finite gradient after which going on is no use.
+constexpr int64_t most_bad_steps = 10;
 
 // LibTorch's Mersenne twister reads 32 bits of its seed, so seed, step and replica are hashed into
 // those (the finaliser of SplitMix64).
@@ -48,40 +37,67 @@ uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
   return (x ^ (x >> 31)) >> 32;
 }
 
+int64_t target_symbols(const std::vector<std::vector<EncodedPair>>& batches) {
+  int64_t symbols = 0;
+  for (const auto& batch : batches)
+    for (const EncodedPair& pair : batch) symbols += static_cast<int64_t>(pair.target.size()) + 1;
+  return symbols;
+}
+
+// What is not finite, for whoever looks for the cause.
+std::string not_finite(const torch::nn::Module& module) {
+  const auto finite = [](const Tensor& tensor) { return tensor.isfinite().all().item<bool>(); };
+  const auto parameters = module.named_parameters();
+  for (const auto& item : parameters)
+    if (!finite(item.value())) return "the weights " + item.key();
+  for (const auto& item : parameters)
+    if (!finite(item.value().grad())) return "the gradient of " + item.key();
+  return "the loss";
+}
+
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainTask& task)
       : config_(config),
         task_(task),
+        source_(*task.source),
         threads_(config.replicas),
         optimiser_(config, task.replicas, task.averaged),
         log_(task.folder + "/metrics.jsonl"),
-        checkpoint_path_(task.folder + "/checkpoint.safetensors"),
-        epoch_steps_((static_cast<int64_t>(task.pairs->size()) + config.batch - 1) / config.batch),
-        steps_(epoch_steps_ * config.epochs) {
-    state_.data_fingerprint = fingerprint(*task.pairs);
+        kept_(task.folder, config.keep_checkpoints),
+        checkpoint_path_(task.folder + "/checkpoint.safetensors") {
+    state_.data_fingerprint = source_.fingerprint();
+    if (task.higher_is_better) state_.best_metric = -std::numeric_limits<double>::infinity();
   }
 
   TrainOutcome run(bool resume) {
-    if (resume && std::filesystem::exists(checkpoint_path_)) restore();
-    log_.truncate_after(state_.step);
+    const bool resumed = resume && std::filesystem::exists(checkpoint_path_);
     start_ = saved_at_ = Clock::now();
+    if (resumed) restore();
     seconds_before_ = state_.seconds;
-    const int64_t first_step = state_.step;
+    log_.truncate_after(state_.step);
+    kept_.drop_after(state_.step);
+    // What a training that diverges early goes back to.
+    if (!resumed) save();
     bool interrupted = false;
-    while (!finished()) {
-      const int64_t epoch = state_.step / epoch_steps_;
-      if (epoch != epoch_ || batches_.empty()) load_epoch(epoch);
-      step(batches_[static_cast<size_t>(state_.step % epoch_steps_)]);
-      const bool last = out_of_time() || state_.step == steps_;
-      TrainProgress progress = describe(first_step);
-      if (last || state_.step % epoch_steps_ == 0) validate(progress);
+    if (!finished()) {
+      find_place();
+      begin_events();
+    }
+    while (!finished() && !interrupted) {
+      TrainProgress progress;
+      step(progress);
+      const bool lost = bad_steps_ == most_bad_steps;
+      if (lost) roll_back(progress.trouble);
+      describe(progress);
+      if (!lost && validation_due()) validate(progress);
       task_.report(progress);
       interrupted = task_.stop && *task_.stop;
-      if (interrupted || last || progress.validation || due()) save();
-      if (interrupted || last) break;
+      if (interrupted || finished() || progress.validation || due()) save();
+      if (state_.batches == 0 && !finished()) source_.begin(state_.epoch);
     }
-    return {interrupted, state_.step, state_.best_metric, state_.seconds};
+    return {interrupted,      state_.step,        state_.step - state_.updates,
+            state_.rollbacks, state_.best_metric, state_.seconds};
   }
 
  private:
@@ -95,75 +111,161 @@ class Trainer {
   bool out_of_patience() const {
     return config_.patience > 0 && state_.stale_validations >= config_.patience;
   }
-  bool finished() const { return state_.step >= steps_ || out_of_patience() || out_of_time(); }
+  bool at_limit() const {
+    return state_.epoch >= config_.epochs || (config_.steps > 0 && state_.step >= config_.steps);
+  }
+  bool validation_due() const {
+    if (out_of_time() || at_limit()) return true;
+    return config_.validate_steps > 0 ? state_.step % config_.validate_steps == 0
+                                      : state_.batches == 0;
+  }
+  bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
   bool due() const { return seconds_since(saved_at_) >= config_.checkpoint_seconds; }
 
-  void load_epoch(int64_t epoch) {
-    epoch_ = epoch;
-    batches_ =
-        batches_by_length(*task_.pairs, config_.batch, static_cast<uint64_t>(config_.seed), epoch);
+  // Goes to where the state says that the data was left.
+  void find_place() {
+    source_.begin(state_.epoch);
+    for (int64_t i = 0; i < state_.batches; ++i) source_.next();
+    first_progress_ = progress_made();
+    started_ = Clock::now();
   }
 
-  void step(const std::vector<int64_t>& batch) {
-    int64_t symbols = 0;
-    for (const int64_t index : batch)
-      symbols += static_cast<int64_t>((*task_.pairs)[static_cast<size_t>(index)].target.size()) + 1;
+  void begin_events() {
+    if (!task_.event_folder.empty()) events_.emplace(task_.event_folder, state_.step);
+  }
+
+  // The share of the epochs whose batches were handed out.
+  double epochs_done() const {
+    const double within = state_.batches > 0 ? source_.done() : 0;
+    return (static_cast<double>(state_.epoch) + within) / static_cast<double>(config_.epochs);
+  }
+
+  double progress_made() const {
+    const double by_epochs = epochs_done();
+    if (config_.steps == 0) return by_epochs;
+    return std::max(by_epochs,
+                    static_cast<double>(state_.step) / static_cast<double>(config_.steps));
+  }
+
+  // About how many steps there will be, after `step` of them.
+  double all_steps(int64_t step) const {
+    const double by_epochs = static_cast<double>(step) / epochs_done();
+    return config_.steps > 0 ? std::min(by_epochs, static_cast<double>(config_.steps)) : by_epochs;
+  }
+
+  std::vector<std::vector<EncodedPair>> next_batches() {
+    std::vector<std::vector<EncodedPair>> batches;
+    batches.reserve(static_cast<size_t>(config_.accumulate));
+    while (static_cast<int64_t>(batches.size()) < config_.accumulate &&
+           (batches.empty() || source_.done() < 1)) {
+      batches.push_back(source_.next());
+      pairs_done_ += static_cast<int64_t>(batches.back().size());
+      ++state_.batches;
+    }
+    return batches;
+  }
+
+  void step(TrainProgress& progress) {
+    const auto batches = next_batches();
+    const int64_t symbols = target_symbols(batches);
+    rate_ = state_.rate_factor * learning_rate_at(config_, state_.step, all_steps(state_.step + 1));
     std::vector<double> objectives(static_cast<size_t>(config_.replicas));
     threads_.run([&](int64_t replica) {
-      objectives[static_cast<size_t>(replica)] = work(batch, replica, symbols);
+      objectives[static_cast<size_t>(replica)] = work(batches, replica, symbols);
     });
-    rate_ = learning_rate_at(config_, state_.step, steps_);
-    if (optimiser_.update(threads_, rate_)) {
+    const double objective = std::reduce(objectives.begin(), objectives.end());
+    progress.step_loss = objective / static_cast<double>(symbols);
+    const double norm = optimiser_.sum_gradients(threads_);
+    if (std::isfinite(objective) && std::isfinite(norm)) {
+      optimiser_.step(threads_, norm, rate_);
+      ++state_.updates;
       bad_steps_ = 0;
-      for (const double objective : objectives) state_.loss_sum += objective;
+      state_.loss_sum += objective;
       state_.loss_symbols += static_cast<double>(symbols);
-    } else if (++bad_steps_ == most_bad_steps) {
-      fail(
-          "training diverged at step {}: {} gradients in a row were not finite; lower "
-          "train.learning_rate ({})",
-          state_.step + 1, bad_steps_, config_.learning_rate);
+    } else {
+      ++bad_steps_;
+      progress.trouble = fmt::format("step {} is skipped: {} is not finite", state_.step + 1,
+                                     not_finite(*task_.replicas[0]));
     }
     ++state_.step;
-    pairs_done_ += static_cast<int64_t>(batch.size());
+    if (source_.done() >= 1) {
+      ++state_.epoch;
+      state_.batches = 0;
+    }
     state_.seconds = seconds_before_ + seconds_since(start_);
   }
 
   // The share of a replica: every replicas-th pair, so that all have the same mix of lengths.
-  double work(const std::vector<int64_t>& batch, int64_t replica, int64_t symbols) {
+  double work(const std::vector<std::vector<EncodedPair>>& batches, int64_t replica,
+              int64_t symbols) {
     optimiser_.clear_gradient(replica);
-    std::vector<int64_t> share;
-    for (auto i = static_cast<size_t>(replica); i < batch.size();
-         i += static_cast<size_t>(config_.replicas))
-      share.push_back(batch[i]);
-    if (share.empty()) return 0;
     const Noise noise =
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, replica));
-    const Tensor objective = task_.objective(replica, make_batch(*task_.pairs, share), noise);
-    (objective / static_cast<double>(symbols)).backward();
-    return objective.item<double>();
+    double sum = 0;
+    for (const auto& batch : batches) {
+      std::vector<int64_t> share;
+      share.reserve(batch.size());
+      for (auto i = replica; i < static_cast<int64_t>(batch.size()); i += config_.replicas)
+        share.push_back(i);
+      if (share.empty()) continue;
+      const Tensor objective = task_.objective(replica, make_batch(batch, share), noise);
+      (objective / static_cast<double>(symbols)).backward();
+      sum += objective.item<double>();
+    }
+    return sum;
   }
 
-  TrainProgress describe(int64_t first_step) const {
-    TrainProgress progress;
+  // The batches are met again, with smaller steps.
+  void roll_back(std::string& trouble) {
+    const int64_t step = state_.step, rollbacks = state_.rollbacks + 1;
+    const double factor = state_.rate_factor / 2;
+    if (rollbacks > config_.rollbacks)
+      fail(
+          "training diverged at step {}: {} steps in a row had nothing finite to learn from, after "
+          "{} returns to a checkpoint ({}); the last good one is in {}; lower "
+          "train.learning_rate ({})",
+          step, most_bad_steps, config_.rollbacks, trouble, checkpoint_path_,
+          config_.learning_rate);
+    restore();
+    state_.rollbacks = rollbacks;
+    state_.rate_factor = factor;
+    log_.truncate_after(state_.step);
+    kept_.drop_after(state_.step);
+    state_.seconds = seconds_before_ + seconds_since(start_);
+    bad_steps_ = 0;
+    find_place();
+    begin_events();
+    save();
+    trouble += fmt::format("; after {} such steps training returns to step {} at {:g} of the rate",
+                           most_bad_steps, state_.step, factor);
+  }
+
+  void describe(TrainProgress& progress) const {
+    const bool epoch_ended = state_.batches == 0 && state_.epoch > 0;
     progress.step = state_.step;
-    progress.steps = steps_;
-    progress.epoch = (state_.step - 1) / epoch_steps_ + 1;
+    progress.epoch = state_.epoch + (epoch_ended ? 0 : 1);
     progress.loss = state_.loss_symbols > 0 ? state_.loss_sum / state_.loss_symbols : 0;
     progress.rate = rate_;
     const double elapsed = state_.seconds - seconds_before_;
     progress.pairs_per_second = static_cast<double>(pairs_done_) / std::max(elapsed, 1e-9);
     progress.seconds = state_.seconds;
-    progress.remaining = elapsed / static_cast<double>(state_.step - first_step) *
-                         static_cast<double>(steps_ - state_.step);
+    const double made = progress_made();
+    if (made > first_progress_) {
+      progress.steps = std::llround(static_cast<double>(state_.step) / made);
+      progress.remaining = seconds_since(started_) * (1 - made) / (made - first_progress_);
+    }
     if (config_.minutes > 0)
       progress.remaining =
           std::clamp(60 * config_.minutes - state_.seconds, 0.0, progress.remaining);
-    return progress;
+  }
+
+  bool is_best(double metric) const {
+    return task_.higher_is_better ? metric > state_.best_metric : metric < state_.best_metric;
   }
 
   void validate(TrainProgress& progress) {
     progress.validation = task_.validate();
-    progress.best = progress.validation->metric < state_.best_metric;
+    progress.best = is_best(progress.validation->metric);
     if (progress.best) {
       state_.best_metric = progress.validation->metric;
       state_.best_step = state_.step;
@@ -171,25 +273,43 @@ class Trainer {
       save_weights(*task_.averaged, task_.folder + "/weights.safetensors");
     } else {
       ++state_.stale_validations;
+      if (config_.schedule == "plateau" && state_.stale_validations % config_.plateau_patience == 0)
+        state_.rate_factor *= config_.plateau_factor;
     }
+    kept_.add(*task_.averaged, state_.step);
     state_.seconds = progress.seconds = seconds_before_ + seconds_since(start_);
     state_.loss_sum = state_.loss_symbols = 0;
     log_.append(nlohmann::json{{"step", progress.step},
                                {"epoch", progress.epoch},
                                {"train_loss", progress.loss},
                                {"valid_loss", progress.validation->loss},
+                               {"metric", task_.metric},
                                {"valid_metric", progress.validation->metric},
                                {"best", progress.best},
                                {"learning_rate", progress.rate},
+                               {"skipped_steps", state_.step - state_.updates},
+                               {"rollbacks", state_.rollbacks},
                                {"pairs_per_second", progress.pairs_per_second},
                                {"seconds", progress.seconds}}
                     .dump());
+    write_events(progress);
   }
 
+  void write_events(const TrainProgress& progress) {
+    if (!events_) return;
+    events_->write(progress.step, {{"loss/training", progress.loss},
+                                   {"loss/validation", progress.validation->loss},
+                                   {"validation/" + task_.metric, progress.validation->metric},
+                                   {"training/learning_rate", progress.rate},
+                                   {"training/pairs_per_second", progress.pairs_per_second}});
+  }
+
+  // Only what training can go on from: the checkpoint before a step that failed stays.
   void save() {
+    saved_at_ = Clock::now();
+    if (bad_steps_ > 0 || !optimiser_.weights_finite()) return;
     optimiser_.save(state_);
     write_checkpoint(checkpoint_path_, state_);
-    saved_at_ = Clock::now();
   }
 
   void restore() {
@@ -203,20 +323,20 @@ class Trainer {
 
   const TrainConfig& config_;
   const TrainTask& task_;
+  BatchSource& source_;
   ReplicaThreads threads_;
   Optimiser optimiser_;
   MetricsLog log_;
+  KeptWeights kept_;
+  std::optional<EventFile> events_;
   const std::string checkpoint_path_;
-  const int64_t epoch_steps_;
-  const int64_t steps_;
   Checkpoint state_;
-  std::vector<std::vector<int64_t>> batches_;
-  int64_t epoch_ = -1;
-  int64_t bad_steps_ = 0;
-  int64_t pairs_done_ = 0;  // in this run
+  int64_t bad_steps_ = 0;      // in a row
+  int64_t pairs_done_ = 0;     // in this run
+  double first_progress_ = 0;  // where started_ began
   double rate_ = 0;
   double seconds_before_ = 0;  // spent by the runs before
-  Clock::time_point start_, saved_at_;
+  Clock::time_point start_, started_, saved_at_;
 };
 
 }  // namespace
@@ -225,7 +345,6 @@ TrainOutcome train(const TrainConfig& config, const TrainTask& task, bool resume
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)
     fail("[train] {} replicas were made, train.replicas is {}", task.replicas.size(),
          config.replicas);
-  if (task.pairs->empty()) fail("[train] there are no training pairs");
   return Trainer(config, task).run(resume);
 }
 

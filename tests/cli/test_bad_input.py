@@ -44,7 +44,7 @@ class Data(program.Case):
         self.refuse_data("ab\tA B\n".encode("utf-16-le"), "bad.tsv:1", "UTF-16")
 
     def test_line_of_10_mb(self):
-        self.refuse_data(b"ab\tA B\n" + b"a" * 10_000_000 + b"\tA\n", "bad.tsv:2", "at most")
+        self.refuse_data(b"ab\tA B\n" + b"a" * 10_000_000 + b"\tA\n", "bad.tsv:2", "split it")
 
     def test_one_class_of_symbols(self):
         self.write("bad.tsv", "ab\tA A\nb\tA\n")

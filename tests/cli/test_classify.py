@@ -147,7 +147,7 @@ class Reviews(program.Case):
                         *settings(SMALL | {"model.embedding": 15}), "--set", assignment,
                         names=[name])
         self.refuse("train", "--data", "train.tsv", "--out", "model", "--set", "model.type=bag",
-                    names=["model.type", "seq2seq, classifier"])
+                    names=["model.type", "seq2seq, transformer, classifier"])
 
 
 class Films(program.Case):

@@ -74,7 +74,8 @@ class Train(Dictionary):
                          [10 * record["epoch"] for record in records])
         for record in records:
             self.assertEqual(set(record), {"step", "epoch", "train_loss", "valid_loss",
-                                           "valid_metric", "best", "learning_rate",
+                                           "metric", "valid_metric", "best", "learning_rate",
+                                           "skipped_steps", "rollbacks",
                                            "pairs_per_second", "seconds"})
         best = min(records, key=lambda record: record["valid_metric"])
         self.assertEqual(best["valid_metric"],

@@ -38,7 +38,8 @@ def outcome(model):
         record.pop("seconds")
         record.pop("pairs_per_second")
     rest = {path.name: path.read_bytes() for path in model.iterdir()
-            if path.name not in ("checkpoint.safetensors", "metrics.jsonl")}
+            if path.name not in ("checkpoint.safetensors", "metrics.jsonl")
+            and "tfevents" not in path.name}
     return {"metadata": metadata, "tensors": tensors, "metrics": records, **rest}
 
 

@@ -56,6 +56,36 @@ TEST(BatchesByLength, HoldEachIndexOnce) {
   }));
 }
 
+TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughSymbols) {
+  EXPECT_TRUE(rc::check("a partition whose padded batches fit", [] {
+    const auto count = *rc::gen::inRange<int64_t>(0, 400);
+    const auto tokens = *rc::gen::inRange<int64_t>(1, 600);
+    const auto seed = *rc::gen::arbitrary<uint64_t>();
+    const auto pairs = random_pairs(count, seed);
+    const auto batches = batches_by_tokens(pairs, tokens, seed, 3);
+    auto all = flattened(batches);
+    std::sort(all.begin(), all.end());
+    std::vector<int64_t> expected(static_cast<size_t>(count));
+    std::iota(expected.begin(), expected.end(), 0);
+    RC_ASSERT(all == expected);
+    for (const auto& batch : batches) {
+      const Batch padded = make_batch(pairs, batch);
+      RC_ASSERT(batch.size() == 1 || padded.source.numel() + padded.target.numel() <= tokens);
+    }
+  }));
+}
+
+// Of pairs of 1 to 30 symbols about 1,000 / 32 fit: what padding and the last pair cost is little.
+TEST(BatchesByTokens, AreFull) {
+  const auto pairs = random_pairs(8000, 2);
+  int64_t symbols = 0;
+  for (const EncodedPair& pair : pairs)
+    symbols += static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1;
+  const auto batches = batches_by_tokens(pairs, 1000, 1, 0);
+  EXPECT_LT(static_cast<double>(batches.size()) * 1000, 1.15 * static_cast<double>(symbols));
+  EXPECT_THAT(error_of([&] { batches_by_tokens(pairs, 0, 1, 0); }), HasSubstr("0 tokens"));
+}
+
 TEST(BatchesByLength, DependOnSeedAndEpochAlone) {
   const auto pairs = random_pairs(1000, 1);
   EXPECT_EQ(batches_by_length(pairs, 16, 7, 2), batches_by_length(pairs, 16, 7, 2));

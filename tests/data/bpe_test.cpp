@@ -96,7 +96,7 @@ TEST(BytePairs, LearnTheExampleOfThePaper) {
   EXPECT_THAT(codes.merges()[1], Pair("l", "o"));
   EXPECT_THAT(codes.merges()[2], Pair("w", "er</w>"));
   EXPECT_THAT(codes.split("lower"), ElementsAre("lo@@", "wer"));
-  EXPECT_EQ(codes.apply("  newer\tlow  x"), "newer low x");
+  EXPECT_EQ(codes.apply("  newer\tlow  x "), "  newer low x ");
 }
 
 TEST(BytePairs, LearnAsCountingAnewDoes) {

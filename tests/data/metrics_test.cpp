@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -36,6 +40,41 @@ TEST(Metrics, TakeTheNearestReference) {
 TEST(Metrics, OfNothingAreZero) {
   EXPECT_EQ(ErrorCounts{}.token_error_rate(), 0);
   EXPECT_EQ(ErrorCounts{}.sequence_error_rate(), 0);
+}
+
+// Of 3 "a", 2 became "a"; of 2 "b", 1 became "a"; "c" was answered once and never right.
+TEST(Metrics, CountLabels) {
+  LabelCounts counts;
+  counts.add("a", {"a"});
+  counts.add("a", {"b", "a"});
+  counts.add("c", {"a", "b"});
+  counts.add("b", {"b"});
+  counts.add("a", {"b"});
+  EXPECT_DOUBLE_EQ(counts.accuracy(), 3.0 / 5);
+  const auto scores = counts.scores();
+  ASSERT_EQ(scores.size(), 3U);
+  EXPECT_DOUBLE_EQ(scores.at("a").precision, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.at("a").recall, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.at("a").f1, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.at("b").precision, 1);
+  EXPECT_DOUBLE_EQ(scores.at("b").recall, 1.0 / 2);
+  EXPECT_DOUBLE_EQ(scores.at("b").f1, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(scores.at("c").f1, 0);
+  EXPECT_DOUBLE_EQ(counts.macro().precision, (2.0 / 3 + 1 + 0) / 3);
+  EXPECT_DOUBLE_EQ(counts.macro().recall, (2.0 / 3 + 1.0 / 2 + 0) / 3);
+  EXPECT_DOUBLE_EQ(counts.macro().f1, (2.0 / 3 + 2.0 / 3 + 0) / 3);
+  EXPECT_THROW(counts.add("a", {}), Error);
+  EXPECT_EQ(LabelCounts{}.accuracy(), 0);
+  EXPECT_EQ(LabelCounts{}.macro().f1, 0);
+}
+
+// Two symbols of 1 bit each over 4 bytes.
+TEST(Metrics, MeasureLikelihood) {
+  const Likelihood likelihood{.nats = 2 * std::log(2.0), .symbols = 2, .bytes = 4};
+  EXPECT_DOUBLE_EQ(likelihood.perplexity(), 2);
+  EXPECT_DOUBLE_EQ(likelihood.bits_per_byte(), 0.5);
+  EXPECT_EQ(Likelihood{}.perplexity(), 1);
+  EXPECT_EQ(Likelihood{}.bits_per_byte(), 0);
 }
 
 }  // namespace

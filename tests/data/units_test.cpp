@@ -18,7 +18,8 @@ TEST(Units, AreNamed) {
   EXPECT_EQ(parse_units("char"), Units::character);
   EXPECT_EQ(parse_units("space"), Units::space);
   EXPECT_EQ(parse_units("line"), Units::line);
-  EXPECT_EQ(error_of([] { parse_units("word"); }), "units are char, space, line or byte, not 'word'");
+  EXPECT_EQ(error_of([] { parse_units("word"); }),
+            "units are char, space, line or byte, not 'word'");
 }
 
 TEST(SplitUnits, Characters) {

@@ -159,6 +159,7 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
             "good'");
   model.text.target_units = "space";
+  model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 symbols of data.target_units"));
 }
 
@@ -168,6 +169,29 @@ TEST_F(ClassifierModelTest, RefusesWeightsOfAFarSmallerModel) {
   description.replace(description.find("embedding = 8"), 13, "embedding = 65536");
   write_file(folder / "config.toml", description);
   EXPECT_THAT(refusal(), HasSubstr("describe a model of over"));
+}
+
+TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
+  const std::string codes = folder / "my.codes";
+  write_file(codes, "#version: 0.2\na b</w>\n");
+  TextConfig text;
+  text.source_units = "bpe";
+  text.target_units = "byte";
+  text.bpe = codes;
+  model = make_pair_model(text, model.model, examples);
+  EXPECT_EQ(model.target_vocabulary.size(), 4 + 256);
+  EXPECT_EQ(model.source_symbols("cab"), (std::vector<std::string>{"c@@", "ab"}));
+  save();
+  fs::remove(codes);
+  EXPECT_TRUE(fs::exists(folder / "bpe.codes"));
+  const fs::path moved = folder.string() + "-moved";
+  fs::rename(folder, moved);
+  const PairModel loaded = load_pair_model(moved);
+  EXPECT_EQ(loaded.source_symbols("cab"), model.source_symbols("cab"));
+  const auto pairs = loaded.encode(examples);
+  EXPECT_EQ(pairs[0].target, model.encode(examples)[0].target);
+  EXPECT_EQ(loaded.target_text(pairs[0].target), "K AE B");
+  fs::rename(moved, folder);
 }
 
 }  // namespace

@@ -10,9 +10,11 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/safetensors.h"
 #include "attend/models/seq2seq.h"
 #include "attend/models/weights.h"
 #include "attend/train/checkpoint.h"
+#include "attend/train/kept_weights.h"
 
 namespace attend {
 namespace {
@@ -35,7 +37,7 @@ class TrainerTest : public testing::Test {
     config.batch = 8;
     config.replicas = 2;
     config.warmup_steps = 4;
-    config.checkpoint_seconds = 0;
+    config.checkpoint_seconds = 1e6;
     network.embedding = network.hidden = network.attention_depth = 8;
     network.dropout = 0.2;
     network.maximum_source_length = 8;
@@ -58,10 +60,13 @@ class TrainerTest : public testing::Test {
     TrainTask task;
     task.replicas.assign(replicas.begin(), replicas.end());
     task.averaged = averaged;
-    task.pairs = &pairs;
+    PairBatches source(pairs, config);
+    task.source = &source;
     task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
       const Tensor logits = replicas[static_cast<size_t>(replica)]->logits(batch, noise);
-      return poison ? logits.sum() * std::nan("") : sequence_loss(logits, batch.target, 0.1);
+      const Tensor loss = sequence_loss(logits, batch.target, 0.1);
+      const auto steps_seen = static_cast<int64_t>(reports.size());
+      return poison && poison(steps_seen) ? loss * std::nan("") : loss;
     };
     task.validate = [&] {
       torch::NoGradGuard no_gradient;
@@ -73,6 +78,7 @@ class TrainerTest : public testing::Test {
       reports.push_back(progress);
       if (progress.step == stop_after) stop = true;
     };
+    task.higher_is_better = higher_is_better;
     task.stop = &stop;
     task.folder = folder;
     return train(config, task, resume);
@@ -111,7 +117,8 @@ class TrainerTest : public testing::Test {
   std::vector<EncodedPair> pairs;
   std::vector<TrainProgress> reports;
   std::function<double()> metric;
-  bool poison = false;
+  std::function<bool(int64_t)> poison;  // of the steps that this program has taken
+  bool higher_is_better = false;
 };
 
 TEST_F(TrainerTest, LossFallsAndEveryEpochIsRecorded) {
@@ -144,6 +151,28 @@ TEST_F(TrainerTest, ResumesBitwiseWhereverItStopped) {
   }
 }
 
+TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
+  config.epochs = 4;
+  config.batch_tokens = 40;
+  config.accumulate = 2;
+  config.schedule = "plateau";
+  config.plateau_patience = 1;
+  config.weight_decay = 0.1;
+  config.validate_steps = 5;
+  config.keep_checkpoints = 2;
+  config.patience = 0;
+  metric = [] { return 1.0; };  // never better than the first: the rate falls and falls
+  run("whole");
+  ASSERT_LT(checkpoint("whole").rate_factor, 0.6);
+  for (const int64_t stop_after : {3, 5, 11}) {
+    const std::string name = "stopped" + std::to_string(stop_after);
+    EXPECT_TRUE(run(name, false, stop_after).interrupted);
+    run(name, true);
+    expect_same("whole", name);
+    EXPECT_EQ(kept_steps(root / name), kept_steps(root / "whole"));
+  }
+}
+
 // A kill loses what came after the last checkpoint; metrics and weights may be ahead of it.
 TEST_F(TrainerTest, ResumesFromACheckpointThatMetricsHaveOvertaken) {
   run("whole");
@@ -168,6 +197,32 @@ TEST_F(TrainerTest, ReplicasShareOutTheSameGradient) {
   // One step of Adam from the same weights: sums in another order, so equal to rounding.
   EXPECT_TRUE(
       at::allclose(checkpoint("one").first_moment, checkpoint("three").first_moment, 1e-4, 1e-7));
+}
+
+// All pairs in one batch, or in two whose gradients are summed: equal to rounding.
+TEST_F(TrainerTest, AccumulationSumsTheGradientsOfItsBatches) {
+  network.dropout = 0;
+  config.epochs = 1;
+  config.batch = 60;
+  EXPECT_EQ(run("one").steps, 1);
+  config.batch = 30;
+  config.accumulate = 2;
+  EXPECT_EQ(run("two").steps, 1);
+  EXPECT_TRUE(
+      at::allclose(checkpoint("one").first_moment, checkpoint("two").first_moment, 1e-4, 1e-7));
+}
+
+TEST_F(TrainerTest, StopsAfterTheStepsGivenAndValidatesBetween) {
+  config.epochs = 100;
+  config.steps = 17;
+  config.validate_steps = 5;
+  EXPECT_EQ(run("a").steps, 17);
+  std::vector<int64_t> steps;
+  for (const auto& record : metrics("a")) steps.push_back(record["step"]);
+  EXPECT_EQ(steps, (std::vector<int64_t>{5, 10, 15, 17}));
+  EXPECT_EQ(reports[0].steps, 17);
+  // The linear schedule ends where training does.
+  EXPECT_NEAR(reports[16].rate, config.final_rate * config.learning_rate, 1e-12);
 }
 
 TEST_F(TrainerTest, StopsWhenValidationStopsImproving) {
@@ -204,10 +259,70 @@ TEST_F(TrainerTest, RefusesOtherDataAndAnotherModel) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("parameters")));
 }
 
-TEST_F(TrainerTest, GivesUpOnGradientsThatAreNotFinite) {
-  poison = true;
+TEST_F(TrainerTest, KeepsTheHighestWhereHigherIsBetter) {
+  higher_is_better = true;
+  config.epochs = 4;
+  metric = [n = 0]() mutable { return ++n == 2 ? 30.0 : 20.0; };
+  EXPECT_EQ(run("a").best_metric, 30);
+  EXPECT_EQ(checkpoint("a").best_step, 2 * 8);
+}
+
+TEST_F(TrainerTest, KeepsTheWeightsOfTheLastValidations) {
+  config.epochs = 4;
+  config.keep_checkpoints = 2;
+  run("a");
+  EXPECT_EQ(kept_steps(root / "a"), (std::vector<int64_t>{24, 32}));
+  const std::string folder = root / "a", path = folder + "/mean.safetensors";
+  average_weights(folder, {24, 32}, path);
+  const TensorFile one = read_safetensors(folder + "/weights-24.safetensors");
+  const TensorFile other = read_safetensors(folder + "/weights-32.safetensors");
+  for (const auto& [name, mean] : read_safetensors(path).tensors)
+    EXPECT_TRUE(at::equal(mean, (one.tensors.at(name) + other.tensors.at(name)) / 2)) << name;
+  // What is written there last is what was validated last.
+  EXPECT_EQ(read_file(folder + "/weights-32.safetensors"),
+            read_file(folder + "/weights.safetensors"));
+  EXPECT_THAT([&] { average_weights(folder, {}, path); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("keep_checkpoints")));
+}
+
+TEST_F(TrainerTest, SkipsAStepThatIsNotFiniteAndNamesIt) {
+  poison = [](int64_t step) { return step == 4; };
+  const TrainOutcome outcome = run("a");
+  EXPECT_EQ(outcome.steps, 24);
+  EXPECT_EQ(outcome.skipped, 1);
+  EXPECT_THAT(reports[4].trouble, testing::HasSubstr("step 5 is skipped: the gradient of "));
+  EXPECT_EQ(reports[5].trouble, "");
+  EXPECT_TRUE(checkpoint("a").weights.isfinite().all().item<bool>());
+}
+
+TEST_F(TrainerTest, ReturnsToTheLastCheckpointAtHalfTheRate) {
+  config.checkpoint_seconds = 0;
+  config.schedule = "constant";
+  config.warmup_steps = 0;
+  poison = [](int64_t step) { return step >= 13 && step < 23; };
+  const TrainOutcome outcome = run("a");
+  EXPECT_EQ(outcome.steps, 24);
+  EXPECT_EQ(outcome.skipped, 0);  // the skipped steps were taken again
+  EXPECT_EQ(outcome.rollbacks, 1);
+  // Every step was saved: 13 good ones, of which none was lost.
+  EXPECT_THAT(reports[22].trouble, testing::HasSubstr("returns to step 13"));
+  EXPECT_EQ(reports[23].step, 14);
+  EXPECT_DOUBLE_EQ(reports[12].rate, config.learning_rate);
+  EXPECT_DOUBLE_EQ(reports[23].rate, config.learning_rate / 2);
+}
+
+TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
+  config.epochs = 20;
+  config.rollbacks = 2;
+  config.checkpoint_seconds = 0;
+  poison = [](int64_t step) { return step >= 11; };
   EXPECT_THAT([&] { run("a"); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("train.learning_rate")));
+              testing::ThrowsMessage<Error>(testing::AllOf(
+                  testing::HasSubstr("train.learning_rate"), testing::HasSubstr("2 returns"),
+                  testing::HasSubstr("checkpoint.safetensors"))));
+  EXPECT_EQ(reports.size(), 11U + 3 * 10 - 1);
+  EXPECT_EQ(checkpoint("a").step, 11);
+  EXPECT_TRUE(checkpoint("a").weights.isfinite().all().item<bool>());
 }
 
 TEST_F(TrainerTest, StopsAfterTheMinutesGiven) {
@@ -228,6 +343,28 @@ TEST(LearningRate, RisesThenFalls) {
   EXPECT_DOUBLE_EQ(learning_rate_at(config, 9, 110), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate_at(config, 59, 110), 0.55);
   EXPECT_DOUBLE_EQ(learning_rate_at(config, 109, 110), 0.1);
+}
+
+// Values by hand: sqrt(10 / 40), and half a cosine at a quarter of its way.
+TEST(LearningRate, FallsAsTheScheduleSays) {
+  TrainConfig config;
+  config.learning_rate = 2;
+  config.final_rate = 0.1;
+  config.warmup_steps = 10;
+  for (const char* schedule : {"linear", "inverse_sqrt", "cosine", "constant", "plateau"}) {
+    config.schedule = schedule;
+    EXPECT_DOUBLE_EQ(learning_rate_at(config, 4, 110), 1.0) << schedule;
+    EXPECT_DOUBLE_EQ(learning_rate_at(config, 9, 110), 2.0) << schedule;
+  }
+  EXPECT_DOUBLE_EQ(learning_rate_at(config, 99, 110), 2.0);
+  config.schedule = "inverse_sqrt";
+  EXPECT_DOUBLE_EQ(learning_rate_at(config, 39, 110), 1.0);
+  config.schedule = "cosine";
+  EXPECT_NEAR(learning_rate_at(config, 34, 110), 2 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2), 1e-12);
+  EXPECT_NEAR(learning_rate_at(config, 109, 110), 0.2, 1e-12);
+  config.schedule = "stairs";
+  EXPECT_THAT([&] { learning_rate_at(config, 50, 110); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("stairs")));
 }
 
 TEST(Checkpoint, ComesBackToTheBit) {

@@ -1,0 +1,44 @@
+#include "attend/cli/decode_options.h"
+
+#include <map>
+
+namespace attend {
+
+void add_search_options(CLI::App& command, DecodeOptions& options) {
+  SearchOptions& search = options.decoding.search;
+  command.add_option("--beam", search.beam, "hypotheses kept; 1 is greedy search")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      .add_option("--length-penalty", search.length_penalty,
+                  "rank by log probability / length^this; 0 is none")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  command.add_flag_callback(
+      "--wu-length-penalty", [&search] { search.length_penalty_form = LengthPenalty::wu; },
+      "the length is (5 + length) / 6 (Wu et al. 2016)");
+  command
+      .add_option("--coverage-penalty", search.coverage_penalty,
+                  "how much a source symbol that nothing looked at counts (Wu et al. 2016)")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  command.add_option("--minimum-length", search.minimum_length, "symbols of an answer at least")
+      ->check(CLI::Range(0, 1000000));
+  command
+      .add_option("--maximum-length", options.decoding.maximum_length,
+                  "symbols of an answer at most; else 3 for a source symbol, and 10")
+      ->check(CLI::Range(1, 1000000));
+  command.add_option("--threads", options.threads, "sentences decoded in parallel")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+void add_decode_options(CLI::App& command, DecodeOptions& options) {
+  command
+      .add_option("model", options.models,
+                  "model folder; several, of the same vocabularies, decode as one")
+      ->required();
+  add_search_options(command, options);
+}
+
+}  // namespace attend

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/cli/training.h"
+
+namespace attend {
+namespace {
+
+// A task that a configuration is written for: what differs from the defaults.
+struct Task {
+  std::string name, meaning, data;
+  std::vector<std::string> assignments;
+};
+
+const std::vector<Task>& task_table() {
+  static const std::vector<Task> table = {
+      {"translation",
+       "Sentences to sentences, with a Transformer",
+       "--data train.en --target train.de --valid valid.en --valid-target valid.de",
+       {"model.type=transformer", "data.source_units=space", "data.target_units=space",
+        "train.batch_tokens=4096", "train.schedule=inverse_sqrt", "train.warmup_steps=4000",
+        "train.metric=bleu", "train.keep_checkpoints=10"}},
+      {"pronunciation",
+       "Words to their sounds, with a recurrent network that attends",
+       "--data data",
+       {"model.encoder_layers=2", "model.dropout=0.2"}},
+      {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
+  };
+  return table;
+}
+
+const Task& find_task(const std::string& name) {
+  const auto& table = task_table();
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Task& task) { return task.name == name; });
+  if (found != table.end()) return *found;
+  std::vector<std::string> names;
+  names.reserve(table.size());
+  for (const Task& task : table) names.push_back(task.name);
+  const std::string meant = nearest(name, names);
+  fail("{}: is no task{}; there are {}", shown(name),
+       meant.empty() ? "" : fmt::format("; did you mean {}?", meant), fmt::join(names, ", "));
+}
+
+void run_init(const std::string& name, const std::string& out) {
+  const Task& task = find_task(name);
+  TrainOptions options;
+  options.assignments = task.assignments;
+  const std::string shown_path = out.empty() ? "FILE" : out;
+  const std::string document = fmt::format(
+      "# {}:\n#   attend train {} --out model --config {}\n"
+      "# Every key is here with its default for this task; those that you do not change may go.\n"
+      "{}",
+      task.meaning, task.data, shown_path, training_config(options));
+  if (out.empty()) {
+    fmt::print("{}", document);
+    return;
+  }
+  if (std::filesystem::exists(out)) fail("--out {}: is there already; choose a new name", out);
+  write_file(out, document);
+}
+
+}  // namespace
+
+void add_init_command(CLI::App& app) {
+  auto name = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>();
+  auto* command = app.add_subcommand("init", "Write a commented configuration for a task");
+  std::string tasks;
+  for (const Task& task : task_table()) tasks += (tasks.empty() ? "" : ", ") + task.name;
+  command->add_option("task", *name, tasks)->required();
+  command->add_option("--out", *out, "file to write; otherwise standard output");
+  command->footer("Example:\n  attend init translation --out translation.toml");
+  command->callback([name, out] { run_init(*name, *out); });
+}
+
+}  // namespace attend

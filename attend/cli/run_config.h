@@ -1,0 +1,29 @@
+#pragma once
+
+#include "attend/cli/training.h"
+#include "attend/models/pair_model.h"
+#include "attend/train/train_config.h"
+
+namespace attend {
+
+// All the settings of a training.
+struct RunConfig {
+  TextConfig text;
+  ModelConfig model;
+  TrainConfig train;
+
+  Settings settings();
+};
+
+// Sets what a type of model is trained with where nobody says: how it reads texts, and by what its
+// best weights are chosen.
+void set_type_defaults(RunConfig& config);
+
+// What a new training runs with: flag > environment > file > default. Error on settings that do not
+// fit.
+RunConfig new_config(const TrainOptions& options);
+
+// What the folder options.out was trained with, train.* changed by --set.
+RunConfig stored_config(const TrainOptions& options);
+
+}  // namespace attend

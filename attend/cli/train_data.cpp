@@ -1,0 +1,134 @@
+#include "attend/cli/train_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "attend/base/error.h"
+#include "attend/cli/predictor.h"
+#include "attend/data/cmudict.h"
+#include "attend/data/text_codec.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+PairFiles training_files(const TrainOptions& options) {
+  if (fs::is_directory(options.data)) return {options.data + "/train.tsv"};
+  return {options.data, options.target};
+}
+
+PairFiles validation_files(const TrainOptions& options) {
+  if (options.valid.empty()) return {options.data + "/valid.tsv"};
+  return {options.valid, options.valid_target};
+}
+
+std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text) {
+  if (text.reads_frames()) {
+    std::vector<Example> examples = read_pairs(files.source);
+    place_sources(examples, files.source);
+    return examples;
+  }
+  if (files.target.empty()) return read_pairs(files.source);
+  auto [examples, skipped] = read_parallel(files.source, files.target, {.skip_empty = true});
+  if (skipped > 0)
+    fmt::print(stderr, "attend: {}: {} pairs with an empty side are left out\n", files.source,
+               skipped);
+  return std::move(examples);
+}
+
+void check_targets(const TrainOptions& options, const TextConfig& text) {
+  if (!options.target.empty() && text.reads_frames())
+    fail("--target {}: images and sounds are named in a TSV file with their targets",
+         options.target);
+  if (!options.target.empty() && fs::is_directory(options.data))
+    fail("--target {}: but --data {} is a folder; give the file of the sources", options.target,
+         options.data);
+  if (!options.valid_target.empty() && options.valid.empty())
+    fail("--valid-target {}: needs --valid, the file of the sources", options.valid_target);
+  if (!options.target.empty() && !options.valid.empty() && options.valid_target.empty())
+    fail("--valid {}: its targets are missing; give --valid-target", options.valid);
+}
+
+// A single file is split by a hash of the source, as the dictionary is.
+PairData split(std::vector<Example> all, const std::string& name) {
+  PairData data;
+  const size_t count = all.size();
+  for (Example& example : all)
+    (part_of(example.source) == Part::valid ? data.valid : data.train)
+        .push_back(std::move(example));
+  if (data.valid.empty() || data.train.empty())
+    fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
+         count);
+  return data;
+}
+
+PairData read_data(const TrainOptions& options, const TextConfig& text) {
+  std::vector<Example> train = read_examples(training_files(options), text);
+  if (options.valid.empty() && !fs::is_directory(options.data))
+    return split(std::move(train), options.data);
+  return {std::move(train), read_examples(validation_files(options), text)};
+}
+
+PairData read_streamed(const TrainOptions& options, const TextConfig& text) {
+  if (text.reads_frames())
+    fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
+  if (options.valid.empty() && !fs::is_directory(options.data))
+    fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
+  return {{}, read_examples(validation_files(options), text), training_files(options)};
+}
+
+// The time of a step grows with the square of its longest target, so that one target that no answer
+// could equal would stop training for good.
+void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
+                            std::vector<Example>& examples, const std::string& name) {
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
+  size_t left_out = 0;
+  for (Example& example : examples)
+    left_out += std::erase_if(example.targets, [&](const std::string& target) {
+      return codec.split(target).size() > longest;
+    });
+  if (left_out == 0) return;
+  std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
+  fmt::print(stderr,
+             "attend: {}: {} targets of over {} symbols are left out: no answer is that long (3 x "
+             "model.maximum_source_length + 10)\n",
+             name, left_out, longest);
+  if (examples.empty()) fail("{}: holds no other targets; split them", name);
+}
+
+void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
+                      const std::vector<Example>& examples, const std::string& name) {
+  if (config.text.reads_frames()) return;  // how long they are is known when they are read
+  const auto longest = static_cast<size_t>(config.model.maximum_source_length());
+  const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
+    return codec.split(example.source).size() > longest;
+  });
+  if (cut > 0)
+    fmt::print(stderr,
+               "attend: {}: {} sources are cut to their first {} symbols "
+               "(model.maximum_source_length)\n",
+               name, cut, longest);
+}
+
+}  // namespace
+
+PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
+  if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
+  check_targets(options, config.text);
+  const bool streamed = config.train.shuffle_buffer > 0;
+  PairData data = streamed ? read_streamed(options, config.text) : read_data(options, config.text);
+  const TextCodecs codecs = make_codecs(config.text);
+  for (auto* examples : {&data.train, &data.valid}) {
+    const std::string part =
+        options.data + (examples == &data.train ? ", training" : ", validation");
+    leave_out_long_targets(config, codecs.target, *examples, part);
+    tell_cut_sources(config, codecs.source, *examples, part);
+  }
+  if (!streamed) check_pairs(data.train, codecs.target, options.data);
+  return data;
+}
+
+}  // namespace attend

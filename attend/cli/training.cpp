@@ -1,0 +1,241 @@
+#include "attend/cli/training.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/history.h"
+#include "attend/cli/progress.h"
+#include "attend/cli/run_config.h"
+#include "attend/cli/train_data.h"
+#include "attend/models/weights.h"
+#include "attend/train/stream_batches.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::atomic<bool> stop_requested = false;
+std::atomic<int> stop_signal = 0;
+
+void request_stop(int signal) {
+  stop_signal = signal;
+  stop_requested = true;
+  // A second signal ends the program at once.
+  std::signal(signal, SIG_DFL);
+}
+
+// What a start that was killed leaves: save_description writes config.toml last.
+bool is_unfinished_start(const std::string& folder) {
+  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
+                                       "bpe.codes",     "source.bpe",   "target.bpe"};
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (!first.contains(entry.path().filename().string())) return false;
+  return fs::exists(folder + "/training.toml");
+}
+
+// Whether the folder is a model's already. Error when it holds something else.
+bool holds_model(const std::string& folder) {
+  if (!fs::exists(folder)) return false;
+  if (!fs::is_directory(folder)) fail("--out {}: is a file; a folder is wanted", folder);
+  remove_temporary_files(folder);
+  if (fs::is_empty(folder) || is_unfinished_start(folder)) return false;
+  if (!fs::exists(folder + "/config.toml"))
+    fail("--out {}: holds other files and no model; choose a new folder", folder);
+  return true;
+}
+
+void create_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
+}
+
+// Begins with what another model has learned. Its symbols are taken, for their weights mean nothing
+// for others; so are those of its targets where the model is of the same type.
+void begin_from(const std::string& folder, PairModel& model) {
+  const PairModel other = load_description(folder);
+  if (other.text.source_units != model.text.source_units)
+    fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
+         other.text.source_units, other.text.source_units);
+  const bool same_type = other.model.type == model.model.type && !model.model.is_classifier();
+  model.text.bpe = other.text.bpe;
+  model.text.source_bpe = other.text.source_bpe;
+  model.codecs.source = other.codecs.source;
+  model.source_vocabulary = other.source_vocabulary;
+  if (same_type) {
+    model.text = other.text;
+    model.codecs = other.codecs;
+    model.target_vocabulary = other.target_vocabulary;
+  }
+  model.network = model.make_network();
+  const auto all = static_cast<int64_t>(model.network->parameters().size());
+  const int64_t taken = load_shared_weights(*model.network, folder + "/weights.safetensors");
+  if (taken == 0)
+    fail("--init {}: none of its weights has the name and shape of one of this model", folder);
+  fmt::print(stderr, "{} of {} weights begin as in {}\n", taken, all, folder);
+}
+
+PairModel new_model(const RunConfig& config, const PairData& data) {
+  if (data.stream.source.empty()) return make_pair_model(config.text, config.model, data.train);
+  const TextCodecs codecs = make_codecs(config.text);
+  SymbolCounts counts;
+  ExampleStream in_order({data.stream}, 1, 0, 0);
+  for (Example example; in_order.next(example);) counts.add(example, codecs);
+  return make_pair_model(config.text, config.model, counts);
+}
+
+PairModel prepare_model(const TrainOptions& options, RunConfig& config, const PairData& data,
+                        bool resume) {
+  torch::manual_seed(static_cast<uint64_t>(config.train.seed));
+  if (resume) return load_description(options.out);
+  PairModel model = new_model(config, data);
+  if (!options.init.empty()) begin_from(options.init, model);
+  check_labels(model, data.train, options.data);
+  check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  create_folder(options.out);
+  write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
+  save_description(model, options.out);
+  return model;
+}
+
+// Empty: none are written. Error, before anything is, where they cannot be.
+std::string event_folder(const TrainOptions& options, const RunConfig& config) {
+  const std::string& folder = config.train.tensorboard;
+  if (folder == "none") return "";
+  if (folder.empty()) return options.out;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || ::access(folder.c_str(), W_OK | X_OK) != 0)
+    fail("train.tensorboard {}: cannot be written: {}; choose another folder, or none", folder,
+         error ? error.message() : std::generic_category().message(errno));
+  return folder;
+}
+
+// `pairs` takes those that are held in memory; all that is given must outlive the source.
+std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
+                                         const PairModel& model, const PairData& data,
+                                         std::vector<EncodedPair>& pairs) {
+  if (data.stream.source.empty()) {
+    pairs = model.encode(data.train);
+    return std::make_unique<PairBatches>(pairs, config.train);
+  }
+  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
+  const auto encode = [&options, &model, longest](const Example& example) {
+    check_labels(model, {example}, options.data);
+    std::vector<EncodedPair> encoded = model.encode({example});
+    std::erase_if(encoded, [&](const EncodedPair& pair) { return pair.target.size() > longest; });
+    return encoded;
+  };
+  return std::make_unique<StreamBatches>(data.stream, encode, config.train);
+}
+
+// Measures the averaged weights on the first train.validation_examples.
+class Validator {
+ public:
+  Validator(const RunConfig& config, const PairModel& model, std::vector<Example> examples,
+            std::shared_ptr<PairNetwork> averaged)
+      : model_(model),
+        metric_(*find_validation_metric(config.train.metric)),
+        examples_(std::move(examples)),
+        predictor_(model, std::move(averaged), config.train.replicas) {
+    if (static_cast<int64_t>(examples_.size()) > config.train.validation_examples)
+      examples_.resize(static_cast<size_t>(config.train.validation_examples));
+    pairs_ = model.encode(examples_);
+  }
+
+  const ValidationMetric& metric() const { return metric_; }
+
+  Validation operator()() {
+    const double loss = predictor_.loss(pairs_);
+    if (!metric_.decodes) return {loss, loss};
+    return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_, model_.text)};
+  }
+
+ private:
+  const PairModel& model_;
+  const ValidationMetric metric_;
+  std::vector<Example> examples_;
+  std::vector<EncodedPair> pairs_;
+  Predictor predictor_;
+};
+
+Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
+                     const PairData& data, bool resume) {
+  std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
+  while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
+    replicas.push_back(model.make_network());
+  const auto averaged = model.make_network();
+  averaged->eval();
+  std::vector<EncodedPair> pairs;
+  const auto source = make_source(options, config, model, data, pairs);
+  Validator validator(config, model, data.valid, averaged);
+  ProgressPrinter printer(validator.metric());
+
+  TrainTask task;
+  task.replicas.assign(replicas.begin(), replicas.end());
+  task.averaged = averaged;
+  task.source = source.get();
+  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
+                                                             config.train.label_smoothing);
+  };
+  task.validate = [&] { return validator(); };
+  task.metric = validator.metric().name;
+  task.higher_is_better = validator.metric().higher_is_better;
+  task.report = [&](const TrainProgress& progress) { printer.show(progress); };
+  task.stop = &stop_requested;
+  task.folder = options.out;
+  task.event_folder = event_folder(options, config);
+  const TrainOutcome outcome = train(config.train, task, resume);
+  if (const auto history = read_history(options.out); !history.empty())
+    write_file(options.out + "/curves.svg", history_chart(history));
+  return {outcome, validator.metric()};
+}
+
+}  // namespace
+
+std::string training_config(const TrainOptions& options) {
+  RunConfig config = new_config(options);
+  return to_toml(config.settings(), /*with_help=*/true);
+}
+
+Trained train_model(const TrainOptions& options) {
+  if (options.data.empty())
+    fail("--data is missing: a folder with train.tsv and valid.tsv, or a TSV file");
+  if (options.out.empty()) fail("--out is missing: the folder to write the model to");
+  const bool resume = holds_model(options.out);
+  if (resume && !options.resume)
+    fail(
+        "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
+        options.out);
+  RunConfig config = resume ? stored_config(options) : new_config(options);
+  event_folder(options, config);
+  const PairData data = read_training_data(options, config);
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  const PairModel model = prepare_model(options, config, data, resume);
+  fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
+             data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
+             data.valid.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
+  Trained trained = run_training(options, config, model, data, resume);
+  if (trained.outcome.interrupted) {
+    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
+               trained.outcome.steps, options.resume ? "" : " with --resume");
+    throw CLI::RuntimeError(128 + stop_signal);
+  }
+  return trained;
+}
+
+}  // namespace attend

@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <tuple>
+
+#include "attend/decode/candidates-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using at::Tensor;
+
+Candidates on_cpu(const Tensor& log_probabilities, const Tensor& symbols) {
+  return {log_probabilities.to(at::kCPU, at::kDouble).contiguous(),
+          symbols.to(at::kCPU).contiguous()};
+}
+
+Candidates at_symbols(const Tensor& log_probabilities, const Tensor& symbols) {
+  return on_cpu(log_probabilities.gather(1, symbols), symbols);
+}
+
+// SplitMix64 (Steele et al. 2014): one step of the generator, from any state.
+uint64_t mixed(uint64_t state) {
+  state += 0x9E3779B97F4A7C15U;
+  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9U;
+  state = (state ^ (state >> 27)) * 0x94D049BB133111EBU;
+  return state ^ (state >> 31);
+}
+
+}  // namespace
+
+Candidates most_probable(const Tensor& log_probabilities, int64_t count) {
+  if (count == 1) {
+    const auto [values, symbols] = log_probabilities.max(1, /*keepdim=*/true);
+    return on_cpu(values, symbols);
+  }
+  const auto [values, symbols] =
+      log_probabilities.topk(std::min(count, log_probabilities.size(1)), 1);
+  return on_cpu(values, symbols);
+}
+
+Candidates given(const Tensor& log_probabilities, const std::vector<int64_t>& symbols) {
+  const Tensor index = at::tensor(at::ArrayRef<int64_t>(symbols), at::kLong).unsqueeze(1);
+  return at_symbols(log_probabilities, index.to(log_probabilities.device()));
+}
+
+Candidates drawn(const Tensor& log_probabilities, const std::vector<double>& uniforms,
+                 const Sampling& sampling) {
+  Tensor values = log_probabilities, symbols;
+  if (sampling.top_k > 0)
+    std::tie(values, symbols) = values.topk(std::min(sampling.top_k, values.size(1)), 1);
+  else if (sampling.top_p < 1)
+    std::tie(values, symbols) = values.sort(1, /*descending=*/true);
+  Tensor probabilities = (values.to(at::kDouble) / sampling.temperature).softmax(1);
+  Tensor below = probabilities.cumsum(1);
+  if (sampling.top_p < 1) {
+    // A symbol stays while those before it have less than top_p.
+    probabilities = probabilities * (below - probabilities < sampling.top_p);
+    below = probabilities.cumsum(1);
+  }
+  const Tensor chance =
+      at::tensor(at::ArrayRef<double>(uniforms), at::kDouble).to(below.device()).unsqueeze(1);
+  const Tensor total = below.narrow(1, below.size(1) - 1, 1);
+  // Below the total by 2^-48 of it at least, so that rounding leaves a symbol above.
+  const Tensor place = at::searchsorted(below, chance * total, /*out_int32=*/false, /*right=*/true)
+                           .clamp_max(below.size(1) - 1);
+  return at_symbols(log_probabilities, symbols.defined() ? symbols.gather(1, place) : place);
+}
+
+double uniform(const Sampling& sampling, uint64_t stream, int64_t answer, int64_t step) {
+  uint64_t bits = mixed(mixed(sampling.seed) ^ stream);
+  bits = mixed(bits ^ static_cast<uint64_t>(answer));
+  bits = mixed(bits ^ static_cast<uint64_t>(step));
+  return static_cast<double>(bits >> 16) * 0x1p-48;
+}
+
+}  // namespace attend::internal

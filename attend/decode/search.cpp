@@ -1,0 +1,354 @@
+#include "attend/decode/search.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attend/base/error.h"
+#include "attend/decode/candidates-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using internal::Candidates;
+
+constexpr double impossible = -std::numeric_limits<double>::infinity();
+
+// One symbol of a hypothesis, and the one before it. Hypotheses share their beginnings.
+struct Node {
+  int64_t symbol = 0;
+  double log_probability = 0;
+  int64_t before = -1;  // index of a node, -1 at the start
+  int64_t step = 0;
+  int64_t row = 0;  // of this step's tensors
+};
+
+struct Live {
+  int64_t node = -1;
+  double log_probability = 0;  // of all symbols so far
+  int64_t answer = 0;          // which of those that are drawn
+};
+
+struct Found {
+  Hypothesis hypothesis;
+  int64_t answer = 0;
+};
+
+struct Sentence {
+  const SearchTask* task = nullptr;
+  size_t index = 0;  // in the caller's order
+  std::vector<Live> live;
+  std::vector<Found> finished;
+
+  bool is_given(int64_t step) const { return step < static_cast<int64_t>(task->prefix.size()); }
+};
+
+Tensor to_tensor(const std::vector<int64_t>& values) {
+  return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
+}
+
+class Search {
+ public:
+  Search(StepModel& model, StepState start, const std::vector<SearchTask>& tasks,
+         const SequenceEnds& ends, const SearchOptions& options)
+      : model_(model), ends_(ends), options_(options), state_(std::move(start)) {
+    const int64_t answers = options.sampling ? options.nbest : 1;
+    sentences_.resize(tasks.size());
+    owners_.reserve(tasks.size());
+    for (size_t b = 0; b < tasks.size(); ++b) {
+      sentences_[b].task = &tasks[b];
+      sentences_[b].index = b;
+      for (int64_t answer = 0; answer < answers; ++answer) {
+        sentences_[b].live.push_back({.answer = answer});
+        owners_.push_back(static_cast<int64_t>(b));
+      }
+    }
+    if (answers > 1) state_.reorder(to_tensor(owners_), /*same_sources=*/false);
+  }
+
+  std::vector<std::vector<Hypothesis>> run() {
+    std::vector<std::vector<Hypothesis>> results(sentences_.size());
+    for (int64_t length = 0; !sentences_.empty(); ++length) {
+      retire(length, results);
+      if (!sentences_.empty()) extend(length);
+    }
+    return results;
+  }
+
+ private:
+  bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
+
+  // One step of the model for every live hypothesis; each sentence then keeps some candidates.
+  void extend(int64_t step) {
+    std::vector<int64_t> symbols;
+    symbols.reserve(owners_.size());
+    for (const Sentence& sentence : sentences_)
+      for (const Live& live : sentence.live)
+        symbols.push_back(live.node < 0 ? ends_.start : node(live.node).symbol);
+    const StepResult result = model_.step(to_tensor(symbols), state_, keeps_weights());
+    if (keeps_weights() && result.weights.defined())
+      weights_.push_back(result.weights.to(at::kCPU, at::kFloat));
+    const Candidates given = given_candidates(result.log_probabilities, step);
+    const Candidates free = free_candidates(result.log_probabilities, step);
+    std::vector<int64_t> origins;
+    origins.reserve(owners_.size());
+    int64_t row = 0;
+    for (Sentence& sentence : sentences_) {
+      const auto rows = static_cast<int64_t>(sentence.live.size());
+      advance(sentence, row, step, sentence.is_given(step) ? given : free, origins);
+      row += rows;
+    }
+    keep_rows(origins);
+  }
+
+  Candidates given_candidates(const Tensor& log_probabilities, int64_t step) const {
+    std::vector<int64_t> symbols;
+    symbols.reserve(owners_.size());
+    bool any = false;
+    for (const Sentence& sentence : sentences_) {
+      const bool is_given = sentence.is_given(step);
+      any |= is_given;
+      symbols.insert(symbols.end(), sentence.live.size(),
+                     is_given ? sentence.task->prefix[static_cast<size_t>(step)] : ends_.end);
+    }
+    return any ? internal::given(log_probabilities, symbols) : Candidates();
+  }
+
+  Candidates free_candidates(const Tensor& log_probabilities, int64_t step) const {
+    if (std::all_of(sentences_.begin(), sentences_.end(),
+                    [&](const Sentence& sentence) { return sentence.is_given(step); }))
+      return {};
+    Tensor allowed = log_probabilities;
+    if (step < options_.minimum_length) {
+      allowed = allowed.clone();
+      allowed.select(1, ends_.end).fill_(impossible);
+    }
+    if (!options_.sampling) return internal::most_probable(allowed, options_.beam);
+    std::vector<double> uniforms;
+    uniforms.reserve(owners_.size());
+    for (const Sentence& sentence : sentences_)
+      for (const Live& live : sentence.live)
+        uniforms.push_back(
+            internal::uniform(*options_.sampling, sentence.task->stream, live.answer, step));
+    return internal::drawn(allowed, uniforms, *options_.sampling);
+  }
+
+  struct Extension {
+    double total;
+    double log_probability;
+    size_t live;  // which hypothesis of the sentence it extends
+    int64_t symbol;
+  };
+
+  std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row, int64_t step,
+                                    const Candidates& candidates) const {
+    const auto value = candidates.log_probabilities.accessor<double, 2>();
+    const auto symbol = candidates.symbols.accessor<int64_t, 2>();
+    std::vector<Extension> extensions;
+    extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
+    for (size_t live = 0; live < sentence.live.size(); ++live) {
+      const int64_t row = first_row + static_cast<int64_t>(live);
+      if (std::isnan(value[row][0])) fail("[search] the model's probabilities are NaN");
+      for (int64_t c = 0; c < value.size(1); ++c)
+        if (value[row][c] > impossible || sentence.is_given(step))
+          extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
+                                live, symbol[row][c]});
+    }
+    if (options_.sampling) return extensions;  // answers that are drawn do not compete
+    std::stable_sort(extensions.begin(), extensions.end(),
+                     [](const auto& a, const auto& b) { return a.total > b.total; });
+    const size_t width = static_cast<size_t>(options_.beam) - sentence.finished.size();
+    if (extensions.size() > width) extensions.resize(width);
+    return extensions;
+  }
+
+  void advance(Sentence& sentence, int64_t first_row, int64_t step, const Candidates& candidates,
+               std::vector<int64_t>& origins) {
+    std::vector<Live> next;
+    for (const Extension& extension : extensions(sentence, first_row, step, candidates)) {
+      const Live& from = sentence.live[extension.live];
+      const int64_t row = first_row + static_cast<int64_t>(extension.live);
+      const auto index = static_cast<int64_t>(nodes_.size());
+      nodes_.push_back({extension.symbol, extension.log_probability, from.node, step, row});
+      const Live live{index, extension.total, from.answer};
+      if (extension.symbol == ends_.end) {
+        sentence.finished.push_back({hypothesis(sentence, live, true), live.answer});
+      } else {
+        next.push_back(live);
+        origins.push_back(row);
+      }
+    }
+    sentence.live = std::move(next);
+  }
+
+  // All rows, each in its place.
+  bool is_identity(const std::vector<int64_t>& rows) const {
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] != static_cast<int64_t>(i)) return false;
+    return rows.size() == owners_.size();
+  }
+
+  // Takes the given rows of the state. Rows of one sentence read the same memory, so memory moves
+  // only when the sentences of the rows change, not when hypotheses swap places.
+  void keep_rows(const std::vector<int64_t>& rows) {
+    if (is_identity(rows)) return;
+    std::vector<int64_t> owners;
+    owners.reserve(rows.size());
+    for (const int64_t row : rows) owners.push_back(owners_[static_cast<size_t>(row)]);
+    state_.reorder(to_tensor(rows), owners == owners_);
+    owners_ = std::move(owners);
+  }
+
+  // Takes out the sentences that are done.
+  void retire(int64_t length, std::vector<std::vector<Hypothesis>>& results) {
+    std::vector<Sentence> open;
+    std::vector<int64_t> kept;
+    int64_t row = 0;
+    for (Sentence& sentence : sentences_) {
+      const auto rows = static_cast<int64_t>(sentence.live.size());
+      if (rows == 0 || length >= sentence.task->longest) {
+        results[sentence.index] = ranked(sentence);
+      } else {
+        for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
+        open.push_back(std::move(sentence));
+      }
+      row += rows;
+    }
+    sentences_ = std::move(open);
+    if (!sentences_.empty()) keep_rows(kept);
+  }
+
+  std::vector<Hypothesis> ranked(Sentence& sentence) const {
+    std::vector<Found> found = std::move(sentence.finished);
+    for (const Live& live : sentence.live)
+      found.push_back({hypothesis(sentence, live, false), live.answer});
+    const bool drawn = options_.sampling.has_value();
+    // A complete hypothesis is an answer; one that was cut is offered only behind those.
+    std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+      if (drawn) return a.answer < b.answer;
+      if (a.hypothesis.complete != b.hypothesis.complete) return a.hypothesis.complete;
+      return a.hypothesis.score > b.hypothesis.score;
+    });
+    if (found.size() > static_cast<size_t>(options_.nbest))
+      found.resize(static_cast<size_t>(options_.nbest));
+    std::vector<Hypothesis> hypotheses;
+    hypotheses.reserve(found.size());
+    for (Found& each : found) hypotheses.push_back(std::move(each.hypothesis));
+    return hypotheses;
+  }
+
+  const Node& node(int64_t index) const { return nodes_[static_cast<size_t>(index)]; }
+
+  // `complete`: the last node is the end.
+  Hypothesis hypothesis(const Sentence& sentence, const Live& live, bool complete) const {
+    Hypothesis result;
+    std::vector<Tensor> rows;
+    for (int64_t at = live.node; at >= 0; at = node(at).before) {
+      const Node& part = node(at);
+      result.log_probabilities.push_back(part.log_probability);
+      if (complete && at == live.node) continue;
+      result.symbols.push_back(part.symbol);
+      if (!weights_.empty())
+        rows.push_back(weights_[static_cast<size_t>(part.step)].select(0, part.row));
+    }
+    std::reverse(result.symbols.begin(), result.symbols.end());
+    std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
+    std::reverse(rows.begin(), rows.end());
+    if (!rows.empty()) result.weights = at::stack(rows);
+    result.log_probability = live.log_probability;
+    result.complete = complete;
+    result.score = score(result, sentence.task->source_length);
+    if (!options_.with_weights) result.weights = Tensor();
+    return result;
+  }
+
+  double score(const Hypothesis& hypothesis, int64_t source_length) const {
+    // The end counts as a symbol, so the length is never 0.
+    const auto length = static_cast<double>(hypothesis.symbols.size() + 1);
+    const bool wu = options_.length_penalty_form == LengthPenalty::wu;
+    const double score = hypothesis.log_probability /
+                         std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);
+    return score + options_.coverage_penalty * coverage(hypothesis, source_length);
+  }
+
+  // sum_i log(min(sum_j w_ji, 1)).
+  double coverage(const Hypothesis& hypothesis, int64_t source_length) const {
+    if (options_.coverage_penalty == 0 || hypothesis.symbols.empty()) return 0;
+    if (!hypothesis.weights.defined())
+      fail(
+          "[search] coverage_penalty is of what was attended to, and the model attends to nothing");
+    // A symbol that nothing looked at is as bad as can be, not infinitely so.
+    constexpr double least = 1e-10;
+    return hypothesis.weights.narrow(1, 0, source_length)
+        .sum(0, /*keepdim=*/false, at::kDouble)
+        .clamp(least, 1)
+        .log()
+        .sum()
+        .item<double>();
+  }
+
+  StepModel& model_;
+  const SequenceEnds ends_;
+  const SearchOptions& options_;
+  StepState state_;
+  std::vector<Sentence> sentences_;
+  std::vector<int64_t> owners_;  // the sentence of each row of the state
+  std::vector<Node> nodes_;
+  std::vector<Tensor> weights_;  // [rows, S] of each step
+};
+
+}  // namespace
+
+void SearchOptions::check() const {
+  const auto from = [](const char* name, double value, double least) {
+    if (!(value >= least)) fail("[search] {} must be at least {}, got {}", name, least, value);
+  };
+  if (beam < 1) fail("[search] beam must be at least 1, got {}", beam);
+  if (nbest < 1) fail("[search] nbest must be at least 1, got {}", nbest);
+  if (!sampling && nbest > beam)
+    fail("[search] nbest must be at most the beam {}, got {}; raise beam", beam, nbest);
+  from("length_penalty", length_penalty, 0);
+  from("coverage_penalty", coverage_penalty, 0);
+  from("minimum_length", static_cast<double>(minimum_length), 0);
+  if (!sampling) return;
+  if (!(sampling->temperature > 0))
+    fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable symbol",
+         sampling->temperature);
+  from("top_k", static_cast<double>(sampling->top_k), 0);
+  if (!(sampling->top_p > 0 && sampling->top_p <= 1))
+    fail("[search] top_p must be above 0 and at most 1, got {}", sampling->top_p);
+}
+
+std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
+                                            const std::vector<SearchTask>& tasks,
+                                            const SequenceEnds& ends,
+                                            const SearchOptions& options) {
+  options.check();
+  for (const SearchTask& task : tasks)
+    if (static_cast<int64_t>(task.prefix.size()) > task.longest)
+      fail("[search] a prefix of {} symbols for an answer of at most {}; raise longest",
+           task.prefix.size(), task.longest);
+  at::NoGradGuard no_gradient;
+  return Search(model, std::move(start), tasks, ends, options).run();
+}
+
+std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
+                                               const std::vector<std::vector<int64_t>>& targets,
+                                               const SequenceEnds& ends) {
+  std::vector<SearchTask> tasks(targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    tasks[i].prefix = targets[i];
+    tasks[i].prefix.push_back(ends.end);
+    tasks[i].longest = static_cast<int64_t>(tasks[i].prefix.size());
+  }
+  auto found = search(model, std::move(start), tasks, ends, {});
+  std::vector<std::vector<double>> scores;
+  scores.reserve(found.size());
+  for (auto& hypotheses : found) scores.push_back(std::move(hypotheses.at(0).log_probabilities));
+  return scores;
+}
+
+}  // namespace attend

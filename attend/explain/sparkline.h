@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attend {
+
+// Numbers as one line of up to `width` blocks of eight heights, lowest to highest; where there are
+// more, neighbours are averaged. What is not finite is a gap. Error on a width below 1.
+std::string sparkline(const std::vector<double>& values, int64_t width);
+
+}  // namespace attend

@@ -1,0 +1,100 @@
+#include "attend/train/event_file.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+// Castagnoli's polynomial, its bits reversed.
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
+    table[byte] = crc;
+  }
+  return table;
+}
+
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto table = crc_table();
+  uint32_t crc = ~0U;
+  for (const char c : bytes) crc = table[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
+  return ~crc;
+}
+
+// A checksum of bytes that hold checksums themselves would be weak, so the format rotates it.
+uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8U; }
+
+template <class Number>
+std::string little_endian(Number number) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof(number); ++i)
+    bytes += static_cast<char>(static_cast<uint64_t>(number) >> (8 * i) & 0xff);
+  return bytes;
+}
+
+std::string varint(uint64_t number) {
+  std::string bytes;
+  for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
+  return bytes + static_cast<char>(number);
+}
+
+// A field of the wire format: 0 a varint, 1 eight bytes, 2 bytes after their count, 5 four bytes.
+std::string field(uint64_t number, uint64_t kind, std::string_view content) {
+  std::string bytes = varint(number << 3 | kind);
+  if (kind == 2) bytes += varint(content.size());
+  return bytes.append(content);
+}
+
+std::string event(int64_t step, const std::string& content) {
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return field(1, 1, little_endian(std::bit_cast<uint64_t>(now))) +
+         field(2, 0, varint(static_cast<uint64_t>(step))) + content;
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::string& folder, int64_t step) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
+  // TensorBoard reads the files of a folder in the order of their names.
+  int64_t number = 0;
+  do {
+    path_ = fmt::format("{}/events.out.tfevents.{:010}.attend.{}.{}", folder, seconds, ::getpid(),
+                        number++);
+  } while (std::filesystem::exists(path_));
+  append(event(0, field(3, 2, "brain.Event:2")));
+  // Tells that a program began here, after that step: SessionLog with status START.
+  append(event(step + 1, field(7, 2, field(1, 0, varint(1)))));
+}
+
+void EventFile::write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {
+  std::string summary;
+  for (const auto& [tag, value] : scalars) {
+    const auto number = std::bit_cast<uint32_t>(static_cast<float>(value));
+    summary += field(1, 2, field(1, 2, tag) + field(2, 5, little_endian(number)));
+  }
+  append(event(step, field(5, 2, summary)));
+}
+
+void EventFile::append(std::string_view event) {
+  const std::string length = little_endian(static_cast<uint64_t>(event.size()));
+  std::ofstream file(path_, std::ios::binary | std::ios::app);
+  file << length << little_endian(masked_crc(length)) << event << little_endian(masked_crc(event));
+  if (!file.flush())
+    fail("{}: cannot be written; free space there, or choose another train.tensorboard", path_);
+}
+
+}  // namespace attend

@@ -1,0 +1,74 @@
+#include "attend/train/stream_batches.h"
+
+#include <string_view>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+
+StreamBatches::StreamBatches(PairFiles files, Encode encode, const TrainConfig& config)
+    : files_(std::move(files)), encode_(std::move(encode)), config_(config) {
+  ExampleStream in_order({files_}, 1, 0, 0);
+  uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  const auto mix = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    hash = (hash ^ 0xff) * 1099511628211ULL;  // no byte of UTF-8
+  };
+  for (Example example; in_order.next(example); ++examples_) {
+    mix(example.source);
+    mix(example.targets[0]);
+  }
+  fingerprint_ = hash;
+  begin(0);
+  if (batches_.empty()) fail("{}: holds no training pairs", files_.source);
+}
+
+void StreamBatches::begin(int64_t epoch) {
+  epoch_ = epoch;
+  read_ = pools_ = 0;
+  stream_.emplace(std::vector<PairFiles>{files_}, config_.shuffle_buffer,
+                  static_cast<uint64_t>(config_.seed), epoch);
+  fill();
+}
+
+void StreamBatches::fill() {
+  pool_.clear();
+  place_ = 0;
+  const int64_t before = read_;
+  Example example;
+  // Until something can be handed out: done() must be 1 when nothing is left.
+  while (pool_.empty() && read_ < examples_) {
+    for (int64_t i = 0; i < config_.shuffle_buffer && read_ < examples_; ++i, ++read_) {
+      if (!stream_->next(example))
+        fail("{}: has become shorter since training began", files_.source);
+      for (EncodedPair& pair : encode_(example)) pool_.push_back(std::move(pair));
+    }
+  }
+  pool_examples_ = read_ - before;
+  const auto seed = static_cast<uint64_t>(config_.seed);
+  // Another order of batches in each pool of each epoch.
+  const int64_t order = (epoch_ << 32) + pools_++;
+  batches_ = config_.batch_tokens > 0 ? batches_by_tokens(pool_, config_.batch_tokens, seed, order)
+                                      : batches_by_length(pool_, config_.batch, seed, order);
+}
+
+std::vector<EncodedPair> StreamBatches::next() {
+  std::vector<EncodedPair> batch;
+  batch.reserve(batches_[place_].size());
+  for (const int64_t index : batches_[place_++])
+    batch.push_back(std::move(pool_[static_cast<size_t>(index)]));
+  // Batches are whole only within a pool, so that the last of each may be small.
+  if (place_ == batches_.size()) fill();
+  return batch;
+}
+
+double StreamBatches::done() const {
+  if (batches_.empty()) return 1;
+  // Of the examples read, those of the pool are handed out as far as its batches are.
+  const double left = 1 - static_cast<double>(place_) / static_cast<double>(batches_.size());
+  return (static_cast<double>(read_) - left * static_cast<double>(pool_examples_)) /
+         static_cast<double>(examples_);
+}
+
+}  // namespace attend

@@ -1,0 +1,109 @@
+"""Preparing data: byte-pair codes, tokens, a look for what is wrong, and training on two files."""
+
+import gzip
+import json
+import lzma
+import pathlib
+import shutil
+
+import program
+from program import settings
+
+SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def sentences(count):
+    """Sources and targets of invented words, of which byte-pair codes find the endings."""
+    stems, endings = "bal dor fim gup kes lun mit nor".split(), "ing er ed".split()
+    words = [stem + ending for stem in stems for ending in endings]
+    rows = [f"{words[i % 24]}, {words[(7 * i + i // 24) % 24]}!" for i in range(count)]
+    return rows, [row.upper() for row in rows]
+
+
+class Data(program.Case):
+
+    def test_bpe_agrees_with_published_pieces(self):
+        pieces, words = SHARED / "multi30k-bpe10k", SHARED / "multi30k" / "tok"
+        if not pieces.exists() or not words.exists():
+            program.skip(f"{pieces} or {words} is not there")
+        for language in ("en", "de"):
+            for theirs, name in (("train", "train"), ("valid", "val"),
+                                 ("test.2016", "test_2016_flickr")):
+                expected = gzip.open(pieces / f"{theirs}.{language}.gz", "rt").read()
+                text = gzip.open(words / f"{name}.lc.norm.tok.{language}.gz", "rt").read()
+                run = self.succeed("data", "bpe", "apply", "--codes", pieces / "code.gz",
+                                   stdin=text)
+                self.assertEqual(run.stdout, expected, (language, name))
+                self.assertEqual(self.succeed("data", "bpe", "undo", stdin=expected).stdout,
+                                 text.replace("  ", " "))
+        texts = [words / f"train.lc.norm.tok.{language}.gz" for language in ("en", "de")]
+        self.succeed("data", "bpe", "train", *texts, "--merges", 10000, "--out", "codes")
+        self.assertEqual((self.folder / "codes").read_text(),
+                         gzip.open(pieces / "code.gz", "rt").read())
+
+    def test_bpe_learns_and_applies(self):
+        self.write("a.gz", gzip.compress(b"low low low low low lowest lowest\n"))
+        self.write("b.xz", lzma.compress(b"NEWER newer newer newer newer newer wider wider wider\n"))
+        run = self.succeed("data", "bpe", "train", "a.gz", "b.xz", "--merges", 3, "--out", "codes",
+                           "--lowercase", "--json")
+        self.assertEqual(json.loads(run.stdout), {"path": "codes", "merges": 3, "words": 4})
+        self.assertEqual((self.folder / "codes").read_text(),
+                         "#version: 0.2\ne r</w>\nl o\nw er</w>\n")
+        run = self.succeed("data", "bpe", "apply", "--codes", "codes", stdin="lower  low\r\n\nx")
+        self.assertEqual(run.stdout, "lo@@ wer lo@@ w\n\nx\n")
+        self.refuse("data", "bpe", "apply", "--codes", "a.gz", names=["a.gz:1"])
+
+    def test_tokens(self):
+        text = "Don't stop (ever)!\n\nnaïve 3.5\n"
+        tokens = self.succeed("data", "tokenise", stdin=text).stdout
+        self.assertEqual(tokens.splitlines()[0], "Don ￭'￭ t stop (￭ ever ￭) ￭!")
+        self.assertEqual(self.succeed("data", "tokenise", "--undo", stdin=tokens).stdout, text)
+
+    def test_check(self):
+        self.write("train.tsv", "".join(f"text {i}\t{'good' if i % 3 else 'bad'}\n"
+                                        for i in range(30)) + "no tab\n")
+        self.write("test.tsv.gz", gzip.compress(b"text 3\tbad\ntext 99\tfair\n"))
+        page = self.succeed("data", "check", "train.tsv", "test.tsv.gz").stdout
+        for part in ("31 lines", "label good: 20", "1 lines cannot be read (31)",
+                     "test.tsv.gz shares 1 sources (50.00 %) with train.tsv, 1 of them",
+                     "1 labels that train.tsv has not: fair"):
+            self.assertIn(part, page)
+        told = json.loads(self.succeed("data", "check", "train.tsv", "test.tsv.gz",
+                                       "--json").stdout)
+        self.assertEqual(told["files"][0]["labels"], {"good": 20, "bad": 10})
+        self.assertEqual(told["files"][0]["odd"],
+                         [{"kind": "malformed", "count": 1, "lines": [31]}])
+        self.assertEqual(told["files"][0]["source"]["words"]["median"], 2)
+        self.assertEqual(told["overlaps"], [{"path": "test.tsv.gz", "sources": 1, "pairs": 1,
+                                             "examples": ["text 3"], "new_labels": ["fair"]}])
+        self.refuse("data", "check", "train.tsv", "--target", "a", "b", names=["--target: 2"])
+
+    def test_train_on_two_files_with_codes(self):
+        sources, targets = sentences(96)
+        for name, rows in (("train.en", sources[:80] + [""]), ("train.de", targets[:80] + ["x"]),
+                           ("valid.en", sources[80:]), ("valid.de", targets[80:])):
+            self.write(name + ".gz", gzip.compress("".join(row + "\n" for row in rows).encode()))
+        self.succeed("data", "bpe", "train", "train.en.gz", "train.de.gz", "--merges", 40,
+                     "--tokenise", "--lowercase", "--out", "codes")
+        chosen = program.SMALL | {"data.bpe": "codes", "data.tokenise": "true",
+                                  "data.lowercase": "true", "train.epochs": 2,
+                                  "model.maximum_source_length": 60}
+        run = self.succeed("train", "--data", "train.en.gz", "--target", "train.de.gz", "--valid",
+                           "valid.en.gz", "--valid-target", "valid.de.gz", "--out", "model",
+                           "--source-units", "bpe", "--target-units", "bpe", *settings(chosen))
+        self.assertIn("train.en.gz: 1 pairs with an empty side are left out", run.stderr)
+        # The model needs nothing but its folder.
+        shutil.move(self.folder / "model", self.folder / "moved")
+        (self.folder / "codes").unlink()
+        answers = self.succeed("predict", "moved", stdin=sources[0] + "\n").stdout
+        self.assertNotIn("@@", answers)
+        self.assertNotIn("￭", answers)
+        told = json.loads(self.succeed("evaluate", "moved", "--data", "valid.en.gz", "--target",
+                                       "valid.de.gz", "--json").stdout)
+        self.assertEqual(told["examples"], 16)
+        self.refuse("evaluate", "moved", "--data", "train.en.gz", "--target", "valid.de.gz",
+                    names=["train.en.gz:17", "has 16 lines"])
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,244 @@
+"""Answers that are drawn, begun, counted together and scored; and the scores of texts."""
+
+import json
+import math
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import program
+from program import PAIRS, SMALL, settings
+
+SOURCES = [line.split("\t")[0] for line in PAIRS.splitlines()]
+TARGETS = [line.split("\t")[1] for line in PAIRS.splitlines()]
+
+
+class Models(program.Case):
+    """Two models that have not learned all they were told, for the tests below."""
+
+    shared = None
+
+    @classmethod
+    def setUpClass(cls):
+        if Models.shared is None:
+            Models.learn()
+
+    @staticmethod
+    def learn():
+        cls = Models
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        unittest.addModuleCleanup(shutil.rmtree, cls.shared)
+        cls.data = cls.shared / "pairs.tsv"
+        cls.data.write_text(PAIRS)
+        cls.models = []
+        for seed in (1, 2):
+            chosen = SMALL | {"train.epochs": 6, "train.seed": seed}
+            run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out",
+                                 f"model{seed}", *settings(chosen), cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
+            cls.models.append(cls.shared / f"model{seed}")
+
+    def predict(self, models, *options, lines=SOURCES):
+        stdin = "".join(f"{line}\n" for line in lines)
+        return self.succeed("predict", *models, *options, stdin=stdin).stdout.splitlines()
+
+    def details(self, models, *options, lines=SOURCES):
+        return [json.loads(line) for line in
+                self.predict(models, "--json", "--details", *options, lines=lines)]
+
+    def evaluate(self, models, *options):
+        return json.loads(self.succeed("evaluate", *models, "--data", self.data, "--json",
+                                       *options).stdout)
+
+
+class Ensembles(Models):
+    def test_probabilities_are_the_means(self):
+        # Every answer begins with the target, so that all models see the same symbols.
+        lines = [f"{source}\t{target}" for source, target in zip(SOURCES, TARGETS)]
+        one, two, both = (self.details(models, "--prefixes", "--maximum-length", "1", lines=lines)
+                          for models in ([self.models[0]], [self.models[1]], self.models))
+        for first, second, mean, target in zip(one, two, both, TARGETS):
+            parts = [record["predictions"][0] for record in (first, second, mean)]
+            count = len(target.split())
+            for part in parts:
+                self.assertEqual(part["symbols"][:count], target.split())
+            logs = [part["log_probabilities"][:count] for part in parts]
+            for a, b, c in zip(*logs):
+                # Single-precision logarithms.
+                self.assertAlmostEqual(c, math.log((math.exp(a) + math.exp(b)) / 2), 5)
+
+    def test_of_one_model_twice_is_the_model(self):
+        model = self.models[0]
+        self.assertEqual(self.predict([model, model], "--beam", "3"),
+                         self.predict([model], "--beam", "3"))
+        self.assertAlmostEqual(self.evaluate([model, model])["loss"],
+                               self.evaluate([model])["loss"], 5)
+
+    def test_other_vocabularies_are_refused(self):
+        other = PAIRS.replace("b", "q").replace("B", "Q")
+        self.write("other.tsv", other)
+        run = self.attend("train", "--data", "other.tsv", "--valid", "other.tsv", "--out", "other",
+                          *settings(SMALL | {"train.epochs": 1}))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.refuse("predict", self.models[0], "other", names=["other", "other vocabularies"],
+                    stdin="aba\n")
+
+
+class Draws(Models):
+    def test_depend_on_the_seed_and_the_line_alone(self):
+        options = ["--samples", "3", "--temperature", "2", "--seed", "7"]
+        drawn = self.predict([self.models[0]], *options, "--threads", "1")
+        self.assertEqual(len(drawn), 3 * len(SOURCES))
+        self.assertEqual(drawn, self.predict([self.models[0]], *options, "--threads", "2"))
+        few = self.predict([self.models[0]], *options, lines=SOURCES[:7])
+        self.assertEqual([row.split("\t")[1] for row in few],
+                         [row.split("\t")[1] for row in drawn[:21]])
+        self.assertNotEqual(drawn, self.predict([self.models[0]], *options[:-1], "8"))
+
+    def test_of_the_most_probable_symbol_are_greedy(self):
+        greedy = self.predict([self.models[0]])
+        self.assertEqual(self.predict([self.models[0]], "--top-k", "1"), greedy)
+        self.assertEqual(self.predict([self.models[0]], "--top-p", "0.000001"), greedy)
+
+    def test_take_no_beam(self):
+        self.refuse("predict", self.models[0], "--samples", "2", "--beam", "2",
+                    names=["--samples", "--beam"])
+        self.refuse("predict", self.models[0], "--details", names=["--details", "--json"])
+
+
+class Limits(Models):
+    def test_lengths(self):
+        lengths = [len(answer.split()) for answer in
+                   self.predict([self.models[0]], "--minimum-length", "5", "--maximum-length", "6")]
+        self.assertTrue(all(5 <= length <= 6 for length in lengths), lengths)
+        cut = self.details([self.models[0]], "--maximum-length", "1", "--beam", "1")
+        self.assertTrue(all(len(record["predictions"][0]["symbols"]) <= 1 for record in cut))
+
+    def test_prefixes(self):
+        lines = [f"{source}\tZ {target.split()[1]}" for source, target in zip(SOURCES, TARGETS)]
+        lines[0] = SOURCES[0]
+        answers = self.predict([self.models[0]], "--prefixes", lines=lines)
+        self.assertEqual(answers[0], self.predict([self.models[0]])[0])
+        for answer, target in zip(answers[1:], TARGETS[1:]):
+            self.assertEqual(answer.split()[1], target.split()[1])
+
+    def test_details(self):
+        for record in self.details([self.models[0]], "--beam", "3", "--nbest", "2"):
+            self.assertEqual(record["source_symbols"], list(record["source"]))
+            for answer in record["predictions"]:
+                self.assertEqual(" ".join(answer["symbols"]), answer["target"])
+                self.assertEqual(len(answer["log_probabilities"]),
+                                 len(answer["symbols"]) + answer["complete"])
+                self.assertAlmostEqual(sum(answer["log_probabilities"]),
+                                       answer["log_probability"], 9)
+                self.assertEqual(len(answer["weights"]), len(answer["symbols"]))
+                for row in answer["weights"]:
+                    self.assertAlmostEqual(sum(row), 1, 5)
+
+    def test_coverage_and_length_penalties(self):
+        options = ["--beam", "4", "--nbest", "4", "--length-penalty", "0.6", "--wu-length-penalty",
+                   "--coverage-penalty", "0.2"]
+        for record in self.details([self.models[0]], *options):
+            for answer in record["predictions"]:
+                length = (5 + len(answer["symbols"]) + 1) / 6
+                score = answer["log_probability"] / length ** 0.6
+                if answer["symbols"]:
+                    score += 0.2 * sum(math.log(min(sum(column), 1))
+                                       for column in zip(*answer["weights"]))
+                # Sums of single-precision weights.
+                self.assertAlmostEqual(answer["score"], score, 4)
+
+
+class Scores(Models):
+    def test_sum_up_to_the_loss(self):
+        loss = self.evaluate([self.models[0]], "--scores", "scores.tsv")["loss"]
+        rows = [line.split("\t") for line in
+                (self.folder / "scores.tsv").read_text().splitlines()]
+        self.assertEqual([row[0] for row in rows], SOURCES)
+        self.assertEqual([row[1] for row in rows], TARGETS)
+        symbols = sum(len(target.split()) + 1 for target in TARGETS)
+        # Six digits are written.
+        self.assertAlmostEqual(-sum(float(row[2]) for row in rows) / symbols, loss, 4)
+
+    def test_metrics_are_those_of_the_answers(self):
+        metrics = "bleu,chrf,chrf++,token_error,accuracy,f1,bits_per_byte"
+        figures = self.evaluate([self.models[0]], "--metric", metrics, "--tokenise", "none")
+        answers = "".join(f"{line}\n" for line in self.predict([self.models[0]]))
+        self.write("right.txt", "".join(f"{target}\n" for target in TARGETS))
+        scored = json.loads(self.succeed("score", "--reference", "right.txt", "--metric",
+                                         metrics.replace(",bits_per_byte", ""), "--tokenise",
+                                         "none", "--json", stdin=answers).stdout)
+        for name in ("bleu", "chrf", "chrf++", "token_error_rate", "accuracy", "f1"):
+            self.assertEqual(figures[name], scored[name])
+        symbols = sum(len(target.split()) + 1 for target in TARGETS)
+        size = sum(len(target) + 1 for target in TARGETS)
+        self.assertAlmostEqual(figures["bits_per_byte"],
+                               figures["loss"] * symbols / math.log(2) / size, 9)
+        ranges = figures["bleu_by_length"]
+        self.assertEqual(sum(part["examples"] for part in ranges), len(SOURCES))
+        self.assertEqual([part["bleu"] for part in ranges], [figures["bleu"]["score"]])
+        text = self.succeed("evaluate", self.models[0], "--data", self.data, "--metric",
+                            "bleu,f1").stdout
+        self.assertRegex(text, r"BLEU\|nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:"
+                               r"attend = \d+\.\d\d [\d./]+ \(BP = ")
+
+
+class Score(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("a.txt", "The dog bit the man.\nIt was not unexpected.\n"
+                            "The man had bit the dog.\nNothing\n")
+        self.write("b.txt", "The dog had bit the man.\nNo one was surprised by 1,000.\n"
+                            "The man had bitten the dog.\nNothing at all\n")
+    ANSWERS = ("The dog bit the man.\nIt was not unexpected, 1,000 times.\n"
+               "The man bit him first.\n\n")
+
+    def test_prints_what_sacrebleu_prints(self):
+        run = self.succeed("score", "--reference", "a.txt", "--metric", "bleu,chrf,chrf++",
+                           stdin=self.ANSWERS)
+        # By sacreBLEU 2.6.0, but for its name.
+        self.assertEqual(run.stdout.splitlines(), [
+            "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:attend = 49.88 "
+            "75.0/52.9/42.9/36.4 (BP = 1.000 ratio = 1.053 hyp_len = 20 ref_len = 19)",
+            "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:attend = 65.21",
+            "chrF2++|nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:attend = 65.98"])
+        run = self.succeed("score", "--reference", "a.txt", "--reference", "b.txt",
+                           stdin=self.ANSWERS)
+        self.assertRegex(run.stdout, r"^BLEU\|nrefs:2\|.* = 48\.21 80\.0/52\.9/42\.9/36\.4 ")
+
+    def test_rates(self):
+        self.write("labels.txt", "x\nx\ny\n")
+        figures = json.loads(self.succeed(
+            "score", "--metric", "accuracy,f1,token_error,sequence_error", "--units", "line",
+            "--json", "--reference", "labels.txt", stdin="x\ny\ny\n").stdout)
+        self.assertAlmostEqual(figures["accuracy"], 2 / 3)
+        self.assertAlmostEqual(figures["sequence_error_rate"], 1 / 3)
+        self.assertAlmostEqual(figures["token_error_rate"], 1 / 3)
+        self.assertAlmostEqual(figures["f1"]["f1"], 2 / 3)
+        self.assertAlmostEqual(figures["f1"]["micro_f1"], 2 / 3)
+        self.assertEqual(figures["f1"]["labels"]["x"], {"precision": 1, "recall": 0.5,
+                                                        "f1": 2 / 3})
+        self.assertEqual(figures["examples"], 3)
+
+    def test_sentences(self):
+        run = self.succeed("score", "--reference", "a.txt", "--metric", "bleu,accuracy",
+                           "--sentences", stdin=self.ANSWERS)
+        rows = [line.split("\t") for line in run.stdout.splitlines()]
+        self.assertEqual(rows[0], ["100.0000", "1.0000"])
+        self.assertEqual(rows[3], ["0.0000", "0.0000"])
+        self.assertTrue(0 < float(rows[2][0]) < 100)
+
+    def test_refusals(self):
+        self.refuse("score", "--reference", "a.txt", stdin="one\n",
+                    names=["a.txt", "4 lines", "standard input 1"])
+        self.refuse("score", "--reference", "a.txt", stdin="", names=["standard input", "empty"])
+        self.refuse("score", "--reference", "no.txt", stdin="a\n", names=["no.txt"])
+        self.refuse("score", "--reference", "a.txt", "--metric", "ter", stdin="a\n",
+                    names=["ter"])
+        self.refuse("score", "--reference", "a.txt", stdin=b"a\n\xff\nb\nc\n",
+                    names=["answer 2", "UTF-8"])
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,173 @@
+"""What training is told and what it leaves: batches, metrics, kept weights, curves, recipes."""
+
+import json
+import os
+import pathlib
+import pty
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import program
+from program import PAIRS, SMALL, settings
+
+QUICK = SMALL | {"train.epochs": 3, "train.keep_checkpoints": 2}
+
+
+def train(*options, **changes):
+    return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+            *settings(QUICK | changes), *options]
+
+
+class Trained(program.Case):
+    """A model that others look at."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        (cls.shared / "pairs.tsv").write_text(PAIRS)
+        run = program.attend(*train("--json", **{"train.epochs": 4}), cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+        cls.report = json.loads(run.stdout)
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(self.shared, self.folder, dirs_exist_ok=True)
+        self.model = self.folder / "model"
+
+    def test_reports_what_was_skipped(self):
+        self.assertEqual(self.report["skipped_steps"], 0)
+        self.assertEqual(self.report["rollbacks"], 0)
+
+    def test_average_of_the_last(self):
+        steps = sorted(int(path.stem.split("-")[1]) for path in self.model.glob("weights-*"))
+        report = json.loads(self.succeed("average", "model", "--last", "5", "--out", "mean",
+                                         "--json").stdout)
+        self.assertEqual(report, {"model": "mean", "steps": steps})
+        self.assertEqual(len(steps), 2)
+        _, mean = program.read_safetensors(self.folder / "mean" / "weights.safetensors")
+        both = [program.read_safetensors(self.model / f"weights-{step}.safetensors")[1]
+                for step in steps]
+        for name, (_, _, data) in mean.items():
+            count = len(data) // 4
+            floats = [struct.unpack(f"<{count}f", each[name][2]) for each in both]
+            found = struct.unpack(f"<{count}f", data)
+            for a, b, value in zip(*floats, found):
+                self.assertAlmostEqual(value, (a + b) / 2, 6)
+        self.assertEqual(self.succeed("predict", "mean", stdin="bab\n").returncode, 0)
+        self.refuse("average", "model", "--out", "mean", names=["mean", "new folder"])
+        for step in steps:
+            (self.model / f"weights-{step}.safetensors").unlink()
+        self.refuse("average", "model", "--out", "other", names=["keep_checkpoints"])
+
+    def test_curves(self):
+        curves = (self.model / "curves.svg").read_text()
+        self.assertIn("validation loss", curves)
+        self.assertTrue(curves.startswith("<svg") or curves.startswith("<?xml"))
+
+    def test_inspect_shows_the_metric(self):
+        self.assertRegex(self.succeed("inspect", "model").stdout, r"valid metric.*\n.* \d+\.\d\d %")
+
+
+class Options(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("pairs.tsv", PAIRS)
+
+    def test_two_files_and_bleu(self):
+        pairs = [line.split("\t") for line in PAIRS.splitlines()]
+        self.write("p.in", "".join(source + "\n" for source, _ in pairs))
+        self.write("p.out", "".join(target + "\n" for _, target in pairs))
+        run = self.succeed("train", "--data", "p.in,p.out", "--valid", "p.in,p.out", "--out",
+                           "model", "--json", *settings(QUICK), "--set", "train.metric=bleu")
+        records = program.read_metrics(self.folder / "model")
+        self.assertEqual({record["metric"] for record in records}, {"bleu"})
+        best = json.loads(run.stdout)["valid_bleu"]
+        self.assertEqual(best, max(record["valid_metric"] for record in records))
+        self.refuse("train", "--data", "p.in,p.none", "--out", "other", names=["p.none"])
+
+    def test_tokens_steps_and_loss(self):
+        changes = {"train.batch_tokens": 60, "train.steps": 7, "train.validate_steps": 3,
+                   "train.metric": "loss", "train.schedule": "inverse_sqrt",
+                   "train.accumulate": 2}
+        self.succeed(*train(**changes))
+        records = program.read_metrics(self.folder / "model")
+        self.assertEqual([record["step"] for record in records], [3, 6, 7])
+        for record in records:
+            self.assertEqual(record["valid_metric"], record["valid_loss"])
+
+    def test_streamed(self):
+        stream = {"train.shuffle_buffer": 16}
+        self.refuse("train", "--data", "pairs.tsv", "--out", "model", *settings(QUICK | stream),
+                    names=["--valid", "train.shuffle_buffer"])
+        run = self.succeed(*train("--json", **stream, **{"train.epochs": 12}))
+        self.assertLess(json.loads(run.stdout)["valid_token_error_rate"], 0.3)
+        self.assertEqual(program.read_metrics(self.folder / "model")[-1]["epoch"], 12)
+
+    def test_begins_from_another_model(self):
+        self.succeed(*train())
+        more = self.write("more.tsv", PAIRS + "zaz\tZ A Z\n")
+        run = self.succeed("train", "--data", more, "--valid", "pairs.tsv", "--out", "other",
+                           "--init", "model", *settings(QUICK | {"train.epochs": 1}))
+        self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in model")
+        first, second = (program.read_metrics(self.folder / name) for name in ("model", "other"))
+        self.assertLess(second[0]["train_loss"], 0.8 * first[0]["train_loss"])
+        self.assertEqual((self.folder / "model/source.vocab").read_bytes(),
+                         (self.folder / "other/source.vocab").read_bytes())
+        self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "third",
+                    "--init", "model", "--source-units", "line", *settings(QUICK),
+                    names=["--init model", "data.source_units"])
+
+    def test_configurations_for_tasks(self):
+        for task in ("translation", "pronunciation", "classification"):
+            self.succeed("init", task, "--out", f"{task}.toml")
+            text = (self.folder / f"{task}.toml").read_text()
+            self.assertIn(f"--config {task}.toml", text)
+            shown = self.succeed("train", "--config", f"{task}.toml", "--dump-config").stdout
+            self.assertTrue(text.endswith(shown))
+        self.refuse("init", "translation", "--out", "translation.toml", names=["translation.toml"])
+        self.refuse("init", "translatoin", names=["did you mean translation?"])
+
+    def test_recipes(self):
+        self.refuse("train", "--recipe", "cmudct", names=["cmudct", "did you mean cmudict?"])
+        self.assertIn("hidden = 256",
+                      self.succeed("train", "--recipe", "cmudict", "--dump-config").stdout)
+        (self.folder / "recipes").mkdir()
+        self.write("recipes/mine.toml", "train.epochs = 77\n")
+        self.assertIn("epochs = 77",
+                      self.succeed("train", "--recipe", "mine", "--dump-config").stdout)
+
+    def test_tensorboard(self):
+        self.write("taken", "")
+        self.refuse(*train(**{"train.tensorboard": "taken/events"}),
+                    names=["train.tensorboard taken/events", "choose another"])
+        self.succeed(*train(**{"train.tensorboard": "events"}))
+        self.assertEqual(len(list((self.folder / "events").glob("events.out.tfevents.*"))), 1)
+        self.assertEqual(list((self.folder / "model").glob("*tfevents*")), [])
+
+    def test_plot_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        run = subprocess.Popen([program.PROGRAM, *map(str, train())], cwd=self.folder,
+                               stderr=theirs, env=program.environment())
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(ours)
+        self.assertEqual(run.wait(), 0)
+        text = shown.decode()
+        self.assertRegex(text, r"validation [▁▂▃▄▅▆▇█]{3} \d")
+        self.assertIn("\033[2A", text)
+
+
+if __name__ == "__main__":
+    program.main()

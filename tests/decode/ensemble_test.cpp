@@ -1,0 +1,85 @@
+#include "attend/decode/ensemble.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "tests/decode/table_model.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using test::ends;
+using test::symbols;
+using test::TableModel;
+using test::tasks_of;
+
+StepState joined(const std::vector<TableModel*>& models) {
+  StepState state;
+  for (const TableModel* model : models) state.members.push_back(model->start());
+  return state;
+}
+
+// log of the mean of probabilities, by a loop.
+TEST(Ensemble, IsTheMeanOfTheProbabilities) {
+  torch::manual_seed(51);
+  TableModel a(1, 2), b(1, 2), c(1, 2);
+  a.table[1][0][0][2] = -std::numeric_limits<double>::infinity();
+  Ensemble ensemble({&a, &b, &c});
+  StepState state = joined({&a, &b, &c});
+  const StepResult result =
+      ensemble.step(torch::tensor({3, 0}, torch::kLong), state, /*with_weights=*/true);
+  for (int64_t sentence = 0; sentence < 2; ++sentence) {
+    const int64_t before = sentence == 0 ? 3 : 0;
+    for (int64_t symbol = 0; symbol < symbols; ++symbol) {
+      double sum = 0;
+      for (const TableModel* model : {&a, &b, &c})
+        sum += std::exp(model->log_probability(sentence, 0, before, symbol));
+      EXPECT_NEAR(result.log_probabilities[sentence][symbol].item<double>(), std::log(sum / 3),
+                  1e-14);
+    }
+    EXPECT_EQ(result.weights[sentence][2].item<float>(), static_cast<float>(before));
+  }
+}
+
+// The states of the members follow the hypotheses.
+TEST(Ensemble, OfOneModelTwiceIsTheModel) {
+  torch::manual_seed(52);
+  TableModel model(9, 3);
+  Ensemble twice({&model, &model});
+  const SearchOptions options{.beam = 3, .nbest = 3, .with_weights = true};
+  const auto tasks = tasks_of({9, 2, 7});
+  const auto alone = search(model, model.start(), tasks, ends, options);
+  const auto found = search(twice, joined({&model, &model}), tasks, ends, options);
+  for (size_t b = 0; b < 3; ++b) {
+    ASSERT_EQ(found[b].size(), alone[b].size());
+    for (size_t i = 0; i < alone[b].size(); ++i) {
+      EXPECT_EQ(found[b][i].symbols, alone[b][i].symbols);
+      EXPECT_NEAR(found[b][i].log_probability, alone[b][i].log_probability, 1e-13);
+      if (alone[b][i].symbols.empty()) continue;
+      EXPECT_TRUE(found[b][i].weights.equal(alone[b][i].weights));
+    }
+  }
+}
+
+TEST(Ensemble, RefusesMisuse) {
+  EXPECT_THAT(test::error_of([] { Ensemble({}); }), testing::HasSubstr("no models"));
+  TableModel a(1, 1), b(1, 1);
+  b.table = torch::zeros({1, 1, 5, 5}, torch::kDouble);
+  Ensemble ensemble({&a, &b});
+  const auto step = [&](const std::vector<TableModel*>& models) {
+    return test::error_of([&] {
+      StepState state = joined(models);
+      ensemble.step(torch::zeros({1}, torch::kLong), state, false);
+    });
+  };
+  EXPECT_THAT(step({&a}), testing::HasSubstr("the state is of 1 models; it must be of 2"));
+  EXPECT_THAT(step({&a, &b}), testing::HasSubstr("model 2 has 5 symbols, the first 4"));
+}
+
+}  // namespace
+}  // namespace attend

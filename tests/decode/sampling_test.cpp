@@ -1,0 +1,169 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <map>
+
+#include "attend/base/error.h"
+#include "tests/decode/table_model.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using test::ends;
+using test::symbols;
+using test::TableModel;
+using test::tasks_of;
+
+constexpr int64_t draws = 20000;
+
+// How often each symbol comes first, of `draws` answers to one sentence.
+std::vector<int64_t> first_symbols(TableModel& model, const Sampling& sampling) {
+  const auto found =
+      search(model, model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
+  EXPECT_EQ(found.size(), static_cast<size_t>(draws));
+  std::vector<int64_t> counts(symbols);
+  for (const Hypothesis& hypothesis : found)
+    ++counts[static_cast<size_t>(hypothesis.complete ? ends.end : hypothesis.symbols[0])];
+  return counts;
+}
+
+// Five deviations of a binomial: a right sampler fails once in two million draws of a seed, and the
+// seed is fixed.
+void expect_frequencies(const std::vector<int64_t>& counts, const std::vector<double>& expected) {
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double mean = static_cast<double>(draws) * expected[i];
+    EXPECT_NEAR(static_cast<double>(counts[i]), mean, 5 * std::sqrt(mean * (1 - expected[i])))
+        << "symbol " << i;
+  }
+}
+
+TableModel model_of(const std::vector<double>& probabilities) {
+  TableModel model(1, 1);
+  model.table = torch::tensor(at::ArrayRef<double>(probabilities), torch::kDouble)
+                    .log()
+                    .expand({1, 1, symbols, symbols});
+  return model;
+}
+
+const std::vector<double> probabilities = {0.1, 0.2, 0.4, 0.3};
+
+TEST(Sampling, FollowsTheProbabilities) {
+  TableModel model = model_of(probabilities);
+  expect_frequencies(first_symbols(model, {}), probabilities);
+}
+
+TEST(Sampling, TemperatureIsAPowerOfTheProbabilities) {
+  TableModel model = model_of(probabilities);
+  for (const double temperature : {0.5, 2.0}) {
+    std::vector<double> expected;
+    double sum = 0;
+    for (const double p : probabilities) sum += expected.emplace_back(std::pow(p, 1 / temperature));
+    for (double& p : expected) p /= sum;
+    expect_frequencies(first_symbols(model, {.temperature = temperature}), expected);
+  }
+}
+
+TEST(Sampling, TopKKeepsTheMostProbable) {
+  TableModel model = model_of(probabilities);
+  expect_frequencies(first_symbols(model, {.top_k = 2}), {0, 0, 4.0 / 7, 3.0 / 7});
+  expect_frequencies(first_symbols(model, {.top_k = 1}), {0, 0, 1, 0});
+  expect_frequencies(first_symbols(model, {.top_k = 9}), probabilities);
+}
+
+TEST(Sampling, TopPKeepsTheFewestThatHaveIt) {
+  TableModel model = model_of(probabilities);
+  expect_frequencies(first_symbols(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
+  expect_frequencies(first_symbols(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
+  expect_frequencies(first_symbols(model, {.top_p = 0.1}), {0, 0, 1, 0});
+  // Of the two that top_k leaves, with 4/7 and 3/7, the first has half.
+  expect_frequencies(first_symbols(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
+}
+
+TEST(Sampling, NeverDrawsWhatHasNoProbability) {
+  TableModel model = model_of({0, 0.5, 0.5, 0});
+  expect_frequencies(first_symbols(model, {}), {0, 0.5, 0.5, 0});
+}
+
+// Pairs of symbols, which are independent given the first.
+TEST(Sampling, DrawsEachStepAnew) {
+  torch::manual_seed(41);
+  TableModel model(2, 1);
+  model.table.select(-1, ends.end).fill_(-std::numeric_limits<double>::infinity());
+  model.table = model.table.log_softmax(-1);
+  const auto found = search(model, model.start(), tasks_of({2}), ends,
+                            {.nbest = draws, .sampling = Sampling{.seed = 7}})[0];
+  std::map<std::vector<int64_t>, int64_t> counts;
+  for (const Hypothesis& hypothesis : found) ++counts[hypothesis.symbols];
+  std::vector<int64_t> seen;
+  std::vector<double> expected;
+  for (const int64_t first : {0, 2, 3}) {
+    for (const int64_t second : {0, 2, 3}) {
+      seen.push_back(counts[{first, second}]);
+      expected.push_back(std::exp(model.log_probability(0, 0, ends.start, first) +
+                                  model.log_probability(0, 1, first, second)));
+    }
+  }
+  expect_frequencies(seen, expected);
+}
+
+TEST(Sampling, LogProbabilitiesAreTheModels) {
+  TableModel model = model_of(probabilities);
+  const Hypothesis found = search(model, model.start(), tasks_of({1}), ends,
+                                  {.sampling = Sampling{.temperature = 0.1, .top_k = 1}})[0][0];
+  EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.4));
+}
+
+// What a sentence gets depends on its stream alone, not on those beside it.
+TEST(Sampling, SentencesTogetherAreSentencesAlone) {
+  torch::manual_seed(42);
+  TableModel model(10, 6);
+  const std::vector<int64_t> longest = {3, 10, 1, 7, 10, 5};
+  const SearchOptions options{.nbest = 3, .sampling = Sampling{.seed = 3}};
+  const auto together = search(model, model.start(), tasks_of(longest), ends, options);
+  for (int64_t b = 0; b < 6; ++b) {
+    TableModel single(10, 1);
+    single.table = model.table.slice(0, b, b + 1);
+    const SearchTask task = tasks_of(longest)[static_cast<size_t>(b)];
+    const auto alone = search(single, single.start(), {task}, ends, options)[0];
+    ASSERT_EQ(alone.size(), 3U);
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(alone[i].symbols, together[static_cast<size_t>(b)][i].symbols);
+  }
+}
+
+TEST(Sampling, SeedsStreamsAndAnswersDiffer) {
+  torch::manual_seed(43);
+  TableModel model(30, 2);
+  model.table = model.table.slice(0, 0, 1).expand_as(model.table);  // the same sentence twice
+  model.table.select(-1, ends.end).fill_(-1e9);
+  const auto answers = [&](uint64_t seed) {
+    return search(model, model.start(), tasks_of({30, 30}), ends,
+                  {.nbest = 2, .sampling = Sampling{.seed = seed}});
+  };
+  const auto one = answers(1), two = answers(2);
+  EXPECT_NE(one[0][0].symbols, one[0][1].symbols);
+  EXPECT_NE(one[0][0].symbols, one[1][0].symbols);
+  EXPECT_NE(one[0][0].symbols, two[0][0].symbols);
+  EXPECT_EQ(one[1][1].symbols, answers(1)[1][1].symbols);
+}
+
+TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
+  torch::manual_seed(44);
+  TableModel model(6, 2);
+  auto tasks = tasks_of({6, 6});
+  tasks[1].prefix = {3, 2};
+  const auto found = search(model, model.start(), tasks, ends,
+                            {.nbest = 50, .minimum_length = 3, .sampling = Sampling{}});
+  for (const auto& hypotheses : found)
+    for (const Hypothesis& hypothesis : hypotheses) EXPECT_GE(hypothesis.symbols.size(), 3U);
+  for (const Hypothesis& hypothesis : found[1]) {
+    EXPECT_EQ(hypothesis.symbols[0], 3);
+    EXPECT_EQ(hypothesis.symbols[1], 2);
+  }
+}
+
+}  // namespace
+}  // namespace attend

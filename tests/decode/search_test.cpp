@@ -1,0 +1,308 @@
+#include "attend/decode/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attend/base/error.h"
+#include "tests/decode/table_model.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+using test::ends;
+using test::symbols;
+using test::TableModel;
+using test::tasks_of;
+using testing::HasSubstr;
+
+struct Scored {
+  std::vector<int64_t> sequence;
+  double score;
+};
+
+// The formulas of the options' comments, by loops.
+double score_of(const TableModel& model, const std::vector<int64_t>& sequence, double log_p,
+                const SearchOptions& options) {
+  const auto length = static_cast<double>(sequence.size() + 1);
+  const double base = options.length_penalty_form == LengthPenalty::wu ? (5 + length) / 6 : length;
+  double score = log_p / std::pow(base, options.length_penalty);
+  if (options.coverage_penalty == 0 || sequence.empty()) return score;
+  for (int64_t i = 0; i < 3; ++i) {
+    double covered = 0;
+    int64_t before = ends.start;
+    for (size_t j = 0; j < sequence.size(); ++j) {
+      covered += model.attention[static_cast<int64_t>(j)][before][i].item<float>();
+      before = sequence[j];
+    }
+    score += options.coverage_penalty * std::log(std::min(covered, 1.0));
+  }
+  return score;
+}
+
+// Every complete sequence of up to `longest` symbols, best first.
+std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_t longest,
+                               const SearchOptions& options) {
+  std::vector<Scored> all;
+  const auto visit = [&](auto&& self, std::vector<int64_t>& prefix, double log_p) -> void {
+    const auto step = static_cast<int64_t>(prefix.size());
+    if (step >= longest) return;
+    const int64_t before = prefix.empty() ? ends.start : prefix.back();
+    for (int64_t next = 0; next < symbols; ++next) {
+      const double total = log_p + model.log_probability(sentence, step, before, next);
+      if (next == ends.end) {
+        if (step >= options.minimum_length)
+          all.push_back({prefix, score_of(model, prefix, total, options)});
+        continue;
+      }
+      prefix.push_back(next);
+      self(self, prefix, total);
+      prefix.pop_back();
+    }
+  };
+  std::vector<int64_t> prefix;
+  visit(visit, prefix, 0.0);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  return all;
+}
+
+// What cannot be is no answer, however wide the beam.
+TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
+  TableModel model(2, 1);
+  const double no = -std::numeric_limits<double>::infinity();
+  const double half = std::log(0.5);
+  const Tensor first = torch::tensor({no, no, half, half}, torch::kDouble);
+  const Tensor then = torch::tensor({no, 0.0, no, no}, torch::kDouble);
+  model.table = torch::stack({first.expand({4, 4}), then.expand({4, 4})}).unsqueeze(0);
+  const auto found = search(model, model.start(), tasks_of({2}), ends, {.beam = 4, .nbest = 4})[0];
+  ASSERT_EQ(found.size(), 2U);
+  for (const Hypothesis& hypothesis : found) {
+    EXPECT_EQ(hypothesis.symbols.size(), 1U);
+    EXPECT_EQ(hypothesis.log_probability, half);
+    EXPECT_TRUE(hypothesis.complete);
+  }
+}
+
+class Ranking : public testing::TestWithParam<SearchOptions> {};
+INSTANTIATE_TEST_SUITE_P(
+    Options, Ranking,
+    testing::Values(SearchOptions{.length_penalty = 0}, SearchOptions{.length_penalty = 0.6},
+                    SearchOptions{.length_penalty = 1}, SearchOptions{.minimum_length = 3},
+                    SearchOptions{.length_penalty = 0.6, .length_penalty_form = LengthPenalty::wu},
+                    SearchOptions{.length_penalty = 0.8,
+                                  .length_penalty_form = LengthPenalty::wu,
+                                  .coverage_penalty = 0.4}));
+
+// A beam as wide as the tree is exhaustive search.
+TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
+  torch::manual_seed(31);
+  constexpr int64_t longest = 4;
+  TableModel model(longest, 3);
+  model.attention = torch::rand({longest, symbols, 3});
+  SearchOptions options = GetParam();
+  options.beam = 400;
+  options.nbest = 10;
+  const auto found =
+      search(model, model.start(), tasks_of({longest, longest, longest}), ends, options);
+  for (int64_t b = 0; b < 3; ++b) {
+    const auto expected = exhaustive(model, b, longest, options);
+    const auto& hypotheses = found[static_cast<size_t>(b)];
+    ASSERT_EQ(hypotheses.size(), 10U);
+    for (size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(hypotheses[i].symbols, expected[i].sequence);
+      EXPECT_NEAR(hypotheses[i].score, expected[i].score, 1e-12);
+      EXPECT_TRUE(hypotheses[i].complete);
+      EXPECT_FALSE(hypotheses[i].weights.defined());
+    }
+  }
+}
+
+TEST(BeamSearch, WidthOneIsGreedy) {
+  torch::manual_seed(32);
+  TableModel model(12, 5);
+  const auto found = search(model, model.start(), tasks_of(std::vector<int64_t>(5, 12)), ends, {});
+  for (int64_t b = 0; b < 5; ++b) {
+    std::vector<int64_t> greedy;
+    int64_t before = ends.start;
+    while (static_cast<int64_t>(greedy.size()) < 12) {
+      before = model.table[b][static_cast<int64_t>(greedy.size())][before].argmax().item<int64_t>();
+      if (before == ends.end) break;
+      greedy.push_back(before);
+    }
+    EXPECT_EQ(found[static_cast<size_t>(b)][0].symbols, greedy);
+  }
+}
+
+TEST(BeamSearch, SentencesTogetherAreSentencesAlone) {
+  torch::manual_seed(33);
+  TableModel model(10, 6);
+  const std::vector<int64_t> longest = {3, 10, 1, 7, 10, 5};
+  const SearchOptions options{.beam = 3, .nbest = 3};
+  const auto together = search(model, model.start(), tasks_of(longest), ends, options);
+  for (int64_t b = 0; b < 6; ++b) {
+    TableModel single(10, 1);
+    single.table = model.table.slice(0, b, b + 1);
+    const auto alone =
+        search(single, single.start(), tasks_of({longest[static_cast<size_t>(b)]}), ends, options);
+    ASSERT_EQ(alone[0].size(), together[static_cast<size_t>(b)].size());
+    for (size_t i = 0; i < alone[0].size(); ++i) {
+      EXPECT_EQ(alone[0][i].symbols, together[static_cast<size_t>(b)][i].symbols);
+      EXPECT_EQ(alone[0][i].score, together[static_cast<size_t>(b)][i].score);
+    }
+  }
+}
+
+TEST(BeamSearch, WeightsFollowTheirHypothesis) {
+  torch::manual_seed(34);
+  TableModel model(8, 4);
+  const SearchOptions options{.beam = 4, .nbest = 4, .with_weights = true};
+  const auto found = search(model, model.start(), tasks_of({8, 8, 8, 8}), ends, options);
+  for (size_t b = 0; b < 4; ++b) {
+    for (const Hypothesis& hypothesis : found[b]) {
+      if (hypothesis.symbols.empty()) continue;
+      ASSERT_EQ(hypothesis.weights.size(0), static_cast<int64_t>(hypothesis.symbols.size()));
+      for (size_t t = 0; t < hypothesis.symbols.size(); ++t) {
+        const Tensor row = hypothesis.weights[static_cast<int64_t>(t)];
+        EXPECT_EQ(row[0].item<float>(), static_cast<float>(b));
+        EXPECT_EQ(row[1].item<float>(), static_cast<float>(t));
+        const int64_t before = t == 0 ? ends.start : hypothesis.symbols[t - 1];
+        EXPECT_EQ(row[2].item<float>(), static_cast<float>(before));
+      }
+    }
+  }
+}
+
+TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
+  torch::manual_seed(35);
+  TableModel model(6, 1);
+  model.table.select(-1, ends.end).fill_(-1e9);
+  const auto found = search(model, model.start(), tasks_of({6}), ends, {});
+  EXPECT_EQ(found[0][0].symbols.size(), 6U);
+  EXPECT_FALSE(found[0][0].complete);
+  EXPECT_EQ(model.calls, 6);
+}
+
+TEST(BeamSearch, NoSentencesGiveNoAnswers) {
+  TableModel model(2, 0);
+  EXPECT_TRUE(search(model, model.start(), {}, ends, {}).empty());
+}
+
+TEST(BeamSearch, LogProbabilitiesAreOfEachSymbolAndTheEnd) {
+  torch::manual_seed(36);
+  TableModel model(6, 2);
+  const auto found = search(model, model.start(), tasks_of({3, 6}), ends, {.beam = 4, .nbest = 4});
+  for (size_t b = 0; b < 2; ++b) {
+    for (const Hypothesis& hypothesis : found[b]) {
+      std::vector<int64_t> all = hypothesis.symbols;
+      if (hypothesis.complete) all.push_back(ends.end);
+      ASSERT_EQ(hypothesis.log_probabilities.size(), all.size());
+      int64_t before = ends.start;
+      double total = 0;
+      for (size_t t = 0; t < all.size(); ++t) {
+        EXPECT_EQ(hypothesis.log_probabilities[t],
+                  model.log_probability(static_cast<int64_t>(b), static_cast<int64_t>(t), before,
+                                        all[t]));
+        total += hypothesis.log_probabilities[t];
+        before = all[t];
+      }
+      EXPECT_DOUBLE_EQ(hypothesis.log_probability, total);
+    }
+  }
+}
+
+// With a prefix, exhaustive search among what begins with it; sentences without go on beside it.
+TEST(Prefix, IsWhatTheAnswerBeginsWith) {
+  torch::manual_seed(37);
+  constexpr int64_t longest = 4;
+  TableModel model(longest, 3);
+  auto tasks = tasks_of({longest, longest, longest});
+  tasks[0].prefix = {3};
+  tasks[2].prefix = {2, 2, 0};
+  const SearchOptions options{.beam = 400, .nbest = 3};
+  const auto found = search(model, model.start(), tasks, ends, options);
+  for (size_t b = 0; b < 3; ++b) {
+    auto expected = exhaustive(model, static_cast<int64_t>(b), longest, options);
+    std::erase_if(expected, [&](const Scored& each) {
+      const auto& prefix = tasks[b].prefix;
+      return each.sequence.size() < prefix.size() ||
+             !std::equal(prefix.begin(), prefix.end(), each.sequence.begin());
+    });
+    // Those that end, which are ranked before those that were cut.
+    const size_t complete = std::min<size_t>(expected.size(), 3);
+    ASSERT_EQ(found[b].size(), 3U);
+    for (size_t i = 0; i < complete; ++i) {
+      EXPECT_EQ(found[b][i].symbols, expected[i].sequence);
+      EXPECT_NEAR(found[b][i].score, expected[i].score, 1e-12);
+    }
+    EXPECT_EQ(complete == 3, found[b][2].complete);
+  }
+}
+
+TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
+  TableModel model(3, 1);
+  model.table.select(-1, 2).fill_(-std::numeric_limits<double>::infinity());
+  auto tasks = tasks_of({3});
+  tasks[0].prefix = {2};
+  const Hypothesis found = search(model, model.start(), tasks, ends, {})[0][0];
+  EXPECT_EQ(found.symbols[0], 2);
+  EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
+}
+
+// The targets' log probabilities as a loop finds them.
+TEST(ScoreTargets, IsTheLogProbabilityOfEachSymbolAndTheEnd) {
+  torch::manual_seed(38);
+  TableModel model(5, 3);
+  const std::vector<std::vector<int64_t>> targets = {{2, 3, 3, 0}, {}, {3}};
+  const auto scores = score_targets(model, model.start(), targets, ends);
+  ASSERT_EQ(scores.size(), 3U);
+  for (size_t b = 0; b < 3; ++b) {
+    std::vector<int64_t> all = targets[b];
+    all.push_back(ends.end);
+    ASSERT_EQ(scores[b].size(), all.size());
+    int64_t before = ends.start;
+    for (size_t t = 0; t < all.size(); ++t) {
+      EXPECT_EQ(scores[b][t], model.log_probability(static_cast<int64_t>(b),
+                                                    static_cast<int64_t>(t), before, all[t]));
+      before = all[t];
+    }
+  }
+  EXPECT_EQ(model.calls, 5);
+}
+
+TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
+  TableModel model(2, 1);
+  const auto error = [&](const SearchOptions& options) {
+    return test::error_of([&] { search(model, model.start(), tasks_of({2}), ends, options); });
+  };
+  EXPECT_THAT(error({.beam = 0}), HasSubstr("beam must be at least 1, got 0"));
+  EXPECT_THAT(error({.beam = 2, .nbest = 3}), HasSubstr("nbest must be at most the beam 2, got 3"));
+  EXPECT_THAT(error({.nbest = 0}), HasSubstr("nbest must be at least 1"));
+  EXPECT_THAT(error({.length_penalty = -1}), HasSubstr("length_penalty must be at least 0"));
+  EXPECT_THAT(error({.coverage_penalty = std::nan("")}), HasSubstr("coverage_penalty"));
+  EXPECT_THAT(error({.minimum_length = -1}), HasSubstr("minimum_length"));
+  EXPECT_THAT(error({.sampling = Sampling{.temperature = 0}}), HasSubstr("temperature"));
+  EXPECT_THAT(error({.sampling = Sampling{.top_k = -1}}), HasSubstr("top_k"));
+  EXPECT_THAT(error({.sampling = Sampling{.top_p = 0}}), HasSubstr("top_p"));
+  EXPECT_THAT(error({.sampling = Sampling{.top_p = 1.1}}), HasSubstr("top_p"));
+  model.attends = false;
+  model.table.fill_(-1);
+  EXPECT_THAT(error({.coverage_penalty = 1}), HasSubstr("the model attends to nothing"));
+  auto tasks = tasks_of({2});
+  tasks[0].prefix = {2, 2, 2};
+  EXPECT_THAT(test::error_of([&] { search(model, model.start(), tasks, ends, {}); }),
+              HasSubstr("a prefix of 3 symbols for an answer of at most 2"));
+  model.table.fill_(std::nan(""));
+  EXPECT_THAT(error({}), HasSubstr("NaN"));
+  EXPECT_THAT(error({.beam = 2}), HasSubstr("NaN"));
+  EXPECT_THAT(error({.sampling = Sampling{}}), HasSubstr("NaN"));
+}
+
+}  // namespace
+}  // namespace attend

@@ -1,0 +1,64 @@
+#include "attend/nn/dropout.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+
+TEST(Dropout, KeepsTheExpectation) {
+  // Two rows of the hash and a bit.
+  constexpr int64_t count = (int64_t{2} << 20) + 59;
+  for (const double p : {0.1, 0.5, 0.9}) {
+    const Tensor x = dropout(torch::ones({count}, torch::kDouble), p, noise_of(3));
+    const Tensor kept = x != 0;
+    EXPECT_TRUE(
+        torch::allclose(x.masked_select(kept), torch::full({1}, 1 / (1 - p), torch::kDouble)));
+    // Five standard errors of a share of `count` draws; the second row draws other places.
+    const double share = kept.to(torch::kDouble).mean().item<double>();
+    EXPECT_NEAR(share, 1 - p, 5 * std::sqrt(p * (1 - p) / count));
+    EXPECT_FALSE(torch::equal(kept.slice(0, 0, 1000), kept.slice(0, 1 << 20, (1 << 20) + 1000)));
+  }
+}
+
+// Neighbours in every direction of a matrix are dropped independently.
+TEST(Dropout, DrawsEachPlaceByItself) {
+  constexpr int64_t side = 1000;
+  const Tensor dropped =
+      (dropout(torch::ones({side, side}), 0.5, noise_of(4)) == 0).to(torch::kDouble) - 0.5;
+  for (const auto& [down, right] : {std::pair{0, 1}, {1, 0}, {1, 1}, {2, 0}, {0, 7}}) {
+    const Tensor a = dropped.slice(0, down).slice(1, right);
+    const Tensor b = dropped.slice(0, 0, side - down).slice(1, 0, side - right);
+    // A product of two such is 1/4 or -1/4, as likely: five standard errors of their mean.
+    EXPECT_NEAR((a * b).mean().item<double>(), 0, 5 * 0.25 / side) << down << right;
+  }
+}
+
+TEST(Dropout, IsTheSameForwardAndBackwardTwice) {
+  const Tensor x = torch::randn({59, 3}, torch::kDouble).t().requires_grad_();
+  const Tensor out = dropout(x, 0.3, noise_of(5));
+  const Tensor mask = (out / x).detach();
+  const Tensor slope =
+      torch::autograd::grad({out.square().sum()}, {x}, {}, {}, /*create_graph=*/true)[0];
+  EXPECT_TRUE(torch::allclose(slope, 2 * mask * mask * x));
+  const Tensor curve = torch::autograd::grad({slope.sum()}, {x})[0];
+  EXPECT_TRUE(torch::allclose(curve, 2 * mask * mask));
+}
+
+TEST(Dropout, FollowsItsNoise) {
+  const Tensor x = torch::ones({111});
+  EXPECT_TRUE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(1))));
+  EXPECT_FALSE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(2))));
+  const Noise noise = noise_of(1);
+  EXPECT_FALSE(torch::equal(dropout(x, 0.5, noise), dropout(x, 0.5, noise)));
+  EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
+}
+
+}  // namespace
+}  // namespace attend

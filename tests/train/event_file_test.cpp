@@ -1,0 +1,95 @@
+#include "attend/train/event_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+// CRC-32C a bit at a time (RFC 3720, appendix B.4, whose examples are below).
+uint32_t slow_crc(const std::string& bytes) {
+  uint32_t crc = 0xffffffff;
+  for (const unsigned char byte : bytes) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0x82f63b78 : crc >> 1;
+  }
+  return ~crc;
+}
+
+template <class Number>
+Number number_at(const std::string& bytes, size_t offset) {
+  Number number;
+  std::memcpy(&number, bytes.data() + offset, sizeof(number));
+  return number;
+}
+
+// The records of a file, their checksums compared.
+std::vector<std::string> records(const std::string& bytes) {
+  std::vector<std::string> found;
+  const auto masked = [](uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8; };
+  for (size_t offset = 0; offset < bytes.size();) {
+    const auto length = number_at<uint64_t>(bytes, offset);
+    EXPECT_EQ(number_at<uint32_t>(bytes, offset + 8), masked(slow_crc(bytes.substr(offset, 8))));
+    found.push_back(bytes.substr(offset + 12, length));
+    EXPECT_EQ(number_at<uint32_t>(bytes, offset + 12 + length), masked(slow_crc(found.back())));
+    offset += 16 + length;
+  }
+  return found;
+}
+
+class EventFileTest : public testing::Test {
+ protected:
+  EventFileTest()
+      : folder(fs::temp_directory_path() / ("attend-events-" + std::to_string(::getpid()))) {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+  }
+  ~EventFileTest() override { fs::remove_all(folder); }
+
+  fs::path folder;
+};
+
+TEST_F(EventFileTest, TheSlowChecksumIsThatOfTheStandard) {
+  EXPECT_EQ(slow_crc(std::string(32, '\0')), 0x8a9136aa);
+  EXPECT_EQ(slow_crc(std::string(32, '\xff')), 0x62a8ab43);
+}
+
+// Bytes by hand from event.proto and summary.proto; the wall time, 9 bytes at the front, varies.
+TEST_F(EventFileTest, HoldsEventsOfScalars) {
+  EventFile file(folder, 300);
+  file.write(301, {{"loss", 0.5}, {"rate", -2.0}});
+  std::string path;
+  for (const auto& entry : fs::directory_iterator(folder)) path = entry.path();
+  EXPECT_NE(path.find("/events.out.tfevents."), std::string::npos);
+  const auto found = records(read_file(path));
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].substr(9), std::string("\x10\x00\x1a\x0d", 4) + "brain.Event:2");
+  EXPECT_EQ(found[1].substr(9), "\x10\xad\x02\x3a\x02\x08\x01");  // step 301, START
+  EXPECT_EQ(found[2].substr(9), std::string("\x10\xad\x02\x2a\x1a"
+                                            "\x0a\x0b\x0a\x04loss\x15\x00\x00\x00\x3f"
+                                            "\x0a\x0b\x0a\x04rate\x15\x00\x00\x00\xc0",
+                                            31));
+  for (const std::string& record : found) {
+    EXPECT_EQ(record[0], '\x09');
+    EXPECT_GT(number_at<double>(record, 1), 1.6e9);
+  }
+}
+
+TEST_F(EventFileTest, EachBeginsAFileOfItsOwn) {
+  EventFile(folder, 0);
+  EventFile(folder, 7);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2);
+  EXPECT_THROW(EventFile(folder / "absent", 0), Error);
+}
+
+}  // namespace
+}  // namespace attend

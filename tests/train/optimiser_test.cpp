@@ -1,0 +1,68 @@
+#include "attend/train/optimiser.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Adam (Kingma & Ba 2015, algorithm 1), and decay apart from the gradient (Loshchilov & Hutter
+// 2019, algorithm 2), in double precision.
+struct Expected {
+  double weight, first = 0, second = 0;
+
+  void step(double gradient, double t, double rate, double decay) {
+    first = 0.8 * first + 0.2 * gradient;
+    second = 0.95 * second + 0.05 * gradient * gradient;
+    const double corrected_first = first / (1 - std::pow(0.8, t));
+    const double corrected_second = second / (1 - std::pow(0.95, t));
+    weight -= rate * (corrected_first / (std::sqrt(corrected_second) + 1e-3) + decay * weight);
+  }
+};
+
+// A matrix decays, its bias does not; three slices of which none ends where a tensor does.
+TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
+  TrainConfig config;
+  config.replicas = 3;
+  config.beta1 = 0.8;
+  config.beta2 = 0.95;
+  config.epsilon = 1e-3;
+  config.weight_decay = 0.3;
+  config.clip_norm = 1e9;
+  config.weight_average = 0;
+  torch::manual_seed(3);
+  std::vector<Module> replicas;
+  for (int i = 0; i < 3; ++i) replicas.push_back(std::make_shared<torch::nn::LinearImpl>(3, 2));
+  const Module averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  Optimiser optimiser(config, replicas, averaged);
+  ReplicaThreads threads(3);
+  std::vector<Expected> expected;
+  for (const Tensor& parameter : replicas[0]->parameters())
+    for (int64_t i = 0; i < parameter.numel(); ++i)
+      expected.push_back({parameter.view({-1})[i].item<double>()});
+  for (int t = 1; t <= 4; ++t) {
+    const double rate = 0.1 / t;
+    for (size_t r = 0; r < 3; ++r) {
+      optimiser.clear_gradient(static_cast<int64_t>(r));
+      for (Tensor& parameter : replicas[r]->parameters())
+        parameter.mutable_grad().fill_(0.1 * t * static_cast<double>(r + 1));
+    }
+    const double gradient = 0.6 * t;
+    const double norm = optimiser.sum_gradients(threads);
+    EXPECT_NEAR(norm, gradient * std::sqrt(8.0), 1e-5);
+    optimiser.step(threads, norm, rate);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i].step(gradient, t, rate, i < 6 ? 0.3 : 0);
+  }
+  size_t i = 0;
+  // Float keeps 24 bits of each of the four steps' few operations.
+  for (const Tensor& parameter : averaged->parameters())
+    for (int64_t j = 0; j < parameter.numel(); ++j)
+      EXPECT_NEAR(parameter.view({-1})[j].item<double>(), expected[i++].weight, 1e-6) << i;
+}
+
+}  // namespace
+}  // namespace attend
