@@ -18,6 +18,7 @@
 #include "attend/cli/run_config.h"
 #include "attend/cli/train_data.h"
 #include "attend/models/weights.h"
+#include "attend/nn/linear.h"
 #include "attend/train/stream_batches.h"
 
 namespace attend {
@@ -187,7 +188,10 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
+  const bool bfloat16 = config.train.precision == "bfloat16" ||
+                        (config.train.precision == "auto" && BFloat16Products::supported());
+  task.objective = [&, bfloat16](int64_t replica, const Batch& batch, const Noise& noise) {
+    const BFloat16Products products(bfloat16);
     return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
                                                              config.train.label_smoothing);
   };

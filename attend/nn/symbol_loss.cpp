@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/nn/linear.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-// Logits of one chunk stay in the second-level cache beside their gradient, and are enough rows for
-// a product at full speed.
-constexpr int64_t logits_a_chunk = 1 << 19;
-constexpr int64_t least_rows = 48;
+// Enough rows that adding to the gradient of the matrix costs little beside the products.
+constexpr int64_t rows_a_chunk = 256;
 
 struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
@@ -22,11 +21,16 @@ struct Gradients {
   Tensor vectors, weight, bias;
 };
 
-// The loss of a chunk; adds its gradients to those of all, where there are any.
+// The loss of a chunk; adds its gradients to those of all, where there are any. Vectors and weight
+// are of one type; sums are formed in the type of the gradients.
 double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothing,
                   Tensor vectors_gradient, Gradients* gradients) {
   const auto symbols = static_cast<double>(output.weight.size(0));
-  Tensor log_p = output.logits(chunk.vectors).log_softmax(-1);
+  const auto sum_type =
+      chunk.vectors.scalar_type() == at::kBFloat16 ? at::kFloat : chunk.vectors.scalar_type();
+  Tensor log_p = at::mm(chunk.vectors, output.weight.t()).to(sum_type);
+  if (output.bias.defined()) log_p.add_(output.bias);
+  log_p = log_p.log_softmax(-1);
   const Tensor index = chunk.target.unsqueeze(1);
   // loss = -(1 - s) log p_target - s / V sum_j log p_j
   double loss = -(1 - smoothing) * log_p.gather(1, index).sum(at::kDouble).item<double>();
@@ -37,9 +41,10 @@ double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothi
   if (smoothing > 0) slope.sub_(smoothing / symbols);
   slope.scatter_add_(1, index, at::full_like(index, smoothing - 1, slope.options()));
   // logit = v W^T + b
-  at::mm_out(vectors_gradient, slope, output.weight);
-  gradients->weight.addmm_(slope.t(), chunk.vectors);
   if (gradients->bias.defined()) gradients->bias.add_(slope.sum(0));
+  slope = slope.to(chunk.vectors.scalar_type());
+  vectors_gradient.copy_(at::mm(slope, output.weight));
+  gradients->weight.add_(at::mm(slope.t(), chunk.vectors));
   return loss;
 }
 
@@ -48,18 +53,21 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
                         const Tensor& target, double smoothing, bool with_gradients) {
-    const SymbolOutput output{weight, bias.value_or(Tensor())};
+    const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
+                          ? at::kBFloat16
+                          : vectors.scalar_type();
+    const SymbolOutput output{weight.to(type), bias.value_or(Tensor())};
+    const Tensor rows = vectors.to(type);
     Gradients gradients;
     if (with_gradients) {
       gradients.vectors = at::empty_like(vectors);
       gradients.weight = at::zeros_like(weight);
       if (output.bias.defined()) gradients.bias = at::zeros_like(output.bias);
     }
-    const int64_t rows = std::max(least_rows, logits_a_chunk / weight.size(0));
     double loss = 0;
-    for (int64_t first = 0; first < vectors.size(0); first += rows) {
-      const int64_t count = std::min(rows, vectors.size(0) - first);
-      const Chunk chunk{vectors.narrow(0, first, count), target.narrow(0, first, count)};
+    for (int64_t first = 0; first < vectors.size(0); first += rows_a_chunk) {
+      const int64_t count = std::min(rows_a_chunk, vectors.size(0) - first);
+      const Chunk chunk{rows.narrow(0, first, count), target.narrow(0, first, count)};
       loss += chunk_loss(chunk, output, smoothing,
                          with_gradients ? gradients.vectors.narrow(0, first, count) : Tensor(),
                          with_gradients ? &gradients : nullptr);
