@@ -120,6 +120,9 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
                                   [&](int64_t done, int64_t total) { printer.show(done, total); });
   }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (figures.evaluation.cut > 0)
+    fmt::print(stderr, "attend: {}: {} sources are cut to their first {} symbols\n", options.data,
+               figures.evaluation.cut, model.model.maximum_source_length());
   figures.likelihood = likelihood_of(predictor, model, examples);
   figures.texts = scored_texts(model, examples, figures.evaluation);
   if (model.model.is_classifier()) figures.labels = count_labels(figures.texts);

@@ -148,12 +148,23 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<in
   });
 }
 
+void Predictor::refuse_cut(const std::vector<std::string>& texts,
+                           const std::vector<Prediction>& predictions) const {
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (predictions[i].cut)
+      fail(
+          "source {}, {}, has over {} symbols (model.maximum_source_length); shorten it, or have "
+          "it cut without --strict",
+          texts_read_ + i + 1, shown(texts[i]), model_.model.maximum_source_length());
+}
+
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
                                            const Decoding& decoding, const Report& report,
                                            const std::vector<std::string>& prefixes) {
   std::vector<Prediction> predictions(texts.size());
   std::vector<EncodedPair> encoded(texts.size());
   const std::vector<int64_t> answered = read(texts, predictions, encoded);
+  if (decoding.strict) refuse_cut(texts, predictions);
   std::vector<SearchTask> tasks(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     SearchTask& task = tasks[i];
@@ -241,6 +252,7 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
     for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
     const auto length = static_cast<int64_t>(predictions[i].source.size());
+    evaluation.cut += predictions[i].cut ? 1 : 0;
     evaluation.errors.add(answer, references);
     evaluation.answers.push_back(codec.join(answer));
     evaluation.lengths.push_back(length);

@@ -21,6 +21,7 @@ int64_t longest_answer(int64_t source_symbols);
 struct Decoding {
   SearchOptions search = {};
   int64_t maximum_length = 0;  // symbols behind the prefix; 0: longest_answer() of the source
+  bool strict = false;         // refuse a text that would be cut
 };
 
 // What a model answers to one text.
@@ -46,7 +47,8 @@ class Predictor {
   using Report = std::function<void(int64_t done, int64_t total)>;
 
   // `prefixes`, where there are any, are what the answers begin with. Texts are numbered through
-  // all calls, and a text that is drawn from has the random numbers of its number.
+  // all calls, and a text that is drawn from has the random numbers of its number. With
+  // decoding.strict, Error on a text that is longer than the model reads.
   std::vector<Prediction> predict(const std::vector<std::string>& texts, const Decoding& decoding,
                                   const Report& report = {},
                                   const std::vector<std::string>& prefixes = {});
@@ -69,6 +71,9 @@ class Predictor {
   std::vector<int64_t> read_frames(const std::vector<std::string>& texts,
                                    std::vector<Prediction>& predictions,
                                    std::vector<EncodedPair>& encoded) const;
+
+  void refuse_cut(const std::vector<std::string>& texts,
+                  const std::vector<Prediction>& predictions) const;
 
   // Calls `work` with batches of the pairs, in parallel: those of similar length, or of the same
   // where the model wants that.
@@ -93,6 +98,7 @@ struct Evaluation {
   std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
   std::vector<int64_t> lengths;              // of each source
   std::vector<std::string> answers;          // to each example
+  int64_t cut = 0;                           // sources that are longer than the model reads
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const Decoding& decoding,

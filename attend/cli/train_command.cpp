@@ -58,6 +58,8 @@ void add_train_command(CLI::App& app) {
   command->add_option("--init", options->init,
                       "model folder whose source vocabulary is taken, and the weights that fit");
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
+  command->add_flag("--strict", options->strict,
+                    "refuse texts that are longer than the model reads or answers");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");
   command->footer(

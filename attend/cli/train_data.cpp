@@ -115,6 +115,28 @@ void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
 
 }  // namespace
 
+void check_lengths(const RunConfig& config, const TextCodecs& codecs,
+                   const std::vector<Example>& examples, const std::string& name) {
+  const int64_t longest_source = config.model.maximum_source_length();
+  const int64_t longest_target = longest_answer(longest_source);
+  for (const Example& example : examples) {
+    const auto symbols = static_cast<int64_t>(codecs.source.split(example.source).size());
+    if (!config.text.reads_frames() && symbols > longest_source)
+      fail(
+          "{}: source {} has {} symbols, over model.maximum_source_length = {}; raise that, or "
+          "have it cut without --strict",
+          name, shown(example.source), symbols, longest_source);
+    for (const std::string& target : example.targets) {
+      const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
+      if (answered > longest_target)
+        fail(
+            "{}: target {} has {} symbols, over {} (3 x model.maximum_source_length + 10); raise "
+            "that, or have it left out without --strict",
+            name, shown(target), answered, longest_target);
+    }
+  }
+}
+
 PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_targets(options, config.text);
@@ -124,6 +146,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =
         options.data + (examples == &data.train ? ", training" : ", validation");
+    if (options.strict) check_lengths(config, codecs, *examples, part);
     leave_out_long_targets(config, codecs.target, *examples, part);
     tell_cut_sources(config, codecs.source, *examples, part);
   }

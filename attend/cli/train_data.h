@@ -20,4 +20,9 @@ struct PairData {
 // training examples are not read here, and are neither split nor told of.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config);
 
+// Error where a text is longer than the model reads or answers; `name` is the file's, for the
+// message.
+void check_lengths(const RunConfig& config, const TextCodecs& codecs,
+                   const std::vector<Example>& examples, const std::string& name);
+
 }  // namespace attend

@@ -132,8 +132,9 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     return std::make_unique<PairBatches>(pairs, config.train);
   }
   const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
-  const auto encode = [&options, &model, longest](const Example& example) {
+  const auto encode = [&options, &config, &model, longest](const Example& example) {
     check_labels(model, {example}, options.data);
+    if (options.strict) check_lengths(config, model.codecs, {example}, options.data);
     std::vector<EncodedPair> encoded = model.encode({example});
     std::erase_if(encoded, [&](const EncodedPair& pair) { return pair.target.size() > longest; });
     return encoded;
