@@ -79,10 +79,17 @@ at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader
   return reader.read(name).slice(0, 0, model.maximum_source_length());
 }
 
+bool PairModel::cut_source(std::vector<std::string>& symbols) const {
+  const int64_t over = static_cast<int64_t>(symbols.size()) - model.maximum_source_length();
+  if (over <= 0) return false;
+  const auto first = model.is_language_model() ? symbols.begin() : symbols.end() - over;
+  symbols.erase(first, first + over);
+  return true;
+}
+
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
   auto symbols = codecs.source.split(source);
-  const auto longest = static_cast<size_t>(model.maximum_source_length());
-  if (symbols.size() > longest) symbols.resize(longest);
+  cut_source(symbols);
   return symbols;
 }
 
@@ -107,11 +114,19 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
   return pairs;
 }
 
+std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
+  return target_vocabulary.encode(codecs.target.split_lines(source));
+}
+
 // Twice the same text is two occurrences, as for a source with two targets.
 void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
   for (const std::string& symbol : codecs.source.split(example.source)) ++source[symbol];
   for (const std::string& text : example.targets)
     for (const std::string& symbol : codecs.target.split(text)) ++target[symbol];
+}
+
+void SymbolCounts::add_text(const std::string& text, const TextCodec& codec) {
+  for (const std::string& symbol : codec.split_lines(text)) ++target[symbol];
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -129,6 +144,11 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   // As many symbols on both sides may be others.
   if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
     fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
+  if (model.is_language_model() &&
+      (!text.joint_vocabulary || text.source_units != text.target_units))
+    fail(
+        "model.type is lm, which goes on with its source; set data.source_units and "
+        "data.target_units alike and data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   // Of images and sounds those are names.
