@@ -18,7 +18,6 @@
 #include "attend/cli/run_config.h"
 #include "attend/cli/train_data.h"
 #include "attend/models/weights.h"
-#include "attend/nn/linear.h"
 #include "attend/train/stream_batches.h"
 #include "attend/train/window_batches.h"
 
@@ -203,10 +202,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  const bool bfloat16 = config.train.precision == "bfloat16" ||
-                        (config.train.precision == "auto" && BFloat16Products::supported());
-  task.objective = [&, bfloat16](int64_t replica, const Batch& batch, const Noise& noise) {
-    const BFloat16Products products(bfloat16);
+  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
     return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
                                                              config.train.label_smoothing);
   };
