@@ -230,7 +230,7 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
 void run_evaluate(EvaluateOptions options) {
   options.bleu.check();
   const PairModel model = load_pair_model(options.models[0]);
-  if (options.target.empty() && names_text(model.model, options.data))
+  if (model.model.is_masked() || (options.target.empty() && names_text(model.model, options.data)))
     return evaluate_text(options, model, options.data, options.json);
   const bool labels = model.model.is_classifier();
   if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
@@ -282,10 +282,12 @@ void add_evaluate_command(CLI::App& app) {
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
       "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
-      "bits_per_byte, symbols, bytes, and window_loss: that of windows as validation cuts them, "
-      "which\n"
-      "share no context; for the others each symbol has half a context in front of it, if there "
-      "is.");
+      "bits_per_byte, symbols and bytes, each symbol with half a context or more in front of it, "
+      "but "
+      "for\n"
+      "the first; and window_loss, of windows that fill the context one after another, as in "
+      "validation.\n"
+      "Of an encoder: loss and perplexity of the symbols that are asked for, symbols, examples.");
   command->callback([options] { run_evaluate(*options); });
 }
 

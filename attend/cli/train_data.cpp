@@ -9,6 +9,7 @@
 #include "attend/cli/predictor.h"
 #include "attend/data/cmudict.h"
 #include "attend/data/text_codec.h"
+#include "attend/data/text_lines.h"
 
 namespace attend {
 namespace {
@@ -141,10 +142,22 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config) {
   return data;
 }
 
+PairData read_text_lines(const TrainOptions& options, const RunConfig& config) {
+  const PairData texts = read_texts(options, config);
+  return {lines_of(texts.text), lines_of(texts.valid_text)};
+}
+
 }  // namespace
 
+std::vector<Example> lines_of(const std::string& text) {
+  std::vector<Example> lines;
+  for (std::string& line : parse_lines(text, "text"))
+    if (!split_words(line).empty()) lines.push_back({line, {line}});
+  return lines;
+}
+
 bool names_text(const ModelConfig& model, const std::string& data) {
-  if (!model.is_language_model()) return false;
+  if (!model.learns_from_text()) return false;
   if (fs::is_directory(data))
     return fs::exists(data + "/train.txt") || fs::exists(data + "/test.txt");
   fs::path name = data;
@@ -155,10 +168,12 @@ bool names_text(const ModelConfig& model, const std::string& data) {
 PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_targets(options, config.text);
-  if (options.target.empty() && names_text(config.model, options.data))
-    return read_texts(options, config);
+  const bool text = options.target.empty() && names_text(config.model, options.data);
+  if (text && config.model.is_language_model()) return read_texts(options, config);
   const bool streamed = config.train.shuffle_buffer > 0;
-  PairData data = streamed ? read_streamed(options, config.text) : read_data(options, config.text);
+  PairData data = text       ? read_text_lines(options, config)
+                  : streamed ? read_streamed(options, config.text)
+                             : read_data(options, config.text);
   const TextCodecs codecs = make_codecs(config.text);
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =

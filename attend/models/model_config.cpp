@@ -11,6 +11,7 @@ auto with_chosen(Config& config, F f) {
   if (config.type == "classifier") return f(config.classifier);
   if (config.type == "transformer") return f(config.transformer);
   if (config.type == "lm") return f(config.lm);
+  if (config.type == "encoder") return f(config.encoder);
   return f(config.seq2seq);
 }
 
@@ -43,6 +44,11 @@ std::shared_ptr<PairNetwork> make(const LanguageModelConfig& config, const Sourc
   return std::make_shared<LanguageModel>(config, targets);
 }
 
+std::shared_ptr<PairNetwork> make(const MaskedLanguageModelConfig& config,
+                                  const SourceShape& source, int64_t) {
+  return std::make_shared<MaskedLanguageModel>(config, source);
+}
+
 // Embeddings and some of the matrices.
 int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
   return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
@@ -59,6 +65,11 @@ int64_t weights_of(const ClassifierConfig& config, int64_t sources, int64_t) {
   return config.depth * (sources + config.hidden) + layer * config.layers;
 }
 
+int64_t weights_of(const MaskedLanguageModelConfig& config, int64_t sources, int64_t) {
+  return config.depth * sources +
+         config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
+}
+
 int64_t weights_of(const LanguageModelConfig& config, int64_t, int64_t targets) {
   return config.depth * targets +
          config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
@@ -73,10 +84,11 @@ Setting ModelConfig::type_setting() {
   return {"model.type",
           &type,
           "what the model is: seq2seq (recurrent) and transformer answer with a sequence, "
-          "classifier with a label; lm goes on with a text",
+          "classifier with a label; lm goes on with a text; encoder fills in "
+          "what is hidden from it",
           {},
           {},
-          {"seq2seq", "transformer", "classifier", "lm"}};
+          {"seq2seq", "transformer", "classifier", "lm", "encoder"}};
 }
 
 Settings ModelConfig::settings() {
@@ -114,6 +126,7 @@ int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10;
 
 TextConfig default_text(const ModelConfig& model) {
   if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
+  if (model.is_masked()) return {.source_units = "space", .target_units = "space"};
   if (model.is_language_model())
     return {.source_units = "char", .target_units = "char", .joint_vocabulary = true};
   return {};

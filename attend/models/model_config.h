@@ -8,6 +8,7 @@
 #include "attend/data/text_config.h"
 #include "attend/models/classifier.h"
 #include "attend/models/language_model.h"
+#include "attend/models/masked_language_model.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/seq2seq.h"
 #include "attend/models/source_input.h"
@@ -17,14 +18,17 @@ namespace attend {
 
 // What the network is, and the settings of each type.
 struct ModelConfig {
-  std::string type = "seq2seq";  // or "transformer", "classifier", "lm"
+  std::string type = "seq2seq";  // or "transformer", "classifier", "lm", "encoder"
   Seq2SeqConfig seq2seq;
   TransformerConfig transformer;
   ClassifierConfig classifier;
   LanguageModelConfig lm;
+  MaskedLanguageModelConfig encoder;
 
   bool is_classifier() const { return type == "classifier"; }
   bool is_language_model() const { return type == "lm"; }
+  bool is_masked() const { return type == "encoder"; }
+  bool learns_from_text() const { return is_language_model() || is_masked(); }
 
   // Symbols of a source that are read: the first, or of a language model the last.
   int64_t maximum_source_length() const;
@@ -50,8 +54,8 @@ struct ModelConfig {
 // near this.
 int64_t longest_answer(int64_t source_symbols);
 
-// How that type reads texts where nobody says: a classifier words, and a label a line; a language
-// model characters, the same on both sides.
+// How that type reads texts where nobody says: a classifier words, and a label a line; an encoder
+// words; a language model characters, the same on both sides.
 TextConfig default_text(const ModelConfig& model);
 
 }  // namespace attend

@@ -107,7 +107,9 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
     else
       pair.source = source_vocabulary.encode(source_symbols(example.source));
     for (const std::string& target : example.targets) {
-      pair.target = target_vocabulary.encode(codecs.target.split(target));
+      pair.goes_on = model.is_masked();
+      pair.target =
+          model.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
       pairs.push_back(pair);
     }
   }
@@ -144,11 +146,13 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   // As many symbols on both sides may be others.
   if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
     fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
-  if (model.is_language_model() &&
-      (!text.joint_vocabulary || text.source_units != text.target_units))
+  if (model.learns_from_text() && text.source_units != text.target_units)
     fail(
-        "model.type is lm, which goes on with its source; set data.source_units and "
-        "data.target_units alike and data.joint_vocabulary = true");
+        "model.type is {}, whose answers are made of its source's symbols; set data.source_units "
+        "and data.target_units alike",
+        model.type);
+  if (model.is_language_model() && !text.joint_vocabulary)
+    fail("model.type is lm, which goes on with its source; set data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   // Of images and sounds those are names.
@@ -162,8 +166,10 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
-    result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
-                                               model.is_classifier() ? 1 : text.minimum_count);
+    result.target_vocabulary =
+        model.is_masked() ? result.source_vocabulary
+                          : make_vocabulary(counts.target, target.alphabet(),
+                                            model.is_classifier() ? 1 : text.minimum_count);
   }
   result.network = result.make_network();
   return result;

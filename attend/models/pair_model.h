@@ -39,7 +39,8 @@ struct PairModel {
   FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example. Error on a text that is not UTF-8, and on an image
+  // One pair for each target of each example; of a masked language model the source is the target.
+  // Error on a text that is not UTF-8, and on an image
   // or a sound that cannot be read.
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 

@@ -1,4 +1,4 @@
-"""A language model: trained on a text until it must have learned, asked to go on, and measured."""
+"""Models of texts: trained until they must have learned, then asked to go on or to fill in."""
 
 import gzip
 import json
@@ -180,6 +180,91 @@ class Texts(program.Case):
             with self.subTest(data=data, **values):
                 self.refuse("train", "--data", data, "--out", "none",
                             *settings(self.QUICK | values), names=names)
+
+
+# Which of three kinds a line is, all of its words tell, and its label with them.
+KINDS = {"sea": "wave fish salt boat tide foam".split(),
+         "wood": "leaf deer moss oak fern bark".split(),
+         "town": "tram shop roof lamp cafe yard".split()}
+
+
+def kinds(count, seed):
+    chance = random.Random(seed)
+    return [(" ".join(chance.choices(KINDS[kind], k=chance.randint(3, 7))), kind)
+            for kind in chance.choices(sorted(KINDS), k=count)]
+
+
+class Masked(program.Case):
+    """An encoder that has learned which words go together, and a classifier that begins with it."""
+
+    SMALL = {"model.type": "encoder", "model.depth": 16, "model.feed_forward": 32,
+             "model.layers": 2, "model.heads": 2, "model.dropout": 0, "train.replicas": 1,
+             "train.batch": 25, "train.warmup_steps": 20, "train.learning_rate": 5e-3,
+             "train.weight_average": 0.9, "train.patience": 0}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        (cls.shared / "lines.txt").write_text("".join(f"{line}\n\n" for line, _ in kinds(500, 1)))
+        (cls.shared / "rest.txt").write_text("".join(f"{line}\n" for line, _ in kinds(100, 2)))
+        (cls.shared / "few.tsv").write_text("".join(f"{line}\t{kind}\n"
+                                                    for line, kind in kinds(12, 3)))
+        (cls.shared / "test.tsv").write_text("".join(f"{line}\t{kind}\n"
+                                                     for line, kind in kinds(100, 4)))
+        cls.training = program.attend("train", "--data", "lines.txt", "--out", "model", "--json",
+                                      *settings(cls.SMALL | {"train.epochs": 15}), cwd=cls.shared)
+        assert cls.training.returncode == 0, cls.training.stderr
+        cls.model = cls.shared / "model"
+
+    def test_it_learned(self):
+        # One of six words, where 18 would be chance.
+        figures = json.loads(self.succeed("evaluate", self.model, "--data",
+                                          self.shared / "rest.txt", "--json").stdout)
+        self.assertLess(figures["perplexity"], 9)
+        self.assertGreater(figures["perplexity"], 5)
+        self.assertEqual(figures["examples"], 100)
+        self.assertEqual(figures["symbols"], sum(len(line.split()) for line, _ in kinds(100, 2)))
+        self.assertIn("asked for", self.succeed("evaluate", self.model, "--data",
+                                                self.shared / "rest.txt").stdout)
+
+    def test_fills_in_what_it_does_not_know(self):
+        answer = self.succeed("predict", self.model, stdin="wave ??? tide foam\noak\n").stdout
+        first, second = answer.splitlines()
+        self.assertEqual(second, "oak")
+        self.assertEqual(first.split()[0::2], ["wave", "tide"])
+        self.assertIn(first.split()[1], KINDS["sea"])
+        self.succeed("explain", self.model, "wave ??? tide foam", "--out", "map.json")
+        shown = json.loads((self.folder / "map.json").read_text())
+        self.assertEqual(len(shown["weights"]), 4)
+
+    def test_begins_a_classifier(self):
+        chosen = {key: value for key, value in self.SMALL.items() if key != "model.type"}
+        chosen |= {"model.type": "classifier", "model.pooling": "class", "train.batch": 4,
+                   "train.epochs": 12, "model.word_dropout": 0, "model.output_dropout": 0,
+                   "train.learning_rate": 2e-3}
+        accuracy = {}
+        for name, init in (("begun", ["--init", self.model]), ("alone", [])):
+            run = self.succeed("train", "--data", self.shared / "few.tsv", "--valid",
+                               self.shared / "few.tsv", "--out", name, *init, *settings(chosen))
+            accuracy[name] = json.loads(self.succeed("evaluate", name, "--data",
+                                                     self.shared / "test.tsv",
+                                                     "--json").stdout)["accuracy"]
+            if init:
+                self.assertRegex(run.stderr, r"[0-9]+ of [0-9]+ weights begin as in")
+        self.assertGreater(accuracy["begun"], 0.9)
+        self.assertGreater(accuracy["begun"], accuracy["alone"])
+
+    def test_what_does_not_fit_is_told(self):
+        self.write("text.txt", "a b\nb a\n" * 20)
+        for values, names in (({"model.layers": 0}, ["model.layers is 0"]),
+                              ({"train.metric": "bleu"}, ["train.metric", "loss"]),
+                              ({"data.source_units": "byte"}, ["data.target_units alike"]),
+                              ({"model.masked_share": 0}, ["model.masked_share"])):
+            self.refuse("train", "--data", "text.txt", "--out", "none",
+                        *settings(self.SMALL | values), names=names)
+        self.refuse("evaluate", self.model, self.model, "--data", self.shared / "rest.txt",
+                    names=["one at a time"])
 
 
 if __name__ == "__main__":
