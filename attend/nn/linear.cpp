@@ -1,11 +1,5 @@
 #include "attend/nn/linear.h"
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "attend/kernels/cpu.h"
-
 namespace attend {
 namespace {
 
@@ -53,13 +47,11 @@ BFloat16Products::BFloat16Products(bool enabled) : before_(bfloat16_products) {
 BFloat16Products::~BFloat16Products() { bfloat16_products = before_; }
 
 bool BFloat16Products::supported() {
-  static const bool answer = [] {
-    const std::vector<std::string> targets = probe_cpu().targets;
-    return std::any_of(targets.begin(), targets.end(), [](const std::string& target) {
-      return target == "AVX3_ZEN4" || target == "AVX3_SPR";
-    });
-  }();
-  return answer;
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
 }
 
 bool BFloat16Products::enabled() { return bfloat16_products; }
