@@ -144,14 +144,17 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config) {
 
 PairData read_text_lines(const TrainOptions& options, const RunConfig& config) {
   const PairData texts = read_texts(options, config);
-  return {lines_of(texts.text), lines_of(texts.valid_text)};
+  PairData data{lines_of(texts.text), lines_of(texts.valid_text)};
+  if (data.valid.empty())
+    fail("{}: holds no line to set aside for validation; give --valid FILE", options.data);
+  return data;
 }
 
 }  // namespace
 
 std::vector<Example> lines_of(const std::string& text) {
   std::vector<Example> lines;
-  for (std::string& line : parse_lines(text, "text"))
+  for (const std::string& line : parse_lines(text, "text"))
     if (!split_words(line).empty()) lines.push_back({line, {line}});
   return lines;
 }

@@ -35,6 +35,16 @@ std::string shown_labels(const Vocabulary& labels) {
   return fmt::format("{}{}", fmt::join(names, ", "), labels.size() > first + most ? ", ..." : "");
 }
 
+// The symbols of each line of a text: those of all of it at once would take many times its size.
+template <class F>
+void for_each_line(const std::string& text, const TextCodec& codec, F f) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    f(codec.split_lines(std::string_view(text).substr(begin, end - begin)));
+    begin = end;
+  }
+}
+
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
 void check_size(const PairModel& model, const std::string& path) {
   const int64_t least =
@@ -117,7 +127,12 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
 }
 
 std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
-  return target_vocabulary.encode(codecs.target.split_lines(source));
+  std::vector<int64_t> ids;
+  ids.reserve(source.size());
+  for_each_line(source, codecs.target, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ids.push_back(target_vocabulary.id(symbol));
+  });
+  return ids;
 }
 
 // Twice the same text is two occurrences, as for a source with two targets.
@@ -128,7 +143,9 @@ void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
 }
 
 void SymbolCounts::add_text(const std::string& text, const TextCodec& codec) {
-  for (const std::string& symbol : codec.split_lines(text)) ++target[symbol];
+  for_each_line(text, codec, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ++target[symbol];
+  });
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
