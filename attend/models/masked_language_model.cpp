@@ -19,8 +19,8 @@ constexpr double impossible = -std::numeric_limits<double>::infinity();
 MaskedLanguageModelConfig::MaskedLanguageModelConfig() { layers = 4; }
 
 Settings MaskedLanguageModelConfig::settings() {
-  Settings all = {{"model.masked_share", &masked_share, "of the symbols, which are asked for", 1e-3,
-                   1}};
+  Settings all = {
+      {"model.masked_share", &masked_share, "of the symbols, which are asked for", 1e-3, 1}};
   for (Setting& setting : SourceEncoderConfig::settings()) all.push_back(std::move(setting));
   return all;
 }
@@ -31,11 +31,13 @@ void MaskedLanguageModelConfig::check() const {
 }
 
 MaskedSymbols mask_symbols(const Tensor& source, const Tensor& lengths, double share,
-                           int64_t symbols, at::Generator generator) {
+                           int64_t symbols, const at::Generator& generator) {
   const Tensor outside = at::arange(source.size(1), lengths.options()) >= lengths.unsqueeze(1);
   const Tensor draw = at::rand(source.sizes(), generator).masked_fill(outside.cpu(), 2);
+  constexpr int64_t axis = 1;
   const Tensor count = (lengths.cpu() * share).round().clamp_min(1).unsqueeze(1);
-  const Tensor asked = (draw.argsort(1).argsort(1) < count).logical_and(outside.cpu().logical_not());
+  const Tensor asked =
+      (draw.argsort(axis).argsort(axis) < count).logical_and(outside.cpu().logical_not());
   const Tensor way = at::rand(source.sizes(), generator);
   const Tensor other = at::randint(first_symbol, std::max(symbols, first_symbol + 1),
                                    source.sizes(), generator, at::kLong);
@@ -48,8 +50,7 @@ MaskedSymbols mask_symbols(const Tensor& source, const Tensor& lengths, double s
 
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
-    : attends_(config.self.choices().normaliser != "linear"),
-      masked_share_(config.masked_share) {
+    : attends_(config.self.choices().normaliser != "linear"), masked_share_(config.masked_share) {
   config.check();
   if (source.is_frames()) fail("model.type is encoder, which learns from texts; take classifier");
   encoder_ = register_module("encoder",
@@ -57,8 +58,8 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
   bias_ = register_parameter("bias", torch::zeros({source.symbols}));
 }
 
-Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths,
-                                    const Noise& noise, std::vector<LayerTrace>* trace) {
+Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths, const Noise& noise,
+                                    std::vector<LayerTrace>* trace) {
   // Without that of the class token.
   return encoder_->forward(source, lengths, noise, trace).vectors.slice(1, 1);
 }
@@ -94,24 +95,24 @@ StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, boo
   state.carried[0] = state.carried[0] + 1;
   const Tensor source = state.memory[0], lengths = state.memory[1];
   const bool past_all = place >= source.size(1);
-  const Tensor symbol = past_all ? at::full_like(tokens, Vocabulary::end)
-                                 : source.select(1, place).masked_fill(lengths <= place,
-                                                                       Vocabulary::end);
+  const Tensor symbol =
+      past_all ? at::full_like(tokens, Vocabulary::end)
+               : source.select(1, place).masked_fill(lengths <= place, Vocabulary::end);
   const Tensor vector = state.memory[2].select(1, past_all ? 0 : place);
   Tensor guessed = output().logits(vector);
   guessed.slice(1, 0, first_symbol).fill_(impossible);
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, symbol.unsqueeze(1), 0.0);
   StepResult result;
-  result.log_probabilities = at::where((symbol == Vocabulary::unknown).unsqueeze(1),
-                                       guessed.log_softmax(1), known);
+  result.log_probabilities =
+      at::where((symbol == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
   if (!with_weights || !attends_) return result;
   if (state.memory.size() == 3) {
     std::vector<LayerTrace> trace;
     vectors(source.masked_fill(source == Vocabulary::unknown, mask_symbol), lengths, {}, &trace);
     state.memory.push_back(multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1));
   }
-  result.weights = past_all ? at::zeros(source.sizes(), vector.options())
-                            : state.memory[3].select(1, place);
+  result.weights =
+      past_all ? at::zeros(source.sizes(), vector.options()) : state.memory[3].select(1, place);
   return result;
 }
 

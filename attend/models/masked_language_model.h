@@ -34,7 +34,7 @@ constexpr int64_t mask_symbol = Vocabulary::start;
 // asked for; of these 80 % are hidden, 10 % are another symbol of the vocabulary and 10 % stand as
 // they are (Devlin et al. 2019, 3.1 and A.2).
 MaskedSymbols mask_symbols(const at::Tensor& source, const at::Tensor& lengths, double share,
-                           int64_t symbols, at::Generator generator);
+                           int64_t symbols, const at::Generator& generator);
 
 // The encoder of a classifier (BERT, Devlin et al. 2019), which guesses symbols that are hidden from
 // it; weights of the same names begin a Classifier with pooling `class`.

@@ -246,8 +246,12 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
         EXPECT_EQ(result.weights.size(1), 8);
         // The source is out of sight, but for its last symbols at first.
         EXPECT_EQ(result.weights.slice(1, 0, 8 - context / 2).abs().sum().item<double>(), 0);
-        if (t == 0) EXPECT_GT(result.weights[0][7].item<double>(), 0);
-        if (t > context) EXPECT_EQ(result.weights.abs().sum().item<double>(), 0);
+        if (t == 0) {
+          EXPECT_GT(result.weights[0][7].item<double>(), 0);
+        }
+        if (t > context) {
+          EXPECT_EQ(result.weights.abs().sum().item<double>(), 0);
+        }
         token = 4 + (t * t) % 6;
         seen.push_back(token);
       }
@@ -262,7 +266,7 @@ TEST(LanguageModel, LearnsAText) {
   config.dropout = 0;
   const auto network = make(config);
   torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
-  for (uint64_t step = 0; step < 60; ++step) {
+  for (uint64_t step = 0; step < 100; ++step) {
     std::vector<EncodedPair> windows;
     for (const TextWindow& window : shuffled_windows(400, 12, step, 0))
       windows.push_back(window_pair(text, window, 0));
@@ -274,7 +278,7 @@ TEST(LanguageModel, LearnsAText) {
   torch::NoGradGuard no_gradient;
   // What follows a symbol is certain; what begins a window is one of six.
   const std::vector<EncodedPair> rest = windows_in_order(text, 11, 1);
-  EXPECT_LT(network->objective(make_batch(rest, {1, 2, 3}), {}, 0).item<double>() / 33, 0.1);
+  EXPECT_LT(network->objective(make_batch(rest, {1, 2, 3}), {}, 0).item<double>() / 33, 0.2);
   const double first =
       network->objective(make_batch({{{}, {6}, {}, true}}, {0}), {}, 0).item<double>();
   EXPECT_NEAR(first, std::log(6), 0.5);
