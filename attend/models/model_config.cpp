@@ -36,7 +36,8 @@ std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceSh
 
 // Embeddings and some of the matrices.
 int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
-  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
+  return config.embedding * (config.tied == "all" ? sources : sources + targets) +
+         4 * config.hidden * config.hidden;
 }
 
 int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t targets) {
@@ -75,6 +76,11 @@ void ModelConfig::check() const {
 
 int64_t ModelConfig::maximum_source_length() const {
   return with_chosen(*this, [](const auto& chosen) { return chosen.maximum_source_length; });
+}
+
+bool ModelConfig::wants_joint_vocabulary() const {
+  return type == "seq2seq" ? seq2seq.wants_joint_vocabulary()
+                           : type == "transformer" && transformer.tied == "all";
 }
 
 std::shared_ptr<PairNetwork> ModelConfig::make_network(const SourceShape& source,

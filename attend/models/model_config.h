@@ -23,6 +23,7 @@ struct ModelConfig {
 
   bool is_classifier() const { return type == "classifier"; }
   int64_t maximum_source_length() const;
+  bool wants_joint_vocabulary() const;  // of sources and targets
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type

@@ -29,8 +29,10 @@ struct PairModel {
   // What the network's sources are.
   SourceShape source_shape() const;
 
-  // The symbols of a source, at most model.maximum_source_length() of them.
+  // The symbols of a source, at most model.maximum_source_length() of them, and their ids. Error on
+  // a language token that was not in training.
   std::vector<std::string> source_symbols(const std::string& text) const;
+  std::vector<int64_t> source_ids(const std::vector<std::string>& symbols) const;
   // The frames of a source that is an image or a sound, at most as many.
   at::Tensor source_frames(const std::string& name, FrameReader& reader) const;
   FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
+#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/mechanism_table.h"
 
@@ -25,6 +29,8 @@ Seq2SeqConfig small() {
 
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8}, {4, 5}}, {{9, 4}, {6, 7, 8, 4}}, {{5}, {5}}};
+
+constexpr int64_t symbols = 10;
 
 struct Variant {
   std::string name;
@@ -62,7 +68,46 @@ std::vector<Variant> variants() {
     with("every_part", "additive", "previous_state + state + token + context + extra");
     with("before_the_state", "additive", "token+context+extra");
     with("sequential", "coverage", "state");
+    const auto deep = [&](const std::string& name, const std::string& query, bool residual) {
+      add(name + "_" + cell, [&](Seq2SeqConfig& config) {
+        config.cell = cell;
+        config.query = query;
+        config.decoder_layers = 3;
+        config.residual = residual;
+      });
+    };
+    deep("deep", "previous_state", false);
+    deep("deep_state_first", "state", false);
+    deep("residual", "previous_state", true);
+    deep("residual_state_first", "state+context", true);
   }
+  add("fed", [](Seq2SeqConfig& config) {
+    config.query = "state";
+    config.input_feeding = true;
+  });
+  add("tied_target", [](Seq2SeqConfig& config) { config.tied = "target"; });
+  add("tied_all", [](Seq2SeqConfig& config) { config.tied = "all"; });
+  add("self_layers", [](Seq2SeqConfig& config) { config.self_layers = 2, config.heads = 2; });
+  add("self_layers_fixed_context", [](Seq2SeqConfig& config) {
+    config.self_layers = 1, config.heads = 2;
+    config.score = "none";
+  });
+  add("self_layers_alone", [](Seq2SeqConfig& config) {
+    config.encoder = "none";
+    config.self_layers = 1, config.heads = 4;
+  });
+  add("intra_decoder", [](Seq2SeqConfig& config) { config.intra_decoder = true; });
+  add("copy", [](Seq2SeqConfig& config) { config.copy = true; });
+  add("coverage_weight", [](Seq2SeqConfig& config) { config.coverage_weight = 1; });
+  add("everything", [](Seq2SeqConfig& config) {
+    config.cell = "lstm";
+    config.query = "state+extra";
+    config.decoder_layers = 2;
+    config.residual = config.input_feeding = config.intra_decoder = config.copy = true;
+    config.tied = "all";
+    config.self_layers = 1, config.heads = 2;
+    config.coverage_weight = 0.5;
+  });
   return all;
 }
 
@@ -70,7 +115,8 @@ class EveryVariant : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
     torch::manual_seed(11);
-    network = std::make_shared<Seq2Seq>(GetParam().config, 12, 10);
+    const Seq2SeqConfig& config = GetParam().config;
+    network = std::make_shared<Seq2Seq>(config, 12, config.wants_joint_vocabulary() ? 12 : symbols);
     network->to(torch::kDouble);
   }
   std::shared_ptr<Seq2Seq> network;
@@ -118,6 +164,24 @@ TEST_P(EveryVariant, PaddingChangesNothing) {
   }
 }
 
+TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const Tensor logits = network->logits(batch, {});
+  const Tensor log_p = logits - logits.logsumexp(-1, true);
+  // What copies and the vocabulary give together are probabilities already.
+  if (GetParam().config.copy) {
+    EXPECT_TRUE(torch::allclose(logits, log_p, 1e-12, 1e-12));
+  }
+  for (const double smoothing : {0.0, 0.1}) {
+    double expected = 0;
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t t = 0; t < batch.target_lengths[i].item<int64_t>(); ++t)
+        expected -= (1 - smoothing) * log_p[i][t][batch.target[i][t]].item<double>() +
+                    smoothing * log_p[i][t].mean().item<double>();
+    EXPECT_NEAR(network->objective(batch, {}, smoothing).item<double>(), expected, 1e-9);
+  }
+}
+
 Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 TEST_P(EveryVariant, EveryParameterHasAGradient) {
@@ -128,6 +192,7 @@ TEST_P(EveryVariant, EveryParameterHasAGradient) {
     // What the query adds to all scores alike, the softmax takes away.
     const bool cancels = item.key() == "attention.w_q" || item.key() == "attention.b";
     if (cancels && GetParam().config.choices().score == "linear") continue;
+    if (item.key().starts_with("self.") && item.key().ends_with(".key.bias")) continue;
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
   }
 }
@@ -218,6 +283,89 @@ TEST(Seq2Seq, HardAttentionSumsToItsCrossEntropy) {
   const double expected = sequence_loss(logits, batch.target, 0.1).item<double>();
   const auto found = network.objective(batch, noise_of(4), 0.1).item<double>();
   EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and taken away
+}
+
+// The value stays the cross-entropy, as with draws.
+TEST(Seq2Seq, CoverageCostsGradientsAlone) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const auto trained = [&](double weight) {
+    torch::manual_seed(16);
+    Seq2SeqConfig config = small();
+    config.coverage_weight = weight;
+    config.dropout = 0;
+    Seq2Seq network(config, 12, 10);
+    const Tensor loss = network.objective(batch, noise_of(4), 0);
+    loss.backward();
+    return std::pair(loss.item<double>(), network.named_parameters()["attention.v"].grad().clone());
+  };
+  const auto [without, plain] = trained(0);
+  const auto [once, some] = trained(1);
+  const auto [twice, more] = trained(2);
+  EXPECT_NEAR(once, without, 1e-4);
+  EXPECT_NEAR(twice, without, 1e-4);
+  EXPECT_GT((some - plain).abs().sum().item<double>(), 1e-4);
+  EXPECT_TRUE(torch::allclose(more - some, some - plain, 1e-3, 1e-5));
+}
+
+// Targets are their sources backwards, of symbols that are hardly in training: what is copied is
+// right, and the vocabulary knows nothing.
+TEST(Seq2Seq, CopiesSymbolsThatItHasNotSeen) {
+  std::vector<EncodedPair> training, unseen;
+  for (int64_t i = 0; i < 64; ++i) {
+    const int64_t a = 4 + i % 8, b = 4 + (i / 8 + 3 * i) % 8;
+    training.push_back({{a, b}, {b, a}});
+  }
+  for (int64_t symbol = 12; symbol < 20; ++symbol) unseen.push_back({{symbol, 5}, {5, symbol}});
+  std::vector<int64_t> all(training.size());
+  std::iota(all.begin(), all.end(), 0);
+  const auto loss_of_unseen = [&](bool copy) {
+    torch::manual_seed(17);
+    Seq2SeqConfig config = small();
+    config.hidden = 16;
+    config.encoder = "none";  // a symbol tells nothing to its neighbours
+    config.dropout = 0;
+    config.copy = copy;
+    Seq2Seq network(config, 20, 20);
+    const Batch batch = make_batch(training, all);
+    torch::optim::Adam adam(network.parameters(), torch::optim::AdamOptions(0.02));
+    for (uint64_t step = 1; step <= 80; ++step) {
+      adam.zero_grad();
+      (network.objective(batch, noise_of(step), 0) / 192).backward();
+      adam.step();
+    }
+    const Batch test = make_batch(unseen, {0, 1, 2, 3, 4, 5, 6, 7});
+    return network.objective(test, {}, 0).item<double>() / 24;
+  };
+  // A symbol in three is unseen: copying it must cost far less than guessing among 20.
+  EXPECT_LT(loss_of_unseen(true), 0.5 * loss_of_unseen(false));
+}
+
+// Tensors on the meta device have shapes and no values, and no operation takes some of it and some
+// of the CPU: whatever did not move where it enters a part is an error.
+TEST(Seq2Seq, MovesWhatEntersAPart) {
+  const Batch batch = make_batch(pairs, {0});
+  for (const auto& change : std::vector<std::function<void(Seq2SeqConfig&)>>{
+           [](Seq2SeqConfig&) {},
+           [](Seq2SeqConfig& config) { config.query = "state+context+token+extra"; },
+           [](Seq2SeqConfig& config) { config.copy = config.intra_decoder = true; },
+           [](Seq2SeqConfig& config) { config.score = "none"; },
+           [](Seq2SeqConfig& config) { config.encoder = "none", config.self_layers = 1; }}) {
+    Seq2SeqConfig config = small();
+    change(config);
+    Seq2Seq network(config, 12, 12);
+    network.place({at::kCPU, at::kMeta, at::kMeta});
+    const Tensor logits = network.logits(batch, {});
+    EXPECT_TRUE(logits.is_meta());
+    EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{1, 3, 12}));
+  }
+}
+
+TEST(Seq2Seq, OneEmbeddingIsInOnePlace) {
+  Seq2SeqConfig config = small();
+  config.tied = "all";
+  Seq2Seq network(config, 12, 12);
+  network.place({});
+  EXPECT_THROW(network.place({at::kCPU, at::kMeta, at::kMeta}), Error);
 }
 
 // The draw changes what follows, so the score of the query is trained by the reward alone.
