@@ -28,8 +28,8 @@ PROGRAM = pathlib.Path(os.environ.get("ATTEND_PROGRAM") or pathlib.Path(__file__
                        .parent / "build" / "release" / "attend")
 
 # Chosen on validation parts alone.
-COMMON = {"model.type": "classifier", "model.embedding": 100, "model.attention_depth": 50,
-          "model.word_dropout": 0.3, "model.dropout": 0.5, "train.replicas": 1,
+COMMON = {"model.type": "classifier", "model.depth": 100, "model.attention_depth": 50,
+          "model.word_dropout": 0.3, "model.output_dropout": 0.5, "train.replicas": 1,
           "train.label_smoothing": 0.1, "train.learning_rate": 2e-3, "train.warmup_steps": 100,
           "train.patience": 3, "train.weight_average": 0.995, "train.checkpoint_seconds": 600}
 
@@ -38,7 +38,8 @@ TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 6},
          "sst2": {"train.batch": 256, "train.epochs": 4}}
 
 DOT, MLP = {"model.pooling": "fixed_dot"}, {"model.pooling": "fixed_mlp"}
-UNNORMALISED, SIGMOID = {"model.normaliser": "none"}, {"model.normaliser": "sigmoid"}
+UNNORMALISED = {"model.pooling_normaliser": "none"}
+SIGMOID = {"model.pooling_normaliser": "sigmoid"}
 FOUR = {"model.queries": 4}
 SYSTEMS = {
     "sum of vectors": {"model.pooling": "sum"},
@@ -48,7 +49,8 @@ SYSTEMS = {
     "fixed MLP, 1 query": MLP | SIGMOID,
     "fixed MLP, 4 queries": MLP | SIGMOID | FOUR,
     "fixed MLP, 1 query, softmax": MLP,
-    "self-attention, fixed MLP": MLP | SIGMOID | {"model.self_layers": 1,
+    "self-attention, fixed MLP": MLP | SIGMOID | {"model.layers": 1, "model.feed_forward": 200,
+                                                  "model.dropout": 0.5,
                                                   "train.learning_rate": 1e-3},
 }
 

@@ -30,12 +30,17 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
   }
 }
 
+std::string why_nothing_attends(const ModelConfig& model) {
+  if (!model.is_classifier()) return "model.score = none";
+  return model.classifier.layers > 0 ? "model.normaliser = linear"
+                                     : "model.pooling = " + model.classifier.pooling;
+}
+
 Alignment align(const ExplainOptions& options) {
   const PairModel model = load_pair_model(options.model);
   if (!model.network->attends())
-    fail("{}: was trained with {}, so it attends to nothing that could be shown", options.model,
-         model.model.is_classifier() ? "model.pooling = " + model.model.classifier.pooling
-                                     : "model.score = none");
+    fail("{}: was trained with {}, so it has no weights that could be shown", options.model,
+         why_nothing_attends(model.model));
   const Prediction prediction = predict(options, model);
   if (prediction.source.empty()) fail("the text is empty; give one to explain");
   if (prediction.cut)

@@ -15,7 +15,7 @@ auto with_chosen(Config& config, F f) {
 
 int64_t symbols_of(const SourceShape& source, const std::string& type) {
   if (source.is_frames())
-    fail("model.type is {}, which reads no images or sounds; take seq2seq", type);
+    fail("model.type is {}, which reads no images or sounds; take seq2seq or classifier", type);
   return source.symbols;
 }
 
@@ -31,7 +31,7 @@ std::shared_ptr<PairNetwork> make(const TransformerConfig& config, const SourceS
 
 std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceShape& source,
                                   int64_t targets) {
-  return std::make_shared<Classifier>(config, symbols_of(source, "classifier"), targets);
+  return std::make_shared<Classifier>(config, source, targets);
 }
 
 // Embeddings and some of the matrices.
@@ -47,8 +47,8 @@ int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t tar
 }
 
 int64_t weights_of(const ClassifierConfig& config, int64_t sources, int64_t) {
-  return config.embedding * (sources + 5 * config.self_layers * config.embedding) +
-         config.hidden * config.embedding;
+  const int64_t layer = config.depth * (2 * config.depth + 2 * config.feed_forward);
+  return config.depth * (sources + config.hidden) + layer * config.layers;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ from program import settings
 
 SENTENCES = (pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "rt-polarity")
 
-SMALL = {"model.type": "classifier", "model.embedding": 16, "model.attention_depth": 8,
+SMALL = {"model.type": "classifier", "model.depth": 16, "model.attention_depth": 8,
          "train.replicas": 1, "train.batch": 50, "train.warmup_steps": 10,
          "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
 
@@ -142,9 +142,9 @@ class Reviews(program.Case):
         self.assertEqual(again, dumped)
         self.write("train.tsv", as_tsv(reviews(20, 4)))
         for assignment, name in (("model.pooling=max", "one of"), ("model.cell=gru", "unknown key"),
-                                 ("model.self_layers=2", "model.self_heads")):
+                                 ("model.layers=2", "model.heads")):
             self.refuse("train", "--data", "train.tsv", "--valid", "train.tsv", "--out", "model",
-                        *settings(SMALL | {"model.embedding": 15}), "--set", assignment,
+                        *settings(SMALL | {"model.depth": 15}), "--set", assignment,
                         names=[name])
         self.refuse("train", "--data", "train.tsv", "--out", "model", "--set", "model.type=bag",
                     names=["model.type", "seq2seq, transformer, classifier"])
@@ -164,7 +164,7 @@ class Films(program.Case):
         self.write("train.tsv", as_tsv(rows[:4000]))
         self.write("valid.tsv", as_tsv(rows[4000:4500]))
         self.write("test.tsv", as_tsv(rows[4500:6500]))
-        chosen = SMALL | {"model.embedding": 32, "model.pooling": "mean", "train.epochs": 8}
+        chosen = SMALL | {"model.depth": 32, "model.pooling": "mean", "train.epochs": 8}
         self.succeed("train", "--data", ".", "--out", "model", *settings(chosen))
         figures = json.loads(self.succeed("evaluate", "model", "--data", ".", "--json").stdout)
         # A coin has 50 %, with a deviation of 1.1 % over 2,000 sentences.

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "tests/support/files.h"
 
 namespace attend {
 namespace {
@@ -27,39 +27,53 @@ struct Variant {
   bool ordered = false;
 };
 
-ClassifierConfig small() {
-  return {.attention_depth = 5,
-          .self_heads = 2,
-          .embedding = 6,
-          .word_dropout = 0.3,
-          .dropout = 0.3,
-          .maximum_source_length = 20};
+ClassifierConfig small(const std::string& pooling = "mean") {
+  ClassifierConfig config;
+  config.pooling = pooling;
+  config.attention_depth = 5;
+  config.depth = 6;
+  config.heads = 2;
+  config.feed_forward = 7;
+  config.word_dropout = config.dropout = config.output_dropout = 0.3;
+  config.maximum_source_length = 20;
+  return config;
 }
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   const auto add = [&](const std::string& name, const std::string& pooling, auto&& change) {
-    all.push_back({name, small()});
-    all.back().config.pooling = pooling;
-    change(all.back());
+    all.push_back({name, small(pooling)});
+    change(all.back().config);
+    const ClassifierConfig& made = all.back().config;
+    all.back().ordered = made.layers > 0 && (made.self.bias != "none" || made.positions != "none");
   };
-  const auto nothing = [](Variant&) {};
+  const auto nothing = [](ClassifierConfig&) {};
   add("sum", "sum", nothing);
   add("mean", "mean", nothing);
-  add("mean_hidden", "mean", [](Variant& v) { v.config.hidden = 7; });
+  add("mean_hidden", "mean", [](ClassifierConfig& c) { c.hidden = 7; });
   add("dot", "fixed_dot", nothing);
-  add("dot_unnormalised", "fixed_dot", [](Variant& v) {
-    v.config.queries = 2;
-    v.config.normaliser = "none";
+  add("dot_unnormalised", "fixed_dot", [](ClassifierConfig& c) {
+    c.queries = 2;
+    c.pooling_normaliser = "none";
   });
-  add("mlp", "fixed_mlp", [](Variant& v) { v.config.queries = 3; });
-  add("self_mean", "mean", [](Variant& v) {
-    v.config.self_layers = 2;
-    v.ordered = true;
+  add("mlp", "fixed_mlp", [](ClassifierConfig& c) { c.queries = 3; });
+  add("self_mean", "mean", [](ClassifierConfig& c) { c.layers = 2; });
+  add("self_mlp", "fixed_mlp", [](ClassifierConfig& c) { c.layers = 1; });
+  add("self_set", "mean", [](ClassifierConfig& c) {
+    c.layers = 1;
+    c.self.bias = "none";
   });
-  add("self_mlp", "fixed_mlp", [](Variant& v) {
-    v.config.self_layers = 1;
-    v.ordered = true;
+  for (const char* positions : {"learned", "sinusoidal", "rotary"})
+    add(std::string("class_") + positions, "class", [&](ClassifierConfig& c) {
+      c.layers = 2;
+      c.self.bias = "none";
+      c.positions = positions;
+      if (c.positions == "rotary") c.heads = 3;  // of an even depth
+    });
+  add("class_linear", "class", [](ClassifierConfig& c) {
+    c.layers = 1;
+    c.self = {.mechanism = "linear"};
+    c.positions = "learned";
   });
   return all;
 }
@@ -98,7 +112,7 @@ TEST_P(EveryClassifier, PaddingChangesNothing) {
         padded[i], logits_of(*network, pairs[static_cast<size_t>(i)].source), 1e-10, 1e-10));
 }
 
-TEST_P(EveryClassifier, OrderCountsBehindSelfAttentionAlone) {
+TEST_P(EveryClassifier, OrderCountsWhereLayersAreToldPositions) {
   const Tensor forwards = logits_of(*network, {4, 5, 6, 7, 8});
   const Tensor backwards = logits_of(*network, {8, 7, 6, 5, 4});
   const double difference = (forwards - backwards).abs().max().item<double>();
@@ -129,13 +143,14 @@ TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
   const Tensor start = torch::full({3}, Vocabulary::start, torch::kLong);
   const Tensor weights = network->step(start, state, true).weights;
   ASSERT_EQ(weights.defined(), network->attends());
-  const bool bag = GetParam().name.starts_with("sum") || GetParam().name.starts_with("mean");
-  EXPECT_EQ(network->attends(), !bag);
-  if (bag) return;
+  const ClassifierConfig& config = GetParam().config;
+  const bool bag = config.layers == 0 && !config.pooling.starts_with("fixed");
+  EXPECT_EQ(network->attends(), !bag && config.self.mechanism != "linear");
+  if (!network->attends()) return;
   ASSERT_EQ(weights.sizes(), batch.source.sizes());
   EXPECT_EQ(weights[1].slice(0, 3).abs().sum().item<double>(), 0);
   EXPECT_EQ(weights[2].slice(0, 1).abs().sum().item<double>(), 0);
-  if (GetParam().config.normaliser == "none") return;
+  if (config.pooling_normaliser == "none") return;
   EXPECT_TRUE(torch::allclose(weights.sum(1), torch::ones({3}, torch::kDouble)));
 }
 
@@ -160,19 +175,20 @@ TEST_P(EveryClassifier, GradientsAreDifferences) {
     parameter.add_(direction, h);
     EXPECT_NEAR(derivative, (above - below) / (2 * h), 1e-7 * (1 + std::abs(derivative)))
         << item.key();
+    // What is added to all scores of a row alike, the softmax takes away.
+    if (item.key().ends_with(".key.bias")) continue;
     EXPECT_GT(parameter.grad().abs().sum().item<double>(), 0) << item.key();
   }
 }
 
 TEST(Classifier, SumAndMeanAreThoseOfTheVectors) {
   for (const char* pooling : {"sum", "mean"}) {
-    ClassifierConfig config = small();
-    config.pooling = pooling;
+    const ClassifierConfig config = small(pooling);
     const auto network = make(config);
     const auto parameters = network->named_parameters();
     const std::vector<int64_t> source = {4, 4, 9};
-    Tensor vector = torch::zeros({config.embedding}, torch::kDouble);
-    for (const int64_t word : source) vector = vector + parameters["embedding.weight"][word];
+    Tensor vector = torch::zeros({config.depth}, torch::kDouble);
+    for (const int64_t word : source) vector = vector + parameters["encoder.input.weight"][word];
     if (config.pooling == "mean") vector = vector / 3;
     const Tensor expected =
         torch::mv(parameters["output.weight"], vector) + parameters["output.bias"];
@@ -180,69 +196,105 @@ TEST(Classifier, SumAndMeanAreThoseOfTheVectors) {
   }
 }
 
-// x + W_o [heads], then y + W_2 relu(W_1 norm(y)), a loop over heads, queries and keys.
-TEST(SelfAttentionLayer, IsTheFormula) {
-  constexpr int64_t depth = 6, heads = 2, length = 4, head = depth / heads;
-  torch::manual_seed(32);
-  SelfAttentionLayer layer(depth, heads, 0);
-  layer.to(torch::kDouble);
-  auto parameters = layer.named_parameters();
-  {
-    torch::NoGradGuard no_gradient;
-    parameters["distances"].normal_();
-  }
-  const auto norm = [&](const Tensor& x, const std::string& name) {
-    return torch::layer_norm(x, {depth}, parameters[name + ".weight"], parameters[name + ".bias"]);
-  };
-  const auto linear = [&](const Tensor& x, const std::string& name) {
-    return torch::linear(x, parameters[name + ".weight"], parameters[name + ".bias"]);
-  };
-  const Tensor x = torch::randn({length, depth}, torch::kDouble);
-  const Tensor mapped = linear(norm(x, "attention_norm"), "projections");
-  const auto part = [&](int64_t which, int64_t h) {
-    return mapped.slice(1, which * depth + h * head, which * depth + (h + 1) * head);
-  };
-  Tensor contexts = torch::zeros({length, depth}, torch::kDouble);
-  Tensor map = torch::zeros({length, length}, torch::kDouble);
+using Named = torch::OrderedDict<std::string, Tensor>;
+
+Tensor linear(const Named& p, const std::string& name, const Tensor& x) {
+  return at::matmul(x, p[name + ".weight"].t()) + p[name + ".bias"];
+}
+
+Tensor normalised(const Named& p, const std::string& name, const Tensor& x) {
+  const Tensor centred = x - x.mean(-1, true);
+  return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * p[name + ".weight"] +
+         p[name + ".bias"];
+}
+
+struct WrittenOut {
+  Tensor vectors;  // [S, depth]
+  Tensor map;      // [S, S]: the mean of the heads
+};
+
+// The one layer of a classifier, x + W_o [heads], y + W_2 relu(W_1 norm(y)) and the last norm,
+// with no bias of the scores (Vaswani et al. 2017, 3.1; Xiong et al. 2020).
+WrittenOut layer_of(const Named& p, const Tensor& x, int64_t heads) {
+  const std::string layer = "encoder.layers.layer0_";
+  const Tensor in = normalised(p, layer + "self_norm", x);
+  const int64_t head = x.size(1) / heads;
+  const Tensor query = linear(p, layer + "self.query", in), key = linear(p, layer + "self.key", in),
+               value = linear(p, layer + "self.value", in);
+  Tensor map = torch::zeros({x.size(0), x.size(0)}, torch::kDouble);
+  std::vector<Tensor> contexts;
   for (int64_t h = 0; h < heads; ++h) {
-    Tensor scores = torch::mm(part(0, h), part(1, h).t()) / std::sqrt(static_cast<double>(head));
-    for (int64_t i = 0; i < length; ++i) {
-      for (int64_t j = 0; j < length; ++j) {
-        // Raffel et al. 2020: half of the 32 buckets for the keys after the query, one for each of
-        // the distances below 8.
-        const int64_t bucket = std::abs(j - i) + (j > i ? 16 : 0);
-        scores[i][j] += parameters["distances"][h][bucket];
-      }
-    }
-    const Tensor weights = scores.softmax(-1);
-    contexts.slice(1, h * head, (h + 1) * head).copy_(torch::mm(weights, part(2, h)));
+    const auto part = [&](const Tensor& all) { return all.slice(1, h * head, (h + 1) * head); };
+    const Tensor weights =
+        (at::mm(part(query), part(key).t()) / std::sqrt(static_cast<double>(head))).softmax(1);
+    contexts.push_back(at::mm(weights, part(value)));
     map += weights / heads;
   }
-  const Tensor read = x + linear(contexts, "merge");
-  const Tensor expected =
-      read + linear(linear(norm(read, "forward_norm"), "inner").relu(), "outer");
-  const Tensor lengths = torch::tensor({length});
-  EXPECT_TRUE(
-      torch::allclose(layer.forward(x.unsqueeze(0), lengths, {})[0], expected, 1e-10, 1e-10));
-  EXPECT_TRUE(torch::allclose(layer.weights(x.unsqueeze(0), lengths)[0], map, 1e-10, 1e-10));
+  const Tensor read = x + linear(p, layer + "self.output", at::cat(contexts, 1));
+  const Tensor inner = normalised(p, layer + "feed_forward_norm", read);
+  const Tensor made = read + linear(p, layer + "feed_forward.output",
+                                    linear(p, layer + "feed_forward.hidden", inner).relu());
+  return {normalised(p, "encoder.layers.norm", made), map};
+}
+
+// Devlin et al. 2019: the last layer's vector of a token that stands before the words.
+TEST(Classifier, ReadsTheClassToken) {
+  ClassifierConfig config = small("class");
+  config.layers = 1;
+  config.self.bias = "none";
+  config.positions = "learned";
+  const auto network = make(config);
+  const Named p = network->named_parameters();
+  const Tensor source = torch::tensor({4, 9, 5});
+  const Tensor words = p["encoder.input.weight"].index_select(0, source) +
+                       p["encoder.positions.table"].slice(0, 0, 3);
+  const auto [vectors, map] =
+      layer_of(p, at::cat({p["encoder.class_token"].view({1, 6}), words}), config.heads);
+  EXPECT_TRUE(torch::allclose(logits_of(*network, {4, 9, 5}), linear(p, "output", vectors[0]),
+                              1e-10, 1e-10));
+  const Tensor read = map[0].slice(0, 1);
+  EXPECT_TRUE(torch::allclose(network->word_weights(source.unsqueeze(0), torch::tensor({3}))[0],
+                              read / read.sum()));
 }
 
 TEST(Classifier, RollsItsLayersOut) {
   ClassifierConfig config = small();
-  config.self_layers = 1;
+  config.layers = 1;
+  config.self.bias = "none";
   const auto network = make(config);
+  const Named p = network->named_parameters();
   const Tensor source = torch::tensor({{4, 5, 6}}), lengths = torch::tensor({3});
-  SelfAttentionLayer layer(config.embedding, config.self_heads, 0);
-  layer.to(torch::kDouble);
-  const auto whole = network->named_parameters();
-  torch::NoGradGuard no_gradient;
-  for (auto& item : layer.named_parameters()) item.value().copy_(whole["self0." + item.key()]);
   const Tensor map =
-      layer.weights(whole["embedding.weight"].index_select(0, source[0]).unsqueeze(0), lengths)[0];
+      layer_of(p, p["encoder.input.weight"].index_select(0, source[0]), config.heads).map;
   for (int64_t j = 0; j < 3; ++j) {
     double expected = 0.5 / 3;
     for (int64_t i = 0; i < 3; ++i) expected += 0.5 / 3 * map[i][j].item<double>();
     EXPECT_NEAR(network->word_weights(source, lengths)[0][j].item<double>(), expected, 1e-12);
+  }
+}
+
+TEST(Classifier, ReadsFramesAndShowsThem) {
+  ClassifierConfig config = small("class");
+  config.layers = 1;
+  config.positions = "sinusoidal";
+  torch::manual_seed(34);
+  Classifier network(config, SourceShape(3, {}), targets);
+  network.to(torch::kDouble);
+  const Tensor frames = torch::randn({2, 5, 3}, torch::kDouble);
+  const Tensor lengths = torch::tensor({5, 2});
+  const Tensor logits = network.logits(frames, lengths, {});
+  ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{2, labels}));
+  EXPECT_TRUE(torch::allclose(
+      logits[1], network.logits(frames.slice(0, 1).slice(1, 0, 2), torch::tensor({2}), {})[0]));
+  const auto noise = at::make_generator<at::CPUGeneratorImpl>(5);
+  EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, noise), logits));
+  StepState state = network.start(frames, lengths);
+  const Tensor start = torch::full({2}, Vocabulary::start, torch::kLong);
+  for (const bool first : {true, false}) {
+    const Tensor weights = network.step(first ? start : start + 3, state, true).weights;
+    ASSERT_EQ(weights.sizes(), (std::vector<int64_t>{2, 5}));
+    EXPECT_EQ(weights[1].slice(0, 2).sum().item<double>(), 0);
+    EXPECT_NEAR(weights[1].sum().item<double>(), first ? 1 : 0, 1e-12);
   }
 }
 
@@ -271,7 +323,7 @@ TEST(Classifier, ContextTurnsAWordRound) {
   config.pooling = "sum";
   EXPECT_LE(learned(config, examples), 0.75);
   config.pooling = "mean";
-  config.self_layers = 1;
+  config.layers = 1;
   EXPECT_EQ(learned(config, examples), 1);
 }
 
@@ -280,7 +332,7 @@ TEST(Classifier, LearnsAnOrder) {
   ClassifierConfig config = small();
   config.pooling = "fixed_mlp";
   EXPECT_EQ(learned(config, examples), 0.5);
-  config.self_layers = 1;
+  config.layers = 1;
   EXPECT_EQ(learned(config, examples), 1);
 }
 
@@ -294,17 +346,18 @@ TEST(Classifier, NoiseAloneDecidesWhatIsDropped) {
   EXPECT_FALSE(torch::equal(run(1), run(2)));
 }
 
-TEST(Classifier, RefusesHeadsThatDoNotDivideTheDepth) {
+TEST(Classifier, TellsWhatDoesNotFit) {
   ClassifierConfig config = small();
-  config.self_heads = 4;
+  config.heads = 4;
   EXPECT_NO_THROW(config.check()) << "without layers nothing is divided";
-  config.self_layers = 1;
-  try {
-    Classifier(config, words, targets);
-    FAIL() << "4 heads do not divide a depth of 6";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("model.self_heads is 4"));
-  }
+  config.layers = 1;
+  const auto refusal = [&] { return test::error_of([&] { Classifier(config, words, targets); }); };
+  EXPECT_THAT(refusal(), HasSubstr("model.heads is 4"));
+  config.heads = 2;
+  config.self.mechanism = "linformer";
+  EXPECT_THAT(refusal(), HasSubstr("take self"));
+  config = small("class");
+  EXPECT_THAT(refusal(), HasSubstr("set model.layers to 1 or more"));
 }
 
 }  // namespace

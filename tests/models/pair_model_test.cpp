@@ -141,7 +141,7 @@ class ClassifierModelTest : public PairModelTest {
     ModelConfig config;
     config.type = "classifier";
     config.classifier.pooling = "fixed_mlp";
-    config.classifier.embedding = config.classifier.attention_depth = 8;
+    config.classifier.depth = config.classifier.attention_depth = 8;
     TextConfig text = default_text(config);
     text.minimum_count = 2;
     model = make_pair_model(text, config, reviews);
@@ -157,7 +157,7 @@ TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
   EXPECT_THAT(description, Not(HasSubstr("cell")));
   const PairModel loaded = load_pair_model(folder);
   EXPECT_TRUE(loaded.model.is_classifier());
-  EXPECT_EQ(loaded.model.classifier.embedding, 8);
+  EXPECT_EQ(loaded.model.classifier.depth, 8);
   EXPECT_TRUE(loaded.network->attends());
   EXPECT_EQ(loaded.source_vocabulary.size(), 5) << "one word occurs twice";
 }
@@ -184,7 +184,7 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
 TEST_F(ClassifierModelTest, RefusesWeightsOfAFarSmallerModel) {
   save();
   std::string description = read_file(folder / "config.toml");
-  description.replace(description.find("embedding = 8"), 13, "embedding = 65536");
+  description.replace(description.find("\ndepth = 8"), 10, "\ndepth = 65536");
   write_file(folder / "config.toml", description);
   EXPECT_THAT(refusal(), HasSubstr("describe a model of over"));
 }

@@ -72,6 +72,14 @@ TEST(SymbolLoss, WithoutTargetsIsNothing) {
   EXPECT_EQ(weight.grad().abs().sum().item<double>(), 0);
 }
 
+TEST(SymbolLoss, NamesATargetThatIsNoSymbol) {
+  const Tensor ones = torch::ones({1, 3});
+  EXPECT_THAT(error_of([&] {
+                symbol_loss(ones, {torch::ones({4, 3})}, torch::full({1}, 4, torch::kLong), 0, 0);
+              }),
+              testing::HasSubstr("0 .. 3"));
+}
+
 TEST(SymbolLoss, NamesShapes) {
   EXPECT_THAT(error_of([] {
                 symbol_loss(torch::ones({2, 3}), {torch::ones({4, 2})},

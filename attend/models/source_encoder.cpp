@@ -1,0 +1,85 @@
+#include "attend/models/source_encoder.h"
+
+#include <cmath>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+void append(Settings& all, const Settings& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+SourceEncoderConfig::SourceEncoderConfig() {
+  self.bias = "buckets:32";
+  positions = "none";
+}
+
+Settings SourceEncoderConfig::settings() {
+  Settings all = LayersConfig::settings();
+  append(all, {{"model.layers", &layers, "of self-attention; 0: none", 0, 256},
+               {"model.convolutions", &convolutions,
+                "over images, each of which halves them; data.patch = 2^convolutions", 0, 8},
+               {"model.maximum_source_length", &maximum_source_length,
+                "symbols of a source that are read; the rest is cut", 1, 1 << 20}});
+  return all;
+}
+
+void SourceEncoderConfig::check() const {
+  if (layers > 0) LayersConfig::check();
+}
+
+SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
+                             bool class_token)
+    : shape_(shape),
+      sinusoidal_(config.positions == "sinusoidal"),
+      dropout_(config.layers > 0 ? config.dropout : 0),
+      input_(register_module(
+          "input", std::make_shared<SourceInput>(shape, config.depth, config.convolutions))) {
+  config.check();
+  if (config.positions == "learned")
+    positions_ = register_module("positions", std::make_shared<LearnedPositions>(
+                                                  config.maximum_source_length, config.depth));
+  // Small, as learned positions are.
+  if (class_token)
+    class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
+  if (config.layers > 0)
+    layers_ = register_module("layers", std::make_shared<TransformerStack>(
+                                            config.stack(config.layers, /*causal=*/false)));
+}
+
+Tensor SourceEncoder::positioned(const Tensor& vectors) const {
+  if (positions_) return positions_->forward(vectors);
+  if (!sinusoidal_) return vectors;
+  const int64_t depth = vectors.size(2);
+  if (shape_.is_image()) return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options());
+  const Tensor positions = sinusoidal_positions(vectors.size(1), depth, 0, vectors.options());
+  // Symbols have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
+  return (shape_.is_frames() ? vectors : vectors * std::sqrt(static_cast<double>(depth))) +
+         positions;
+}
+
+StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Noise& noise,
+                                   std::vector<LayerTrace>* trace) {
+  StackSource result{positioned(input_->forward(source)), lengths};
+  if (class_token_.defined()) {
+    result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
+    result.lengths = lengths + 1;
+  }
+  result.vectors = attend::dropout(result.vectors, dropout_, noise);
+  if (layers_) result.vectors = layers_->forward(result.vectors, result.lengths, {}, noise, trace);
+  return result;
+}
+
+Tensor rolled_out(Tensor weights, const std::vector<LayerTrace>& trace) {
+  for (auto layer = trace.rbegin(); layer != trace.rend(); ++layer) {
+    const Tensor map = multi_head_weights(layer->self).mean(1);
+    weights = 0.5 * (weights + at::matmul(weights.unsqueeze(1), map).squeeze(1));
+  }
+  return weights;
+}
+
+}  // namespace attend

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <vector>
+
+#include "attend/models/source_input.h"
+#include "attend/models/transformer_config.h"
+#include "attend/nn/transformer_stack.h"
+
+namespace attend {
+
+// What a source is encoded by. Unlike a Transformer's, its layers tell distances by a learned bias
+// (Raffel et al. 2020) unless they are told otherwise.
+struct SourceEncoderConfig : LayersConfig {
+  SourceEncoderConfig();
+
+  int64_t layers = 0;        // 0: every vector stays by itself, as in a bag
+  int64_t convolutions = 0;  // of images, as SourceInput has them
+  int64_t maximum_source_length = 512;
+
+  Settings settings();  // keys model.*
+  void check() const;   // Error as LayersConfig::check, where there are layers
+};
+
+// Symbols, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
+// Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps a vector more that belongs
+// to no symbol, the class token, and a TransformerStack over them.
+class SourceEncoder : public torch::nn::Module {
+ public:
+  SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
+
+  // source [B, S] int64 or frames [B, S, F], lengths [B] from 1 -> vectors [B, S, depth] and
+  // lengths; with a class token both are longer by 1, and it comes first. `trace`, if any, takes
+  // the attention of each layer. Error as SourceInput and LearnedPositions.
+  StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise,
+                      std::vector<LayerTrace>* trace = nullptr);
+
+  // The vectors of symbols, [symbols, depth], to share.
+  const at::Tensor& weight() const { return input_->weight(); }
+
+ private:
+  at::Tensor positioned(const at::Tensor& vectors) const;
+
+  SourceShape shape_;
+  bool sinusoidal_;
+  double dropout_;
+  std::shared_ptr<SourceInput> input_;
+  std::shared_ptr<LearnedPositions> positions_;  // null where they are not learned
+  at::Tensor class_token_;                       // [1, 1, depth]; undefined: none
+  std::shared_ptr<TransformerStack> layers_;     // null without layers
+};
+
+// How much of each source symbol is in what was pooled with `weights` [B, S] behind the layers of
+// `trace`: a layer spreads half of a weight by the mean of its heads and keeps the other half, as
+// it adds to what it reads (attention roll-out, Abnar & Zuidema 2020).
+at::Tensor rolled_out(at::Tensor weights, const std::vector<LayerTrace>& trace);
+
+}  // namespace attend

@@ -1,0 +1,86 @@
+#include "attend/models/source_encoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+SourceEncoderConfig small(const std::string& positions) {
+  SourceEncoderConfig config;
+  config.depth = 6;
+  config.heads = 2;
+  config.feed_forward = 5;
+  config.positions = positions;
+  config.maximum_source_length = 4;
+  return config;
+}
+
+std::shared_ptr<SourceEncoder> make(const SourceShape& shape, const SourceEncoderConfig& config,
+                                    bool class_token = false) {
+  torch::manual_seed(3);
+  auto encoder = std::make_shared<SourceEncoder>(shape, config, class_token);
+  encoder->to(torch::kDouble);
+  return encoder;
+}
+
+// Vaswani et al. 2017, 3.4 and 3.5: sqrt(d) e + sin or cos of p / 10000^(2 i / d).
+TEST(SourceEncoder, AddsSinusoidsToScaledSymbols) {
+  const auto encoder = make(SourceShape(9), small("sinusoidal"));
+  const Tensor source = torch::tensor({{4, 8, 4}}), lengths = torch::tensor({3});
+  const StackSource found = encoder->forward(source, lengths, {});
+  EXPECT_TRUE(torch::equal(found.lengths, lengths));
+  for (int64_t p = 0; p < 3; ++p) {
+    for (int64_t c = 0; c < 6; ++c) {
+      const double angle = static_cast<double>(p) / std::pow(10000, (c - c % 2) / 6.0);
+      const double expected = std::sqrt(6.0) * encoder->weight()[source[0][p]][c].item<double>() +
+                              (c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      // The embedding is drawn, and its sinusoid rounded, in float32.
+      EXPECT_NEAR(found.vectors[0][p][c].item<double>(), expected, 1e-12);
+    }
+  }
+}
+
+TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
+  const SourceShape shape(4, {2, 3});
+  const auto told = make(shape, small("sinusoidal")), bare = make(shape, small("none"));
+  const Tensor patches = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
+  const Tensor positions = (told->forward(patches, lengths, {}).vectors -
+                            bare->forward(patches, lengths, {}).vectors)[0];
+  // Half of the columns are the row's, half the column's.
+  for (int64_t a = 0; a < 6; ++a) {
+    for (int64_t b = 0; b < 6; ++b) {
+      EXPECT_EQ(torch::allclose(positions[a].slice(0, 0, 3), positions[b].slice(0, 0, 3)),
+                a / 3 == b / 3);
+      EXPECT_EQ(torch::allclose(positions[a].slice(0, 3), positions[b].slice(0, 3)),
+                a % 3 == b % 3);
+    }
+  }
+}
+
+TEST(SourceEncoder, PutsItsTokenFirst) {
+  const auto encoder = make(SourceShape(9), small("learned"), /*class_token=*/true);
+  const StackSource found =
+      encoder->forward(torch::tensor({{4, 5}, {6, 0}}), torch::tensor({2, 1}), {});
+  EXPECT_EQ(found.vectors.sizes(), (std::vector<int64_t>{2, 3, 6}));
+  EXPECT_TRUE(torch::equal(found.lengths, torch::tensor({3, 2})));
+  const Tensor token = encoder->named_parameters()["class_token"];
+  for (int64_t i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(found.vectors[i][0], token.view({6})));
+}
+
+TEST(SourceEncoder, RefusesMorePositionsThanItLearned) {
+  const auto encoder = make(SourceShape(9), small("learned"));
+  EXPECT_THAT(test::error_of([&] {
+                encoder->forward(torch::full({1, 5}, 4, torch::kLong), torch::tensor({5}), {});
+              }),
+              testing::HasSubstr("positions 0 to 4 are asked for, 4 are learned"));
+}
+
+}  // namespace
+}  // namespace attend
