@@ -1,5 +1,6 @@
 #include "attend/data/text_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"

@@ -64,9 +64,9 @@ class Languages(program.Case):
         self.refuse("predict", self.model, stdin="<2up> bab\nbab\n",
                     names=["standard input, line 2", "begins with no language", "<2de>"])
         self.refuse("predict", self.model, stdin="<2fr> bab\n",
-                    names=["line 1", '"<2fr>" was not in training', '"<2low>", "<2up>"'])
+                    names=["line 1", "'<2fr>' was not in training", "'<2low>', '<2up>'"])
         self.write("other.tsv", "<2fr> bab\tB A B\n")
-        self.refuse("evaluate", self.model, "--data", "other.tsv", names=['"<2fr>"'])
+        self.refuse("evaluate", self.model, "--data", "other.tsv", names=["'<2fr>'"])
         self.write("plain.tsv", PAIRS)
         self.refuse("train", "--data", "plain.tsv", "--out", "new", "--set",
                     "data.language_token=true", names=["begins with no language"])
@@ -79,7 +79,7 @@ class Languages(program.Case):
         self.assertEqual(self.predict(lines, "--device", "cpu", "--place",
                                       "encoder=cpu:0,attention=cpu,decoder=cpu:0"), here)
         self.refuse("predict", self.model, "--device", "cuda:99",
-                    names=['"cuda:99" is not present', "there is cpu"])
+                    names=["'cuda:99' is not present", "there is cpu"])
         self.write("pairs.tsv", PAIRS)
         self.refuse("train", "--data", "pairs.tsv", "--out", "new", "--device", "cuda:99",
                     names=["there is cpu"])

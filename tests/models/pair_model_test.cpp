@@ -62,8 +62,8 @@ TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
   const auto refused = [&](const std::string& source) {
     return test::error_of([&] { joint.encode({{source, {"K"}}}); });
   };
-  EXPECT_THAT(refused("<2it> cab"), HasSubstr("language \"<2it>\" was not in training"));
-  EXPECT_THAT(refused("<2it> cab"), HasSubstr("there are \"<2de>\", \"<2fr>\""));
+  EXPECT_THAT(refused("<2it> cab"), HasSubstr("language '<2it>' was not in training"));
+  EXPECT_THAT(refused("<2it> cab"), HasSubstr("there are '<2de>', '<2fr>'"));
   EXPECT_THAT(refused("<unk> cab"), HasSubstr("was not in training"));
   EXPECT_THAT(refused("cab"), HasSubstr("begins with no language"));
   EXPECT_THAT(refused("<2de> xyz"), testing::IsEmpty()) << "other symbols may be unknown";

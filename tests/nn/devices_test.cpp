@@ -28,7 +28,7 @@ TEST(Devices, NamesTheDevicesThatThereAre) {
     EXPECT_THAT(error_of([&] { parse_devices(bad, ""); }),
                 HasSubstr("is not present; there is cpu"));
   EXPECT_THAT(error_of([&] { parse_devices("cpu", "encoder=cpu,decoder=" + far); }),
-              HasSubstr("device \"" + far + "\" is not present"));
+              HasSubstr("device '" + far + "' is not present"));
   for (const char* bad : {"encoder", "output=cpu", "encoder=cpu,,decoder=cpu", "=cpu"})
     EXPECT_THAT(error_of([&] { parse_devices("cpu", bad); }),
                 HasSubstr("write encoder=DEVICE, attention=DEVICE or decoder=DEVICE"))
