@@ -40,6 +40,10 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       .add_option("model", options.models,
                   "model folder; several, of the same vocabularies, decode as one")
       ->required();
+  command.add_option("--device", options.device, "where the model computes: cpu, cuda or cuda:1")
+      ->capture_default_str();
+  command.add_option("--place", options.place,
+                     "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
   add_search_options(command, options);
 }
 

@@ -113,6 +113,7 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
   check_labels(model, examples, options.data);
   Predictor predictor(model, model.network, options.threads,
                       load_members(model, {options.models.begin() + 1, options.models.end()}));
+  predictor.place(parse_devices(options.device, options.place));
   Figures figures;
   const auto start = std::chrono::steady_clock::now();
   {

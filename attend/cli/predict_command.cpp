@@ -133,7 +133,7 @@ Questions read_questions(const PredictOptions& options, const PairModel& model,
         lines[i].resize(std::min(tab, lines[i].size()));
         model.codecs.target.split(questions.prefixes.back());
       }
-      model.codecs.source.split(lines[i]);
+      model.source_ids(model.source_symbols(lines[i]));
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }
@@ -151,6 +151,7 @@ void run_predict(const PredictOptions& options) {
   const PairModel model = load_pair_model(options.models[0]);
   Predictor predictor(model, model.network, options.threads,
                       load_members(model, {options.models.begin() + 1, options.models.end()}));
+  predictor.place(parse_devices(options.device, options.place));
   LineReader reader;
   std::vector<std::string> lines;
   while (reader.read(lines)) {

@@ -64,6 +64,10 @@ Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> networ
       threads_(threads),
       thread_count_(threads) {}
 
+void Predictor::place(const Devices& devices) {
+  for (const auto& network : networks_) network->place(devices);
+}
+
 StepModel& Predictor::decoder() {
   if (networks_.size() > 1) return ensemble_;
   return *networks_[0];
@@ -110,7 +114,7 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = model_.codecs.source.split(texts[i]);
     predictions[i].cut = model_.cut_source(symbols);
-    encoded[i].source = model_.source_vocabulary.encode(symbols);
+    encoded[i].source = model_.source_ids(symbols);
     predictions[i].source = std::move(symbols);
     // What goes on with its source can begin with none.
     if (encoded[i].source_length() > 0 || wants_equal_lengths())

@@ -39,6 +39,9 @@ class Predictor {
   Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
             const std::vector<std::shared_ptr<PairNetwork>>& others = {});
 
+  // As PairNetwork::place, of all networks.
+  void place(const Devices& devices);
+
   // `report`, if any, is told how many texts are done of how many, from one thread at a time.
   using Report = std::function<void(int64_t done, int64_t total)>;
 

@@ -58,6 +58,8 @@ void add_train_command(CLI::App& app) {
   command->add_option("--target-units", options->target_units, "char, space, line, byte or bpe");
   command->add_option("--init", options->init,
                       "model folder whose source vocabulary is taken, and the weights that fit");
+  command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
+      ->capture_default_str();
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");

@@ -110,6 +110,7 @@ PairModel prepare_model(const TrainOptions& options, RunConfig& config, const Pa
   if (!options.init.empty()) begin_from(options.init, model);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  model.network->place(parse_devices(options.device, ""));
   create_folder(options.out);
   write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
   save_description(model, options.out);
@@ -193,6 +194,9 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
+  const Devices devices = parse_devices(options.device, "");
+  for (const auto& replica : replicas) replica->place(devices);
+  averaged->place(devices);
   averaged->eval();
   std::vector<EncodedPair> pairs;
   const auto source = make_source(options, config, model, data, pairs);

@@ -13,6 +13,7 @@ struct TrainOptions {
   std::string data, target, valid, valid_target, out, config, recipe, init;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
+  std::string device = "cpu";
   bool resume = false, strict = false, dump_config = false, json = false;
 };
 

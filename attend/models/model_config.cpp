@@ -51,7 +51,8 @@ std::shared_ptr<PairNetwork> make(const MaskedLanguageModelConfig& config,
 
 // Embeddings and some of the matrices.
 int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
-  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
+  return config.embedding * (config.tied == "all" ? sources : sources + targets) +
+         4 * config.hidden * config.hidden;
 }
 
 int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t targets) {
@@ -108,6 +109,11 @@ int64_t ModelConfig::maximum_source_length() const {
 
 int64_t ModelConfig::maximum_target_length() const {
   return is_language_model() ? lm.maximum_target_length() : longest_answer(maximum_source_length());
+}
+
+bool ModelConfig::wants_joint_vocabulary() const {
+  return type == "seq2seq" ? seq2seq.wants_joint_vocabulary()
+                           : type == "transformer" && transformer.tied == "all";
 }
 
 std::shared_ptr<PairNetwork> ModelConfig::make_network(const SourceShape& source,

@@ -34,6 +34,7 @@ struct ModelConfig {
   int64_t maximum_source_length() const;
   // Symbols of a target that training takes.
   int64_t maximum_target_length() const;
+  bool wants_joint_vocabulary() const;  // of sources and targets
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type

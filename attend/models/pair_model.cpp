@@ -25,14 +25,21 @@ Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& al
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
-std::string shown_labels(const Vocabulary& labels) {
-  constexpr int64_t most = 8;
-  constexpr int64_t first = Vocabulary::unknown + 1;
+template <class Wanted>
+std::string shown_symbols(const Vocabulary& vocabulary, Wanted wanted) {
+  constexpr size_t most = 8;
   std::vector<std::string> names;
   names.reserve(most);
-  for (int64_t id = first; id < std::min(labels.size(), first + most); ++id)
-    names.push_back(shown(labels.symbol(id)));
-  return fmt::format("{}{}", fmt::join(names, ", "), labels.size() > first + most ? ", ..." : "");
+  for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
+    if (!wanted(vocabulary.symbol(id))) continue;
+    if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
+    names.push_back(shown(vocabulary.symbol(id)));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string shown_labels(const Vocabulary& labels) {
+  return shown_symbols(labels, [](const std::string&) { return true; });
 }
 
 // The symbols of each line of a text: those of all of it at once would take many times its size.
@@ -103,6 +110,14 @@ std::vector<std::string> PairModel::source_symbols(const std::string& source) co
   return symbols;
 }
 
+std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& symbols) const {
+  std::vector<int64_t> ids = source_vocabulary.encode(symbols);
+  if (text.language_token && !ids.empty() && ids[0] == Vocabulary::unknown)
+    fail("language {} was not in training; there are {}", shown(symbols[0]),
+         shown_symbols(source_vocabulary, is_language_token));
+  return ids;
+}
+
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
   return codecs.target.join(target_vocabulary.decode(ids));
 }
@@ -115,7 +130,7 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
     if (text.reads_frames())
       pair.frames = source_frames(example.source, reader);
     else
-      pair.source = source_vocabulary.encode(source_symbols(example.source));
+      pair.source = source_ids(source_symbols(example.source));
     for (const std::string& target : example.targets) {
       pair.goes_on = model.is_masked();
       pair.target =
@@ -161,8 +176,10 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const SymbolCounts& counts) {
   // As many symbols on both sides may be others.
-  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
-    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
+  if (model.wants_joint_vocabulary() && !text.joint_vocabulary)
+    fail(
+        "model.tied is all, or model.copy true, which takes one vocabulary; set "
+        "data.joint_vocabulary = true");
   if (model.learns_from_text() && text.source_units != text.target_units)
     fail(
         "model.type is {}, whose answers are made of its source's symbols; set data.source_units "

@@ -32,8 +32,10 @@ struct PairModel {
   // Takes those symbols of a source away that are over model.maximum_source_length(), its last
   // ones or, where the model goes on with its source, its first. Whether there were any.
   bool cut_source(std::vector<std::string>& symbols) const;
-  // The symbols of a source that are left of it.
+  // The symbols of a source that are left of it, and their ids. Error on a language token that was
+  // not in training.
   std::vector<std::string> source_symbols(const std::string& text) const;
+  std::vector<int64_t> source_ids(const std::vector<std::string>& symbols) const;
   // The frames of a source that is an image or a sound, at most as many.
   at::Tensor source_frames(const std::string& name, FrameReader& reader) const;
   FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }

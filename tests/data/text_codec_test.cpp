@@ -47,6 +47,33 @@ TEST(TextCodec, SplitsIntoBytes) {
   EXPECT_THAT(TextCodec{}.alphabet(), IsEmpty());
 }
 
+TEST(TextCodec, ReadsTheLanguageAsOneSymbol) {
+  TextCodec codec = with_codes({.lowercase = true, .tokenise = true});
+  codec.language_token = true;
+  EXPECT_THAT(codec.split("<2DE> LOWER, low"),
+              ElementsAre("<2DE>", "low@@", "er", "￭@@", ",", "lo@@", "w"));
+  EXPECT_THAT(codec.split("  <2fr>\t low"), ElementsAre("<2fr>", "lo@@", "w"));
+  EXPECT_THAT(codec.split("<2fr>"), ElementsAre("<2fr>"));
+  EXPECT_THAT(codec.split(" "), IsEmpty());
+  const TextCodec characters{.units = Units::character, .language_token = true};
+  EXPECT_THAT(characters.split("<2e\u0301> ab"), ElementsAre("<2é>", "a", "b"));
+  for (const char* bad : {"low <2de>", "2de low", "<2de low", "<> low", "<2de>low"})
+    EXPECT_THAT(error_of([&] { codec.split(bad); }),
+                HasSubstr("wants a token such as <2de> and a space before each source"))
+        << bad;
+  EXPECT_THAT(error_of([&] { codec.split("<\xff> low"); }), HasSubstr("invalid UTF-8"));
+}
+
+TEST(TextCodec, LanguagesAreOfSourcesThatAreTexts) {
+  TextConfig text;
+  text.language_token = true;
+  EXPECT_THAT(make_codecs(text).source.split("<2de> a"), ElementsAre("<2de>", "a"));
+  text.target_units = "char";
+  EXPECT_THAT(make_codecs(text).target.split("<2"), ElementsAre("<", "2"));
+  text.source_units = "image";
+  EXPECT_THAT(error_of([&] { make_codecs(text); }), HasSubstr("whose sources are names"));
+}
+
 TEST(TextCodec, JoinsWhatItSplit) {
   EXPECT_TRUE(rc::check("the text comes back", [] {
     const auto part = rc::gen::element<std::string>("low", "er", "L", ".", "'", " ", "é", "\u0301",
