@@ -1,11 +1,14 @@
-// Greedy decoding of 1,000 words in batches against one by one, with the weights of a new network:
-// what is measured does not depend on what it learned, as every answer is cut at the same length.
+// Decoding with the weights of new networks: what is measured does not depend on what they learned,
+// as every answer is cut at the same length. A recurrent network greedily, in batches against one
+// by one; a Transformer by beam search, with its caches against torch::nn::Transformer run again
+// over all that is there at each step.
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "attend/base/files.h"
@@ -13,38 +16,169 @@
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
 #include "attend/train/replica_threads.h"
+#include "bench/measure.h"
+#include "bench/plain_models.h"
 
 namespace attend {
 namespace {
 
-constexpr size_t words = 1000;
 constexpr int64_t batch_size = 64;
-constexpr int turns = 5;
+constexpr int64_t beam = 5;
+constexpr int64_t codes = 10000;
 
-double decode(const PairModel& model, const std::vector<EncodedPair>& pairs, int64_t batch_size,
-              ReplicaThreads& threads, int64_t thread_count) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto batches = batches_by_length(pairs, batch_size, 0, 0);
+struct Task {
+  PairNetwork* network;
+  std::vector<EncodedPair> pairs;
+  SearchOptions search = {};
+
+  // As many steps as the true target has.
+  int64_t steps(int64_t pair) const {
+    return static_cast<int64_t>(pairs[static_cast<size_t>(pair)].target.size()) + 1;
+  }
+};
+
+void decode(const Task& task, int64_t size, ReplicaThreads& threads, int64_t thread_count) {
+  const auto batches = batches_by_length(task.pairs, size, 0, 0);
   threads.run([&](int64_t thread) {
     at::NoGradGuard no_gradient;
     for (auto b = static_cast<size_t>(thread); b < batches.size();
          b += static_cast<size_t>(thread_count)) {
-      const Batch batch = make_batch(pairs, batches[b]);
-      // As many steps as the true pronunciation has.
+      const Batch batch = make_batch(task.pairs, batches[b]);
       std::vector<SearchTask> tasks;
-      for (const int64_t i : batches[b])
-        tasks.push_back(
-            {.longest = static_cast<int64_t>(pairs[static_cast<size_t>(i)].target.size()) + 1});
-      search(*model.network, model.network->start(batch.source, batch.source_lengths), tasks,
-             {Vocabulary::start, Vocabulary::end}, {});
+      for (const int64_t i : batches[b]) tasks.push_back({.longest = task.steps(i)});
+      search(*task.network, task.network->start(batch.source, batch.source_lengths), tasks,
+             {Vocabulary::start, Vocabulary::end}, task.search);
     }
   });
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+// The beam search that one writes first: every step runs the decoder again over all targets so far.
+void plain_beam(PlainTransformer& model, const Task& task) {
+  at::NoGradGuard no_gradient;
+  for (const auto& indices : batches_by_length(task.pairs, batch_size, 0, 0)) {
+    const Batch batch = make_batch(task.pairs, indices);
+    const auto sentences = static_cast<int64_t>(indices.size());
+    int64_t longest = 0;
+    for (const int64_t i : indices) longest = std::max(longest, task.steps(i));
+    const at::Tensor source_padding = padding_of(batch.source, batch.source_lengths);
+    const at::Tensor memory = model.encode(batch.source, source_padding).repeat_interleave(beam, 1);
+    const at::Tensor padding = source_padding.repeat_interleave(beam, 0);
+    at::Tensor targets = at::full({1, sentences * beam}, Vocabulary::start, at::kLong);
+    at::Tensor scores = at::full({sentences, beam}, -1e9);
+    scores.select(1, 0).zero_();  // all begin as one
+    const at::Tensor first = at::arange(sentences).unsqueeze(1) * beam;
+    for (int64_t step = 0; step < longest; ++step) {
+      const at::Tensor log_p = model.decode(targets, memory, padding).log_softmax(1);
+      const auto [best, places] =
+          (scores.view({-1, 1}) + log_p).view({sentences, -1}).topk(beam, 1);
+      const at::Tensor rows = at::floor_divide(places, log_p.size(1)) + first;
+      targets = at::cat({targets.index_select(1, rows.flatten()),
+                         at::remainder(places, log_p.size(1)).view({1, -1})});
+      scores = best;
+    }
+  }
+}
+
+// Seconds of the greedy steps from `first` on, `count` of them, for 64 sentences at once.
+double seconds_of_steps(PairNetwork& network, const Batch& batch, int64_t first, int64_t count) {
+  at::NoGradGuard no_gradient;
+  StepState state = network.start(batch.source, batch.source_lengths);
+  const at::Tensor tokens = at::full({batch.source.size(0)}, Vocabulary::unknown + 1, at::kLong);
+  for (int64_t step = 0; step < first; ++step) network.step(tokens, state, false);
+  return bench::seconds_of(1, [&] {
+    for (int64_t step = 0; step < count; ++step) network.step(tokens, state, false);
+  })();
+}
+
+struct Figures {
+  nlohmann::json all = nlohmann::json::array();
+
+  void add(const std::string& name, const std::string& metric, double value, double bar, bool met) {
+    all.push_back(
+        {{"case", name}, {"metric", metric}, {"value", value}, {"bar", bar}, {"met", met}});
+  }
+};
+
+struct Threads {
+  int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  ReplicaThreads one{1}, all{cores};
+};
+
+void words(Threads& threads, double seconds, Figures& figures) {
+  constexpr size_t count = 1000;
+  std::vector<Example> examples;
+  for (const Pronounced& entry : parse_cmudict(read_file(debian_cmudict), debian_cmudict))
+    if (part_of(entry.word) == Part::test && examples.size() < count)
+      examples.push_back({entry.word, {entry.pronunciations[0]}});
+  const PairModel model = make_pair_model({}, {}, examples);
+  const Task task{model.network.get(), model.encode(examples)};
+  const auto rounds = bench::take_turns(
+      {bench::seconds_of(1, [&] { decode(task, 1, threads.one, 1); }),
+       bench::seconds_of(1, [&] { decode(task, batch_size, threads.one, 1); }),
+       bench::seconds_of(2, [&] { decode(task, batch_size, threads.all, threads.cores); })},
+      seconds);
+  fmt::print(
+      "{} words greedily: one by one {:.2f} s; batches of {} on one thread {:.3f} s, {:.1f}x; on "
+      "{} "
+      "threads, as the program does, {:.3f} s, {:.1f}x (bar: 10x)\n",
+      count, rounds.median(0), batch_size, rounds.median(1), rounds.ratio(0, 1), threads.cores,
+      rounds.median(2), rounds.ratio(0, 2));
+  figures.add("greedy decoding, 1,000 words", "batched over one by one", rounds.ratio(0, 2), 10,
+              rounds.ratio(0, 2) >= 10);
+}
+
+// As long as those of Multi30k's test part, in 10,000 byte-pair codes.
+std::vector<EncodedPair> sentences(int64_t count) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> length(13.5, 4.5);
+  std::uniform_int_distribution<int64_t> symbol(Vocabulary::unknown + 1, codes - 1);
+  std::vector<EncodedPair> pairs(static_cast<size_t>(count));
+  for (EncodedPair& pair : pairs)
+    for (auto* side : {&pair.source, &pair.target}) {
+      side->resize(static_cast<size_t>(std::clamp(length(random), 4.0, 45.0)));
+      for (int64_t& id : *side) id = symbol(random);
+    }
+  return pairs;
+}
+
+void transformer(Threads& threads, double seconds, Figures& figures) {
+  ModelConfig config;
+  config.type = "transformer";
+  config.transformer.tied = "none";
+  const auto network = config.make_network(codes, codes);
+  network->eval();
+  PlainTransformer plain({codes, codes});
+  plain.eval();
+  Task task{network.get(), sentences(500)};
+  task.search.beam = beam;
+  const auto rounds = bench::take_turns(
+      {bench::seconds_of(2, [&] { decode(task, batch_size, threads.all, threads.cores); }),
+       bench::seconds_of(2,
+                         [&] {
+                           at::set_num_threads(2);
+                           plain_beam(plain, task);
+                           at::set_num_threads(1);
+                         })},
+      seconds);
+  fmt::print(
+      "{} sentences, beam {}, batches of {}: attend {:.2f} s; torch::nn::Transformer run again "
+      "each "
+      "step {:.2f} s, {:.1f}x (bar: 2x)\n",
+      task.pairs.size(), beam, batch_size, rounds.median(0), rounds.median(1), rounds.ratio(1, 0));
+  figures.add("Transformer, beam 5", "over running all again each step", rounds.ratio(1, 0), 2,
+              rounds.ratio(1, 0) >= 2);
+
+  std::vector<int64_t> indices(static_cast<size_t>(batch_size));
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(i);
+  const Batch batch = make_batch(task.pairs, indices);
+  const auto steps = bench::take_turns({[&] { return seconds_of_steps(*network, batch, 8, 32); },
+                                        [&] { return seconds_of_steps(*network, batch, 200, 32); }},
+                                       seconds);
+  fmt::print(
+      "a greedy step of {} sentences: {:.2f} ms after 8 symbols, {:.2f} ms after 200, {:.2f}x\n",
+      batch_size, steps.median(0) / 32 * 1e3, steps.median(1) / 32 * 1e3, steps.ratio(1, 0));
+  figures.add("Transformer, greedy step", "after 200 symbols over after 8", steps.ratio(1, 0), 1.25,
+              steps.ratio(1, 0) <= 1.25);
 }
 
 }  // namespace
@@ -52,34 +186,17 @@ double median(std::vector<double> values) {
 
 int main(int argc, char** argv) {
   using namespace attend;
+  double seconds = 10;
+  bool json = false;
+  CLI::App app("Decoding, batched and with caches");
+  app.add_option("--seconds", seconds, "of each probe");
+  app.add_flag("--json", json, "print the figures as JSON, too");
+  CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);
-  std::vector<Example> examples;
-  for (const Pronounced& entry : parse_cmudict(read_file(debian_cmudict), debian_cmudict))
-    if (part_of(entry.word) == Part::test && examples.size() < words)
-      examples.push_back({entry.word, {entry.pronunciations[0]}});
   torch::manual_seed(1);
-  const PairModel model = make_pair_model({}, {}, examples);
-  const std::vector<EncodedPair> pairs = model.encode(examples);
-  const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  ReplicaThreads one_thread(1), all_threads(cores);
-  std::vector<double> single, batched, shared_out;
-  for (int turn = 0; turn < turns; ++turn) {
-    single.push_back(decode(model, pairs, 1, one_thread, 1));
-    batched.push_back(decode(model, pairs, batch_size, one_thread, 1));
-    shared_out.push_back(decode(model, pairs, batch_size, all_threads, cores));
-  }
-  const double ratio = median(single) / median(shared_out);
-  fmt::print(
-      "{} words greedily: one by one {:.2f} s; batches of {} on one thread {:.3f} s, {:.1f}x; on "
-      "{} "
-      "threads, as the program does, {:.3f} s, {:.1f}x (bar: 10x)\n",
-      pairs.size(), median(single), batch_size, median(batched), median(single) / median(batched),
-      cores, median(shared_out), ratio);
-  if (argc > 1 && std::string(argv[1]) == "--json")
-    fmt::print("{}\n", nlohmann::json::array({{{"case", "greedy decoding, 1,000 words"},
-                                               {"metric", "batched over one by one"},
-                                               {"value", ratio},
-                                               {"bar", 10},
-                                               {"met", ratio >= 10}}})
-                           .dump());
+  Threads threads;
+  Figures figures;
+  words(threads, seconds, figures);
+  transformer(threads, seconds, figures);
+  if (json) fmt::print("{}\n", figures.all.dump());
 }

@@ -1,142 +1,224 @@
-// Training throughput: Attend's replicas against the same model in one straightforward LibTorch
-// process. Both take turns in one run; the medians are compared.
+// Training throughput: Attend's replicas against a plain loop over LibTorch's own layers, on the
+// same batches. Both take turns in one run; the medians are compared. Attend goes first, so that
+// the peak of memory told is its own.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attend/base/files.h"
 #include "attend/data/cmudict.h"
 #include "attend/models/pair_model.h"
+#include "attend/nn/linear.h"
 #include "attend/train/trainer.h"
+#include "bench/measure.h"
+#include "bench/plain_models.h"
 
 namespace attend {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t batch_size = 128;
-constexpr double turn_seconds = 8;
-constexpr int turns = 3;
+constexpr int64_t batch_tokens = 4096;
+constexpr double smoothing = 0.1;
+constexpr double bar = 1.5;
+constexpr int64_t codes = 10000;  // symbols of sentences
+
+struct Options {
+  double seconds = 8;  // a turn
+  int turns = 3;
+  bool json = false;
+};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+struct Task {
+  std::string name;
+  ModelConfig model;
+  int64_t source_symbols, target_symbols;
+  std::vector<EncodedPair> pairs;
+  std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
+  std::vector<at::Tensor> parameters = {};              // the same model's
 
-std::vector<Example> dictionary() {
-  std::vector<Example> examples;
-  const std::string bytes = read_file(debian_cmudict);
-  for (const Pronounced& entry : parse_cmudict(bytes, debian_cmudict))
-    examples.push_back({entry.word, entry.pronunciations});
-  return examples;
-}
+  double tokens_a_pair() const {
+    double tokens = 0;
+    for (const EncodedPair& pair : pairs)
+      tokens += static_cast<double>(pair.source.size() + pair.target.size());
+    return tokens / static_cast<double>(pairs.size());
+  }
+};
 
-// What a careful newcomer writes: padded batches of similar length, Adam, clipping.
-double straightforward(const PairModel& model, const std::vector<EncodedPair>& pairs, int threads) {
-  at::set_num_threads(threads);
-  const auto network = model.make_network();
-  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(2e-3));
-  const Noise noise = at::detail::getDefaultCPUGenerator();
+// Tokens a second of what a careful newcomer writes: padded batches of similar length, Adam,
+// clipping.
+double plain(const Task& task, const Options& options) {
+  at::set_num_threads(2);
+  torch::optim::Adam adam(task.parameters, torch::optim::AdamOptions(1e-3));
   int64_t done = 0;
   const auto start = Clock::now();
-  for (const auto& indices : batches_by_length(pairs, batch_size, 1, 0)) {
-    const Batch batch = make_batch(pairs, indices);
+  for (const auto& indices : batches_by_tokens(task.pairs, batch_tokens, 1, 0)) {
+    const Batch batch = make_batch(task.pairs, indices);
     adam.zero_grad();
-    const at::Tensor loss = sequence_loss(network->logits(batch, noise), batch.target, 0.1) /
-                            batch.target_lengths.sum();
-    loss.backward();
-    torch::nn::utils::clip_grad_norm_(network->parameters(), 1.0);
+    const at::Tensor logits = task.logits(batch);
+    at::cross_entropy_loss(logits.flatten(0, 1), batch.target.t().flatten(), {},
+                           at::Reduction::Mean, Vocabulary::padding, smoothing)
+        .backward();
+    torch::nn::utils::clip_grad_norm_(task.parameters, 1.0);
     adam.step();
     done += static_cast<int64_t>(indices.size());
-    if (seconds_since(start) > turn_seconds) break;
+    if (seconds_since(start) > options.seconds) break;
   }
-  return static_cast<double>(done) / seconds_since(start);
+  return static_cast<double>(done) * task.tokens_a_pair() / seconds_since(start);
 }
 
-double with_replicas(const PairModel& model, const std::vector<EncodedPair>& pairs,
-                     int64_t replicas) {
-  std::vector<std::shared_ptr<Seq2Seq>> networks;
-  for (int64_t r = 0; r < replicas; ++r) networks.push_back(model.make_network());
+double with_replicas(const Task& task, const Options& options, const std::string& precision) {
+  at::set_num_threads(1);
   TrainConfig config;
-  config.replicas = replicas;
-  config.batch = batch_size;
+  config.precision = precision;
+  config.batch_tokens = batch_tokens;
+  config.epochs = 1000;
   config.checkpoint_seconds = 1e6;
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / "attend-train-bench";
+  std::vector<std::shared_ptr<PairNetwork>> networks;
+  for (int64_t r = 0; r <= config.replicas; ++r)
+    networks.push_back(task.model.make_network(task.source_symbols, task.target_symbols));
+  const auto folder = std::filesystem::temp_directory_path() / "attend-train-bench";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   std::atomic<bool> stop = false;
   double rate = 0;
-  TrainTask task;
-  task.replicas.assign(networks.begin(), networks.end());
-  task.averaged = model.make_network();
-  PairBatches source(pairs, config);
-  task.source = &source;
-  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-    return sequence_loss(networks[static_cast<size_t>(replica)]->logits(batch, noise), batch.target,
-                         0.1);
+  TrainTask training;
+  training.replicas.assign(networks.begin(), networks.end() - 1);
+  training.averaged = networks.back();
+  PairBatches source(task.pairs, config);
+  training.source = &source;
+  training.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, noise, smoothing);
   };
-  task.validate = [] { return Validation{}; };
-  task.report = [&](const TrainProgress& progress) {
+  training.validate = [] { return Validation{}; };
+  training.report = [&](const TrainProgress& progress) {
     rate = progress.pairs_per_second;
-    stop = progress.seconds > turn_seconds;
+    stop = progress.seconds > options.seconds;
   };
-  task.stop = &stop;
-  task.folder = folder;
-  train(config, task, false);
+  training.stop = &stop;
+  training.folder = folder;
+  train(config, training, false);
   std::filesystem::remove_all(folder);
-  return rate;
+  return rate * task.tokens_a_pair();
+}
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 struct Row {
   std::string name;
-  std::vector<double> rates;
+  bench::Probe rate;  // tokens a second
 };
 
-void compare(int64_t hidden, int default_threads, nlohmann::json& figures) {
-  Seq2SeqConfig config;
-  config.hidden = config.attention_depth = hidden;
-  config.embedding = hidden / 2;
-  const std::vector<Example> examples = dictionary();
-  const PairModel model = make_pair_model({}, config, examples);
-  const std::vector<EncodedPair> pairs = model.encode(examples);
+void compare(const Task& task, const Options& options, nlohmann::json& figures) {
   std::vector<Row> rows = {
-      {fmt::format("straightforward, {} (default) threads", default_threads), {}},
-      {"straightforward, 2 threads", {}},
-      {"attend, 2 replicas", {}}};
-  for (int turn = 0; turn < turns; ++turn) {
-    rows[0].rates.push_back(straightforward(model, pairs, default_threads));
-    rows[1].rates.push_back(straightforward(model, pairs, 2));
-    rows[2].rates.push_back(with_replicas(model, pairs, 2));
-  }
-  const double base = median(rows[0].rates);
-  for (const Row& row : rows) {
-    const double ratio = median(row.rates) / base;
-    fmt::print("hidden {:4}  {:40} {:8.0f} pairs/s  {:5.2f}x\n", hidden, row.name,
-               median(row.rates), ratio);
-    figures.push_back({{"case", fmt::format("hidden {}, {}", hidden, row.name)},
-                       {"metric", "pairs/s over straightforward"},
+      {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, "float32"); }}};
+  if (BFloat16Products::supported())
+    rows.push_back(
+        {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, "bfloat16"); }});
+  rows.push_back({"plain LibTorch, 2 threads", [&] { return plain(task, options); }});
+  const size_t last = rows.size() - 1;
+  double peak = 0;
+  std::vector<bench::Round> measured(static_cast<size_t>(options.turns));
+  for (bench::Round& round : measured)
+    for (const Row& row : rows) {
+      if (peak == 0 && &row == &rows.back()) peak = peak_megabytes();
+      round.push_back(row.rate());
+    }
+  const bench::Rounds rounds(measured);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double ratio = rounds.ratio(i, last);
+    fmt::print("{:12}  {:30} {:8.0f} tokens/s  {:5.2f}x\n", task.name, rows[i].name,
+               rounds.median(i), ratio);
+    figures.push_back({{"case", fmt::format("{}, {}", task.name, rows[i].name)},
+                       {"metric", "tokens/s over plain LibTorch"},
                        {"value", ratio},
-                       {"bar", row.name.starts_with("attend") ? nlohmann::json(1.5) : nullptr},
-                       {"met", !row.name.starts_with("attend") || ratio >= 1.5}});
+                       {"bar", i < last ? nlohmann::json(bar) : nullptr},
+                       {"met", i == last || ratio >= bar}});
   }
+  fmt::print("{:12}  peak memory before the plain loop began: {:.0f} MB\n", task.name, peak);
+}
+
+// Pairs as long as Multi30k's in 10,000 byte-pair codes: what is measured does not depend on what
+// they say.
+std::vector<EncodedPair> sentences(int64_t symbols) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> length(13.5, 4.5), difference(0, 2);
+  std::uniform_int_distribution<int64_t> symbol(Vocabulary::unknown + 1, symbols - 1);
+  const auto draw = [&](double count) {
+    std::vector<int64_t> ids(static_cast<size_t>(std::clamp(count, 4.0, 45.0)));
+    for (int64_t& id : ids) id = symbol(random);
+    return ids;
+  };
+  std::vector<EncodedPair> pairs(20000);
+  for (EncodedPair& pair : pairs) {
+    const double source = length(random);
+    pair.source = draw(source);
+    pair.target = draw(source + difference(random));
+  }
+  return pairs;
+}
+
+void transformer(const Options& options, nlohmann::json& figures) {
+  Task task{"Transformer", {}, codes, codes, sentences(codes)};
+  task.model.type = "transformer";
+  task.model.transformer.tied = "none";
+  const auto network = std::make_shared<PlainTransformer>(PlainSizes{codes, codes});
+  task.logits = [network](const Batch& batch) { return network->logits(batch); };
+  task.parameters = network->parameters();
+  compare(task, options, figures);
+}
+
+void recurrent(Task task, const Options& options, nlohmann::json& figures) {
+  const auto network =
+      std::make_shared<PlainRecurrent>(PlainSizes{task.source_symbols, task.target_symbols});
+  task.logits = [network](const Batch& batch) { return network->logits(batch); };
+  task.parameters = network->parameters();
+  compare(task, options, figures);
+}
+
+Task words() {
+  std::vector<Example> examples;
+  for (const Pronounced& entry : parse_cmudict(read_file(debian_cmudict), debian_cmudict))
+    examples.push_back({entry.word, entry.pronunciations});
+  const PairModel model = make_pair_model({}, {}, examples);
+  return {"words",
+          {},
+          model.source_vocabulary.size(),
+          model.target_vocabulary.size(),
+          model.encode(examples)};
 }
 
 }  // namespace
 }  // namespace attend
 
 int main(int argc, char** argv) {
-  const int default_threads = at::get_num_threads();
+  using namespace attend;
+  Options options;
+  CLI::App app("Training throughput against a plain LibTorch loop");
+  app.add_option("--seconds", options.seconds, "of each turn");
+  app.add_option("--turns", options.turns, "of each row");
+  app.add_flag("--json", options.json, "print the figures as JSON, too");
+  CLI11_PARSE(app, argc, argv);
   nlohmann::json figures = nlohmann::json::array();
-  for (const int64_t hidden : {128, 256}) attend::compare(hidden, default_threads, figures);
-  if (argc > 1 && std::string(argv[1]) == "--json") fmt::print("{}\n", figures.dump());
+  transformer(options, figures);
+  recurrent({"recurrent", {}, codes, codes, sentences(codes)}, options, figures);
+  recurrent(words(), options, figures);
+  if (options.json) fmt::print("{}\n", figures.dump());
 }

@@ -24,48 +24,78 @@ struct CompareOptions {
   std::vector<std::string> mechanisms = {
       "none",    "bahdanau", "luong_dot", "luong_general", "luong_location",
       "local_m", "local_p",  "hard",      "monotonic",     "location_sensitive"};
+  std::vector<std::string> others;  // NAME=CONFIG
+  std::string metric = "token_error";
   int64_t seeds = 3;
   Decoding decoding;
   int64_t threads = 2;
   bool json = false;
 };
 
+// A row of the comparison: a mechanism in the model of all, or another model.
+struct Choice {
+  std::string name;
+  std::string config = {};  // of another model
+};
+
+std::vector<Choice> choices_of(const CompareOptions& options) {
+  std::vector<Choice> choices;
+  choices.reserve(options.mechanisms.size() + options.others.size());
+  for (const std::string& mechanism : options.mechanisms) choices.push_back({mechanism});
+  for (const std::string& other : options.others) {
+    const size_t equals = other.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == other.size() ||
+        other.find('/') < equals)
+      fail(
+          "--with {}: a name and a file are wanted, as in --with transformer=recipes/multi30k.toml",
+          shown(other));
+    choices.push_back({other.substr(0, equals), other.substr(equals + 1)});
+  }
+  std::set<std::string> seen;
+  for (const Choice& choice : choices)
+    if (!seen.insert(choice.name).second)
+      fail("--mechanisms, --with: {} is there twice", shown(choice.name));
+  return choices;
+}
+
 // The row "none" is the model without attention.
 std::string chosen(const std::string& mechanism) {
   return mechanism == "none" ? "model.score=none" : "model.mechanism=" + mechanism;
 }
 
-TrainOptions options_of_run(const CompareOptions& options, const std::string& mechanism,
-                            int64_t seed) {
+TrainOptions options_of_run(const CompareOptions& options, const Choice& choice, int64_t seed) {
   TrainOptions run = options.train;
-  run.out = fmt::format("{}/{}-{}", options.train.out, mechanism, seed);
+  run.out = fmt::format("{}/{}-{}", options.train.out, choice.name, seed);
   run.resume = true;
+  if (!choice.config.empty()) run.config = choice.config;
   // What was begun is described in its folder, and compare.toml says that it is the same.
   if (fs::exists(run.out + "/config.toml")) {
     run.assignments.clear();
     return run;
   }
-  run.assignments.push_back(chosen(mechanism));
+  if (choice.config.empty()) run.assignments.push_back(chosen(choice.name));
   run.assignments.push_back(fmt::format("train.seed={}", seed));
   return run;
 }
 
 // Every row is tried before the first is trained: an hour later is late for a spelling mistake.
-void check_rows(const CompareOptions& options) {
-  std::set<std::string> seen;
-  for (const std::string& mechanism : options.mechanisms) {
-    if (!seen.insert(mechanism).second) fail("--mechanisms: {} is there twice", shown(mechanism));
-    training_config(options_of_run(options, mechanism, 1));
-  }
+void check_rows(const CompareOptions& options, const std::vector<Choice>& choices) {
+  for (const Choice& choice : choices) training_config(options_of_run(options, choice, 1));
 }
 
 // Runs that were trained with other settings would not be comparable. The folder says what its runs
 // share.
-void claim_folder(const CompareOptions& options) {
+void claim_folder(const CompareOptions& options, const std::vector<Choice>& choices) {
   const std::string& folder = options.train.out;
   const std::string path = folder + "/compare.toml";
-  const std::string shared =
+  std::string shared =
       fmt::format("# data: {}\n{}", options.train.data, training_config(options.train));
+  for (const Choice& choice : choices) {
+    if (choice.config.empty()) continue;
+    TrainOptions own = options.train;
+    own.config = choice.config;
+    shared += fmt::format("\n# {}\n{}", choice.name, training_config(own));
+  }
   if (fs::exists(path)) {
     if (read_file(path) != shared)
       fail("--out {}: holds runs with other settings or data (compare.toml); choose a new folder",
@@ -79,26 +109,28 @@ void claim_folder(const CompareOptions& options) {
 }
 
 Evaluation test(const CompareOptions& options, const std::string& folder,
-                const std::vector<Example>& examples) {
+                const std::vector<Example>& examples, TextConfig& text) {
   const PairModel model = load_pair_model(folder);
+  text = model.text;
   Predictor predictor(model, model.network, options.threads);
   CountPrinter printer("decoded");
   return evaluate(predictor, model, examples, options.decoding,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });
 }
 
-std::vector<ComparedRow> run_all(const CompareOptions& options) {
-  const std::vector<Example> examples = read_pairs(options.test);
+std::vector<ComparedRow> run_all(const CompareOptions& options, const std::vector<Choice>& choices,
+                                 const std::vector<Example>& examples) {
   std::vector<ComparedRow> rows;
-  rows.reserve(options.mechanisms.size());
-  for (const std::string& mechanism : options.mechanisms) rows.push_back({mechanism, {}, 0});
+  rows.reserve(choices.size());
+  for (const Choice& choice : choices) rows.push_back({choice.name});
   const int64_t total = options.seeds * static_cast<int64_t>(rows.size());
   int64_t done = 0;
   const auto start = std::chrono::steady_clock::now();
   // A seed at a time, so that a comparison that is cut short has seen every mechanism.
   for (int64_t seed = 1; seed <= options.seeds; ++seed) {
-    for (ComparedRow& row : rows) {
-      const TrainOptions run = options_of_run(options, row.name, seed);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ComparedRow& row = rows[i];
+      const TrainOptions run = options_of_run(options, choices[i], seed);
       const double elapsed =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       fmt::print(stderr, "[{}/{}] {}, seed {}{}\n", done + 1, total, row.name, seed,
@@ -108,7 +140,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options) {
                                                     static_cast<double>(total - done))));
       const TrainOutcome outcome = train_model(run).outcome;
       row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
-      row.runs.push_back(test(options, run.out, examples));
+      row.runs.push_back(test(options, run.out, examples, row.text));
       ++done;
     }
   }
@@ -120,14 +152,20 @@ void run_compare(CompareOptions options) {
     fail("--data {}: is no folder; a folder with train.tsv, valid.tsv and test.tsv is wanted",
          options.train.data);
   if (options.test.empty()) options.test = options.train.data + "/test.tsv";
-  check_rows(options);
-  claim_folder(options);
-  const std::vector<ComparedRow> rows = run_all(options);
+  const std::vector<Choice> choices = choices_of(options);
+  check_rows(options, choices);
+  claim_folder(options, choices);
+  // BLEU is of sentences that have as many references each.
+  const std::vector<Example> examples =
+      read_pairs(options.test, {.group = options.metric != "bleu"});
+  const std::vector<ComparedRow> rows = run_all(options, choices, examples);
+  const std::vector<ComparedFigure> figures = compared_figures(options.metric, examples);
   const std::string& folder = options.train.out;
-  const std::string table = comparison_table(rows), json = comparison_json(rows).dump();
+  const std::string table = comparison_table(rows, figures);
+  const std::string json = comparison_json(rows, figures).dump();
   write_file(folder + "/comparison.md", table);
   write_file(folder + "/comparison.json", json + "\n");
-  write_file(folder + "/comparison.svg", comparison_chart(rows));
+  write_file(folder + "/comparison.svg", comparison_chart(rows, figures));
   fmt::print("{}\n", options.json ? json : table);
   fmt::print(stderr, "table, figures and plot: {0}/comparison.md, .json, .svg\n", folder);
 }
@@ -148,6 +186,14 @@ void add_compare_command(CLI::App& app) {
                    "rows of attend mechanisms, and none: no attention")
       ->delimiter(',')
       ->capture_default_str();
+  command
+      ->add_option(
+          "--with", options->others,
+          "NAME=CONFIG: one more row, of the model that the TOML file describes; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--metric", options->metric, "what is compared, over all and by length")
+      ->check(CLI::IsMember({"token_error", "bleu"}))
+      ->capture_default_str();
   command->add_option("--seeds", options->seeds, "models a mechanism")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
@@ -167,11 +213,14 @@ void add_compare_command(CLI::App& app) {
       "Examples:\n"
       "  attend compare --config recipes/compare.toml --data data --out runs\n"
       "  attend compare --data data --out runs --mechanisms none,bahdanau --seeds 1\n"
-      "Every model gets the same steps (train.epochs), data and sizes. The same command goes on\n"
+      "  attend compare --data data --out runs --config recipes/multi30k_recurrent.toml \\\n"
+      "    --mechanisms none,bahdanau --with transformer=recipes/multi30k.toml --metric bleu\n"
+      "Every mechanism gets the same steps (train.epochs), data and sizes. The same command goes "
+      "on\n"
       "where it was stopped. OUT/comparison.md holds the table, comparison.svg the plot of errors\n"
       "against source length, comparison.json, which --json prints: mechanisms: [{mechanism,\n"
-      "token_error_rates, sequence_error_rates (one a seed), minutes, by_length: [{first, last,\n"
-      "examples, token_error_rates, sequence_error_rates}]}].");
+      "token_error_rates, sequence_error_rates (one a seed) or bleu, minutes, by_length: [{first,\n"
+      "last, examples, and the same figures}]}].");
   command->callback([options] { run_compare(*options); });
 }
 

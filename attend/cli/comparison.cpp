@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <numeric>
+#include <utility>
 
+#include "attend/cli/validation_metric.h"
 #include "attend/explain/chart.h"
 
 namespace attend {
@@ -23,20 +25,33 @@ ErrorCounts errors_within(const Evaluation& evaluation, const LengthRange& range
   return sum;
 }
 
-std::vector<double> over_runs(const ComparedRow& row,
-                              const std::function<double(const Evaluation&)>& figure) {
+// The answers to sources that long, and the examples that they are to.
+std::pair<Evaluation, std::vector<Example>> part_of(const Evaluation& evaluation,
+                                                    const std::vector<Example>& examples,
+                                                    const LengthRange& range) {
+  std::pair<Evaluation, std::vector<Example>> part;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    if (!range.holds(evaluation.lengths[i])) continue;
+    part.first.answers.push_back(evaluation.answers[i]);
+    part.second.push_back(examples[i]);
+  }
+  return part;
+}
+
+std::vector<double> over_runs(const ComparedRow& row, const ComparedFigure& figure,
+                              const LengthRange& range) {
   std::vector<double> figures;
   figures.reserve(row.runs.size());
-  for (const Evaluation& run : row.runs) figures.push_back(figure(run));
+  for (const Evaluation& run : row.runs) figures.push_back(figure.of(row, run, range));
   return figures;
 }
 
-double token_errors(const Evaluation& run) { return run.errors.token_error_rate(); }
-double sequence_errors(const Evaluation& run) { return run.errors.sequence_error_rate(); }
+constexpr LengthRange any_length = {0, std::numeric_limits<int64_t>::max()};
 
-std::string percentage(const Spread& spread, bool several) {
-  const std::string mean = fmt::format("{:.1f}", 100 * spread.mean);
-  return several ? fmt::format("{} ± {:.1f}", mean, 100 * spread.deviation) : mean;
+std::string shown(const ComparedFigure& figure, const Spread& spread, bool several) {
+  const double scale = figure.is_share ? 100 : 1;
+  const std::string mean = fmt::format("{:.1f}", scale * spread.mean);
+  return several ? fmt::format("{} ± {:.1f}", mean, scale * spread.deviation) : mean;
 }
 
 std::string range_name(const LengthRange& range, bool is_last) {
@@ -90,11 +105,35 @@ std::vector<LengthRange> length_ranges(const Evaluation& evaluation) {
   return ranges;
 }
 
-std::string comparison_table(const std::vector<ComparedRow>& rows) {
+std::vector<ComparedFigure> compared_figures(const std::string& metric,
+                                             const std::vector<Example>& examples) {
+  if (metric == "bleu") {
+    const ValidationMetric bleu = *find_validation_metric(metric);
+    return {{"BLEU", "bleu", false,
+             [bleu, &examples](const ComparedRow& row, const Evaluation& run,
+                               const LengthRange& range) {
+               const auto [answers, own] = part_of(run, examples, range);
+               return bleu.of(answers, own, row.text);
+             }}};
+  }
+  return {{"token error", "token_error_rates", true,
+           [](const ComparedRow&, const Evaluation& run, const LengthRange& range) {
+             return errors_within(run, range).token_error_rate();
+           }},
+          {"answers wrong", "sequence_error_rates", true,
+           [](const ComparedRow&, const Evaluation& run, const LengthRange& range) {
+             return errors_within(run, range).sequence_error_rate();
+           }}};
+}
+
+std::string comparison_table(const std::vector<ComparedRow>& rows,
+                             const std::vector<ComparedFigure>& figures) {
   if (rows.empty() || rows[0].runs.empty()) return "";
   const bool several = rows[0].runs.size() > 1;
   const std::vector<LengthRange> ranges = length_ranges(rows[0].runs[0]);
-  std::vector<std::string> head = {"mechanism", "token error, %", "answers wrong, %"};
+  std::vector<std::string> head = {"mechanism"};
+  for (const ComparedFigure& figure : figures)
+    head.push_back(figure.name + (figure.is_share ? ", %" : ""));
   for (size_t i = 0; i < ranges.size(); ++i)
     head.push_back((i == 0 ? "of sources " : "") +
                    range_name(ranges[i], i > 0 && i + 1 == ranges.size()) +
@@ -104,65 +143,58 @@ std::string comparison_table(const std::vector<ComparedRow>& rows) {
   for (size_t i = 0; i < head.size(); ++i) table += "---|";
   table += '\n';
   for (const ComparedRow& row : rows) {
-    std::vector<std::string> cells = {
-        row.name, percentage(spread_of(over_runs(row, token_errors)), several),
-        percentage(spread_of(over_runs(row, sequence_errors)), several)};
+    std::vector<std::string> cells = {row.name};
+    for (const ComparedFigure& figure : figures)
+      cells.push_back(shown(figure, spread_of(over_runs(row, figure, any_length)), several));
     for (const LengthRange& range : ranges)
       cells.push_back(
-          percentage(spread_of(over_runs(row,
-                                         [&](const Evaluation& run) {
-                                           return errors_within(run, range).sequence_error_rate();
-                                         })),
-                     false));
+          shown(figures.back(), spread_of(over_runs(row, figures.back(), range)), false));
     cells.push_back(fmt::format("{:.1f}", row.minutes));
     table += fmt::format("| {} |\n", fmt::join(cells, " | "));
   }
   return table;
 }
 
-std::string comparison_chart(const std::vector<ComparedRow>& rows) {
+std::string comparison_chart(const std::vector<ComparedRow>& rows,
+                             const std::vector<ComparedFigure>& figures) {
+  const ComparedFigure& figure = figures.front();
   Chart chart;
-  chart.title = "Errors against the length of the source";
+  chart.title = (figure.is_share ? "Errors" : figure.name) + " against the length of the source";
   chart.x_label = "source symbols";
-  chart.y_label = "token error";
-  chart.y_as_percent = true;
+  chart.y_label = figure.name;
+  chart.y_as_percent = figure.is_share;
   chart.height = 520;
   for (const ComparedRow& row : rows) {
     if (row.runs.empty()) continue;
     ChartSeries& series = chart.series.emplace_back();
     series.name = row.name;
     for (const LengthRange& range : length_ranges(rows[0].runs[0])) {
-      const auto errors = over_runs(
-          row, [&](const Evaluation& run) { return errors_within(run, range).token_error_rate(); });
-      const auto [low, high] = std::minmax_element(errors.begin(), errors.end());
-      series.points.push_back({middle_of(row.runs[0], range), spread_of(errors).mean, *low, *high});
+      const auto measured = over_runs(row, figure, range);
+      const auto [low, high] = std::minmax_element(measured.begin(), measured.end());
+      series.points.push_back(
+          {middle_of(row.runs[0], range), spread_of(measured).mean, *low, *high});
     }
   }
   return line_chart_svg(chart);
 }
 
-nlohmann::json comparison_json(const std::vector<ComparedRow>& rows) {
+nlohmann::json comparison_json(const std::vector<ComparedRow>& rows,
+                               const std::vector<ComparedFigure>& figures) {
   nlohmann::json all = nlohmann::json::array();
   for (const ComparedRow& row : rows) {
     nlohmann::json lengths = nlohmann::json::array();
     for (const LengthRange& range :
          row.runs.empty() ? std::vector<LengthRange>() : length_ranges(rows[0].runs[0])) {
-      const auto pooled = [&](const Evaluation& run) { return errors_within(run, range); };
-      lengths.push_back(
-          {{"first", range.first},
-           {"last", range.last},
-           {"examples", pooled(row.runs[0]).examples},
-           {"token_error_rates",
-            over_runs(row, [&](const Evaluation& run) { return pooled(run).token_error_rate(); })},
-           {"sequence_error_rates", over_runs(row, [&](const Evaluation& run) {
-              return pooled(run).sequence_error_rate();
-            })}});
+      nlohmann::json& part = lengths.emplace_back();
+      part = {{"first", range.first},
+              {"last", range.last},
+              {"examples", errors_within(row.runs[0], range).examples}};
+      for (const ComparedFigure& figure : figures) part[figure.key] = over_runs(row, figure, range);
     }
-    all.push_back({{"mechanism", row.name},
-                   {"token_error_rates", over_runs(row, token_errors)},
-                   {"sequence_error_rates", over_runs(row, sequence_errors)},
-                   {"minutes", row.minutes},
-                   {"by_length", lengths}});
+    nlohmann::json& own = all.emplace_back();
+    own = {{"mechanism", row.name}, {"minutes", row.minutes}, {"by_length", lengths}};
+    for (const ComparedFigure& figure : figures)
+      own[figure.key] = over_runs(row, figure, any_length);
   }
   return {{"mechanisms", all}};
 }

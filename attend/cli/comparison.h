@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,8 +13,9 @@ namespace attend {
 // The models of one row: alike but for their seeds.
 struct ComparedRow {
   std::string name;
-  std::vector<Evaluation> runs;  // one a seed
-  double minutes = 0;            // of training, the mean of the runs
+  TextConfig text = {};
+  std::vector<Evaluation> runs = {};  // one a seed
+  double minutes = 0;                 // of training, the mean of the runs
 };
 
 // Mean and sample standard deviation, 0 of a single number.
@@ -35,13 +37,30 @@ struct LengthRange {
 // ends, which take the rare ones.
 std::vector<LengthRange> length_ranges(const Evaluation& evaluation);
 
-// A Markdown table: a line a row, with the errors of all tests and the share of wrong answers by
-// the length of the source.
-std::string comparison_table(const std::vector<ComparedRow>& rows);
+// What rows are compared by: a figure of the answers to sources that long.
+struct ComparedFigure {
+  std::string name;  // "token error"
+  std::string key;   // "token_error_rates", in JSON
+  bool is_share;     // of 1, shown in per cent
+  std::function<double(const ComparedRow&, const Evaluation&, const LengthRange&)> of;
+};
 
-// Token error against the length of the source, a line a row; the band is the range over the seeds.
-std::string comparison_chart(const std::vector<ComparedRow>& rows);
+// Those of `metric`, "token_error" or "bleu"; examples[i] is what answer i of each run is to. The
+// charts show the first, tables the last by length.
+std::vector<ComparedFigure> compared_figures(const std::string& metric,
+                                             const std::vector<Example>& examples);
 
-nlohmann::json comparison_json(const std::vector<ComparedRow>& rows);
+// A Markdown table: a line a row, with the figures of all tests and the last of them by the length
+// of the source.
+std::string comparison_table(const std::vector<ComparedRow>& rows,
+                             const std::vector<ComparedFigure>& figures);
+
+// The first figure against the length of the source, a line a row; the band is the range over the
+// seeds.
+std::string comparison_chart(const std::vector<ComparedRow>& rows,
+                             const std::vector<ComparedFigure>& figures);
+
+nlohmann::json comparison_json(const std::vector<ComparedRow>& rows,
+                               const std::vector<ComparedFigure>& figures);
 
 }  // namespace attend

@@ -11,11 +11,42 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
+template <class T>
+using DropoutBits = hn::Rebind<uint32_t, Tag<T>>;
+
+// dropout_mix, in lanes
+template <class Bits>
+HWY_INLINE hn::Vec<Bits> Mix(Bits bits, hn::Vec<Bits> x) {
+  x = hn::Xor(x, hn::ShiftRight<16>(x));
+  x = hn::Mul(x, hn::Set(bits, 0x21f0aaadu));
+  x = hn::Xor(x, hn::ShiftRight<15>(x));
+  x = hn::Mul(x, hn::Set(bits, 0x735a2d97u));
+  return hn::Xor(x, hn::ShiftRight<15>(x));
+}
+
+template <class T>
+HWY_INLINE hn::Mask<Tag<T>> Drops(hn::Vec<DropoutBits<T>> drawn,
+                                  hn::Vec<DropoutBits<T>> threshold) {
+  const Tag<T> d;
+  // The comparison of Highway is of signed numbers: the top bit is moved.
+  const DropoutBits<T> bits;
+  const hn::RebindToSigned<DropoutBits<T>> plain;
+  const auto top = hn::Set(bits, 0x80000000u);
+  const auto x = hn::BitCast(plain, hn::Xor(drawn, top));
+  const auto y = hn::BitCast(plain, hn::Xor(threshold, top));
+  if constexpr (sizeof(T) == 4) {
+    return hn::RebindMask(d, hn::Lt(x, y));
+  } else {
+    const hn::Rebind<int64_t, Tag<T>> wide;
+    return hn::RebindMask(d, hn::Lt(hn::PromoteTo(wide, x), hn::PromoteTo(wide, y)));
+  }
+}
+
 // A weight is dropped by a hash of its place: nothing is stored, and every pass draws the same.
 template <class T>
 class TileDropout {
  public:
-  using Bits = hn::Rebind<uint32_t, Tag<T>>;
+  using Bits = DropoutBits<T>;
 
   TileDropout(const Problem<T>& problem, Arena<T>& arena)
       : heads_(problem.shape.heads), dropout_(problem.dropout) {
@@ -36,41 +67,15 @@ class TileDropout {
     for (int64_t j = 0; j < keys; ++j) {
       const auto place = hn::Set(bits, dropout_key(key + j));
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        const auto drawn = Mix(hn::Xor(hn::LoadU(bits, row_keys_ + lane), place));
+        const auto drawn = Mix(bits, hn::Xor(hn::LoadU(bits, row_keys_ + lane), place));
         T* at = tile + j * width + lane;
-        const auto factor = hn::IfThenZeroElse(Drops(drawn, threshold), kept);
+        const auto factor = hn::IfThenZeroElse(Drops<T>(drawn, threshold), kept);
         hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
       }
     }
   }
 
  private:
-  // dropout_mix, in lanes
-  static HWY_INLINE hn::Vec<Bits> Mix(hn::Vec<Bits> x) {
-    const Bits bits;
-    x = hn::Xor(x, hn::ShiftRight<16>(x));
-    x = hn::Mul(x, hn::Set(bits, 0x21f0aaadu));
-    x = hn::Xor(x, hn::ShiftRight<15>(x));
-    x = hn::Mul(x, hn::Set(bits, 0x735a2d97u));
-    return hn::Xor(x, hn::ShiftRight<15>(x));
-  }
-
-  static HWY_INLINE hn::Mask<Tag<T>> Drops(hn::Vec<Bits> drawn, hn::Vec<Bits> threshold) {
-    const Tag<T> d;
-    // The comparison of Highway is of signed numbers: the top bit is moved.
-    const Bits bits;
-    const hn::RebindToSigned<Bits> plain;
-    const auto top = hn::Set(bits, 0x80000000u);
-    const auto x = hn::BitCast(plain, hn::Xor(drawn, top));
-    const auto y = hn::BitCast(plain, hn::Xor(threshold, top));
-    if constexpr (sizeof(T) == 4) {
-      return hn::RebindMask(d, hn::Lt(x, y));
-    } else {
-      const hn::Rebind<int64_t, Tag<T>> wide;
-      return hn::RebindMask(d, hn::Lt(hn::PromoteTo(wide, x), hn::PromoteTo(wide, y)));
-    }
-  }
-
   int64_t heads_;
   Dropout dropout_;
   uint32_t* row_keys_ = nullptr;  // [width]

@@ -1,6 +1,5 @@
 #include "attend/nn/dropout.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "attend/kernels/dropout.h"
@@ -10,24 +9,8 @@ namespace {
 
 using at::Tensor;
 
-// to_i = from_i times 0 or 1 / (1 - p). Which one follows from the seed and the place alone: a
-// generator that draws one number after another takes longer than the products around it.
-template <class T>
-void drop(const T* from, T* to, int64_t count, const kernels::Dropout& dropout) {
-  const uint32_t threshold = kernels::dropout_threshold(dropout);
-  const T scale = static_cast<T>(1 / (1 - dropout.probability));
-  // A key has 32 bits; a row of so many places keeps them apart.
-  constexpr int64_t row = int64_t{1} << 20;
-  for (int64_t first = 0; first < count; first += row) {
-    const uint32_t key = kernels::dropout_row_key(dropout, {0, 0, first / row}, 1);
-    const auto places = static_cast<int32_t>(std::min(row, count - first));
-    for (int32_t i = 0; i < places; ++i) {
-      const uint32_t drawn = kernels::dropout_mix(key ^ kernels::dropout_key(i));
-      to[first + i] = drawn < threshold ? T{0} : from[first + i] * scale;
-    }
-  }
-}
-
+// Dropped by a hash of the place: a generator that draws one number after another takes longer than
+// the products around it.
 class Drop : public torch::autograd::Function<Drop> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
@@ -38,7 +21,7 @@ class Drop : public torch::autograd::Function<Drop> {
     Tensor to = at::empty_like(from);
     const kernels::Dropout dropout{probability, static_cast<uint64_t>(seed)};
     AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "dropout", [&] {
-      drop(from.data_ptr<scalar_t>(), to.data_ptr<scalar_t>(), from.numel(), dropout);
+      kernels::drop(dropout, from.data_ptr<scalar_t>(), from.numel(), to.data_ptr<scalar_t>());
     });
     return to;
   }

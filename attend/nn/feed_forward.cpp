@@ -3,8 +3,8 @@
 namespace attend {
 
 FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenActivation activation)
-    : hidden_(register_module("hidden", torch::nn::Linear(depth, hidden))),
-      output_(register_module("output", torch::nn::Linear(hidden, depth))),
+    : hidden_(register_module("hidden", Linear(depth, hidden))),
+      output_(register_module("output", Linear(hidden, depth))),
       dropout_(dropout),
       activation_(activation) {}
 

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "attend/nn/dropout.h"
+#include "attend/nn/linear.h"
 
 namespace attend {
 
@@ -21,8 +22,8 @@ class FeedForward : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const Noise& noise);
 
  private:
-  torch::nn::Linear hidden_{nullptr};
-  torch::nn::Linear output_{nullptr};
+  Linear hidden_{nullptr};
+  Linear output_{nullptr};
   double dropout_;
   HiddenActivation activation_;
 };

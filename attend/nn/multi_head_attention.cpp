@@ -114,7 +114,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   }
   const int64_t source_depth = config.source_depth == 0 ? config.depth : config.source_depth;
   const auto linear = [&](const char* name, int64_t from, int64_t to) {
-    auto layer = register_module(name, torch::nn::Linear(from, to));
+    auto layer = register_module(name, Linear(from, to));
     torch::nn::init::xavier_uniform_(layer->weight);
     torch::nn::init::zeros_(layer->bias);
     return layer;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/nn/dropout.h"
+#include "attend/nn/linear.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/trained_spec.h"
 
@@ -85,7 +86,7 @@ class MultiHeadAttention : public torch::nn::Module {
   int64_t head_depth_;
   double dropout_;
   std::vector<Group> groups_;
-  torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
+  Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
 };
 
 }  // namespace attend

@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/kernels/cross_entropy.h"
+#include "attend/nn/linear.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-// Logits of one chunk stay in the second-level cache beside their gradient, and are enough rows for
-// a product at full speed.
-constexpr int64_t logits_a_chunk = 1 << 19;
-constexpr int64_t least_rows = 48;
+// Enough rows that adding to the gradient of the matrix costs little beside the products.
+constexpr int64_t rows_a_chunk = 256;
 
 struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
@@ -22,24 +22,40 @@ struct Gradients {
   Tensor vectors, weight, bias;
 };
 
-// The loss of a chunk; adds its gradients to those of all, where there are any.
+// The losses of rows of logits, which their slopes replace; adds these to bias_slopes.
+template <class S>
+double losses(Tensor& logits, const Tensor& target, const SymbolOutput& output, double smoothing,
+              const Gradients* gradients) {
+  using Sum = kernels::Compute<S>;
+  kernels::CrossEntropy<S> problem;
+  problem.rows = logits.size(0);
+  problem.symbols = logits.size(1);
+  problem.logits = static_cast<S*>(logits.data_ptr());
+  if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
+  problem.target = target.data_ptr<int64_t>();
+  problem.smoothing = smoothing;
+  problem.with_slopes = gradients != nullptr;
+  if (gradients != nullptr && gradients->bias.defined())
+    problem.bias_slopes = gradients->bias.data_ptr<Sum>();
+  return kernels::cross_entropy(problem);
+}
+
+// The loss of a chunk; adds its gradients to those of all, where there are any. Vectors and weight
+// are of one type; the bias and sums are float32 where that is bfloat16.
 double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothing,
                   Tensor vectors_gradient, Gradients* gradients) {
-  const auto symbols = static_cast<double>(output.weight.size(0));
-  Tensor log_p = output.logits(chunk.vectors).log_softmax(-1);
-  const Tensor index = chunk.target.unsqueeze(1);
-  // loss = -(1 - s) log p_target - s / V sum_j log p_j
-  double loss = -(1 - smoothing) * log_p.gather(1, index).sum(at::kDouble).item<double>();
-  if (smoothing > 0) loss -= smoothing / symbols * log_p.sum(at::kDouble).item<double>();
+  Tensor logits = at::mm(chunk.vectors, output.weight.t());
+  const auto type = logits.scalar_type();
+  const auto of = [&]<class S>() {
+    return losses<S>(logits, chunk.target, output, smoothing, gradients);
+  };
+  const double loss = type == at::kBFloat16 ? of.template operator()<kernels::BFloat16>()
+                      : type == at::kFloat  ? of.template operator()<float>()
+                                            : of.template operator()<double>();
   if (gradients == nullptr) return loss;
-  // dloss/dlogit_j = p_j - (1 - s) [j = target] - s / V
-  Tensor slope = log_p.exp_();
-  if (smoothing > 0) slope.sub_(smoothing / symbols);
-  slope.scatter_add_(1, index, at::full_like(index, smoothing - 1, slope.options()));
   // logit = v W^T + b
-  at::mm_out(vectors_gradient, slope, output.weight);
-  gradients->weight.addmm_(slope.t(), chunk.vectors);
-  if (gradients->bias.defined()) gradients->bias.add_(slope.sum(0));
+  vectors_gradient.copy_(at::mm(logits, output.weight));
+  gradients->weight.add_(at::mm(logits.t(), chunk.vectors));
   return loss;
 }
 
@@ -48,18 +64,21 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
                         const Tensor& target, double smoothing, bool with_gradients) {
-    const SymbolOutput output{weight, bias.value_or(Tensor())};
+    const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
+                          ? at::kBFloat16
+                          : vectors.scalar_type();
+    const SymbolOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
+    const Tensor rows = vectors.to(type);
     Gradients gradients;
     if (with_gradients) {
       gradients.vectors = at::empty_like(vectors);
       gradients.weight = at::zeros_like(weight);
       if (output.bias.defined()) gradients.bias = at::zeros_like(output.bias);
     }
-    const int64_t rows = std::max(least_rows, logits_a_chunk / weight.size(0));
     double loss = 0;
-    for (int64_t first = 0; first < vectors.size(0); first += rows) {
-      const int64_t count = std::min(rows, vectors.size(0) - first);
-      const Chunk chunk{vectors.narrow(0, first, count), target.narrow(0, first, count)};
+    for (int64_t first = 0; first < vectors.size(0); first += rows_a_chunk) {
+      const int64_t count = std::min(rows_a_chunk, vectors.size(0) - first);
+      const Chunk chunk{rows.narrow(0, first, count), target.narrow(0, first, count)};
       loss += chunk_loss(chunk, output, smoothing,
                          with_gradients ? gradients.vectors.narrow(0, first, count) : Tensor(),
                          with_gradients ? &gradients : nullptr);
@@ -91,14 +110,24 @@ Tensor symbol_loss(const Tensor& vectors, const SymbolOutput& output, const Tens
         "are wanted",
         fmt::join(vectors.sizes(), ", "), fmt::join(output.weight.sizes(), ", "),
         fmt::join(target.sizes(), ", "));
+  const bool fused = vectors.is_cpu() &&
+                     (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble);
+  if (!fused)
+    return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
+                                  smoothing);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);
+  const Tensor symbols = all ? target.contiguous() : target.index_select(0, used);
+  if (symbols.numel() > 0 &&
+      (symbols.min().item<int64_t>() < 0 || symbols.max().item<int64_t>() >= output.weight.size(0)))
+    fail("[symbol loss] the target holds {} .. {}; 0 .. {} are wanted",
+         symbols.min().item<int64_t>(), symbols.max().item<int64_t>(), output.weight.size(0) - 1);
   const bool with_gradients =
       at::GradMode::is_enabled() && (vectors.requires_grad() || output.weight.requires_grad());
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return SymbolLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                           all ? target : target.index_select(0, used), smoothing, with_gradients);
+                           symbols, smoothing, with_gradients);
 }
 
 }  // namespace attend

@@ -41,6 +41,13 @@ Settings amount_settings(TrainConfig& config) {
       {"train.accumulate", &config.accumulate, "batches whose gradients are summed for one step", 1,
        1e6},
       {"train.replicas", &config.replicas, "copies of the model that work in parallel", 1, 256},
+      {"train.precision",
+       &config.precision,
+       "of the factors of large products; weights and sums are float32 whatever it is. auto: "
+       "bfloat16 where the processor multiplies it itself",
+       {},
+       {},
+       {"auto", "float32", "bfloat16"}},
   };
 }
 

@@ -18,6 +18,7 @@ struct TrainConfig {
   int64_t shuffle_buffer = 0;  // 0: training data in memory; else examples of it that are
   int64_t accumulate = 1;      // batches a step
   int64_t replicas = 2;        // copies of the model that work in parallel
+  std::string precision = "auto";
   std::string schedule = "linear";
   double learning_rate = 2e-3;
   double final_rate = 0.02;  // share of learning_rate that linear and cosine decay end at

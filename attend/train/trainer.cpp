@@ -12,6 +12,7 @@
 
 #include "attend/base/error.h"
 #include "attend/models/weights.h"
+#include "attend/nn/linear.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/event_file.h"
 #include "attend/train/kept_weights.h"
@@ -201,6 +202,8 @@ class Trainer {
     optimiser_.clear_gradient(replica);
     const Noise noise =
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, replica));
+    const BFloat16Products products(config_.precision == "bfloat16" ||
+                                    (config_.precision == "auto" && BFloat16Products::supported()));
     double sum = 0;
     for (const auto& batch : batches) {
       std::vector<int64_t> share;

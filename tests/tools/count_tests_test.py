@@ -26,6 +26,21 @@ def count(*reports):
         return run.returncode, run.stdout.splitlines()[-1]
 
 
+def case(body, result="completed"):
+    return f'<testcase name="x" file="a.cpp" line="1" status="run" result="{result}" time="0.">{body}</testcase>'
+
+
+def count_cases(report, cases):
+    """The same of one report and what GoogleTest wrote of its test "a"."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "tests.xml")
+        path.write_text(report)
+        pathlib.Path(folder, "cases").mkdir()
+        pathlib.Path(folder, "cases", "a.xml").write_text("".join(cases))
+        run = subprocess.run([sys.executable, TOOL, str(path)], capture_output=True, text=True)
+        return run.returncode, run.stdout.splitlines()[-1]
+
+
 class Count(unittest.TestCase):
     def test_sums_over_reports(self):
         self.assertEqual(count([PASSED] * 3, [PASSED]), (0, "4 passed, 0 failed"))
@@ -36,6 +51,14 @@ class Count(unittest.TestCase):
     def test_skipped_is_told_from_not_built(self):
         self.assertEqual(count([PASSED, SKIPPED]), (0, "1 passed, 0 failed, 1 skipped"))
         self.assertEqual(count([PASSED, NOT_BUILT]), (1, "1 passed, 1 failed"))
+
+    def test_cases_of_googletest(self):
+        bad = case('<failure message="b"/>')
+        self.assertEqual(count_cases(PASSED, [case("")] * 2 + [case("", "skipped")]),
+                         (0, "2 passed, 0 failed, 1 skipped"))
+        failed = FAILED.replace('"b"', '"a"')
+        self.assertEqual(count_cases(failed, [case(""), bad]), (1, "1 passed, 1 failed"))
+        self.assertEqual(count_cases(failed, [case("")]), (1, "1 passed, 1 failed"))
 
     def test_nothing_run_is_no_success(self):
         self.assertEqual(count([]), (1, "0 passed, 0 failed"))

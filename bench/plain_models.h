@@ -1,0 +1,64 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "attend/data/batches.h"
+
+namespace attend {
+
+// Models as one writes them with the layers that LibTorch has, to measure Attend's against.
+struct PlainSizes {
+  int64_t source_symbols = 0;
+  int64_t target_symbols = 0;
+  int64_t depth = 128;  // of the Transformer's vectors; the recurrent one's embeddings
+  int64_t heads = 4;
+  int64_t layers = 4;  // on each side
+  int64_t feed_forward = 256;
+  int64_t hidden = 256;  // of the recurrent one
+  double dropout = 0.1;
+};
+
+// torch::nn::Transformer between embeddings with sinusoidal positions and a linear output.
+class PlainTransformer : public torch::nn::Module {
+ public:
+  explicit PlainTransformer(const PlainSizes& sizes);
+
+  at::Tensor logits(const Batch& batch);  // [T, B, V]
+
+  // The source for decode(), [S, B, D]; and the targets so far, [T, B], to their last logits
+  // [B, V], all layers run again over all of them.
+  at::Tensor encode(const at::Tensor& source, const at::Tensor& padding);
+  at::Tensor decode(const at::Tensor& before, const at::Tensor& memory, const at::Tensor& padding);
+
+ private:
+  at::Tensor embedded(torch::nn::Embedding& embedding, const at::Tensor& symbols) const;
+
+  double dropout_;
+  torch::nn::Embedding source_{nullptr}, target_{nullptr};
+  torch::nn::Transformer transformer_{nullptr};
+  torch::nn::Linear output_{nullptr};
+};
+
+// A bidirectional torch::nn::GRU, and a torch::nn::GRUCell that attends additively at each step
+// (Bahdanau et al. 2015), with a maxout readout.
+class PlainRecurrent : public torch::nn::Module {
+ public:
+  explicit PlainRecurrent(const PlainSizes& sizes);
+
+  at::Tensor logits(const Batch& batch);  // [T, B, V]
+
+ private:
+  double dropout_;
+  torch::nn::Embedding source_{nullptr}, target_{nullptr};
+  torch::nn::GRU encoder_{nullptr};
+  torch::nn::GRUCell decoder_{nullptr};
+  torch::nn::Linear initial_{nullptr}, query_{nullptr}, key_{nullptr}, score_{nullptr};
+  torch::nn::Linear readout_{nullptr}, output_{nullptr};
+};
+
+// [B, S], true behind the lengths [B].
+at::Tensor padding_of(const at::Tensor& source, const at::Tensor& lengths);
+
+}  // namespace attend

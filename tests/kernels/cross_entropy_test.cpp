@@ -1,0 +1,138 @@
+#include "attend/kernels/cross_entropy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+template <class S>
+double number(S x) {
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    return widen(x);
+  } else {
+    return x;
+  }
+}
+
+template <class S>
+S stored(double x) {
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    return narrow<BFloat16>(static_cast<float>(x));
+  } else {
+    return static_cast<S>(x);
+  }
+}
+
+template <class S>
+struct Rows {
+  int64_t rows, symbols;
+  bool with_bias;
+  double smoothing;
+  std::vector<S> logits = {};
+  std::vector<Compute<S>> bias = {};
+  std::vector<int64_t> target = {};
+
+  void draw() {
+    std::mt19937_64 random(rows * 1000 + symbols);
+    std::normal_distribution<double> normal(0, 4);
+    for (int64_t i = 0; i < rows * symbols; ++i) logits.push_back(stored<S>(normal(random)));
+    for (int64_t i = 0; i < symbols; ++i)
+      bias.push_back(Compute<S>(with_bias ? normal(random) : 0));
+    for (int64_t i = 0; i < rows; ++i)
+      target.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(symbols)));
+  }
+
+  double logit(int64_t row, int64_t j) const {
+    return number(logits[static_cast<size_t>(row * symbols + j)]) +
+           static_cast<double>(bias[static_cast<size_t>(j)]);
+  }
+};
+
+struct Expected {
+  double loss = 0;
+  std::vector<double> slopes, bias_slopes;
+};
+
+// From the header's formulas.
+template <class S>
+Expected by_definition(const Rows<S>& r) {
+  Expected expected;
+  expected.bias_slopes.assign(static_cast<size_t>(r.symbols), 1.0);  // what was there before
+  for (int64_t row = 0; row < r.rows; ++row) {
+    double sum = 0;
+    for (int64_t j = 0; j < r.symbols; ++j) sum += std::exp(r.logit(row, j));
+    for (int64_t j = 0; j < r.symbols; ++j) {
+      const double p = std::exp(r.logit(row, j)) / sum;
+      const double wanted = (j == r.target[static_cast<size_t>(row)] ? 1 - r.smoothing : 0) +
+                            r.smoothing / static_cast<double>(r.symbols);
+      expected.loss -= wanted * std::log(p);
+      expected.slopes.push_back(p - wanted);
+      expected.bias_slopes[static_cast<size_t>(j)] += p - wanted;
+    }
+  }
+  return expected;
+}
+
+template <class S>
+class CrossEntropyOf : public ::testing::Test {};
+using Types = ::testing::Types<float, double, BFloat16>;
+TYPED_TEST_SUITE(CrossEntropyOf, Types);
+
+// Exponents of up to 16 times log2(e) carry a rounding of 24 units of the type into a probability,
+// which is at most 1; sums of `symbols` terms another unit each at worst, of rows as many in a
+// bias. What is stored in BFloat16 is rounded to 2^-8 of itself.
+TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
+  using S = TypeParam;
+  const double unit = std::numeric_limits<Compute<S>>::epsilon();
+  const double storing = std::is_same_v<S, BFloat16> ? 1.0 / 256 : unit;
+  for (const int64_t symbols : {1, 2, 3, 59, 111, 1000}) {
+    for (const bool with_bias : {false, true}) {
+      Rows<S> r{3, symbols, with_bias, with_bias ? 0.1 : 0.0};
+      r.draw();
+      const Expected expected = by_definition(r);
+      const double close = unit * (24 + static_cast<double>(symbols));
+      on_every_target([&] {
+        std::vector<S> logits = r.logits;
+        std::vector<Compute<S>> bias_slopes(static_cast<size_t>(symbols), 1);
+        CrossEntropy<S> problem{r.rows, symbols, logits.data()};
+        if (with_bias) problem.bias = r.bias.data();
+        problem.target = r.target.data();
+        problem.smoothing = r.smoothing;
+        EXPECT_NEAR(cross_entropy(problem), expected.loss, 32 * 3 * close);
+        problem.with_slopes = true;
+        problem.bias_slopes = bias_slopes.data();
+        EXPECT_NEAR(cross_entropy(problem), expected.loss, 32 * 3 * close);
+        for (size_t i = 0; i < logits.size(); ++i)
+          EXPECT_NEAR(number(logits[i]), expected.slopes[i],
+                      close + storing * std::abs(expected.slopes[i]));
+        for (size_t j = 0; j < bias_slopes.size(); ++j)
+          EXPECT_NEAR(static_cast<double>(bias_slopes[j]), expected.bias_slopes[j], 3 * close);
+      });
+    }
+  }
+}
+
+// Logits that no exponential could hold, and one that outdoes all others; float32's 2^0 is right to
+// a unit.
+TYPED_TEST(CrossEntropyOf, LargeLogitsIsFinite) {
+  using S = TypeParam;
+  on_every_target([] {
+    std::vector<S> logits(59, stored<S>(-1e4));
+    logits[3] = stored<S>(1e4);
+    const std::vector<int64_t> target = {3};
+    CrossEntropy<S> problem{1, 59, logits.data()};
+    problem.target = target.data();
+    problem.with_slopes = true;
+    EXPECT_NEAR(cross_entropy(problem), 0, 2e-7);
+    for (const S slope : logits) EXPECT_NEAR(number(slope), 0, 2e-7);
+  });
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

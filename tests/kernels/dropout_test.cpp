@@ -1,0 +1,52 @@
+#include "attend/kernels/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+template <class T>
+class Drop : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Drop, Types);
+
+// What the header says of a place, one at a time; the last size goes on in a second row.
+TYPED_TEST(Drop, IsTheSameOnEveryTarget) {
+  using T = TypeParam;
+  const Dropout dropout{0.3, 77};
+  const uint32_t threshold = dropout_threshold(dropout);
+  for (const int64_t count : {0, 1, 3, 59, 111, (1 << 20) + 5}) {
+    std::vector<T> from(static_cast<size_t>(count)), wanted;
+    std::iota(from.begin(), from.end(), T{1});
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t key = dropout_row_key(dropout, {0, 0, i >> 20}, 1);
+      const bool dropped = dropout_mix(key ^ dropout_key(i & ((1 << 20) - 1))) < threshold;
+      wanted.push_back(dropped ? 0 : from[static_cast<size_t>(i)] * static_cast<T>(1 / (1 - 0.3)));
+    }
+    on_every_target([&] {
+      std::vector<T> to(from.size(), T{-1});
+      drop(dropout, from.data(), count, to.data());
+      EXPECT_EQ(to, wanted) << count;
+    });
+  }
+}
+
+// A share of n draws has a deviation of sqrt(p (1 - p) / n) = 0.0005; five of them are allowed.
+TEST(DropShare, IsTheProbability) {
+  for (const double probability : {0.0, 0.1, 0.5}) {
+    const std::vector<float> from(1000000, 1.0F);
+    std::vector<float> to(from.size());
+    drop({probability, 3}, from.data(), 1000000, to.data());
+    const auto dropped = std::count(to.begin(), to.end(), 0.0F);
+    EXPECT_NEAR(static_cast<double>(dropped) / 1e6, probability, 0.0025);
+  }
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing
