@@ -38,7 +38,8 @@ TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 6},
          "sst2": {"train.batch": 256, "train.epochs": 4}}
 
 DOT, MLP = {"model.pooling": "fixed_dot"}, {"model.pooling": "fixed_mlp"}
-UNNORMALISED, SIGMOID = {"model.pooling_normaliser": "none"}, {"model.pooling_normaliser": "sigmoid"}
+UNNORMALISED = {"model.pooling_normaliser": "none"}
+SIGMOID = {"model.pooling_normaliser": "sigmoid"}
 FOUR = {"model.queries": 4}
 SYSTEMS = {
     "sum of vectors": {"model.pooling": "sum"},

@@ -45,8 +45,8 @@ struct Overlap {
   std::string path;
   int64_t sources = 0;  // its lines whose source is a source of the first
   int64_t pairs = 0;    // and whose target is one of that source too
-  std::vector<std::string> examples;
-  std::vector<std::string> new_labels;  // labels that the first has not
+  std::vector<std::string> examples = {};
+  std::vector<std::string> new_labels = {};  // labels that the first has not
 };
 
 struct DataSummary {
