@@ -36,8 +36,8 @@ constexpr int64_t mask_symbol = Vocabulary::start;
 MaskedSymbols mask_symbols(const at::Tensor& source, const at::Tensor& lengths, double share,
                            int64_t symbols, const at::Generator& generator);
 
-// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses symbols that are hidden from
-// it; weights of the same names begin a Classifier with pooling `class`.
+// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses symbols that are hidden
+// from it; weights of the same names begin a Classifier with pooling `class`.
 //
 // As a network from pairs it answers with its source, in which what the vocabulary lacks is filled
 // in, and then the end, for certain.

@@ -12,13 +12,8 @@ auto with_chosen(Config& config, F f) {
   if (config.type == "transformer") return f(config.transformer);
   if (config.type == "lm") return f(config.lm);
   if (config.type == "encoder") return f(config.encoder);
+  if (config.type == "vit") return f(config.vit);
   return f(config.seq2seq);
-}
-
-int64_t symbols_of(const SourceShape& source, const std::string& type) {
-  if (source.is_frames())
-    fail("model.type is {}, which reads no images or sounds; take seq2seq or classifier", type);
-  return source.symbols;
 }
 
 std::shared_ptr<PairNetwork> make(const Seq2SeqConfig& config, const SourceShape& source,
@@ -28,7 +23,7 @@ std::shared_ptr<PairNetwork> make(const Seq2SeqConfig& config, const SourceShape
 
 std::shared_ptr<PairNetwork> make(const TransformerConfig& config, const SourceShape& source,
                                   int64_t targets) {
-  return std::make_shared<Transformer>(config, symbols_of(source, "transformer"), targets);
+  return std::make_shared<Transformer>(config, source, targets);
 }
 
 std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceShape& source,
@@ -85,11 +80,11 @@ Setting ModelConfig::type_setting() {
   return {"model.type",
           &type,
           "what the model is: seq2seq (recurrent) and transformer answer with a sequence, "
-          "classifier with a label; lm goes on with a text; encoder fills in "
-          "what is hidden from it",
+          "classifier with a label, and so does vit, the Vision Transformer; lm goes on with a "
+          "text; encoder fills in what is hidden from it",
           {},
           {},
-          {"seq2seq", "transformer", "classifier", "lm", "encoder"}};
+          {"seq2seq", "transformer", "classifier", "vit", "lm", "encoder"}};
 }
 
 Settings ModelConfig::settings() {
@@ -131,6 +126,7 @@ int64_t ModelConfig::least_weights(const SourceShape& source, int64_t target_sym
 int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
 
 TextConfig default_text(const ModelConfig& model) {
+  if (model.type == "vit") return {.source_units = "image", .target_units = "line"};
   if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
   if (model.is_masked()) return {.source_units = "space", .target_units = "space"};
   if (model.is_language_model())

@@ -13,19 +13,22 @@
 #include "attend/models/seq2seq.h"
 #include "attend/models/source_input.h"
 #include "attend/models/transformer.h"
+#include "attend/models/vit.h"
 
 namespace attend {
 
 // What the network is, and the settings of each type.
 struct ModelConfig {
-  std::string type = "seq2seq";  // or "transformer", "classifier", "lm", "encoder"
+  std::string type = "seq2seq";  // or "transformer", "classifier", "vit", "lm", "encoder"
   Seq2SeqConfig seq2seq;
   TransformerConfig transformer;
   ClassifierConfig classifier;
+  VitConfig vit;
   LanguageModelConfig lm;
   MaskedLanguageModelConfig encoder;
 
-  bool is_classifier() const { return type == "classifier"; }
+  // Whether the answer is one label.
+  bool is_classifier() const { return type == "classifier" || type == "vit"; }
   bool is_language_model() const { return type == "lm"; }
   bool is_masked() const { return type == "encoder"; }
   bool learns_from_text() const { return is_language_model() || is_masked(); }
@@ -55,8 +58,8 @@ struct ModelConfig {
 // near this.
 int64_t longest_answer(int64_t source_symbols);
 
-// How that type reads texts where nobody says: a classifier words, and a label a line; an encoder
-// words; a language model characters, the same on both sides.
+// How that type reads texts where nobody says: a classifier words, and a label a line; a Vision
+// Transformer images; an encoder words; a language model characters, the same on both sides.
 TextConfig default_text(const ModelConfig& model);
 
 }  // namespace attend

@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "attend/data/batches.h"
-#include "attend/nn/dropout.h"
 #include "attend/nn/devices.h"
+#include "attend/nn/dropout.h"
 #include "attend/nn/step_model.h"
 
 namespace attend {
