@@ -158,8 +158,10 @@ void run_predict(const PredictOptions& options) {
         predictor.predict(questions.sources, options.decoding, {}, questions.prefixes);
     for (size_t i = 0; i < predictions.size(); ++i) {
       if (predictions[i].cut)
-        fmt::print(stderr, "attend: standard input, line {}: cut to the first {} symbols\n",
-                   first + static_cast<int64_t>(i), model.model.maximum_source_length());
+        fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} symbols\n",
+                   first + static_cast<int64_t>(i),
+                   model.model.is_language_model() ? "last" : "first",
+                   model.model.maximum_source_length());
       print_answer(options, model, questions.sources[i], predictions[i]);
     }
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");

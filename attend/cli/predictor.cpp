@@ -39,8 +39,6 @@ std::vector<std::shared_ptr<PairNetwork>> joined(
 
 }  // namespace
 
-int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
-
 std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
                                                        const std::vector<std::string>& folders) {
   std::vector<std::shared_ptr<PairNetwork>> networks;
@@ -109,11 +107,9 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
   if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
   std::vector<int64_t> answered;
   answered.reserve(texts.size());
-  const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = model_.codecs.source.split(texts[i]);
-    predictions[i].cut = symbols.size() > limit;
-    if (predictions[i].cut) symbols.resize(limit);
+    predictions[i].cut = model_.cut_source(symbols);
     encoded[i].source = model_.source_vocabulary.encode(symbols);
     predictions[i].source = std::move(symbols);
     // What goes on with its source can begin with none.
@@ -199,15 +195,16 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
     for (const int64_t i : chunk) targets.push_back(pairs[static_cast<size_t>(i)].target);
     const auto scores = score_targets(decoder(), start(make_batch(pairs, chunk)), targets, ends);
     for (size_t i = 0; i < chunk.size(); ++i)
-      sums[static_cast<size_t>(chunk[i])] =
-          std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
+      sums[static_cast<size_t>(chunk[i])] = std::accumulate(
+          scores[i].begin(),
+          scores[i].begin() + pairs[static_cast<size_t>(chunk[i])].target_length(), 0.0);
   });
   return sums;
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
   double symbols = 0;
-  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target.size() + 1);
+  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target_length());
   symbols = std::max(1.0, symbols);
   if (networks_.size() > 1) {
     const std::vector<double> sums = log_probabilities(pairs);

@@ -14,10 +14,6 @@
 
 namespace attend {
 
-// Where a decoder that does not end its answer is stopped, in symbols; no pair in practice comes
-// near this.
-int64_t longest_answer(int64_t source_symbols);
-
 struct Decoding {
   SearchOptions search = {};
   int64_t maximum_length = 0;  // symbols behind the prefix; 0: longest_answer() of the source
@@ -54,7 +50,7 @@ class Predictor {
   // The best answer's symbols; none for an empty text.
   std::vector<std::string> best_symbols(const Prediction& prediction) const;
 
-  // The log probability of each pair's target, end included.
+  // The log probability of each pair's target, its end, if it has one, included.
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);
 
   // Mean negative log-likelihood of a target symbol, ends included, in nats.

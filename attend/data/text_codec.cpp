@@ -1,5 +1,6 @@
 #include "attend/data/text_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -45,7 +46,33 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
   return pieces;
 }
 
+std::vector<std::string> TextCodec::split_lines(std::string_view text) const {
+  const std::vector<std::string> line_break =
+      units == Units::byte ? split_units("\n", Units::byte) : std::vector<std::string>{"\n"};
+  std::vector<std::string> symbols;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    for (std::string& symbol : split(text.substr(0, end))) symbols.push_back(std::move(symbol));
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    symbols.insert(symbols.end(), line_break.begin(), line_break.end());
+    text.remove_prefix(1);
+  }
+  return symbols;
+}
+
 std::string TextCodec::join(const std::vector<std::string>& symbols) const {
+  std::string text;
+  for (auto begin = symbols.begin();;) {
+    const auto end = std::find(begin, symbols.end(), "\n");
+    text += join_line({begin, end});
+    if (end == symbols.end()) return text;
+    text += '\n';
+    begin = end + 1;
+  }
+}
+
+std::string TextCodec::join_line(const std::vector<std::string>& symbols) const {
   std::string text = join_units(symbols, units);
   if (codes) text = BytePairEncoding::undo(text);
   return tokenise ? undo_tokenise(text) : text;

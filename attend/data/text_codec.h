@@ -22,10 +22,16 @@ struct TextCodec {
 
   // Normalised, lower-cased, tokenised and split, in this order. Error on invalid UTF-8.
   std::vector<std::string> split(std::string_view text) const;
-  // What was split, but for letter case, normal form and, where words are split, white space.
+  // The same of a text of several lines, each with its line break, a symbol of its own, behind it.
+  std::vector<std::string> split_lines(std::string_view text) const;
+  // What was split, but for letter case, normal form and, where words are split, white space other
+  // than line breaks.
   std::string join(const std::vector<std::string>& symbols) const;
   // The symbols that there are whatever the texts hold: bytes; none of other units.
   std::vector<std::string> alphabet() const;
+
+ private:
+  std::string join_line(const std::vector<std::string>& symbols) const;
 };
 
 struct TextCodecs {

@@ -35,6 +35,16 @@ std::string shown_labels(const Vocabulary& labels) {
   return fmt::format("{}{}", fmt::join(names, ", "), labels.size() > first + most ? ", ..." : "");
 }
 
+// The symbols of each line of a text: those of all of it at once would take many times its size.
+template <class F>
+void for_each_line(const std::string& text, const TextCodec& codec, F f) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    f(codec.split_lines(std::string_view(text).substr(begin, end - begin)));
+    begin = end;
+  }
+}
+
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
 void check_size(const PairModel& model, const std::string& path) {
   const int64_t least =
@@ -79,10 +89,17 @@ at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader
   return reader.read(name).slice(0, 0, model.maximum_source_length());
 }
 
+bool PairModel::cut_source(std::vector<std::string>& symbols) const {
+  const int64_t over = static_cast<int64_t>(symbols.size()) - model.maximum_source_length();
+  if (over <= 0) return false;
+  const auto first = model.is_language_model() ? symbols.begin() : symbols.end() - over;
+  symbols.erase(first, first + over);
+  return true;
+}
+
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
   auto symbols = codecs.source.split(source);
-  const auto longest = static_cast<size_t>(model.maximum_source_length());
-  if (symbols.size() > longest) symbols.resize(longest);
+  cut_source(symbols);
   return symbols;
 }
 
@@ -100,11 +117,22 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
     else
       pair.source = source_vocabulary.encode(source_symbols(example.source));
     for (const std::string& target : example.targets) {
-      pair.target = target_vocabulary.encode(codecs.target.split(target));
+      pair.goes_on = model.is_masked();
+      pair.target =
+          model.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
       pairs.push_back(pair);
     }
   }
   return pairs;
+}
+
+std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
+  std::vector<int64_t> ids;
+  ids.reserve(source.size());
+  for_each_line(source, codecs.target, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ids.push_back(target_vocabulary.id(symbol));
+  });
+  return ids;
 }
 
 // Twice the same text is two occurrences, as for a source with two targets.
@@ -112,6 +140,12 @@ void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
   for (const std::string& symbol : codecs.source.split(example.source)) ++source[symbol];
   for (const std::string& text : example.targets)
     for (const std::string& symbol : codecs.target.split(text)) ++target[symbol];
+}
+
+void SymbolCounts::add_text(const std::string& text, const TextCodec& codec) {
+  for_each_line(text, codec, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ++target[symbol];
+  });
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -129,6 +163,13 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   // As many symbols on both sides may be others.
   if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
     fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
+  if (model.learns_from_text() && text.source_units != text.target_units)
+    fail(
+        "model.type is {}, whose answers are made of its source's symbols; set data.source_units "
+        "and data.target_units alike",
+        model.type);
+  if (model.is_language_model() && !text.joint_vocabulary)
+    fail("model.type is lm, which goes on with its source; set data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   // Of images and sounds those are names.
@@ -142,8 +183,10 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
-    result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
-                                               model.is_classifier() ? 1 : text.minimum_count);
+    result.target_vocabulary =
+        model.is_masked() ? result.source_vocabulary
+                          : make_vocabulary(counts.target, target.alphabet(),
+                                            model.is_classifier() ? 1 : text.minimum_count);
   }
   result.network = result.make_network();
   return result;

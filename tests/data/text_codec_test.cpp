@@ -89,6 +89,21 @@ TEST(TextCodec, FollowsTheConfiguration) {
   EXPECT_THAT(make_codecs(text).source.split("ﬁ"), ElementsAre("f", "i"));
 }
 
+TEST(TextCodec, TakesLineBreaksForSymbols) {
+  const std::string text = "ab c\n\nd.\n";
+  const TextCodec characters{}, words{.units = Units::space}, bytes{.units = Units::byte};
+  EXPECT_THAT(characters.split_lines(text),
+              ElementsAre("a", "b", " ", "c", "\n", "\n", "d", ".", "\n"));
+  EXPECT_THAT(words.split_lines(text), ElementsAre("ab", "c", "\n", "\n", "d.", "\n"));
+  EXPECT_THAT(bytes.split_lines("a\nb"), ElementsAre("a", "<0x0A>", "b"));
+  EXPECT_THAT(words.split_lines(""), ElementsAre());
+  TextCodec pieces{.units = Units::space, .tokenise = true};
+  pieces.codes = BytePairEncoding::parse(codes_text, "codes");
+  for (const TextCodec& codec : {characters, words, bytes, pieces})
+    for (const std::string& each : {text, std::string("low\nd"), std::string("\n"), std::string()})
+      EXPECT_EQ(codec.join(codec.split_lines(each)), each);
+}
+
 TEST(TextCodec, KeepsItsCodesInTheModelFolder) {
   const test::TemporaryFolder folder;
   TextConfig text;
