@@ -24,5 +24,6 @@ void add_mechanisms_command(CLI::App& app);
 // Subcommands of `data`.
 void add_data_text_commands(CLI::App& data);
 void add_data_check_command(CLI::App& data);
+void add_data_media_commands(CLI::App& data);
 
 }  // namespace attend

@@ -71,6 +71,7 @@ void add_data_command(CLI::App& app) {
   data->require_subcommand(1);
   add_data_text_commands(*data);
   add_data_check_command(*data);
+  add_data_media_commands(*data);
   CLI::App* cmudict = data->add_subcommand(
       "cmudict", "Split a pronouncing dictionary into train.tsv, valid.tsv and test.tsv");
   auto options = std::make_shared<CmudictOptions>();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -10,6 +11,7 @@
 #include "attend/cli/decode_options.h"
 #include "attend/cli/predictor.h"
 #include "attend/explain/alignment.h"
+#include "attend/explain/source_panels.h"
 
 namespace attend {
 namespace {
@@ -32,12 +34,23 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
 
 std::string why_nothing_attends(const ModelConfig& model) {
   if (!model.is_classifier()) return "model.score = none";
-  return model.classifier.layers > 0 ? "model.normaliser = linear"
-                                     : "model.pooling = " + model.classifier.pooling;
+  return model.type == "vit" || model.classifier.layers > 0
+             ? "model.normaliser = linear"
+             : "model.pooling = " + model.classifier.pooling;
 }
 
-Alignment align(const ExplainOptions& options) {
-  const PairModel model = load_pair_model(options.model);
+// The source of a model that reads images or sounds, as it reads it.
+std::optional<SourcePicture> source_picture(const PairModel& model, const std::string& name) {
+  if (!model.text.reads_frames()) return std::nullopt;
+  FrameReader reader = model.frame_reader();
+  const at::Tensor frames = model.source_frames(name, reader);
+  const bool images = model.text.reads_images();
+  const Image image = frames_picture(frames, images, model.text.frames);
+  const GridSize grid = images ? model.source_shape().grid : GridSize{1, frames.size(0)};
+  return SourcePicture{png_bytes(image), image.height, image.width, grid.height, grid.width};
+}
+
+Alignment align(const ExplainOptions& options, const PairModel& model) {
   if (!model.network->attends())
     fail("{}: was trained with {}, so it has no weights that could be shown", options.model,
          why_nothing_attends(model.model));
@@ -67,7 +80,11 @@ std::string terminal_picture(const Alignment& alignment) {
   return alignment_text(alignment, options);
 }
 
-std::string picture(const std::string& path, const Alignment& alignment) {
+std::string picture(const std::string& path, const Alignment& alignment,
+                    const std::optional<SourcePicture>& source) {
+  if (source && path.ends_with(".svg")) return panels_svg(alignment, *source);
+  if (source && path.ends_with(".png")) return panels_png(alignment, *source);
+  if (source && path.ends_with(".html")) return panels_html(alignment, *source);
   if (path.ends_with(".svg")) return alignment_svg(alignment);
   if (path.ends_with(".png")) return alignment_png(alignment);
   if (path.ends_with(".html")) return alignment_html(alignment);
@@ -76,13 +93,14 @@ std::string picture(const std::string& path, const Alignment& alignment) {
 }
 
 void run_explain(const ExplainOptions& options) {
-  const Alignment alignment = align(options);
+  const PairModel model = load_pair_model(options.model);
+  const Alignment alignment = align(options, model);
   if (options.json)
     fmt::print("{}\n", alignment_json(alignment));
   else if (options.out.empty())
     fmt::print("{}", terminal_picture(alignment));
   if (options.out.empty()) return;
-  write_file(options.out, picture(options.out, alignment));
+  write_file(options.out, picture(options.out, alignment, source_picture(model, options.text)));
   fmt::print(stderr, "wrote {}\n", options.out);
 }
 
@@ -94,13 +112,18 @@ void add_explain_command(CLI::App& app) {
       app.add_subcommand("explain", "Show which source symbols each target symbol came from");
   command->add_option("model", options->model, "model folder")->required();
   add_search_options(*command, *options);
-  command->add_option("text", options->text, "what to answer and explain")->required();
+  command
+      ->add_option("text", options->text,
+                   "what to answer and explain: a text, or the file of an "
+                   "image or a sound where the model reads such")
+      ->required();
   command->add_option("--out", options->out, "picture to write: .svg, .png, .html or .json");
   command->add_flag("--json", options->json, "print {title, source, target, weights}");
   command->footer(
       "Examples:\n"
       "  attend explain model attention\n"
-      "  attend explain model attention --out attention.svg");
+      "  attend explain model attention --out attention.svg\n"
+      "  attend explain model images.idx:17 --out image.png");
   command->callback([options] { run_explain(*options); });
 }
 

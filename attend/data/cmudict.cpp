@@ -11,6 +11,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/compressed.h"
+#include "attend/data/folder-inl.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/units.h"
 
@@ -81,15 +82,6 @@ void add(std::string& lines, int64_t& pairs, int64_t& words, const Pronounced& e
   }
 }
 
-void create_folder(const std::string& folder) {
-  std::error_code error;
-  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
-    fail("{}: is a file; name a folder to write into", folder);
-  }
-  std::filesystem::create_directories(folder, error);
-  if (error) fail("{}: the folder cannot be created: {}", folder, error.message());
-}
-
 }  // namespace
 
 Part part_of(std::string_view word) {
@@ -138,7 +130,7 @@ SplitCounts split_cmudict(const std::string& dictionary, const std::string& fold
     fail("{}: {} words are too few: they leave train, valid or test empty", dictionary,
          entries.size());
   }
-  create_folder(folder);
+  internal::create_folder(folder);
   const std::filesystem::path place = folder;
   write_file((place / "train.tsv").string(), train);
   write_file((place / "valid.tsv").string(), valid);

@@ -96,6 +96,26 @@ Tensor FrameReader::read(const std::string& name) {
   return images_ ? image_frames(reader_.read(name), config_, name) : sound_frames(name, config_);
 }
 
+Image frames_picture(const Tensor& frames, bool images, const FrameConfig& config) {
+  Tensor picture;
+  if (images) {
+    // Patches behind the longest source that is read are missing.
+    const int64_t missing = config.rows() * config.columns() - frames.size(0);
+    picture = at::constant_pad_nd(frames, {0, 0, 0, missing})
+                  .view({config.rows(), config.columns(), config.patch, config.patch})
+                  .transpose(1, 2)
+                  .reshape({config.rows() * config.patch, config.columns() * config.patch});
+  } else {
+    const Tensor bands = frames.reshape({-1, config.mel_bands});
+    const Tensor least = bands.min();
+    picture = ((bands - least) / (bands.max() - least).clamp_min(1e-6)).t().flip(0);
+  }
+  const Tensor bytes = (picture * 255).round().clamp(0, 255).to(at::kByte).contiguous();
+  return {bytes.size(0), bytes.size(1),
+          std::string(reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>()),
+                      static_cast<size_t>(bytes.numel()))};
+}
+
 std::vector<std::string> frame_names(bool images, const FrameConfig& config, int64_t count) {
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(count));

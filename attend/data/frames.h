@@ -63,6 +63,10 @@ class FrameReader {
   ImageReader reader_;
 };
 
+// What frames show: the image that the patches are of, or a sound's spectrogram, time to the right,
+// its bands upwards, from the least energy, black, to the largest.
+Image frames_picture(const at::Tensor& frames, bool images, const FrameConfig& config);
+
 // What the frames are called: "row 1, column 2", counted from 1, or "0.03 s".
 std::vector<std::string> frame_names(bool images, const FrameConfig& config, int64_t count);
 

@@ -33,6 +33,24 @@ Image parse_png(std::string_view bytes, const std::string& name) {
   return image;
 }
 
+std::string png_bytes(const Image& image) {
+  png_image png = {};
+  png.version = PNG_IMAGE_VERSION;
+  png.height = static_cast<png_uint_32>(image.height);
+  png.width = static_cast<png_uint_32>(image.width);
+  png.format = PNG_FORMAT_GRAY;
+  const auto write = [&](void* bytes, png_alloc_size_t& size) {
+    if (png_image_write_to_memory(&png, bytes, &size, 0, image.pixels.data(), 0, nullptr) == 0)
+      fail("[png_bytes] {} x {} pixels: {}", image.width, image.height, png.message);
+  };
+  png_alloc_size_t size = 0;
+  write(nullptr, size);
+  std::string bytes(size, 0);
+  write(bytes.data(), size);
+  bytes.resize(size);
+  return bytes;
+}
+
 Image read_png(const std::string& path) { return parse_png(read_file(path, maximum_file), path); }
 
 }  // namespace attend

@@ -20,4 +20,7 @@ Image read_png(const std::string& path);
 // The same for the bytes of a file; `name` stands for it in messages.
 Image parse_png(std::string_view bytes, const std::string& name);
 
+// The bytes of such a file.
+std::string png_bytes(const Image& image);
+
 }  // namespace attend

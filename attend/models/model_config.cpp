@@ -10,13 +10,8 @@ template <class Config, class F>
 auto with_chosen(Config& config, F f) {
   if (config.type == "classifier") return f(config.classifier);
   if (config.type == "transformer") return f(config.transformer);
+  if (config.type == "vit") return f(config.vit);
   return f(config.seq2seq);
-}
-
-int64_t symbols_of(const SourceShape& source, const std::string& type) {
-  if (source.is_frames())
-    fail("model.type is {}, which reads no images or sounds; take seq2seq or classifier", type);
-  return source.symbols;
 }
 
 std::shared_ptr<PairNetwork> make(const Seq2SeqConfig& config, const SourceShape& source,
@@ -26,7 +21,7 @@ std::shared_ptr<PairNetwork> make(const Seq2SeqConfig& config, const SourceShape
 
 std::shared_ptr<PairNetwork> make(const TransformerConfig& config, const SourceShape& source,
                                   int64_t targets) {
-  return std::make_shared<Transformer>(config, symbols_of(source, "transformer"), targets);
+  return std::make_shared<Transformer>(config, source, targets);
 }
 
 std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceShape& source,
@@ -56,10 +51,10 @@ Setting ModelConfig::type_setting() {
   return {"model.type",
           &type,
           "what the model is: seq2seq (recurrent) and transformer answer with a sequence, "
-          "classifier with a label",
+          "classifier with a label, and so does vit, the Vision Transformer",
           {},
           {},
-          {"seq2seq", "transformer", "classifier"}};
+          {"seq2seq", "transformer", "classifier", "vit"}};
 }
 
 Settings ModelConfig::settings() {
@@ -90,6 +85,7 @@ int64_t ModelConfig::least_weights(const SourceShape& source, int64_t target_sym
 }
 
 TextConfig default_text(const ModelConfig& model) {
+  if (model.type == "vit") return {.source_units = "image", .target_units = "line"};
   if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
   return {};
 }

@@ -11,17 +11,20 @@
 #include "attend/models/seq2seq.h"
 #include "attend/models/source_input.h"
 #include "attend/models/transformer.h"
+#include "attend/models/vit.h"
 
 namespace attend {
 
 // What the network is, and the settings of each type.
 struct ModelConfig {
-  std::string type = "seq2seq";  // or "transformer", "classifier"
+  std::string type = "seq2seq";  // or "transformer", "classifier", "vit"
   Seq2SeqConfig seq2seq;
   TransformerConfig transformer;
   ClassifierConfig classifier;
+  VitConfig vit;
 
-  bool is_classifier() const { return type == "classifier"; }
+  // Whether the answer is one label.
+  bool is_classifier() const { return type == "classifier" || type == "vit"; }
   int64_t maximum_source_length() const;
 
   Setting type_setting();
@@ -39,7 +42,8 @@ struct ModelConfig {
   int64_t least_weights(const SourceShape& source, int64_t target_symbols) const;
 };
 
-// How that type reads texts where nobody says: a classifier words, and a label a line.
+// How that type reads texts where nobody says: a classifier words, and a label a line;
+// a Vision Transformer images.
 TextConfig default_text(const ModelConfig& model);
 
 }  // namespace attend

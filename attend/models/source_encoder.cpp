@@ -41,8 +41,11 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
           "input", std::make_shared<SourceInput>(shape, config.depth, config.convolutions))) {
   config.check();
   if (config.positions == "learned")
-    positions_ = register_module("positions", std::make_shared<LearnedPositions>(
-                                                  config.maximum_source_length, config.depth));
+    positions_ = register_module(
+        "positions",
+        std::make_shared<LearnedPositions>(
+            shape.is_image() ? shape.grid.height * shape.grid.width : config.maximum_source_length,
+            config.depth));
   // Small, as learned positions are.
   if (class_token)
     class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);

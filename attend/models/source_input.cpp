@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t first_channels = 16;
+constexpr int64_t first_channels = 8;
 
 // Pixels a side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
@@ -66,8 +66,10 @@ Tensor SourceInput::convolved(const Tensor& frames) {
                      .transpose(2, 3)
                      .reshape({frames.size(0), 1, height * side, width * side});
   for (auto& layer : convolutions_) {
-    image = layer->forward(image).relu();
+    // Pooling and what follows are half as fast with one channel after another.
+    image = layer->forward(image).contiguous(at::MemoryFormat::ChannelsLast);
     if (image.size(2) > height) image = at::max_pool2d(image, 2);
+    image = image.relu();  // the same before pooling, of four times as many
   }
   return image.flatten(2).transpose(1, 2);
 }

@@ -11,30 +11,53 @@ using at::Tensor;
 // Room for learned positions of the answer, its start included: as long as an answer may be.
 int64_t longest_target(int64_t source) { return 3 * source + 11; }
 
-}  // namespace
+SourceEncoderConfig encoder_config(const TransformerConfig& config) {
+  SourceEncoderConfig result;
+  static_cast<LayersConfig&>(result) = config;
+  result.layers = config.encoder_layers;
+  result.convolutions = config.convolutions;
+  result.maximum_source_length = config.maximum_source_length;
+  return result;
+}
 
-Transformer::Transformer(const TransformerConfig& config, int64_t source_symbols,
-                         int64_t target_symbols)
-    : dropout_(config.dropout) {
-  config.check();
-  const bool shared = config.tied == "all";
-  if (shared && source_symbols != target_symbols)
+void check_tied(const TransformerConfig& config, const SourceShape& source,
+                int64_t target_symbols) {
+  if (config.tied != "all") return;
+  if (source.is_frames())
+    fail("model.tied is all, and images or sounds have no symbols to share; take target");
+  if (source.symbols != target_symbols)
     fail(
         "model.tied is all, with {} source and {} target symbols; one embedding for both takes "
         "data.joint_vocabulary = true",
-        source_symbols, target_symbols);
+        source.symbols, target_symbols);
+}
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config, const SourceShape& source,
+                         int64_t target_symbols)
+    : dropout_(config.dropout) {
+  config.check();
+  check_tied(config, source, target_symbols);
+  const bool shared = config.tied == "all";
   const int64_t longest = longest_target(config.maximum_source_length);
-  source_embedding_ = register_module(
-      "source_embedding",
-      std::make_shared<PositionedEmbedding>(source_symbols, config.depth, config.positions,
-                                            shared ? longest : config.maximum_source_length));
+  if (source.is_frames()) {
+    frames_ = register_module(
+        "source_encoder",
+        std::make_shared<SourceEncoder>(source, encoder_config(config), /*class_token=*/false));
+  } else {
+    source_embedding_ = register_module(
+        "source_embedding",
+        std::make_shared<PositionedEmbedding>(source.symbols, config.depth, config.positions,
+                                              shared ? longest : config.maximum_source_length));
+    encoder_ = register_module("encoder", std::make_shared<TransformerStack>(config.stack(
+                                              config.encoder_layers, /*causal=*/false)));
+  }
   target_embedding_ =
       shared ? source_embedding_
              : register_module("target_embedding",
                                std::make_shared<PositionedEmbedding>(target_symbols, config.depth,
                                                                      config.positions, longest));
-  encoder_ = register_module("encoder", std::make_shared<TransformerStack>(
-                                            config.stack(config.encoder_layers, /*causal=*/false)));
   decoder_ =
       register_module("decoder", std::make_shared<TransformerStack>(config.stack(
                                      config.decoder_layers, /*causal=*/true, &config.source)));
@@ -48,6 +71,7 @@ SymbolOutput Transformer::output() const {
 }
 
 StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Noise& noise) {
+  if (frames_) return frames_->forward(source, lengths, noise);
   const Tensor embedded = source_embedding_->forward(source, 0, dropout_, noise);
   return {encoder_->forward(embedded, lengths, {}, noise), lengths};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/models/pair_network.h"
+#include "attend/models/source_encoder.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/positioned_embedding.h"
 #include "attend/nn/symbol_loss.h"
@@ -14,13 +15,14 @@
 namespace attend {
 
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
-// what reads the source: nothing but attention between symbols. Answers are longest_target(maximum
-// source length) symbols long at most where positions are learned.
+// what reads the source: nothing but attention between symbols. Of a source of frames it reads
+// their linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source
+// length) symbols long at most where positions are learned.
 class Transformer : public PairNetwork {
  public:
-  // Error as TransformerConfig::check, and where model.tied is all and the sides have different
-  // vocabularies.
-  Transformer(const TransformerConfig& config, int64_t source_symbols, int64_t target_symbols);
+  // Error as TransformerConfig::check and SourceInput, and where model.tied is all and the sides
+  // have different vocabularies.
+  Transformer(const TransformerConfig& config, const SourceShape& source, int64_t target_symbols);
 
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const Noise& noise);
@@ -37,6 +39,7 @@ class Transformer : public PairNetwork {
   SymbolOutput output() const;
 
   double dropout_;
+  std::shared_ptr<SourceEncoder> frames_;  // in place of the next and of encoder_, or null
   std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
   std::shared_ptr<TransformerStack> encoder_, decoder_;
   torch::nn::Linear output_{nullptr};  // null where tied

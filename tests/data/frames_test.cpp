@@ -72,6 +72,42 @@ TEST(Png, BecomesGrey) {
             std::string("\xff\x00", 2));
 }
 
+TEST(Png, IsWrittenAsItIsRead) {
+  const Image image{2, 3, std::string("\x00\x40\x80\xff\x01\x02", 6)};
+  const Image read = parse_png(png_bytes(image), "x.png");
+  EXPECT_EQ(read.height, 2);
+  EXPECT_EQ(read.width, 3);
+  EXPECT_EQ(read.pixels, image.pixels);
+  EXPECT_THAT(refusal([] { png_bytes({0, 0, ""}); }), HasSubstr("[png_bytes]"));
+}
+
+TEST(FramesPicture, IsTheImageWithItsMargin) {
+  const Image image{3, 4, std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12)};
+  const FrameConfig config{.patch = 2, .image_height = 3, .image_width = 4};
+  const at::Tensor frames = image_frames(image, config, "x");
+  const Image picture = frames_picture(frames, true, config);
+  EXPECT_EQ(picture.height, 4);
+  EXPECT_EQ(picture.width, 4);
+  EXPECT_EQ(picture.pixels, image.pixels + std::string(4, 0));
+  // Without its last two patches.
+  EXPECT_EQ(frames_picture(frames.slice(0, 0, 2), true, config).pixels,
+            image.pixels.substr(0, 8) + std::string(8, 0));
+}
+
+TEST(FramesPicture, IsASpectrogramWithItsLowBandsBelow) {
+  const FrameConfig config{.mel_bands = 2, .stack = 2};
+  // Two frames of two windows of two bands.
+  const at::Tensor frames =
+      at::tensor({-1.0F, 0.0F, 1.0F, 2.0F, 3.0F, 4.0F, -1.0F, -1.0F}).view({2, 4});
+  const Image picture = frames_picture(frames, false, config);
+  EXPECT_EQ(picture.height, 2);
+  EXPECT_EQ(picture.width, 4);
+  // 51 (x + 1): bands 2 (0 2 4 -1) above bands 1 (-1 1 3 -1).
+  EXPECT_EQ(picture.pixels, std::string("\x33\x99\xff\x00\x00\x66\xcc\x00", 8));
+  const Image silence = frames_picture(at::zeros({1, 4}), false, config);
+  EXPECT_EQ(silence.pixels, std::string(4, 0));
+}
+
 TEST(Png, RefusesWhatIsNone) {
   const std::string whole = png_bytes(std::string(100, 'p'), 10, 10, PNG_FORMAT_GRAY);
   for (size_t size = 0; size + 12 < whole.size(); ++size)

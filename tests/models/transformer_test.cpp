@@ -157,6 +157,40 @@ TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
   EXPECT_FALSE(torch::allclose(a[0][3], b[0][3], 1e-6, 1e-6));
 }
 
+// Sounds of 3 and 2 frames, and images of 2 x 1 patches.
+TEST(Transformer, ReadsFrames) {
+  torch::NoGradGuard no_gradient;
+  for (const bool image : {false, true}) {
+    TransformerConfig config;
+    config.depth = 8;
+    config.feed_forward = 12;
+    config.heads = 2;
+    config.encoder_layers = config.decoder_layers = 1;
+    torch::manual_seed(5);
+    Transformer network(config, image ? SourceShape(4, {2, 1}) : SourceShape(4, {}), symbols);
+    network.to(torch::kDouble);
+    network.eval();
+    std::vector<EncodedPair> heard = {{{}, {5, 6}}, {{}, {7}}};
+    heard[0].frames = torch::randn({image ? 2 : 3, 4});
+    heard[1].frames = torch::randn({2, 4});
+    Batch batch = make_batch(heard, {0, 1});
+    batch.source = batch.source.to(torch::kDouble);
+    const Tensor whole = network.logits(batch, {}).log_softmax(-1);
+    StepState state = network.start(batch.source, batch.source_lengths);
+    Tensor before = torch::full({2}, Vocabulary::start, torch::kLong);
+    for (int64_t t = 0; t < 2; ++t) {
+      const StepResult result = network.step(before, state, true);
+      EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
+      ASSERT_EQ(result.weights.sizes(), batch.source.sizes().slice(0, 2));
+      before = batch.target.select(1, t);
+    }
+    Batch single = make_batch(heard, {1});
+    single.source = single.source.to(torch::kDouble);
+    EXPECT_TRUE(torch::allclose(network.logits(single, {}).log_softmax(-1)[0],
+                                whole[1].slice(0, 0, 2), 1e-9, 1e-9));
+  }
+}
+
 TEST(Transformer, TellsWhatDoesNotFit) {
   const auto made = [](const std::function<void(TransformerConfig&)>& change) {
     return error_of([&] {
@@ -170,6 +204,12 @@ TEST(Transformer, TellsWhatDoesNotFit) {
   EXPECT_THAT(made([](auto& c) { c.key_heads = 3; }),
               testing::HasSubstr("does not divide model.heads"));
   EXPECT_THAT(made([](auto& c) { c.tied = "all"; }), testing::HasSubstr("joint_vocabulary"));
+  EXPECT_THAT(error_of([] {
+                TransformerConfig config;
+                config.tied = "all";
+                Transformer(config, SourceShape(4, {}), 12);
+              }),
+              testing::HasSubstr("take target"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
               testing::HasSubstr("take self"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "sinusoidal", c.positions = "learned"; }),

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/cli/commands.h"
+#include "attend/data/media_sets.h"
+
+namespace attend {
+namespace {
+
+void print_tables(const std::vector<WrittenTable>& tables, bool json) {
+  nlohmann::ordered_json report;
+  for (const WrittenTable& table : tables) {
+    report[table.name + "_path"] = table.path;
+    report[table.name + "_examples"] = table.examples;
+    if (!json) fmt::print("{:<6}{:>8} examples  {}\n", table.name, table.examples, table.path);
+  }
+  // A path need not be UTF-8.
+  if (json)
+    fmt::print("{}\n",
+               report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+struct ImageOptions : DigitRows {
+  bool json = false;
+};
+
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json,
+                   "Print one JSON object: for each table written, such as train and valid, "
+                   "<table>_path and <table>_examples");
+}
+
+void add_image_options(CLI::App& command, ImageOptions& options) {
+  command.add_option("--images", options.images, "IDX file of images, packed by gzip or xz or not")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--labels", options.labels, "IDX file of their labels")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--out", options.folder, "Folder to write into, created when missing")
+      ->type_name("DIR")
+      ->required();
+  command.add_option("--part", options.part, "Name of the table: train, test")
+      ->check(CLI::IsMember({"train", "valid", "test"}))
+      ->capture_default_str();
+  add_json(command, options.json);
+}
+
+void add_images_command(CLI::App& data) {
+  auto options = std::make_shared<ImageOptions>();
+  auto* command = data.add_subcommand("images", "Name the images of an IDX file in a table");
+  add_image_options(*command, *options);
+  command->add_option("--valid", options->valid, "The last so many images go to valid.tsv")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  command->footer(
+      "A table that you write yourself names images as file.png or file.idx:17.\n\n"
+      "Example:\n"
+      "  attend data images --images train-images.gz --labels train-labels.gz --out data \\\n"
+      "    --valid 5000\n"
+      "  attend train --data data --out model --source-units image --target-units line");
+  command->callback([options] { print_tables(write_image_tables(*options), options->json); });
+}
+
+void add_digits_command(CLI::App& data) {
+  auto options = std::make_shared<ImageOptions>();
+  auto* command =
+      data.add_subcommand("digits", "Draw rows of one to five digits from the images of MNIST");
+  add_image_options(*command, *options);
+  command->add_option("--count", options->count, "Rows to draw")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--valid", options->valid,
+                   "Rows to draw for validation, from the last tenth of the images, which the "
+                   "others then leave alone")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of what is drawn")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  command->footer(
+      "Writes part.idx and its table. A row begins anywhere in its picture; each digit is moved\n"
+      "by up to two pixels.\n\n"
+      "Example:\n"
+      "  attend data digits --images train-images-idx3-ubyte.gz \\\n"
+      "    --labels train-labels-idx1-ubyte.gz --out data --count 20000 --valid 1000");
+  command->callback([options] { print_tables(write_digit_rows(*options), options->json); });
+}
+
+struct SoundOptions {
+  std::string recordings, folder;
+  bool json = false;
+};
+
+void add_sounds_command(CLI::App& data) {
+  auto options = std::make_shared<SoundOptions>();
+  auto* command = data.add_subcommand(
+      "sounds", "Split recordings named LABEL_SPEAKER_INDEX.wav into train, valid and test");
+  command->add_option("recordings", options->recordings, "Folder of the recordings")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--out", options->folder, "Folder to write into, created when missing")
+      ->type_name("DIR")
+      ->required();
+  add_json(*command, options->json);
+  command->footer(
+      "Indices 0 to 4 are for testing, as in the Free Spoken Digit Dataset, and 5 to 9 for\n"
+      "validation. Recordings of other names need no command: attend train reads a table of lines\n"
+      "file.wav TAB target.\n\n"
+      "Example:\n"
+      "  attend data sounds recordings --out data\n"
+      "  attend train --data data --out model --source-units sound --target-units line");
+  command->callback([options] {
+    print_tables(write_sound_tables(options->recordings, options->folder), options->json);
+  });
+}
+
+}  // namespace
+
+void add_data_media_commands(CLI::App& data) {
+  add_images_command(data);
+  add_digits_command(data);
+  add_sounds_command(data);
+}
+
+}  // namespace attend

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "attend/base/error.h"
+
+namespace attend::internal {
+
+// A folder to write data into. Error where it is a file or cannot be created.
+inline void create_folder(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
+    fail("{}: is a file; name a folder to write into", folder);
+  std::filesystem::create_directories(folder, error);
+  if (error) fail("{}: the folder cannot be created: {}", folder, error.message());
+}
+
+}  // namespace attend::internal

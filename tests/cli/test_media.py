@@ -1,0 +1,258 @@
+"""Images and sounds: tables of them, models that read them, pictures of what those looked at."""
+
+import gzip
+import json
+import math
+import pathlib
+import random
+import re
+import shutil
+import struct
+import tempfile
+import zlib
+
+import program
+from program import settings
+
+SMALL = {"train.replicas": 1, "train.batch": 20, "train.warmup_steps": 10,
+         "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
+RECURRENT = SMALL | {"model.embedding": 16, "model.hidden": 32, "model.attention_depth": 16}
+VIT = SMALL | {"model.type": "vit", "model.depth": 16, "model.feed_forward": 32, "model.heads": 2,
+               "model.layers": 1}
+
+
+def idx(shape, data):
+    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes(data)
+
+
+def png(rows):
+    def chunk(kind, data):
+        checked = kind + data
+        return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    body = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) +
+            chunk(b"IEND", b""))
+
+
+def png_size(data):
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    return struct.unpack(">II", data[16:24])
+
+
+def wav(samples, rate=8000):
+    data = b"".join(struct.pack("<h", round(32767 * sample)) for sample in samples)
+    head = b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, rate, 2 * rate, 2, 16)
+    body = head + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def bar(label, chance):
+    """8 x 8 noisy pixels with a line: 0 across, 1 down."""
+    at = chance.randrange(1, 7)
+    return [200 + chance.randrange(50) if (x if label else y) == at else chance.randrange(60)
+            for y in range(8) for x in range(8)]
+
+
+def bars(count, seed):
+    chance = random.Random(seed)
+    labels = [chance.randrange(2) for _ in range(count)]
+    return [bar(label, chance) for label in labels], labels
+
+
+def write_bars(folder, name, count, seed):
+    images, labels = bars(count, seed)
+    (folder / f"{name}-images.gz").write_bytes(
+        gzip.compress(idx([count, 8, 8], [pixel for image in images for pixel in image])))
+    (folder / f"{name}-labels").write_bytes(idx([count], labels))
+
+
+def tone(label, chance):
+    """A fifth of a second or more, low or high."""
+    pitch = (300, 2000)[label] * chance.uniform(0.9, 1.1)
+    return [0.5 * math.sin(2 * math.pi * pitch * i / 8000) + chance.gauss(0, 0.02)
+            for i in range(chance.randrange(1600, 2400))]
+
+
+class Images(program.Case):
+    """A Vision Transformer that has learned lines across and down."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        write_bars(cls.shared, "train", 300, 1)
+        write_bars(cls.shared, "test", 100, 2)
+        for part, more in (("train", ["--valid", 50]), ("test", [])):
+            run = program.attend("data", "images", "--images", f"{part}-images.gz", "--labels",
+                                 f"{part}-labels", "--out", "data", "--part", part, "--json", *more,
+                                 cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
+            counts = json.loads(run.stdout)
+            expected = {"train_examples": 250, "valid_examples": 50} if more else {
+                "test_examples": 100}
+            assert {k: v for k, v in counts.items() if k.endswith("examples")} == expected, counts
+        chosen = VIT | {"data.patch": 2, "train.epochs": 12}
+        run = program.attend("train", "--data", "data", "--out", "model", *settings(chosen),
+                             cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+        cls.model = cls.shared / "model"
+        cls.image = f"{cls.shared}/test-images.gz:7"
+
+    def test_evaluates_and_predicts(self):
+        figures = json.loads(self.succeed("evaluate", self.model, "--data",
+                                          self.shared / "data/test.tsv", "--json").stdout)
+        self.assertGreater(figures["accuracy"], 0.95)
+        images, labels = bars(100, 2)
+        names = [f"{self.shared}/test-images.gz:{i}\n" for i in range(100)]
+        answers = self.succeed("predict", self.model, stdin="".join(names)).stdout.splitlines()
+        right = sum(answer == str(label) for answer, label in zip(answers, labels))
+        self.assertAlmostEqual(figures["accuracy"], right / 100)
+        self.write("a.png", png([images[0][8 * y:8 * y + 8] for y in range(8)]))
+        self.assertEqual(self.succeed("predict", self.model, stdin="a.png\n").stdout,
+                         answers[0] + "\n")
+
+    def test_pictures(self):
+        for name in ("x.svg", "x.html"):
+            self.succeed("explain", self.model, self.image, "--out", name)
+            text = (self.folder / name).read_text()
+            self.assertEqual(text.count("<image "), 2, name)
+            self.assertRegex(text, r"<title>row \d, column \d: 0\.\d+</title>")
+        self.succeed("explain", self.model, self.image, "--out", "x.png")
+        width, height = png_size((self.folder / "x.png").read_bytes())
+        # Two panels of 8 x 8 pixels at 25 each, with margins, at two device pixels.
+        self.assertEqual(width, 2 * (2 * 200 + 20 + 48))
+        self.assertGreater(height, 400)
+        weights = json.loads(self.succeed("explain", self.model, self.image, "--json").stdout)
+        self.assertEqual(len(weights["source"]), 16)
+        self.assertAlmostEqual(sum(weights["weights"][0]), 1, places=4)
+
+    def test_refuses_what_it_cannot_read(self):
+        whole = png([[0] * 8] * 8)
+        for name, data in (("cut.png", whole[:45]), ("text.png", b"no image"), ("empty.png", b""),
+                           ("large.png", png([[0] * 9] * 8)),
+                           ("cut.idx", idx([2, 8, 8], [0] * 100)),
+                           ("float.idx", b"\0\0\x0d\3" + idx([1, 8, 8], [0] * 64)[4:]),
+                           ("labels.idx", idx([3], [1, 2, 3])), ("cut.gz", gzip.compress(
+                               idx([1, 8, 8], range(64)))[:40])):
+            self.write(name, data)
+            source = name if name.endswith("png") else name + ":0"
+            with self.subTest(name):
+                self.refuse("predict", self.model, stdin=source + "\n", names=[name])
+            self.refuse("explain", self.model, source, "--out", "x.png", names=[name])
+        self.refuse("predict", self.model, stdin="none.png\n", names=["none.png"])
+        self.refuse("predict", self.model, stdin=self.image + "000\n", names=["index 7000"])
+        self.refuse("predict", self.model, stdin="a.txt\n", names=["a.txt", "file.idx:17"])
+
+    def test_refuses_tables_of_what_is_not_there(self):
+        self.write("train.tsv", "a.png\t1\nb.png\t0\n")
+        self.refuse("train", "--data", "train.tsv", "--valid", "train.tsv", "--out", "m",
+                    "--source-units", "image", *settings(VIT), names=["a.png"])
+        self.write("images", idx([2, 1, 1], [1, 2]))
+        self.write("labels", idx([3], [1, 2, 3]))
+        self.refuse("data", "images", "--images", "images", "--labels", "labels", "--out", "d",
+                    names=["3 labels", "2 images"])
+        self.refuse("data", "digits", "--images", "labels", "--labels", "images", "--out", "d",
+                    names=["labels", "no images"])
+
+    def test_a_label_of_no_training(self):
+        self.write("t.tsv", f"{self.image}\t5\n")
+        self.refuse("evaluate", self.model, "--data", "t.tsv", names=["label '5'"])
+
+
+class Rows(program.Case):
+
+    def test_reads_rows_with_attention(self):
+        """Rows of one to five marks; that they are learned is measured on real digits."""
+        write_bars(self.folder, "train", 300, 1)
+        images = ["--images", "train-images.gz", "--labels", "train-labels"]
+        run = self.succeed("data", "digits", *images, "--out", "data", "--count", 300, "--valid",
+                           20)
+        self.assertRegex(run.stdout, r"\Atrain +300 examples  data/train.tsv\n"
+                                     r"valid +20 examples  data/valid.tsv\n\Z")
+        rows = (self.folder / "data/train.tsv").read_text().splitlines()
+        self.assertTrue(all(re.fullmatch(r"train\.idx:\d+\t[01]( [01]){0,4}", row) for row in rows))
+        self.succeed("data", "digits", *images, "--out", "more", "--count", 300, "--part", "test")
+        for mechanism in ("bahdanau", "hard"):
+            chosen = RECURRENT | {"model.encoder": "none", "model.convolutions": 2,
+                                  "model.mechanism": mechanism, "train.epochs": 1}
+            self.succeed("train", "--data", "data", "--out", mechanism, "--source-units", "image",
+                         *settings(chosen))
+            self.succeed("evaluate", mechanism, "--data", "more/test.tsv")
+            run = self.succeed("explain", mechanism, "more/test.idx:0", "--json")
+            self.assertEqual(len(json.loads(run.stdout)["source"]), 2 * 10)
+            self.succeed("explain", mechanism, "more/test.idx:0", "--out", f"{mechanism}.png")
+            png_size((self.folder / f"{mechanism}.png").read_bytes())
+
+    def test_the_transformer_reads_images_and_sounds(self):
+        write_bars(self.folder, "train", 60, 1)
+        self.succeed("data", "images", "--images", "train-images.gz", "--labels", "train-labels",
+                     "--out", "data", "--valid", 10)
+        chosen = SMALL | {"model.type": "transformer", "model.depth": 16, "model.feed_forward": 16,
+                          "model.heads": 2, "model.encoder_layers": 1, "model.decoder_layers": 1,
+                          "train.epochs": 2}
+        self.succeed("train", "--data", "data", "--out", "model", "--source-units", "image",
+                     *settings(chosen))
+        run = self.succeed("explain", "model", "train-images.gz:3", "--json")
+        self.assertEqual(len(json.loads(run.stdout)["source"]), 4)
+        self.refuse("train", "--data", "data", "--out", "tied", "--source-units", "image",
+                    *settings(chosen | {"model.tied": "all", "data.joint_vocabulary": "true"}),
+                    names=["model.tied", "take target"])
+
+
+class Sounds(program.Case):
+    """Low and high tones, told apart by a recurrent network."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        (cls.shared / "recordings").mkdir()
+        chance = random.Random(3)
+        for speaker in ("ann", "bob"):
+            for label, name in enumerate(("low", "high")):
+                for i in range(30):
+                    path = cls.shared / "recordings" / f"{name}_{speaker}_{i}.wav"
+                    path.write_bytes(wav(tone(label, chance)))
+        run = program.attend("data", "sounds", "recordings", "--out", "data", "--json",
+                             cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+        counts = json.loads(run.stdout)
+        assert [counts[f"{part}_examples"] for part in ("train", "valid", "test")] == [80, 20, 20]
+        chosen = RECURRENT | {"model.mechanism": "location_sensitive", "train.epochs": 40}
+        run = program.attend("train", "--data", "data", "--out", "model", "--source-units", "sound",
+                             "--target-units", "char", *settings(chosen), cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+        cls.model = cls.shared / "model"
+        cls.sound = cls.shared / "recordings" / "low_ann_0.wav"
+
+    def test_evaluates_and_predicts(self):
+        figures = json.loads(self.succeed("evaluate", self.model, "--data",
+                                          self.shared / "data/test.tsv", "--json").stdout)
+        self.assertLess(figures["sequence_error_rate"], 0.1)
+        answer = self.succeed("predict", self.model, stdin=f"{self.sound}\n").stdout
+        self.assertEqual(answer, "low\n")
+
+    def test_pictures(self):
+        self.succeed("explain", self.model, self.sound, "--out", "x.png")
+        png_size((self.folder / "x.png").read_bytes())
+        self.succeed("explain", self.model, self.sound, "--out", "x.svg")
+        text = (self.folder / "x.svg").read_text()
+        self.assertEqual(text.count("<image "), 1 + len("low"))
+        self.assertRegex(text, r"<title>0\.\d\d s: ")
+        self.assertIn("0.00 s", self.succeed("explain", self.model, self.sound).stdout)
+
+    def test_refuses_what_it_cannot_read(self):
+        whole = wav([0.1] * 900)
+        for name, data in (("cut.wav", whole[:30]), ("text.wav", b"no sound"), ("empty.wav", b""),
+                           ("rate.wav", wav([0.1] * 900, rate=16000)), ("none.wav", wav([]))):
+            self.write(name, data)
+            self.refuse("predict", self.model, stdin=name + "\n", names=[name])
+            self.refuse("explain", self.model, name, names=[name])
+        self.refuse("predict", self.model, stdin="a.wav\n", names=["a.wav"])
+        self.refuse("data", "sounds", ".", "--out", "data",
+                    names=["cut.wav", "LABEL_SPEAKER_INDEX"])
+
+
+if __name__ == "__main__":
+    program.main()
