@@ -90,6 +90,8 @@ nlohmann::json as_json(const PredictOptions& options, const PairModel& model,
     nlohmann::json& answer = answers.back();
     answer["symbols"] = model.target_vocabulary.decode(hypothesis.symbols);
     answer["log_probabilities"] = hypothesis.log_probabilities;
+    if (!model.network->attends()) continue;
+    answer["weights"] = nlohmann::json::array();  // of an answer without symbols
     if (hypothesis.weights.defined())
       answer["weights"] = rows_of(hypothesis.weights, prediction.source.size());
   }

@@ -11,12 +11,13 @@ class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
                         const Tensor& weight, const c10::optional<Tensor>& bias) {
-    const Tensor rows = x.reshape({-1, x.size(-1)}).to(at::kBFloat16);
+    const Tensor rows = bfloat16_rows(x.reshape({-1, x.size(-1)}));
     const Tensor matrix = weight.to(at::kBFloat16);
     context->save_for_backward({rows, matrix});
     context->saved_data["sizes"] = x.sizes();
     context->saved_data["bias"] = bias.has_value();
-    Tensor y = at::mm(rows, matrix.t()).to(at::kFloat);
+    const int64_t count = x.numel() / x.size(-1);
+    Tensor y = at::mm(rows, matrix.t()).narrow(0, 0, count).to(at::kFloat);
     if (bias) y.add_(*bias);
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
@@ -27,11 +28,14 @@ class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const Tensor gradient = gradients[0].reshape({-1, gradients[0].size(-1)});
-    const Tensor slope = gradient.to(at::kBFloat16);
+    const Tensor slope = bfloat16_rows(gradient);
     // y = x W^T + b
     Tensor x, weight, bias;
     if (context->needs_input_grad(0))
-      x = at::mm(slope, saved[1]).to(at::kFloat).view(context->saved_data["sizes"].toIntVector());
+      x = at::mm(slope, saved[1])
+              .narrow(0, 0, gradient.size(0))
+              .to(at::kFloat)
+              .view(context->saved_data["sizes"].toIntVector());
     if (context->needs_input_grad(1)) weight = at::mm(slope.t(), saved[0]).to(at::kFloat);
     if (context->saved_data["bias"].toBool()) bias = gradient.sum(0);
     return {x, weight, bias};
@@ -55,6 +59,16 @@ bool BFloat16Products::supported() {
 }
 
 bool BFloat16Products::enabled() { return bfloat16_products; }
+
+Tensor bfloat16_rows(const Tensor& rows) {
+  constexpr int64_t multiple = 128;
+  const int64_t count = rows.size(0);
+  const int64_t whole = (count + multiple - 1) / multiple * multiple;
+  Tensor result = at::empty({whole, rows.size(1)}, rows.options().dtype(at::kBFloat16));
+  result.narrow(0, 0, count).copy_(rows);
+  result.narrow(0, count, whole - count).zero_();
+  return result;
+}
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!bfloat16_products || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat ||

@@ -27,6 +27,10 @@ class BFloat16Products {
 // x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Heeds BFloat16Products.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
+// [n, D] as bfloat16, with rows of zeros up to a multiple of 128: LibTorch compiles and keeps a
+// product for every shape that it meets.
+at::Tensor bfloat16_rows(const at::Tensor& rows);
+
 // LibTorch's layer, computed by linear().
 class LinearImpl : public torch::nn::LinearImpl {
  public:

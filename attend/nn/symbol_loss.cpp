@@ -22,13 +22,14 @@ struct Gradients {
   Tensor vectors, weight, bias;
 };
 
-// The losses of rows of logits, which their slopes replace; adds these to bias_slopes.
+// The losses of the first rows of logits, one a target, which their slopes replace; adds these to
+// those of the bias.
 template <class S>
-double losses(Tensor& logits, const Tensor& target, const SymbolOutput& output, double smoothing,
-              const Gradients* gradients) {
+double losses(const Tensor& logits, const Tensor& target, const SymbolOutput& output,
+              double smoothing, const Gradients* gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
-  problem.rows = logits.size(0);
+  problem.rows = target.size(0);
   problem.symbols = logits.size(1);
   problem.logits = static_cast<S*>(logits.data_ptr());
   if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
@@ -40,11 +41,14 @@ double losses(Tensor& logits, const Tensor& target, const SymbolOutput& output, 
   return kernels::cross_entropy(problem);
 }
 
-// The loss of a chunk; adds its gradients to those of all, where there are any. Vectors and weight
-// are of one type; the bias and sums are float32 where that is bfloat16.
+// The loss of a chunk; adds its gradients to those of all, where there are any. The weight may be
+// bfloat16; the bias and sums are float32 then.
 double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothing,
-                  Tensor vectors_gradient, Gradients* gradients) {
-  Tensor logits = at::mm(chunk.vectors, output.weight.t());
+                  const Tensor& vectors_gradient, const Gradients* gradients) {
+  const bool half = output.weight.scalar_type() == at::kBFloat16;
+  const int64_t count = chunk.target.size(0);
+  const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
+  const Tensor logits = at::mm(vectors, output.weight.t());
   const auto type = logits.scalar_type();
   const auto of = [&]<class S>() {
     return losses<S>(logits, chunk.target, output, smoothing, gradients);
@@ -54,8 +58,9 @@ double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothi
                                             : of.template operator()<double>();
   if (gradients == nullptr) return loss;
   // logit = v W^T + b
-  vectors_gradient.copy_(at::mm(logits, output.weight));
-  gradients->weight.add_(at::mm(logits.t(), chunk.vectors));
+  logits.narrow(0, count, logits.size(0) - count).zero_();
+  vectors_gradient.copy_(at::mm(logits, output.weight).narrow(0, 0, count));
+  gradients->weight.add_(at::mm(logits.t(), vectors));
   return loss;
 }
 
@@ -68,7 +73,6 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
                           ? at::kBFloat16
                           : vectors.scalar_type();
     const SymbolOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
-    const Tensor rows = vectors.to(type);
     Gradients gradients;
     if (with_gradients) {
       gradients.vectors = at::empty_like(vectors);
@@ -78,7 +82,7 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
     double loss = 0;
     for (int64_t first = 0; first < vectors.size(0); first += rows_a_chunk) {
       const int64_t count = std::min(rows_a_chunk, vectors.size(0) - first);
-      const Chunk chunk{rows.narrow(0, first, count), target.narrow(0, first, count)};
+      const Chunk chunk{vectors.narrow(0, first, count), target.narrow(0, first, count)};
       loss += chunk_loss(chunk, output, smoothing,
                          with_gradients ? gradients.vectors.narrow(0, first, count) : Tensor(),
                          with_gradients ? &gradients : nullptr);

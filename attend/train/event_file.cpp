@@ -65,22 +65,23 @@ std::string event(int64_t step, const std::string& content) {
 
 }  // namespace
 
-EventFile::EventFile(const std::string& folder, int64_t step) {
+void EventFile::begin() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
   // TensorBoard reads the files of a folder in the order of their names.
   int64_t number = 0;
   do {
-    path_ = fmt::format("{}/events.out.tfevents.{:010}.attend.{}.{}", folder, seconds, ::getpid(),
+    path_ = fmt::format("{}/events.out.tfevents.{:010}.attend.{}.{}", folder_, seconds, ::getpid(),
                         number++);
   } while (std::filesystem::exists(path_));
   append(event(0, field(3, 2, "brain.Event:2")));
   // Tells that a program began here, after that step: SessionLog with status START.
-  append(event(step + 1, field(7, 2, field(1, 0, varint(1)))));
+  append(event(step_ + 1, field(7, 2, field(1, 0, varint(1)))));
 }
 
 void EventFile::write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars) {
+  if (path_.empty()) begin();
   std::string summary;
   for (const auto& [tag, value] : scalars) {
     const auto number = std::bit_cast<uint32_t>(static_cast<float>(value));

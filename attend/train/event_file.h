@@ -13,17 +13,20 @@ namespace attend {
 // (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto).
 class EventFile {
  public:
-  // Begins a file of a new name in the folder; what other files there say of steps after `step` no
-  // longer counts. Error when it cannot be written.
-  EventFile(const std::string& folder, int64_t step);
+  // A file of a new name in the folder, begun by the first event; what other files there say of
+  // steps after `step` no longer counts.
+  EventFile(std::string folder, int64_t step) : folder_(std::move(folder)), step_(step) {}
 
-  // Appends one event, which is in the file on return.
+  // Appends one event, which is in the file on return. Error when it cannot be written.
   void write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:
+  void begin();
   void append(std::string_view event);
 
-  std::string path_;
+  std::string folder_;
+  int64_t step_;
+  std::string path_;  // empty before the first event
 };
 
 }  // namespace attend

@@ -85,10 +85,14 @@ TEST_F(EventFileTest, HoldsEventsOfScalars) {
 }
 
 TEST_F(EventFileTest, EachBeginsAFileOfItsOwn) {
-  EventFile(folder, 0);
-  EventFile(folder, 7);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 2);
-  EXPECT_THROW(EventFile(folder / "absent", 0), Error);
+  const auto files = [&] {
+    return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+  };
+  EventFile first(folder, 0), second(folder, 7), absent(folder / "absent", 0);
+  EXPECT_EQ(files(), 0);
+  for (EventFile* file : {&first, &second, &second}) file->write(8, {{"loss", 1}});
+  EXPECT_EQ(files(), 2);
+  EXPECT_THROW(absent.write(1, {{"loss", 1}}), Error);
 }
 
 }  // namespace
