@@ -28,6 +28,8 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
       .add_option("--maximum-length", options.decoding.maximum_length,
                   "symbols of an answer at most; else 3 for a source symbol, and 10")
       ->check(CLI::Range(1, 1000000));
+  command.add_flag("--strict", options.decoding.strict,
+                   "refuse a source that is longer than the model reads; otherwise it is cut");
   command.add_option("--threads", options.threads, "sentences decoded in parallel")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -38,6 +40,10 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       .add_option("model", options.models,
                   "model folder; several, of the same vocabularies, decode as one")
       ->required();
+  command.add_option("--device", options.device, "where the model computes: cpu, cuda or cuda:1")
+      ->capture_default_str();
+  command.add_option("--place", options.place,
+                     "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
   add_search_options(command, options);
 }
 

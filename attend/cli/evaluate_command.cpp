@@ -9,9 +9,11 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/evaluate_text.h"
 #include "attend/cli/predictor.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/text_metrics.h"
+#include "attend/cli/train_data.h"
 
 namespace attend {
 namespace {
@@ -53,8 +55,7 @@ Likelihood likelihood_of(Predictor& predictor, const PairModel& model,
                          const std::vector<Example>& examples) {
   const std::vector<EncodedPair> pairs = model.encode(examples);
   Likelihood likelihood;
-  for (const EncodedPair& pair : pairs)
-    likelihood.symbols += static_cast<int64_t>(pair.target.size()) + 1;
+  for (const EncodedPair& pair : pairs) likelihood.symbols += pair.target_length();
   for (const Example& example : examples)
     for (const std::string& target : example.targets)
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
@@ -112,6 +113,7 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
   check_labels(model, examples, options.data);
   Predictor predictor(model, model.network, options.threads,
                       load_members(model, {options.models.begin() + 1, options.models.end()}));
+  predictor.place(parse_devices(options.device, options.place));
   Figures figures;
   const auto start = std::chrono::steady_clock::now();
   {
@@ -120,6 +122,9 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
                                   [&](int64_t done, int64_t total) { printer.show(done, total); });
   }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (figures.evaluation.cut > 0)
+    fmt::print(stderr, "attend: {}: {} sources are cut to their first {} symbols\n", options.data,
+               figures.evaluation.cut, model.model.maximum_source_length());
   figures.likelihood = likelihood_of(predictor, model, examples);
   figures.texts = scored_texts(model, examples, figures.evaluation);
   if (model.model.is_classifier()) figures.labels = count_labels(figures.texts);
@@ -229,6 +234,8 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
 void run_evaluate(EvaluateOptions options) {
   options.bleu.check();
   const PairModel model = load_pair_model(options.models[0]);
+  if (model.model.is_masked() || (options.target.empty() && names_text(model.model, options.data)))
+    return evaluate_text(options, model, options.data, options.json);
   const bool labels = model.model.is_classifier();
   if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
   if (options.metrics.empty()) options.metrics = {"token_error", "sequence_error", "perplexity"};
@@ -245,7 +252,9 @@ void add_evaluate_command(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
-  command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
+  command
+      ->add_option("--data", options->data,
+                   "TSV file of pairs, or a folder with test.tsv; of a language model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds a source a line alone");
@@ -263,6 +272,7 @@ void add_evaluate_command(CLI::App& app) {
       "  attend evaluate model --data data/test.tsv --beam 5\n"
       "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
       "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
+      "  attend evaluate book-model --data rest-of-the-book.txt\n"
       "The token error rate is edits a reference symbol (PER for phonemes), the sequence error\n"
       "rate the share of answers that match no reference (WER for words); of several references "
       "the\n"
@@ -275,7 +285,13 @@ void add_evaluate_command(CLI::App& app) {
       "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
-      "classifier also confusion: {right label: {answer: examples}}.");
+      "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
+      "bits_per_byte, symbols and bytes, each symbol with half a context or more in front of it, "
+      "but "
+      "for\n"
+      "the first; and window_loss, of windows that fill the context one after another, as in "
+      "validation.\n"
+      "Of an encoder: loss and perplexity of the symbols that are asked for, symbols, examples.");
   command->callback([options] { run_evaluate(*options); });
 }
 

@@ -57,8 +57,8 @@ Alignment align(const ExplainOptions& options, const PairModel& model) {
   const Prediction prediction = predict(options, model);
   if (prediction.source.empty()) fail("the text is empty; give one to explain");
   if (prediction.cut)
-    fmt::print(stderr, "attend: the text is cut to its first {} symbols\n",
-               prediction.source.size());
+    fmt::print(stderr, "attend: the text is cut to its {} {} symbols\n",
+               model.model.is_language_model() ? "last" : "first", prediction.source.size());
   const Hypothesis& best = prediction.hypotheses[0];
   Alignment alignment;
   alignment.source = prediction.source;

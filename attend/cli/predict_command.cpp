@@ -133,7 +133,7 @@ Questions read_questions(const PredictOptions& options, const PairModel& model,
         lines[i].resize(std::min(tab, lines[i].size()));
         model.codecs.target.split(questions.prefixes.back());
       }
-      model.codecs.source.split(lines[i]);
+      model.source_ids(model.source_symbols(lines[i]));
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }
@@ -151,6 +151,7 @@ void run_predict(const PredictOptions& options) {
   const PairModel model = load_pair_model(options.models[0]);
   Predictor predictor(model, model.network, options.threads,
                       load_members(model, {options.models.begin() + 1, options.models.end()}));
+  predictor.place(parse_devices(options.device, options.place));
   LineReader reader;
   std::vector<std::string> lines;
   while (reader.read(lines)) {
@@ -160,8 +161,10 @@ void run_predict(const PredictOptions& options) {
         predictor.predict(questions.sources, options.decoding, {}, questions.prefixes);
     for (size_t i = 0; i < predictions.size(); ++i) {
       if (predictions[i].cut)
-        fmt::print(stderr, "attend: standard input, line {}: cut to the first {} symbols\n",
-                   first + static_cast<int64_t>(i), model.model.maximum_source_length());
+        fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} symbols\n",
+                   first + static_cast<int64_t>(i),
+                   model.model.is_language_model() ? "last" : "first",
+                   model.model.maximum_source_length());
       print_answer(options, model, questions.sources[i], predictions[i]);
     }
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");

@@ -39,8 +39,6 @@ std::vector<std::shared_ptr<PairNetwork>> joined(
 
 }  // namespace
 
-int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
-
 std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
                                                        const std::vector<std::string>& folders) {
   std::vector<std::shared_ptr<PairNetwork>> networks;
@@ -65,6 +63,10 @@ Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> networ
       ensemble_(as_step_models(networks_)),
       threads_(threads),
       thread_count_(threads) {}
+
+void Predictor::place(const Devices& devices) {
+  for (const auto& network : networks_) network->place(devices);
+}
 
 StepModel& Predictor::decoder() {
   if (networks_.size() > 1) return ensemble_;
@@ -109,12 +111,10 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
   if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
   std::vector<int64_t> answered;
   answered.reserve(texts.size());
-  const auto limit = static_cast<size_t>(model_.model.maximum_source_length());
   for (size_t i = 0; i < texts.size(); ++i) {
     auto symbols = model_.codecs.source.split(texts[i]);
-    predictions[i].cut = symbols.size() > limit;
-    if (predictions[i].cut) symbols.resize(limit);
-    encoded[i].source = model_.source_vocabulary.encode(symbols);
+    predictions[i].cut = model_.cut_source(symbols);
+    encoded[i].source = model_.source_ids(symbols);
     predictions[i].source = std::move(symbols);
     // What goes on with its source can begin with none.
     if (encoded[i].source_length() > 0 || wants_equal_lengths())
@@ -148,12 +148,23 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<in
   });
 }
 
+void Predictor::refuse_cut(const std::vector<std::string>& texts,
+                           const std::vector<Prediction>& predictions) const {
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (predictions[i].cut)
+      fail(
+          "source {}, {}, has over {} symbols (model.maximum_source_length); shorten it, or have "
+          "it cut without --strict",
+          texts_read_ + i + 1, shown(texts[i]), model_.model.maximum_source_length());
+}
+
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
                                            const Decoding& decoding, const Report& report,
                                            const std::vector<std::string>& prefixes) {
   std::vector<Prediction> predictions(texts.size());
   std::vector<EncodedPair> encoded(texts.size());
   const std::vector<int64_t> answered = read(texts, predictions, encoded);
+  if (decoding.strict) refuse_cut(texts, predictions);
   std::vector<SearchTask> tasks(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     SearchTask& task = tasks[i];
@@ -199,15 +210,16 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
     for (const int64_t i : chunk) targets.push_back(pairs[static_cast<size_t>(i)].target);
     const auto scores = score_targets(decoder(), start(make_batch(pairs, chunk)), targets, ends);
     for (size_t i = 0; i < chunk.size(); ++i)
-      sums[static_cast<size_t>(chunk[i])] =
-          std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
+      sums[static_cast<size_t>(chunk[i])] = std::accumulate(
+          scores[i].begin(),
+          scores[i].begin() + pairs[static_cast<size_t>(chunk[i])].target_length(), 0.0);
   });
   return sums;
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
   double symbols = 0;
-  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target.size() + 1);
+  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target_length());
   symbols = std::max(1.0, symbols);
   if (networks_.size() > 1) {
     const std::vector<double> sums = log_probabilities(pairs);
@@ -241,6 +253,7 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
     for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
     const auto answer = predictor.best_symbols(predictions[i]);
     const auto length = static_cast<int64_t>(predictions[i].source.size());
+    evaluation.cut += predictions[i].cut ? 1 : 0;
     evaluation.errors.add(answer, references);
     evaluation.answers.push_back(codec.join(answer));
     evaluation.lengths.push_back(length);

@@ -14,13 +14,10 @@
 
 namespace attend {
 
-// Where a decoder that does not end its answer is stopped, in symbols; no pair in practice comes
-// near this.
-int64_t longest_answer(int64_t source_symbols);
-
 struct Decoding {
   SearchOptions search = {};
   int64_t maximum_length = 0;  // symbols behind the prefix; 0: longest_answer() of the source
+  bool strict = false;         // refuse a text that would be cut
 };
 
 // What a model answers to one text.
@@ -42,11 +39,15 @@ class Predictor {
   Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
             const std::vector<std::shared_ptr<PairNetwork>>& others = {});
 
+  // As PairNetwork::place, of all networks.
+  void place(const Devices& devices);
+
   // `report`, if any, is told how many texts are done of how many, from one thread at a time.
   using Report = std::function<void(int64_t done, int64_t total)>;
 
   // `prefixes`, where there are any, are what the answers begin with. Texts are numbered through
-  // all calls, and a text that is drawn from has the random numbers of its number.
+  // all calls, and a text that is drawn from has the random numbers of its number. With
+  // decoding.strict, Error on a text that is longer than the model reads.
   std::vector<Prediction> predict(const std::vector<std::string>& texts, const Decoding& decoding,
                                   const Report& report = {},
                                   const std::vector<std::string>& prefixes = {});
@@ -54,7 +55,7 @@ class Predictor {
   // The best answer's symbols; none for an empty text.
   std::vector<std::string> best_symbols(const Prediction& prediction) const;
 
-  // The log probability of each pair's target, end included.
+  // The log probability of each pair's target, its end, if it has one, included.
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);
 
   // Mean negative log-likelihood of a target symbol, ends included, in nats.
@@ -69,6 +70,9 @@ class Predictor {
   std::vector<int64_t> read_frames(const std::vector<std::string>& texts,
                                    std::vector<Prediction>& predictions,
                                    std::vector<EncodedPair>& encoded) const;
+
+  void refuse_cut(const std::vector<std::string>& texts,
+                  const std::vector<Prediction>& predictions) const;
 
   // Calls `work` with batches of the pairs, in parallel: those of similar length, or of the same
   // where the model wants that.
@@ -93,6 +97,7 @@ struct Evaluation {
   std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
   std::vector<int64_t> lengths;              // of each source
   std::vector<std::string> answers;          // to each example
+  int64_t cut = 0;                           // sources that are longer than the model reads
 };
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const Decoding& decoding,

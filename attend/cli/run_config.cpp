@@ -35,6 +35,10 @@ Settings RunConfig::settings() {
 void set_type_defaults(RunConfig& config) {
   config.text = default_text(config.model);
   if (config.model.is_classifier()) config.train.metric = "accuracy";
+  if (config.model.learns_from_text()) {
+    config.train.metric = "loss";
+    config.train.label_smoothing = 0;
+  }
 }
 
 RunConfig new_config(const TrainOptions& options) {

@@ -36,13 +36,14 @@ void run_train(const TrainOptions& options) {
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   auto* command = app.add_subcommand(
-      "train", "Train a model on pairs of source and target, or of text and label");
+      "train", "Train a model on pairs of source and target or of text and label, or on a text");
   command->add_option(
       "--data", options->data,
-      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label");
+      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label; of a "
+      "language model also a text: a folder with train.txt and valid.txt, or any other file");
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds a source a line alone");
-  command->add_option("--valid", options->valid, "TSV file to validate on");
+  command->add_option("--valid", options->valid, "TSV file, or text, to validate on");
   command->add_option("--valid-target", options->valid_target, "the same for --valid");
   command->add_option("--out", options->out, "folder to write the model to");
   command->add_option("--config", options->config, "TOML file with settings");
@@ -57,7 +58,11 @@ void add_train_command(CLI::App& app) {
   command->add_option("--target-units", options->target_units, "char, space, line, byte or bpe");
   command->add_option("--init", options->init,
                       "model folder whose source vocabulary is taken, and the weights that fit");
+  command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
+      ->capture_default_str();
   command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
+  command->add_flag("--strict", options->strict,
+                    "refuse texts that are longer than the model reads or answers");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");
   command->footer(
@@ -65,6 +70,7 @@ void add_train_command(CLI::App& app) {
       "  attend train --data data --out model\n"
       "  attend train --data words.tsv --out model --set model.hidden=128 --set train.epochs=5\n"
       "  attend train --data reviews.tsv --out model --set model.type=classifier\n"
+      "  attend train --data book.txt --out model --set model.type=lm\n"
       "  attend train --data train.en.gz --target train.de.gz --valid valid.en.gz \\\n"
       "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"

@@ -9,6 +9,7 @@
 #include "attend/cli/predictor.h"
 #include "attend/data/cmudict.h"
 #include "attend/data/text_codec.h"
+#include "attend/data/text_lines.h"
 
 namespace attend {
 namespace {
@@ -84,7 +85,7 @@ PairData read_streamed(const TrainOptions& options, const TextConfig& text) {
 // could equal would stop training for good.
 void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
                             std::vector<Example>& examples, const std::string& name) {
-  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
+  const auto longest = static_cast<size_t>(config.model.maximum_target_length());
   size_t left_out = 0;
   for (Example& example : examples)
     left_out += std::erase_if(example.targets, [&](const std::string& target) {
@@ -92,10 +93,12 @@ void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
     });
   if (left_out == 0) return;
   std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
-  fmt::print(stderr,
-             "attend: {}: {} targets of over {} symbols are left out: no answer is that long (3 x "
-             "model.maximum_source_length + 10)\n",
-             name, left_out, longest);
+  fmt::print(
+      stderr,
+      "attend: {}: {} targets of over {} symbols are left out: no answer is that long ({})\n", name,
+      left_out, longest,
+      config.model.is_language_model() ? "half of model.context"
+                                       : "3 x model.maximum_source_length + 10");
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
 
@@ -107,23 +110,100 @@ void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
     return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
-    fmt::print(stderr,
-               "attend: {}: {} sources are cut to their first {} symbols "
-               "(model.maximum_source_length)\n",
-               name, cut, longest);
+    fmt::print(
+        stderr, "attend: {}: {} sources are cut to their {} {} symbols ({})\n", name, cut,
+        config.model.is_language_model() ? "last" : "first", longest,
+        config.model.is_language_model() ? "half of model.context" : "model.maximum_source_length");
+}
+
+// The last tenth, from the beginning of a character on.
+void set_last_tenth_aside(PairData& data, const std::string& name) {
+  size_t cut = data.text.size() * 9 / 10;
+  while (cut > 0 && (static_cast<unsigned char>(data.text[cut]) & 0xc0) == 0x80) --cut;
+  data.valid_text = data.text.substr(cut);
+  data.text.resize(cut);
+  if (cut == 0) fail("{}: is too short to set some aside for validation; give --valid FILE", name);
+}
+
+PairData read_texts(const TrainOptions& options, const RunConfig& config) {
+  if (config.train.shuffle_buffer > 0)
+    fail("train.shuffle_buffer: is for pairs; a text is held in memory: set it to 0");
+  if (config.train.metric != "loss")
+    fail("train.metric = {}: compares answers, of which a text has none; set it to loss",
+         config.train.metric);
+  const bool folder = fs::is_directory(options.data);
+  PairData data;
+  data.text = read_text(folder ? options.data + "/train.txt" : options.data);
+  if (folder || !options.valid.empty())
+    data.valid_text =
+        read_text(options.valid.empty() ? options.data + "/valid.txt" : options.valid);
+  else
+    set_last_tenth_aside(data, options.data);
+  return data;
+}
+
+PairData read_text_lines(const TrainOptions& options, const RunConfig& config) {
+  const PairData texts = read_texts(options, config);
+  PairData data{lines_of(texts.text), lines_of(texts.valid_text)};
+  if (data.valid.empty())
+    fail("{}: holds no line to set aside for validation; give --valid FILE", options.data);
+  return data;
 }
 
 }  // namespace
 
+void check_lengths(const RunConfig& config, const TextCodecs& codecs,
+                   const std::vector<Example>& examples, const std::string& name) {
+  const int64_t longest_source = config.model.maximum_source_length();
+  const int64_t longest_target = config.model.maximum_target_length();
+  for (const Example& example : examples) {
+    const auto symbols = static_cast<int64_t>(codecs.source.split(example.source).size());
+    if (!config.text.reads_frames() && symbols > longest_source)
+      fail(
+          "{}: source {} has {} symbols, over model.maximum_source_length = {}; raise that, or "
+          "have it cut without --strict",
+          name, shown(example.source), symbols, longest_source);
+    for (const std::string& target : example.targets) {
+      const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
+      if (answered > longest_target)
+        fail(
+            "{}: target {} has {} symbols, over {} (3 x model.maximum_source_length + 10); raise "
+            "that, or have it left out without --strict",
+            name, shown(target), answered, longest_target);
+    }
+  }
+}
+
+std::vector<Example> lines_of(const std::string& text) {
+  std::vector<Example> lines;
+  for (const std::string& line : parse_lines(text, "text"))
+    if (!split_words(line).empty()) lines.push_back({line, {line}});
+  return lines;
+}
+
+bool names_text(const ModelConfig& model, const std::string& data) {
+  if (!model.learns_from_text()) return false;
+  if (fs::is_directory(data))
+    return fs::exists(data + "/train.txt") || fs::exists(data + "/test.txt");
+  fs::path name = data;
+  if (name.extension() == ".gz" || name.extension() == ".xz") name.replace_extension();
+  return name.extension() != ".tsv";
+}
+
 PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_targets(options, config.text);
+  const bool text = options.target.empty() && names_text(config.model, options.data);
+  if (text && config.model.is_language_model()) return read_texts(options, config);
   const bool streamed = config.train.shuffle_buffer > 0;
-  PairData data = streamed ? read_streamed(options, config.text) : read_data(options, config.text);
+  PairData data = text       ? read_text_lines(options, config)
+                  : streamed ? read_streamed(options, config.text)
+                             : read_data(options, config.text);
   const TextCodecs codecs = make_codecs(config.text);
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =
         options.data + (examples == &data.train ? ", training" : ", validation");
+    if (options.strict) check_lengths(config, codecs, *examples, part);
     leave_out_long_targets(config, codecs.target, *examples, part);
     tell_cut_sources(config, codecs.source, *examples, part);
   }

@@ -11,13 +11,28 @@ namespace attend {
 struct PairData {
   std::vector<Example> train, valid;
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
+  std::string text = {}, valid_text = {};  // what a language model reads in place of examples
 };
+
+// Whether --data names a text, for a language model to go on with or an encoder to learn the lines
+// of: a folder with train.txt or test.txt, or any file whose name, but for .gz or .xz, does not end
+// in .tsv.
+bool names_text(const ModelConfig& model, const std::string& data);
+
+// The lines of a text that are not blank, each its own target.
+std::vector<Example> lines_of(const std::string& text);
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
 // that no answer could equal are left out, and a line on standard error says so; another tells of
 // sources that are cut. Error where nothing could be learned. With train.shuffle_buffer the
-// training examples are not read here, and are neither split nor told of.
+// training examples are not read here, and are neither split nor told of. Of a text, where --valid
+// is not given, the last tenth is set aside.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config);
+
+// Error where a text is longer than the model reads or answers; `name` is the file's, for the
+// message.
+void check_lengths(const RunConfig& config, const TextCodecs& codecs,
+                   const std::vector<Example>& examples, const std::string& name);
 
 }  // namespace attend

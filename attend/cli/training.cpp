@@ -19,6 +19,7 @@
 #include "attend/cli/train_data.h"
 #include "attend/models/weights.h"
 #include "attend/train/stream_batches.h"
+#include "attend/train/window_batches.h"
 
 namespace attend {
 namespace {
@@ -88,9 +89,14 @@ void begin_from(const std::string& folder, PairModel& model) {
 }
 
 PairModel new_model(const RunConfig& config, const PairData& data) {
-  if (data.stream.source.empty()) return make_pair_model(config.text, config.model, data.train);
+  if (data.stream.source.empty() && data.text.empty())
+    return make_pair_model(config.text, config.model, data.train);
   const TextCodecs codecs = make_codecs(config.text);
   SymbolCounts counts;
+  if (!data.text.empty()) {
+    counts.add_text(data.text, codecs.target);
+    return make_pair_model(config.text, config.model, counts);
+  }
   ExampleStream in_order({data.stream}, 1, 0, 0);
   for (Example example; in_order.next(example);) counts.add(example, codecs);
   return make_pair_model(config.text, config.model, counts);
@@ -104,6 +110,7 @@ PairModel prepare_model(const TrainOptions& options, RunConfig& config, const Pa
   if (!options.init.empty()) begin_from(options.init, model);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  model.network->place(parse_devices(options.device, ""));
   create_folder(options.out);
   write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
   save_description(model, options.out);
@@ -127,13 +134,17 @@ std::string event_folder(const TrainOptions& options, const RunConfig& config) {
 std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
                                          const PairModel& model, const PairData& data,
                                          std::vector<EncodedPair>& pairs) {
+  if (!data.text.empty())
+    return std::make_unique<WindowBatches>(model.encode_text(data.text), config.model.lm.context,
+                                           config.train);
   if (data.stream.source.empty()) {
     pairs = model.encode(data.train);
     return std::make_unique<PairBatches>(pairs, config.train);
   }
-  const auto longest = static_cast<size_t>(longest_answer(config.model.maximum_source_length()));
-  const auto encode = [&options, &model, longest](const Example& example) {
+  const auto longest = static_cast<size_t>(config.model.maximum_target_length());
+  const auto encode = [&options, &config, &model, longest](const Example& example) {
     check_labels(model, {example}, options.data);
+    if (options.strict) check_lengths(config, model.codecs, {example}, options.data);
     std::vector<EncodedPair> encoded = model.encode({example});
     std::erase_if(encoded, [&](const EncodedPair& pair) { return pair.target.size() > longest; });
     return encoded;
@@ -141,18 +152,24 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
-// Measures the averaged weights on the first train.validation_examples.
+// Measures the averaged weights on the first train.validation_examples, of a text windows, each
+// behind the symbol before it.
 class Validator {
  public:
-  Validator(const RunConfig& config, const PairModel& model, std::vector<Example> examples,
+  Validator(const RunConfig& config, const PairModel& model, const PairData& data,
             std::shared_ptr<PairNetwork> averaged)
       : model_(model),
         metric_(*find_validation_metric(config.train.metric)),
-        examples_(std::move(examples)),
+        examples_(data.valid),
         predictor_(model, std::move(averaged), config.train.replicas) {
-    if (static_cast<int64_t>(examples_.size()) > config.train.validation_examples)
-      examples_.resize(static_cast<size_t>(config.train.validation_examples));
-    pairs_ = model.encode(examples_);
+    const auto most = static_cast<size_t>(config.train.validation_examples);
+    if (examples_.size() > most) examples_.resize(most);
+    if (data.valid_text.empty()) {
+      pairs_ = model.encode(examples_);
+      return;
+    }
+    pairs_ = windows_in_order(model.encode_text(data.valid_text), model.model.lm.context - 1, 1);
+    if (pairs_.size() > most) pairs_.resize(most);
   }
 
   const ValidationMetric& metric() const { return metric_; }
@@ -177,10 +194,13 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
+  const Devices devices = parse_devices(options.device, "");
+  for (const auto& replica : replicas) replica->place(devices);
+  averaged->place(devices);
   averaged->eval();
   std::vector<EncodedPair> pairs;
   const auto source = make_source(options, config, model, data, pairs);
-  Validator validator(config, model, data.valid, averaged);
+  Validator validator(config, model, data, averaged);
   ProgressPrinter printer(validator.metric());
 
   TrainTask task;
@@ -204,6 +224,16 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   return {outcome, validator.metric()};
 }
 
+void tell(const PairData& data, const PairModel& model) {
+  if (!data.text.empty())
+    fmt::print(stderr, "a text of {} bytes, one of {} to validate on; {} symbols\n",
+               data.text.size(), data.valid_text.size(), model.target_vocabulary.size());
+  else
+    fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
+               data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
+               data.valid.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
+}
+
 }  // namespace
 
 std::string training_config(const TrainOptions& options) {
@@ -213,7 +243,9 @@ std::string training_config(const TrainOptions& options) {
 
 Trained train_model(const TrainOptions& options) {
   if (options.data.empty())
-    fail("--data is missing: a folder with train.tsv and valid.tsv, or a TSV file");
+    fail(
+        "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
+        "model a text");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
   const bool resume = holds_model(options.out);
   if (resume && !options.resume)
@@ -226,9 +258,7 @@ Trained train_model(const TrainOptions& options) {
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
   const PairModel model = prepare_model(options, config, data, resume);
-  fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
-             data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
-             data.valid.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
+  tell(data, model);
   Trained trained = run_training(options, config, model, data, resume);
   if (trained.outcome.interrupted) {
     fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",

@@ -13,7 +13,8 @@ struct TrainOptions {
   std::string data, target, valid, valid_target, out, config, recipe, init;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
-  bool resume = false, dump_config = false, json = false;
+  std::string device = "cpu";
+  bool resume = false, strict = false, dump_config = false, json = false;
 };
 
 struct Trained {

@@ -16,7 +16,7 @@ constexpr int64_t pool_batches = 100;
 
 // Of source and target, the end included.
 std::pair<int64_t, int64_t> lengths_of(const EncodedPair& pair) {
-  return {pair.source_length(), static_cast<int64_t>(pair.target.size()) + 1};
+  return {pair.source_length(), pair.target_length()};
 }
 
 // How many rows a padded batch has, and how long they are.
@@ -115,7 +115,7 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
     }
     const EncodedPair& pair = pairs[static_cast<size_t>(index)];
     longest_source = std::max(longest_source, pair.source_length());
-    longest_target = std::max(longest_target, static_cast<int64_t>(pair.target.size()) + 1);
+    longest_target = std::max(longest_target, pair.target_length());
   }
   const auto rows = static_cast<int64_t>(indices.size());
   Batch batch;
@@ -127,7 +127,7 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
     const int64_t index = indices[static_cast<size_t>(row)];
     const EncodedPair& pair = pairs[static_cast<size_t>(index)];
     std::vector<int64_t> target = pair.target;
-    target.push_back(Vocabulary::end);
+    if (!pair.goes_on) target.push_back(Vocabulary::end);
     if (batch.source.dim() == 3)
       fill_frames(batch.source, row, pair, index);
     else

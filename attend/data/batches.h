@@ -12,17 +12,20 @@ struct EncodedPair {
   std::vector<int64_t> source;  // empty where there is none, or frames instead
   std::vector<int64_t> target;
   at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
+  bool goes_on = false;    // no end follows the target: it is a part of a longer text
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
   }
+  // What is predicted: the end too, if there is one.
+  int64_t target_length() const { return static_cast<int64_t>(target.size()) + (goes_on ? 0 : 1); }
 };
 
 // Padded with Vocabulary::padding on the right.
 struct Batch {
   at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0
   at::Tensor source_lengths;  // [B] int64
-  at::Tensor target;          // [B, T] int64: the target and Vocabulary::end
+  at::Tensor target;          // [B, T] int64: the target and, unless it goes on, Vocabulary::end
   at::Tensor target_lengths;  // [B] int64, end included
 };
 

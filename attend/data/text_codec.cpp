@@ -1,5 +1,6 @@
 #include "attend/data/text_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -34,7 +35,29 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
 
 }  // namespace
 
+bool is_language_token(std::string_view symbol) {
+  return symbol.size() > 2 && symbol.front() == '<' && symbol.back() == '>';
+}
+
 std::vector<std::string> TextCodec::split(std::string_view text) const {
+  if (!language_token) return split_rest(text);
+  constexpr std::string_view spaces = " \t";
+  const size_t begin = std::min(text.find_first_not_of(spaces), text.size());
+  const size_t end = std::min(text.find_first_of(spaces, begin), text.size());
+  const std::string token = to_nfc(text.substr(begin, end - begin));
+  if (token.empty()) return {};
+  if (!is_language_token(token))
+    fail(
+        "{} begins with no language; data.language_token = true wants a token such as <2de> and a "
+        "space before each source",
+        shown(text));
+  std::vector<std::string> symbols = {token};
+  const size_t rest = std::min(text.find_first_not_of(spaces, end), text.size());
+  for (std::string& symbol : split_rest(text.substr(rest))) symbols.push_back(std::move(symbol));
+  return symbols;
+}
+
+std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
   std::string changed = nfkc ? to_nfkc(text) : to_nfc(text);
   if (lowercase) changed = to_lower(changed);
   if (tokenise) changed = attend::tokenise(changed);
@@ -45,7 +68,33 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
   return pieces;
 }
 
+std::vector<std::string> TextCodec::split_lines(std::string_view text) const {
+  const std::vector<std::string> line_break =
+      units == Units::byte ? split_units("\n", Units::byte) : std::vector<std::string>{"\n"};
+  std::vector<std::string> symbols;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    for (std::string& symbol : split(text.substr(0, end))) symbols.push_back(std::move(symbol));
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    symbols.insert(symbols.end(), line_break.begin(), line_break.end());
+    text.remove_prefix(1);
+  }
+  return symbols;
+}
+
 std::string TextCodec::join(const std::vector<std::string>& symbols) const {
+  std::string text;
+  for (auto begin = symbols.begin();;) {
+    const auto end = std::find(begin, symbols.end(), "\n");
+    text += join_line({begin, end});
+    if (end == symbols.end()) return text;
+    text += '\n';
+    begin = end + 1;
+  }
+}
+
+std::string TextCodec::join_line(const std::vector<std::string>& symbols) const {
   std::string text = join_units(symbols, units);
   if (codes) text = BytePairEncoding::undo(text);
   return tokenise ? undo_tokenise(text) : text;
@@ -60,8 +109,13 @@ TextCodecs make_codecs(const TextConfig& text) {
   if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          shown(text.bpe));
-  return {make_codec(text, "source", text.source_units, text.source_bpe),
-          make_codec(text, "target", text.target_units, text.target_bpe)};
+  if (text.language_token && text.reads_frames())
+    fail("data.language_token = true: but data.source_units is {}, whose sources are names",
+         text.source_units);
+  TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe),
+                    make_codec(text, "target", text.target_units, text.target_bpe)};
+  codecs.source.language_token = text.language_token;
+  return codecs;
 }
 
 TextConfig with_codes_in(const std::string& folder, TextConfig text) {

@@ -19,14 +19,27 @@ struct TextCodec {
   bool nfkc = false;
   bool lowercase = false;
   bool tokenise = false;
+  bool language_token = false;
 
-  // Normalised, lower-cased, tokenised and split, in this order. Error on invalid UTF-8.
+  // Normalised, lower-cased, tokenised and split, in this order. With language_token the first word
+  // is a symbol as it stands (Johnson et al. 2017), and the rest is split. Error on invalid UTF-8,
+  // and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // What was split, but for letter case, normal form and, where words are split, white space.
+  // The same of a text of several lines, each with its line break, a symbol of its own, behind it.
+  std::vector<std::string> split_lines(std::string_view text) const;
+  // What was split, but for letter case, normal form and, where words are split, white space other
+  // than line breaks.
   std::string join(const std::vector<std::string>& symbols) const;
   // The symbols that there are whatever the texts hold: bytes; none of other units.
   std::vector<std::string> alphabet() const;
+
+ private:
+  std::string join_line(const std::vector<std::string>& symbols) const;
+  std::vector<std::string> split_rest(std::string_view text) const;
 };
+
+// Whether a symbol is written as one that names a language: <2de>.
+bool is_language_token(std::string_view symbol);
 
 struct TextCodecs {
   TextCodec source;

@@ -21,6 +21,7 @@ struct TextConfig {
   std::string normalise = "nfc";
   bool lowercase = false;
   bool tokenise = false;
+  bool language_token = false;  // a source begins with one, such as <2de>
 
   FrameConfig frames = {};
 

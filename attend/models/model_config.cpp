@@ -10,6 +10,8 @@ template <class Config, class F>
 auto with_chosen(Config& config, F f) {
   if (config.type == "classifier") return f(config.classifier);
   if (config.type == "transformer") return f(config.transformer);
+  if (config.type == "lm") return f(config.lm);
+  if (config.type == "encoder") return f(config.encoder);
   if (config.type == "vit") return f(config.vit);
   return f(config.seq2seq);
 }
@@ -29,9 +31,23 @@ std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceSh
   return std::make_shared<Classifier>(config, source, targets);
 }
 
+std::shared_ptr<PairNetwork> make(const LanguageModelConfig& config, const SourceShape& source,
+                                  int64_t targets) {
+  if (symbols_of(source, "lm") != targets)
+    fail("model.type is lm, with {} source and {} target symbols; it has one vocabulary for both",
+         source.symbols, targets);
+  return std::make_shared<LanguageModel>(config, targets);
+}
+
+std::shared_ptr<PairNetwork> make(const MaskedLanguageModelConfig& config,
+                                  const SourceShape& source, int64_t) {
+  return std::make_shared<MaskedLanguageModel>(config, source);
+}
+
 // Embeddings and some of the matrices.
 int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
-  return config.embedding * (sources + targets) + 4 * config.hidden * config.hidden;
+  return config.embedding * (config.tied == "all" ? sources : sources + targets) +
+         4 * config.hidden * config.hidden;
 }
 
 int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t targets) {
@@ -45,16 +61,30 @@ int64_t weights_of(const ClassifierConfig& config, int64_t sources, int64_t) {
   return config.depth * (sources + config.hidden) + layer * config.layers;
 }
 
+int64_t weights_of(const MaskedLanguageModelConfig& config, int64_t sources, int64_t) {
+  return config.depth * sources +
+         config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
+}
+
+int64_t weights_of(const LanguageModelConfig& config, int64_t, int64_t targets) {
+  return config.depth * targets +
+         config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
+}
+
+int64_t longest_source(const LanguageModelConfig& config) { return config.maximum_source_length(); }
+int64_t longest_source(const auto& config) { return config.maximum_source_length; }
+
 }  // namespace
 
 Setting ModelConfig::type_setting() {
   return {"model.type",
           &type,
           "what the model is: seq2seq (recurrent) and transformer answer with a sequence, "
-          "classifier with a label, and so does vit, the Vision Transformer",
+          "classifier with a label, and so does vit, the Vision Transformer; lm goes on with a "
+          "text; encoder fills in what is hidden from it",
           {},
           {},
-          {"seq2seq", "transformer", "classifier", "vit"}};
+          {"seq2seq", "transformer", "classifier", "vit", "lm", "encoder"}};
 }
 
 Settings ModelConfig::settings() {
@@ -69,7 +99,16 @@ void ModelConfig::check() const {
 }
 
 int64_t ModelConfig::maximum_source_length() const {
-  return with_chosen(*this, [](const auto& chosen) { return chosen.maximum_source_length; });
+  return with_chosen(*this, [](const auto& chosen) { return longest_source(chosen); });
+}
+
+int64_t ModelConfig::maximum_target_length() const {
+  return is_language_model() ? lm.maximum_target_length() : longest_answer(maximum_source_length());
+}
+
+bool ModelConfig::wants_joint_vocabulary() const {
+  return type == "seq2seq" ? seq2seq.wants_joint_vocabulary()
+                           : type == "transformer" && transformer.tied == "all";
 }
 
 std::shared_ptr<PairNetwork> ModelConfig::make_network(const SourceShape& source,
@@ -84,9 +123,14 @@ int64_t ModelConfig::least_weights(const SourceShape& source, int64_t target_sym
   });
 }
 
+int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
+
 TextConfig default_text(const ModelConfig& model) {
   if (model.type == "vit") return {.source_units = "image", .target_units = "line"};
   if (model.is_classifier()) return {.source_units = "space", .target_units = "line"};
+  if (model.is_masked()) return {.source_units = "space", .target_units = "space"};
+  if (model.is_language_model())
+    return {.source_units = "char", .target_units = "char", .joint_vocabulary = true};
   return {};
 }
 

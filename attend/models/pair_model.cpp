@@ -25,14 +25,31 @@ Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& al
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
-std::string shown_labels(const Vocabulary& labels) {
-  constexpr int64_t most = 8;
-  constexpr int64_t first = Vocabulary::unknown + 1;
+template <class Wanted>
+std::string shown_symbols(const Vocabulary& vocabulary, Wanted wanted) {
+  constexpr size_t most = 8;
   std::vector<std::string> names;
   names.reserve(most);
-  for (int64_t id = first; id < std::min(labels.size(), first + most); ++id)
-    names.push_back(shown(labels.symbol(id)));
-  return fmt::format("{}{}", fmt::join(names, ", "), labels.size() > first + most ? ", ..." : "");
+  for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
+    if (!wanted(vocabulary.symbol(id))) continue;
+    if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
+    names.push_back(shown(vocabulary.symbol(id)));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string shown_labels(const Vocabulary& labels) {
+  return shown_symbols(labels, [](const std::string&) { return true; });
+}
+
+// The symbols of each line of a text: those of all of it at once would take many times its size.
+template <class F>
+void for_each_line(const std::string& text, const TextCodec& codec, F f) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    f(codec.split_lines(std::string_view(text).substr(begin, end - begin)));
+    begin = end;
+  }
 }
 
 // A network far larger than its weights would exhaust memory before the shapes could be compared.
@@ -79,11 +96,26 @@ at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader
   return reader.read(name).slice(0, 0, model.maximum_source_length());
 }
 
+bool PairModel::cut_source(std::vector<std::string>& symbols) const {
+  const int64_t over = static_cast<int64_t>(symbols.size()) - model.maximum_source_length();
+  if (over <= 0) return false;
+  const auto first = model.is_language_model() ? symbols.begin() : symbols.end() - over;
+  symbols.erase(first, first + over);
+  return true;
+}
+
 std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
   auto symbols = codecs.source.split(source);
-  const auto longest = static_cast<size_t>(model.maximum_source_length());
-  if (symbols.size() > longest) symbols.resize(longest);
+  cut_source(symbols);
   return symbols;
+}
+
+std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& symbols) const {
+  std::vector<int64_t> ids = source_vocabulary.encode(symbols);
+  if (text.language_token && !ids.empty() && ids[0] == Vocabulary::unknown)
+    fail("language {} was not in training; there are {}", shown(symbols[0]),
+         shown_symbols(source_vocabulary, is_language_token));
+  return ids;
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
@@ -98,13 +130,24 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples)
     if (text.reads_frames())
       pair.frames = source_frames(example.source, reader);
     else
-      pair.source = source_vocabulary.encode(source_symbols(example.source));
+      pair.source = source_ids(source_symbols(example.source));
     for (const std::string& target : example.targets) {
-      pair.target = target_vocabulary.encode(codecs.target.split(target));
+      pair.goes_on = model.is_masked();
+      pair.target =
+          model.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
       pairs.push_back(pair);
     }
   }
   return pairs;
+}
+
+std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
+  std::vector<int64_t> ids;
+  ids.reserve(source.size());
+  for_each_line(source, codecs.target, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ids.push_back(target_vocabulary.id(symbol));
+  });
+  return ids;
 }
 
 // Twice the same text is two occurrences, as for a source with two targets.
@@ -112,6 +155,12 @@ void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
   for (const std::string& symbol : codecs.source.split(example.source)) ++source[symbol];
   for (const std::string& text : example.targets)
     for (const std::string& symbol : codecs.target.split(text)) ++target[symbol];
+}
+
+void SymbolCounts::add_text(const std::string& text, const TextCodec& codec) {
+  for_each_line(text, codec, [&](const std::vector<std::string>& symbols) {
+    for (const std::string& symbol : symbols) ++target[symbol];
+  });
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -127,8 +176,17 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const SymbolCounts& counts) {
   // As many symbols on both sides may be others.
-  if (model.type == "transformer" && model.transformer.tied == "all" && !text.joint_vocabulary)
-    fail("model.tied is all, which takes one vocabulary; set data.joint_vocabulary = true");
+  if (model.wants_joint_vocabulary() && !text.joint_vocabulary)
+    fail(
+        "model.tied is all, or model.copy true, which takes one vocabulary; set "
+        "data.joint_vocabulary = true");
+  if (model.learns_from_text() && text.source_units != text.target_units)
+    fail(
+        "model.type is {}, whose answers are made of its source's symbols; set data.source_units "
+        "and data.target_units alike",
+        model.type);
+  if (model.is_language_model() && !text.joint_vocabulary)
+    fail("model.type is lm, which goes on with its source; set data.joint_vocabulary = true");
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   // Of images and sounds those are names.
@@ -142,8 +200,10 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
-    result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
-                                               model.is_classifier() ? 1 : text.minimum_count);
+    result.target_vocabulary =
+        model.is_masked() ? result.source_vocabulary
+                          : make_vocabulary(counts.target, target.alphabet(),
+                                            model.is_classifier() ? 1 : text.minimum_count);
   }
   result.network = result.make_network();
   return result;

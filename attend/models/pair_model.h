@@ -29,16 +29,25 @@ struct PairModel {
   // What the network's sources are.
   SourceShape source_shape() const;
 
-  // The symbols of a source, at most model.maximum_source_length() of them.
+  // Takes those symbols of a source away that are over model.maximum_source_length(), its last
+  // ones or, where the model goes on with its source, its first. Whether there were any.
+  bool cut_source(std::vector<std::string>& symbols) const;
+  // The symbols of a source that are left of it, and their ids. Error on a language token that was
+  // not in training.
   std::vector<std::string> source_symbols(const std::string& text) const;
+  std::vector<int64_t> source_ids(const std::vector<std::string>& symbols) const;
   // The frames of a source that is an image or a sound, at most as many.
   at::Tensor source_frames(const std::string& name, FrameReader& reader) const;
   FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example. Error on a text that is not UTF-8, and on an image
+  // One pair for each target of each example; of a masked language model the source is the target.
+  // Error on a text that is not UTF-8, and on an image
   // or a sound that cannot be read.
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
+
+  // The ids of a text of several lines. Error on a text that is not UTF-8.
+  std::vector<int64_t> encode_text(const std::string& text) const;
 };
 
 // How often each symbol is there, by which vocabularies are made.
@@ -46,6 +55,7 @@ struct SymbolCounts {
   WordCounts source, target;
 
   void add(const Example& example, const TextCodecs& codecs);
+  void add_text(const std::string& text, const TextCodec& codec);
 };
 
 // Codes as `text` names them, vocabularies from the examples and a new network. Error when a

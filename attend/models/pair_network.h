@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "attend/data/batches.h"
+#include "attend/nn/devices.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/step_model.h"
 
@@ -22,6 +23,10 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // Whether the sources of a call of start() must be of one length: a network that goes on with its
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
+
+  // Moves the parts of the network to their devices. What it is given and what it gives stay on the
+  // CPU, but for what the objective is computed on. Error where it has no such parts.
+  virtual void place(const Devices& devices);
 
   // Whether step() has weights to show.
   virtual bool attends() const = 0;

@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
 
 namespace attend {
@@ -20,6 +21,11 @@ torch::nn::Embedding embedding(int64_t symbols, int64_t depth) {
   return layer;
 }
 
+// What a bidirectional recurrence gave for the first symbol going backward: all that it read.
+Tensor backward_state(const Tensor& annotations) {
+  return annotations.select(1, 0).slice(1, annotations.size(2) / 2);
+}
+
 // The forward direction at the last symbol beside the backward direction at the first.
 Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   const int64_t half = annotations.size(2) / 2;
@@ -27,7 +33,7 @@ Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   const Tensor forward = annotations.slice(2, 0, half)
                              .gather(1, last.expand({annotations.size(0), 1, half}))
                              .squeeze(1);
-  return at::cat({forward, annotations.select(1, 0).slice(1, half)}, 1);
+  return at::cat({forward, backward_state(annotations)}, 1);
 }
 
 // Over what is no padding.
@@ -40,27 +46,33 @@ Tensor mean_state(const Tensor& annotations, const Tensor& lengths) {
 }  // namespace
 
 Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols)
-    : dropout_(config.dropout), entropy_weight_(config.entropy_weight), grid_(source.grid) {
+    : dropout_(config.dropout),
+      entropy_weight_(config.entropy_weight),
+      coverage_weight_(config.coverage_weight),
+      grid_(source.grid) {
   config.check();
-  const int64_t hidden = config.hidden;
-  const Cell cell = parse_cell(config.cell);
+  if (config.wants_joint_vocabulary() && source.symbols != target_symbols)
+    fail(
+        "model.tied is {} and model.copy {}, with {} source and {} target symbols; one vocabulary "
+        "for both takes data.joint_vocabulary = true",
+        config.tied, config.copy, source.symbols, target_symbols);
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part("state");
+  carries_context_ = has_part("context") || config.input_feeding;
   source_embedding_ = register_module(
       "source_embedding",
       std::make_shared<SourceInput>(source, config.source_depth(), config.convolutions));
-  target_embedding_ =
-      register_module("target_embedding", embedding(target_symbols, config.embedding));
+  if (config.tied != "all")
+    target_embedding_ =
+        register_module("target_embedding", embedding(target_symbols, config.embedding));
   if (config.encoder == "recurrent")
     encoder_ = register_module(
-        "encoder", std::make_shared<BidirectionalEncoder>(cell, config.embedding, hidden,
-                                                          config.encoder_layers, config.dropout));
-  const bool context_enters = !state_first_ || has_part("context");
-  decoder_ = register_module("decoder",
-                             std::make_shared<RecurrentCell>(
-                                 cell, config.embedding + (context_enters ? hidden : 0), hidden));
-  initial_ = register_module("initial", torch::nn::Linear(encoder_ ? hidden / 2 : hidden,
-                                                          hidden * decoder_->state_size()));
+        "encoder", std::make_shared<BidirectionalEncoder>(
+                       parse_cell(config.cell), config.embedding, config.hidden,
+                       RecurrentLayers{config.encoder_layers, config.dropout, config.residual}));
+  if (config.self_layers > 0)
+    self_ = register_module("self", std::make_shared<TransformerStack>(config.self_stack()));
+  make_decoder(config);
   if (config.attends()) {
     const AttentionChoices choices = config.choices();
     attention_ = register_module(
@@ -70,9 +82,45 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
       reward_ = register_module("reward", std::make_shared<MovingAverage>(
                                               -std::log(static_cast<double>(target_symbols))));
   }
-  maxout_ = register_module(
-      "maxout", torch::nn::Linear(2 * hidden + config.embedding, maxout_pieces * hidden));
-  output_ = register_module("output", torch::nn::Linear(hidden, target_symbols));
+  make_readout(config, target_symbols);
+}
+
+void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
+  const int64_t hidden = config.hidden;
+  const bool context_enters = !state_first_ || carries_context_;
+  decoder_ = register_module(
+      "decoder",
+      std::make_shared<RecurrentCell>(
+          parse_cell(config.cell), config.embedding + (context_enters ? hidden : 0), hidden,
+          RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
+  initial_ = register_module(
+      "initial", Linear(encoder_ ? hidden / 2 : hidden, hidden * decoder_->state_size()));
+}
+
+void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_symbols) {
+  const int64_t hidden = config.hidden, read = 2 * hidden + config.embedding;
+  const bool tied = config.tied != "none";
+  const int64_t depth = tied ? config.embedding : hidden;
+  if (config.intra_decoder)
+    past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
+  maxout_ = register_module("maxout", Linear(read + (past_ ? hidden : 0), maxout_pieces * depth));
+  if (tied)
+    output_bias_ = register_parameter("output_bias", torch::zeros({target_symbols}));
+  else
+    output_ = register_module("output", Linear(depth, target_symbols));
+  if (config.copy) gate_ = register_module("gate", Linear(read, 1));
+}
+
+void Seq2Seq::place(const Devices& devices) {
+  if (!target_embedding_ && devices.encoder != devices.decoder)
+    fail("model.tied is all, so that encoder and decoder share an embedding; place both on {}",
+         devices.decoder.str());
+  devices_ = devices;
+  to(devices.decoder);
+  source_embedding_->to(devices.encoder);
+  if (encoder_) encoder_->to(devices.encoder);
+  if (self_) self_->to(devices.encoder);
+  if (attention_) attention_->to(devices.attention);
 }
 
 bool Seq2Seq::has_part(const char* name) const {
@@ -85,28 +133,46 @@ Tensor Seq2Seq::placed(const Tensor& embedded) const {
   return embedded + sinusoidal_positions(embedded.size(1), embedded.size(2), 0, embedded.options());
 }
 
+const Tensor& Seq2Seq::target_weight() const {
+  return target_embedding_ ? target_embedding_->weight : source_embedding_->weight();
+}
+
+SymbolOutput Seq2Seq::output() const {
+  if (!output_) return {target_weight(), output_bias_};
+  return {output_->weight, output_->bias};
+}
+
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
                                                              const Noise& noise) {
-  const Tensor embedded = attend::dropout(source_embedding_->forward(source), dropout_, noise);
-  if (!encoder_) return remember(embedded, placed(embedded), lengths);
+  const Tensor embedded =
+      attend::dropout(source_embedding_->forward(source.to(devices_.encoder)), dropout_, noise);
+  if (!encoder_) return remember(embedded, placed(embedded), lengths, noise);
   const Tensor annotations =
       attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
-  return remember(embedded, annotations, lengths);
+  return remember(embedded, annotations, lengths, noise);
 }
 
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& embedded,
-                                                               const Tensor& annotations,
-                                                               const Tensor& lengths) {
+                                                               const Tensor& below,
+                                                               const Tensor& lengths,
+                                                               const Noise& noise) {
+  const Tensor annotations = self_ ? self_->forward(below, lengths, {}, noise) : below;
   Memory memory;
-  memory.summary = encoder_ ? last_states(annotations, lengths) : mean_state(annotations, lengths);
-  if (attention_) memory.attention = attention_->prepare(annotations, annotations, lengths);
-  if (has_part("extra")) memory.extra = embedded.select(1, 0);
+  memory.summary =
+      (encoder_ && !self_ ? last_states(annotations, lengths) : mean_state(annotations, lengths))
+          .to(devices_.decoder);
+  if (attention_) {
+    const Tensor read = annotations.to(devices_.attention);
+    memory.attention = attention_->prepare(read, read, lengths);
+  }
+  if (has_part("extra")) memory.extra = embedded.select(1, 0).to(devices_.decoder);
   // s_0 = tanh(W_s h_1), h_1 the backward direction at the first symbol (A.2.2), or the mean of the
   // annotations (Xu et al. 2015, 3.1.2).
-  const Tensor first = memory.summary.slice(1, encoder_ ? memory.summary.size(1) / 2 : 0);
-  Decoder decoder{initial_->forward(first).tanh().chunk(decoder_->state_size(), 1), {}, {}};
-  if (has_part("context")) decoder.context = at::zeros_like(memory.summary);
+  const Tensor first = encoder_ ? backward_state(below).to(devices_.decoder) : memory.summary;
+  Decoder decoder{initial_->forward(first).tanh().chunk(decoder_->state_size(), 1), {}, {}, {}};
+  if (carries_context_) decoder.context = at::zeros_like(memory.summary);
+  if (past_) decoder.past = past_->start(decoder.recurrent[0]);
   return {std::move(memory), std::move(decoder)};
 }
 
@@ -115,7 +181,7 @@ Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor&
   std::vector<Tensor> parts;
   parts.reserve(query_parts_.size());
   for (const std::string& part : query_parts_) {
-    if (part == "previous_state") parts.push_back(decoder.recurrent[0]);
+    if (part == "previous_state") parts.push_back(decoder_->output(decoder.recurrent));
     if (part == "state") parts.push_back(state);
     if (part == "token") parts.push_back(embedded);
     if (part == "context") parts.push_back(decoder.context);
@@ -128,102 +194,159 @@ AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Dec
                                const Noise& noise) {
   AttentionStep step;
   std::vector<Tensor> recurrent;
+  Tensor state;
   if (state_first_) {
-    const Tensor input =
-        decoder.context.defined() ? at::cat({embedded, decoder.context}, 1) : embedded;
-    recurrent = decoder_->forward(input, decoder.recurrent);
+    const Tensor input = carries_context_ ? at::cat({embedded, decoder.context}, 1) : embedded;
+    recurrent = decoder_->forward(input, decoder.recurrent, noise);
+    state = decoder_->output(recurrent);
   }
   if (attention_) {
     const uint64_t seed = attention_->draws() ? draw_seed(noise) : 0;
-    const Tensor& state = state_first_ ? recurrent[0] : decoder.recurrent[0];
-    step = attention_->forward(query(decoder, state, embedded, memory), memory.attention,
-                               decoder.attention, seed);
+    step = attention_->forward(query(decoder, state, embedded, memory).to(devices_.attention),
+                               memory.attention, decoder.attention, seed);
+    step.context = step.context.to(devices_.decoder);
   } else {
     step.context = memory.summary;
   }
   if (!state_first_)
-    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent);
+    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, noise);
   decoder.recurrent = std::move(recurrent);
-  if (decoder.context.defined()) decoder.context = step.context;
+  if (carries_context_) decoder.context = step.context;
   decoder.attention = step.carried;
   return step;
 }
 
-Tensor Seq2Seq::readout(const Tensor& state, const Tensor& embedded, const Tensor& context,
-                        const Noise& noise) {
-  const Tensor pieces = maxout_->forward(at::cat({state, embedded, context}, -1));
-  const auto shape = pieces.sizes().vec();
-  std::vector<int64_t> grouped(shape.begin(), shape.end() - 1);
-  grouped.insert(grouped.end(), {shape.back() / maxout_pieces, maxout_pieces});
-  return output_->forward(
-      attend::dropout(std::get<0>(pieces.view(grouped).max(-1)), dropout_, noise));
+Tensor Seq2Seq::vectors(const Readout& readout, const Noise& noise) {
+  std::vector<Tensor> read = {readout.state, readout.embedded, readout.context};
+  if (past_) read.push_back(readout.past);
+  const Tensor pieces = maxout_->forward(at::cat(read, -1));
+  const Tensor largest = std::get<0>(pieces.unflatten(-1, {-1, maxout_pieces}).max(-1));
+  return attend::dropout(largest, dropout_, noise);
+}
+
+Tensor Seq2Seq::logits(const Readout& readout, const Tensor& weights, const Tensor& source,
+                       const Noise& noise) {
+  const Tensor logits = output().logits(vectors(readout, noise));
+  if (!gate_) return logits;
+  const Tensor ids = source.to(devices_.decoder), from = weights.to(devices_.decoder);
+  const Tensor gate =
+      gate_->forward(at::cat({readout.context, readout.state, readout.embedded}, -1));
+  return copying_log_probabilities(logits, gate, from,
+                                   from.dim() > 2 ? ids.unsqueeze(1).expand_as(from) : ids);
 }
 
 Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decoder decoder,
                                  const Noise& noise) {
-  const Tensor embedded =
-      attend::dropout(target_embedding_->forward(symbols_before(batch.target)), dropout_, noise);
-  std::vector<Tensor> states, contexts, log_probabilities, entropies;
+  const Tensor embedded = attend::dropout(
+      at::embedding(target_weight(), symbols_before(batch.target).to(devices_.decoder)), dropout_,
+      noise);
+  const bool draws = reward_ && noise, keeps_weights = gate_ || (coverage_weight_ > 0 && noise);
+  std::vector<Tensor> states, contexts, all_weights, log_probabilities, entropies;
+  for (auto* each : {&states, &contexts, &all_weights, &log_probabilities, &entropies})
+    each->reserve(static_cast<size_t>(embedded.size(1)));
   for (int64_t t = 0; t < embedded.size(1); ++t) {
     const AttentionStep step = advance(embedded.select(1, t), memory, decoder, noise);
     contexts.push_back(step.context);
-    states.push_back(decoder.recurrent[0]);
-    if (!reward_ || !noise) continue;
-    const HardDraw draw = hard_draw(attention_->scores(step, memory.attention),
-                                    attention_->weights(step, memory.attention));
+    states.push_back(decoder_->output(decoder.recurrent));
+    if (!draws && !keeps_weights) continue;
+    all_weights.push_back(attention_->weights(step, memory.attention));
+    if (!draws) continue;
+    const HardDraw draw = hard_draw(attention_->scores(step, memory.attention), all_weights.back());
     log_probabilities.push_back(draw.log_probability);
     entropies.push_back(draw.entropy);
   }
   Teaching result;
-  result.logits = readout(at::stack(states, 1), embedded, at::stack(contexts, 1), noise);
-  if (!entropies.empty()) result.draws = {at::stack(log_probabilities, 1), at::stack(entropies, 1)};
+  result.readout = {at::stack(states, 1), embedded, at::stack(contexts, 1), {}};
+  if (past_) result.readout.past = past_->forward(result.readout.state).context;
+  const auto joined = [&](const std::vector<Tensor>& steps) {
+    return at::stack(steps, 1).to(devices_.decoder);
+  };
+  if (keeps_weights) result.weights = joined(all_weights);
+  if (draws) result.draws = {joined(log_probabilities), joined(entropies)};
   return result;
 }
 
 Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
   auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
-  return teach(batch, memory, std::move(decoder), noise).logits;
+  const Teaching teaching = teach(batch, memory, std::move(decoder), noise);
+  return logits(teaching.readout, teaching.weights, batch.source, noise);
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
   if (!encoder_) fail("model.encoder is none: there are no recurrent states to differentiate by");
   const Tensor embedded = source_embedding_->forward(batch.source);
   auto [memory, decoder] =
-      remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths);
-  return teach(batch, memory, std::move(decoder), {}).logits;
+      remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths, {});
+  const Teaching teaching = teach(batch, memory, std::move(decoder), {});
+  return logits(teaching.readout, teaching.weights, batch.source, {});
 }
 
 Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
   auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
-  const auto [logits, draws] = teach(batch, memory, std::move(decoder), noise);
-  Tensor loss = sequence_loss(logits, batch.target, smoothing);
-  if (!draws.entropy.defined()) return loss;
-  const Tensor counts = batch.target != Vocabulary::padding;
+  const Teaching teaching = teach(batch, memory, std::move(decoder), noise);
+  const Tensor target = batch.target.to(devices_.decoder);
+  Tensor loss, logits;
+  if (gate_ || teaching.draws.entropy.defined()) {
+    logits = this->logits(teaching.readout, teaching.weights, batch.source, noise);
+    loss = sequence_loss(logits, target, smoothing);
+  } else {
+    loss = symbol_loss(vectors(teaching.readout, noise).flatten(0, 1), output(), target.flatten(),
+                       smoothing, Vocabulary::padding);
+  }
+  const Tensor more = noise ? signal(teaching, logits, target) : Tensor();
+  return more.defined() ? loss + more - more.detach() : loss;
+}
+
+Tensor Seq2Seq::signal(const Teaching& teaching, const Tensor& logits, const Tensor& target) const {
+  const Tensor counts = target != Vocabulary::padding;
+  Tensor sum;
+  if (coverage_weight_ > 0) sum = coverage_weight_ * coverage_loss(teaching.weights, counts);
+  const HardDraw& draws = teaching.draws;
+  if (!draws.entropy.defined()) return sum;
   const Tensor rewards = logits.log_softmax(-1)
-                             .gather(-1, batch.target.unsqueeze(-1))
+                             .gather(-1, target.unsqueeze(-1))
                              .squeeze(-1)
                              .detach()
                              .masked_fill(counts.logical_not(), 0.0);
   const Tensor usual = rewards_to_go(counts.to(rewards.scalar_type())) * reward_->value();
-  const Tensor signal = reinforce_loss(draws.log_probability, rewards_to_go(rewards), usual) -
-                        entropy_weight_ * (draws.entropy * counts).sum() +
-                        reward_->loss(rewards, counts);
-  // It has a gradient to give and no meaning as a number.
-  return loss + signal - signal.detach();
+  const Tensor reinforced = reinforce_loss(draws.log_probability, rewards_to_go(rewards), usual) -
+                            entropy_weight_ * (draws.entropy * counts).sum() +
+                            reward_->loss(rewards, counts);
+  return sum.defined() ? sum + reinforced : reinforced;
 }
 
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, decoder] = encode(source, lengths, {});
   StepState result;
-  result.carried = std::move(decoder.recurrent);
   result.memory = {memory.summary};
-  if (decoder.context.defined()) result.carried.push_back(decoder.context);
+  carry(std::move(decoder), result);
   if (!attention_) return result;
   const AttentionMemory& read = memory.attention;
   result.memory.insert(result.memory.end(),
-                       {read.keys, read.values, read.lengths.defined() ? read.lengths : lengths});
+                       {read.keys, read.values,
+                        read.lengths.defined() ? read.lengths : lengths.to(read.keys.device())});
   if (memory.extra.defined()) result.memory.push_back(memory.extra);
+  if (gate_) result.memory.push_back(source);
   return result;
+}
+
+void Seq2Seq::carry(Decoder decoder, StepState& state) const {
+  state.carried = std::move(decoder.recurrent);
+  if (carries_context_) state.carried.push_back(decoder.context);
+  if (past_) state.carried.insert(state.carried.end(), {decoder.past.keys, decoder.past.values});
+  state.carried.insert(state.carried.end(), decoder.attention.begin(), decoder.attention.end());
+}
+
+Seq2Seq::Decoder Seq2Seq::carried(const StepState& state) const {
+  auto next = state.carried.begin() + decoder_->state_size();
+  Decoder decoder{{state.carried.begin(), next}, {}, {}, {}};
+  if (carries_context_) decoder.context = *next++;
+  if (past_) {
+    decoder.past = {next[0], next[1]};
+    next += 2;
+  }
+  decoder.attention.assign(next, state.carried.end());
+  return decoder;
 }
 
 StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weights) {
@@ -231,20 +354,23 @@ StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weigh
   memory.summary = state.memory[0];
   if (attention_) memory.attention = {state.memory[1], state.memory[2], state.memory[3]};
   if (has_part("extra")) memory.extra = state.memory[4];
-  auto carried = state.carried.begin() + decoder_->state_size();
-  Decoder decoder{{state.carried.begin(), carried}, {}, {}};
-  if (has_part("context")) decoder.context = *carried++;
-  decoder.attention.assign(carried, state.carried.end());
+  Decoder decoder = carried(state);
 
-  const Tensor embedded = target_embedding_->forward(tokens);
+  const Tensor embedded = at::embedding(target_weight(), tokens.to(devices_.decoder));
   const AttentionStep read = advance(embedded, memory, decoder, {});
+  Readout readout{decoder_->output(decoder.recurrent), embedded, read.context, {}};
+  if (past_) {
+    auto [seen, past] = past_->step(readout.state, decoder.past);
+    readout.past = seen.context;
+    decoder.past = std::move(past);
+  }
   StepResult result;
-  if (with_weights && attention_) result.weights = attention_->weights(read, memory.attention);
+  Tensor weights;
+  if (attention_ && (with_weights || gate_)) weights = attention_->weights(read, memory.attention);
+  if (with_weights) result.weights = weights;
   result.log_probabilities =
-      readout(decoder.recurrent[0], embedded, read.context, {}).log_softmax(-1);
-  state.carried = std::move(decoder.recurrent);
-  if (decoder.context.defined()) state.carried.push_back(decoder.context);
-  state.carried.insert(state.carried.end(), decoder.attention.begin(), decoder.attention.end());
+      logits(readout, weights, state.memory.back(), {}).log_softmax(-1).to(at::kCPU);
+  carry(std::move(decoder), state);
   return result;
 }
 

@@ -12,7 +12,11 @@
 #include "attend/models/source_input.h"
 #include "attend/nn/attention_network.h"
 #include "attend/nn/hard_attention.h"
+#include "attend/nn/intra_attention.h"
+#include "attend/nn/linear.h"
 #include "attend/nn/recurrent.h"
+#include "attend/nn/symbol_loss.h"
+#include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
@@ -22,14 +26,17 @@ namespace attend {
 // maxout layer. Without the encoder (Xu et al. 2015) a source is annotated by its symbols or frames
 // and where they stand. With `state` in the query the recurrence runs first and attention after it
 // (Luong et al. 2015): the context then enters the readout, and the next step where `context` is a
-// part too. With score "none" the context is the same at every step: the last state of each
-// direction, or without the encoder the mean of the annotations.
+// part too, or with input_feeding. With score "none" the context is the same at every step: the
+// last state of each direction, or the mean of annotations that no recurrence made. Transformer
+// layers may read the annotations of either kind, the readout the decoder's earlier states (Paulus
+// et al. 2017), and a symbol be copied from the source (See et al. 2017).
 class Seq2Seq : public PairNetwork {
  public:
-  // Error as Seq2SeqConfig::check, and as SourceInput.
+  // Error as Seq2SeqConfig::check and SourceInput, and where config.wants_joint_vocabulary() and
+  // source and target have different symbols.
   Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols);
 
-  // Teacher-forced logits [B, T, V] for batch.target.
+  // Teacher-forced logits [B, T, V] for batch.target; log probabilities where symbols are copied.
   at::Tensor logits(const Batch& batch, const Noise& noise);
 
   // The same for sources without padding, without dropout; `states` takes the hidden states of the
@@ -39,11 +46,14 @@ class Seq2Seq : public PairNetwork {
 
   // The cross-entropy. With hard attention and noise its gradient also estimates what the draws
   // contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the symbols
-  // from its step on); the value is the cross-entropy alone.
+  // from its step on), and with coverage_weight what coverage costs; the value is the cross-entropy
+  // alone.
   at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attention_ != nullptr; }
+  // Error also where an embedding would be on two devices.
+  void place(const Devices& devices) override;
 
  private:
   struct Memory {
@@ -53,24 +63,36 @@ class Seq2Seq : public PairNetwork {
   };
   struct Decoder {
     std::vector<at::Tensor> recurrent;
-    at::Tensor context;                 // before the step; undefined unless the query wants it
+    at::Tensor context;                 // before the step; undefined unless something wants it
     std::vector<at::Tensor> attention;  // as AttentionStep::carried
+    PastSteps past;                     // undefined unless the readout reads it
+  };
+  // What symbols are read off, [B, .., D] each.
+  struct Readout {
+    at::Tensor state, embedded, context;
+    at::Tensor past;  // undefined without intra_decoder
   };
   struct Teaching {
-    at::Tensor logits;  // [B, T, V]
-    HardDraw draws;     // [B, T] each; undefined unless something was drawn
+    Readout readout;
+    at::Tensor weights;  // [B, T, S]; undefined unless something wants them
+    HardDraw draws;      // [B, T] each; undefined unless something was drawn
   };
 
   bool has_part(const char* name) const;
+  void make_decoder(const Seq2SeqConfig& config);
+  void make_readout(const Seq2SeqConfig& config, int64_t target_symbols);
 
   // The source, embedded, as what attention reads, where nothing recurrent annotates it.
   at::Tensor placed(const at::Tensor& embedded) const;
+  const at::Tensor& target_weight() const;  // of the target's embedding, [V, embedding]
+  SymbolOutput output() const;
 
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
                                     const Noise& noise);
-  std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& annotations,
-                                      const at::Tensor& lengths);
+  // The same from what stands below model.self_layers.
+  std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& below,
+                                      const at::Tensor& lengths, const Noise& noise);
   Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder, const Noise& noise);
 
   // One step of the recurrence and of attention; `decoder` becomes the state after it. The context
@@ -79,23 +101,40 @@ class Seq2Seq : public PairNetwork {
                         const Noise& noise);
   at::Tensor query(const Decoder& decoder, const at::Tensor& state, const at::Tensor& embedded,
                    const Memory& memory) const;
-  at::Tensor readout(const at::Tensor& state, const at::Tensor& embedded, const at::Tensor& context,
-                     const Noise& noise);
+  // What the output's matrix reads.
+  at::Tensor vectors(const Readout& readout, const Noise& noise);
+  // Logits, or log probabilities where symbols are copied.
+  at::Tensor logits(const Readout& readout, const at::Tensor& weights, const at::Tensor& source,
+                    const Noise& noise);
+  // What training adds to the cross-entropy, without a meaning as a number.
+  at::Tensor signal(const Teaching& teaching, const at::Tensor& logits,
+                    const at::Tensor& target) const;
+
+  // What a decoder is between the steps of decoding.
+  void carry(Decoder decoder, StepState& state) const;
+  Decoder carried(const StepState& state) const;
 
   double dropout_;
   double entropy_weight_;
+  double coverage_weight_;
   std::vector<std::string> query_parts_;
-  bool state_first_ = false;  // the query holds the state after the step
-  GridSize grid_;             // of the source, where it is an image
+  bool state_first_ = false;      // the query holds the state after the step
+  bool carries_context_ = false;  // what the query or the recurrence read of the step before
+  GridSize grid_;                 // of the source, where it is an image
+  Devices devices_;
   std::shared_ptr<SourceInput> source_embedding_;
-  torch::nn::Embedding target_embedding_{nullptr};
-  std::shared_ptr<BidirectionalEncoder> encoder_;  // null with encoder "none"
-  torch::nn::Linear initial_{nullptr};
+  torch::nn::Embedding target_embedding_{nullptr};  // null where it is the source's
+  std::shared_ptr<BidirectionalEncoder> encoder_;   // null with encoder "none"
+  std::shared_ptr<TransformerStack> self_;          // null without model.self_layers
+  Linear initial_{nullptr};
   std::shared_ptr<AttentionNetwork> attention_;  // null with score "none"
   std::shared_ptr<MovingAverage> reward_;        // of hard attention, else null
   std::shared_ptr<RecurrentCell> decoder_;
-  torch::nn::Linear maxout_{nullptr};
-  torch::nn::Linear output_{nullptr};
+  std::shared_ptr<IntraDecoderAttention> past_;  // null without intra_decoder
+  Linear maxout_{nullptr};
+  Linear output_{nullptr};  // null where an embedding is its matrix
+  at::Tensor output_bias_;  // then
+  Linear gate_{nullptr};    // between copies and the vocabulary; null without copies
 };
 
 // Cross-entropy of logits [B, T, V] against target [B, T], summed over the symbols that are not

@@ -26,6 +26,27 @@ void check_part(const std::string& part) {
   fail("model.query has no part {}; there are {}", shown(part), fmt::join(names, ", "));
 }
 
+Settings readout_settings(Seq2SeqConfig& config) {
+  return {
+      {"model.input_feeding", &config.input_feeding,
+       "whether the context before enters a recurrence that precedes attention (Luong et al. "
+       "2015)"},
+      {"model.intra_decoder", &config.intra_decoder,
+       "whether the readout also reads the decoder's states before (Paulus et al. 2017)"},
+      {"model.tied",
+       &config.tied,
+       "embeddings that the output shares; all takes data.joint_vocabulary",
+       {},
+       {},
+       {"none", "target", "all"}},
+      {"model.copy", &config.copy,
+       "whether symbols of the source may be copied (See et al. 2017); takes "
+       "data.joint_vocabulary"},
+      {"model.coverage_weight", &config.coverage_weight,
+       "what looking where earlier steps did costs in training (See et al. 2017, eq. 12)", 0, 1000},
+  };
+}
+
 std::string without_spaces(std::string text) {
   std::erase(text, ' ');
   return text;
@@ -51,6 +72,27 @@ void check_recurrent(const AttentionChoices& choices) {
         choices.score, choices.normaliser);
 }
 
+// A symbol is copied with the weight that it got, so that weights must sum to 1 for every query.
+void check_copying(const AttentionChoices& choices) {
+  const std::string_view normaliser = base_name(choices.normaliser);
+  const bool sums_to_one = normaliser != "sigmoid" && normaliser != "none" &&
+                           normaliser != "monotonic" && choices.scope == "all" &&
+                           choices.bias.find("sink") == std::string::npos;
+  if (!sums_to_one)
+    fail(
+        "model.copy is true, and scope {}, bias {} and normaliser {} may give weights whose sum is "
+        "not 1; take scope all, no sink, and softmax or sparsemax",
+        choices.scope, shown(choices.bias), choices.normaliser);
+}
+
+void check_needs_attention(const Seq2SeqConfig& config) {
+  const char* key = config.copy                  ? "model.copy"
+                    : config.input_feeding       ? "model.input_feeding"
+                    : config.coverage_weight > 0 ? "model.coverage_weight"
+                                                 : nullptr;
+  if (key != nullptr) fail("model.score is none, and {} needs attention; leave it out", key);
+}
+
 }  // namespace
 
 const std::vector<QueryPart>& query_part_table() {
@@ -66,7 +108,7 @@ const std::vector<QueryPart>& query_part_table() {
 
 Settings Seq2SeqConfig::settings() {
   Settings all = MechanismSettings::settings("model.", "the decoder's attention", {"none"});
-  const Settings own = {
+  Settings own = {
       {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
       {"model.encoder",
        &encoder,
@@ -81,12 +123,19 @@ Settings Seq2SeqConfig::settings() {
       {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
       {"model.convolutions", &convolutions,
        "convolutions of an image; each halves it, down to its patches", 0, 6},
+      {"model.decoder_layers", &decoder_layers, "recurrent layers of the decoder", 1, 64},
+      {"model.residual", &residual,
+       "whether recurrent layers above the first add what they read to what they give"},
+      {"model.self_layers", &self_layers,
+       "Transformer layers over the annotations, which read them all", 0, 256},
+      {"model.heads", &heads, "heads of model.self_layers; they divide model.hidden", 1, 1024},
       {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
       {"model.entropy_weight", &entropy_weight,
        "reward for the entropy of hard attention, which keeps it from settling early", 0, 1000},
       {"model.maximum_source_length", &maximum_source_length,
        "symbols of a source that are read; the rest is cut", 1, 1 << 20},
   };
+  for (Setting& setting : readout_settings(*this)) own.push_back(std::move(setting));
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }
@@ -106,6 +155,14 @@ std::vector<std::string> Seq2SeqConfig::query_parts() const {
   return parts;
 }
 
+TransformerStackConfig Seq2SeqConfig::self_stack() const {
+  return {.layers = self_layers,
+          .depth = hidden,
+          .self = {{attend::mechanism("self").choices, heads}},
+          .feed_forward = 2 * hidden,
+          .dropout = dropout};
+}
+
 AttentionSizes Seq2SeqConfig::attention_sizes() const {
   int64_t depth = 0;
   for (const std::string& part : query_parts())
@@ -119,12 +176,29 @@ AttentionSizes Seq2SeqConfig::attention_sizes() const {
 void Seq2SeqConfig::check() const {
   if (hidden % 2 != 0)
     fail("model.hidden must be even, got {}; half of it is each direction of the encoder", hidden);
-  if (!attends()) return;
+  if (self_layers > 0 && hidden % heads != 0)
+    fail("model.heads is {}, which does not divide model.hidden, {}; take one that does", heads,
+         hidden);
+  if (tied == "all" && source_depth() != embedding)
+    fail(
+        "model.tied is all, and without a recurrent encoder a source is embedded with {} numbers, "
+        "not {}; set model.embedding = model.hidden",
+        source_depth(), embedding);
+  if (!attends()) {
+    check_needs_attention(*this);
+    return;
+  }
   const Mechanism& row = attend::mechanism(mechanism);
   if (!row.refusal.empty()) fail("model.mechanism is {}: {}", row.name, row.refusal);
   const AttentionChoices choices = this->choices();
   check_recurrent(choices);
   check_sizes(choices, attention_sizes());
+  if (copy) check_copying(choices);
+  if (const auto parts = query_parts();
+      input_feeding && std::find(parts.begin(), parts.end(), "state") == parts.end())
+    fail(
+        "model.input_feeding is true, and the query takes no state after the step, so that the "
+        "context enters the recurrence anyway; leave it out, or take model.query = state");
   if (entropy_weight != 0 && base_name(choices.normaliser) != "hard")
     fail(
         "model.entropy_weight is {}, and normaliser {} draws nothing whose entropy could be "

@@ -7,6 +7,7 @@
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
 #include "attend/nn/trained_spec.h"
+#include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
@@ -21,7 +22,17 @@ struct Seq2SeqConfig : MechanismSettings {
   int64_t hidden = 256;  // depth of the decoder state and of the annotations
   int64_t attention_depth = 256;
   int64_t encoder_layers = 1;
-  int64_t convolutions = 0;  // before an image's patches
+  int64_t decoder_layers = 1;
+  bool residual = false;    // recurrent layers above the first add what they read
+  int64_t self_layers = 0;  // Transformer layers over the annotations
+  int64_t heads = 4;        // of those
+  bool input_feeding = false;
+  bool intra_decoder = false;
+  bool copy = false;
+  double coverage_weight = 0;
+  std::string tied = "none";  // embeddings that are the output's matrix too: none, target, or all:
+                              // the source's as well
+  int64_t convolutions = 0;   // before an image's patches
   double dropout = 0.1;
   double entropy_weight = 0;  // of hard attention
   int64_t maximum_source_length = 512;
@@ -35,6 +46,12 @@ struct Seq2SeqConfig : MechanismSettings {
 
   // Of a source symbol or frame before the encoder; without one it is an annotation.
   int64_t source_depth() const { return encoder == "recurrent" ? embedding : hidden; }
+
+  // Whether sources and targets must be of one vocabulary.
+  bool wants_joint_vocabulary() const { return copy || tied == "all"; }
+
+  // The layers of self_layers.
+  TransformerStackConfig self_stack() const;
 
   // Depths of the query and the annotations.
   AttentionSizes attention_sizes() const;

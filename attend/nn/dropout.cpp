@@ -43,10 +43,11 @@ at::Tensor dropout(const at::Tensor& x, double probability, const Noise& noise) 
   if (x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble))
     return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(noise)));
   at::NoGradGuard no_gradient;
-  const at::Tensor mask =
-      at::empty_like(x).bernoulli_(1 - probability, noise).div_(1 - probability);
+  const at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU))
+                              .bernoulli_(1 - probability, noise)
+                              .div_(1 - probability);
   at::AutoGradMode with_gradient(true);
-  return x * mask;
+  return x * mask.to(x.device());
 }
 
 uint64_t draw_seed(const Noise& noise) {

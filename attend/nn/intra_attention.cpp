@@ -109,14 +109,15 @@ Tensor IntraDecoderAttention::weights(const Tensor& states, const Tensor& lse) c
   return attention_weights(states, states, lse, spec());
 }
 
+PastSteps IntraDecoderAttention::start(const Tensor& state) const {
+  const Tensor none = at::zeros({state.size(0), 0, state.size(1)}, state.options());
+  return {attention_->score().map_key(none), none};
+}
+
 std::pair<AttentionResult, PastSteps> IntraDecoderAttention::step(const Tensor& state,
                                                                   const PastSteps& past) const {
   const Score score = attention_->score();
-  PastSteps before = past;
-  if (!before.keys.defined()) {
-    before.values = at::zeros({state.size(0), 0, state.size(1)}, state.options());
-    before.keys = score.map_key(before.values);
-  }
+  const PastSteps before = past.keys.defined() ? past : start(state);
   return {look_back(state, before, score), followed_by(before, state, state, score)};
 }
 

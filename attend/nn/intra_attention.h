@@ -70,8 +70,11 @@ class IntraDecoderAttention : public torch::nn::Module {
   // The weights [B, T, T] behind forward(states), from its lse.
   at::Tensor weights(const at::Tensor& states, const at::Tensor& lse) const;
 
+  // The past of the first step, of states such as this one.
+  PastSteps start(const at::Tensor& state) const;
+
   // One step: state [B, D] -> context [B, D] and lse [B], and the past with this state, for the
-  // step after. The first step's past is {}.
+  // step after. {} is the first step's past too.
   std::pair<AttentionResult, PastSteps> step(const at::Tensor& state, const PastSteps& past) const;
 
  private:

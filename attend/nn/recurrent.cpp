@@ -47,24 +47,51 @@ Cell parse_cell(const std::string& name) {
   fail("no recurrent cell is called \"{}\"; there are gru and lstm", name);
 }
 
-RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden) {
-  if (cell == Cell::gru)
-    gru_ = register_module("gru", torch::nn::GRUCell(input_depth, hidden));
-  else
-    lstm_ = register_module("lstm", torch::nn::LSTMCell(input_depth, hidden));
+RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden,
+                             const RecurrentLayers& layers)
+    : layers_(layers) {
+  for (int64_t i = 0; i < layers.count; ++i) {
+    const int64_t depth = i == 0 ? input_depth : hidden;
+    const std::string number = i == 0 ? "" : std::to_string(i);
+    if (cell == Cell::gru)
+      gru_.push_back(register_module("gru" + number, torch::nn::GRUCell(depth, hidden)));
+    else
+      lstm_.push_back(register_module("lstm" + number, torch::nn::LSTMCell(depth, hidden)));
+  }
 }
 
-std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vector<Tensor>& state) {
-  if (gru_) return {gru_->forward(input, state[0])};
-  const auto [hidden, cell] = lstm_->forward(input, std::make_tuple(state[0], state[1]));
-  return {hidden, cell};
+std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vector<Tensor>& state,
+                                           const Noise& noise) {
+  std::vector<Tensor> next;
+  next.reserve(state.size());
+  Tensor given;
+  for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i) {
+    const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, noise);
+    if (lstm_.empty()) {
+      next.push_back(gru_[i]->forward(read, state[i]));
+    } else {
+      const auto [hidden, cell] =
+          lstm_[i]->forward(read, std::make_tuple(state[2 * i], state[2 * i + 1]));
+      next.insert(next.end(), {hidden, cell});
+    }
+    const Tensor& hidden = next[i * tensors_a_layer()];
+    given = layers_.residual && i > 0 ? given + hidden : hidden;
+  }
+  return next;
+}
+
+Tensor RecurrentCell::output(const std::vector<Tensor>& state) const {
+  const size_t last = state.size() - tensors_a_layer();
+  Tensor sum = state[last];
+  for (size_t i = 0; layers_.residual && i < last; i += tensors_a_layer()) sum = sum + state[i];
+  return sum;
 }
 
 BidirectionalEncoder::BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden,
-                                           int64_t layers, double dropout)
-    : dropout_(dropout) {
+                                           const RecurrentLayers& layers)
+    : layers_(layers) {
   if (hidden % 2 != 0) fail("a bidirectional encoder needs an even depth, got {}", hidden);
-  for (int64_t i = 0; i < layers; ++i) {
+  for (int64_t i = 0; i < layers.count; ++i) {
     const int64_t depth = i == 0 ? input_depth : hidden;
     const std::string name = "layer" + std::to_string(i);
     if (cell == Cell::gru) {
@@ -83,10 +110,15 @@ Tensor BidirectionalEncoder::layer(size_t index, const Tensor& x, const Tensor& 
   return lstm_.empty() ? run(gru_[index], x, lengths) : run(lstm_[index], x, lengths);
 }
 
+Tensor BidirectionalEncoder::leaving(size_t index, const Tensor& input,
+                                     const Tensor& output) const {
+  return layers_.residual && index > 0 ? input + output : output;
+}
+
 Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths, const Noise& noise) {
-  Tensor output = x;
-  for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i)
-    output = layer(i, i == 0 ? output : attend::dropout(output, dropout_, noise), lengths);
+  Tensor output = layer(0, x, lengths);
+  for (size_t i = 1; i < gru_.size() + lstm_.size(); ++i)
+    output = leaving(i, output, layer(i, attend::dropout(output, layers_.dropout, noise), lengths));
   return output;
 }
 
@@ -95,11 +127,13 @@ Tensor BidirectionalEncoder::unrolled(const Tensor& x, std::vector<Tensor>& stat
   const size_t last = gru_.size() + lstm_.size() - 1;
   const Tensor lengths = at::full({x.size(0)}, x.size(1), at::kLong);
   Tensor input = x;
-  for (size_t i = 0; i < last; ++i) input = layer(i, input, lengths);
+  for (size_t i = 0; i < last; ++i) input = leaving(i, input, layer(i, input, lengths));
   const torch::nn::Module& top = is_lstm ? static_cast<const torch::nn::Module&>(*lstm_[last])
                                          : static_cast<const torch::nn::Module&>(*gru_[last]);
   states = steps(top, is_lstm, false, input);
-  return at::cat({at::stack(states, 1), at::stack(steps(top, is_lstm, true, input), 1)}, 2);
+  return leaving(
+      last, input,
+      at::cat({at::stack(states, 1), at::stack(steps(top, is_lstm, true, input), 1)}, 2));
 }
 
 }  // namespace attend

@@ -15,20 +15,36 @@ enum class Cell { gru, lstm };
 // "gru" or "lstm"; Error otherwise.
 Cell parse_cell(const std::string& name);
 
+// Recurrent layers, one on top of the other.
+struct RecurrentLayers {
+  int64_t count = 1;
+  double dropout = 0;     // of what a layer gives to the one above
+  bool residual = false;  // above the first, what a layer reads is added to what it gives (Wu et
+                          // al. 2016, 3.1)
+};
+
 // One step of a recurrence: GRU (Cho et al. 2014) or LSTM (Hochreiter & Schmidhuber 1997).
 class RecurrentCell : public torch::nn::Module {
  public:
-  RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden);
+  RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden, const RecurrentLayers& layers = {});
 
-  // Tensors that a state holds: the hidden state and, for an LSTM, the cell state.
-  int64_t state_size() const { return gru_ ? 1 : 2; }
+  // Tensors that a state holds: of each layer the hidden state and, for an LSTM, the cell state.
+  int64_t state_size() const { return static_cast<int64_t>(gru_.size() + 2 * lstm_.size()); }
 
-  // input [B, D], state {[B, hidden], ...} -> the next state; its first tensor is the output.
-  std::vector<at::Tensor> forward(const at::Tensor& input, const std::vector<at::Tensor>& state);
+  // input [B, D], state {[B, hidden], ...} -> the next state. Dropout falls between layers.
+  std::vector<at::Tensor> forward(const at::Tensor& input, const std::vector<at::Tensor>& state,
+                                  const Noise& noise = {});
+
+  // What the recurrence gives in a state, [B, hidden]: the hidden state of the last layer or, where
+  // layers add what they read, the sum of all.
+  at::Tensor output(const std::vector<at::Tensor>& state) const;
 
  private:
-  torch::nn::GRUCell gru_{nullptr};
-  torch::nn::LSTMCell lstm_{nullptr};
+  size_t tensors_a_layer() const { return lstm_.empty() ? 1 : 2; }
+
+  RecurrentLayers layers_;
+  std::vector<torch::nn::GRUCell> gru_;
+  std::vector<torch::nn::LSTMCell> lstm_;
 };
 
 // A stack of bidirectional recurrent layers (Schuster & Paliwal 1997). Padding is skipped: each
@@ -36,8 +52,8 @@ class RecurrentCell : public torch::nn::Module {
 class BidirectionalEncoder : public torch::nn::Module {
  public:
   // `hidden` is the depth of the annotations: half of it a direction, so it must be even.
-  BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden, int64_t layers,
-                       double dropout);
+  BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden,
+                       const RecurrentLayers& layers);
 
   // x [B, S, D], lengths [B] int64 on the CPU, at least 1 -> annotations [B, S, hidden]; zero where
   // padded. Dropout falls between layers.
@@ -50,10 +66,12 @@ class BidirectionalEncoder : public torch::nn::Module {
 
  private:
   at::Tensor layer(size_t index, const at::Tensor& x, const at::Tensor& lengths);
+  // What leaves a layer that gave `output` for `input`.
+  at::Tensor leaving(size_t index, const at::Tensor& input, const at::Tensor& output) const;
 
+  RecurrentLayers layers_;
   std::vector<torch::nn::GRU> gru_;
   std::vector<torch::nn::LSTM> lstm_;
-  double dropout_;
 };
 
 }  // namespace attend

@@ -3,12 +3,15 @@
 namespace attend {
 
 void StepState::reorder(const at::Tensor& rows, bool same_sources) {
-  for (at::Tensor& tensor : carried) tensor = tensor.index_select(0, rows);
+  const auto selected = [&](const at::Tensor& tensor) {
+    return tensor.index_select(0, rows.to(tensor.device()));
+  };
+  for (at::Tensor& tensor : carried) tensor = selected(tensor);
   for (MultiHeadState& each : grown) each.reorder(rows, /*same_keys=*/false);
   for (MultiHeadState& each : read) each.reorder(rows, same_sources);
   for (StepState& each : members) each.reorder(rows, same_sources);
   if (same_sources) return;
-  for (at::Tensor& tensor : memory) tensor = tensor.index_select(0, rows);
+  for (at::Tensor& tensor : memory) tensor = selected(tensor);
 }
 
 }  // namespace attend

@@ -23,7 +23,8 @@ torch::optim::AdamOptions adam_options(const TrainConfig& config) {
 Tensor decay_mask(const Module& module) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : module->parameters())
-    parts.push_back(at::full({parameter.numel()}, parameter.dim() > 1 ? 1.0 : 0.0));
+    parts.push_back(at::full({parameter.numel()}, parameter.dim() > 1 ? 1.0 : 0.0,
+                             parameter.options().requires_grad(false)));
   return at::cat(parts);
 }
 

@@ -41,7 +41,7 @@ uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
 int64_t target_symbols(const std::vector<std::vector<EncodedPair>>& batches) {
   int64_t symbols = 0;
   for (const auto& batch : batches)
-    for (const EncodedPair& pair : batch) symbols += static_cast<int64_t>(pair.target.size()) + 1;
+    for (const EncodedPair& pair : batch) symbols += pair.target_length();
   return symbols;
 }
 

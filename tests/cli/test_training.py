@@ -81,13 +81,17 @@ class Options(program.Case):
         pairs = [line.split("\t") for line in PAIRS.splitlines()]
         self.write("p.in", "".join(source + "\n" for source, _ in pairs))
         self.write("p.out", "".join(target + "\n" for _, target in pairs))
-        run = self.succeed("train", "--data", "p.in,p.out", "--valid", "p.in,p.out", "--out",
-                           "model", "--json", *settings(QUICK), "--set", "train.metric=bleu")
+        files = ["--data", "p.in", "--target", "p.out", "--valid", "p.in", "--valid-target",
+                 "p.out"]
+        run = self.succeed("train", *files, "--out", "model", "--json", *settings(QUICK), "--set",
+                           "train.metric=bleu")
         records = program.read_metrics(self.folder / "model")
         self.assertEqual({record["metric"] for record in records}, {"bleu"})
         best = json.loads(run.stdout)["valid_bleu"]
         self.assertEqual(best, max(record["valid_metric"] for record in records))
-        self.refuse("train", "--data", "p.in,p.none", "--out", "other", names=["p.none"])
+        self.refuse("train", "--data", "p.in", "--target", "p.none", "--out", "other",
+                    names=["p.none"])
+        self.refuse("train", *files[:-2], "--out", "other", names=["--valid-target"])
 
     def test_tokens_steps_and_loss(self):
         changes = {"train.batch_tokens": 60, "train.steps": 7, "train.validate_steps": 3,
@@ -103,12 +107,25 @@ class Options(program.Case):
         stream = {"train.shuffle_buffer": 16}
         self.refuse("train", "--data", "pairs.tsv", "--out", "model", *settings(QUICK | stream),
                     names=["--valid", "train.shuffle_buffer"])
-        run = self.succeed(*train("--json", **stream, **{"train.epochs": 12}))
+        run = self.succeed(*train("--json", **stream, **{"train.epochs": 24}))
         self.assertLess(json.loads(run.stdout)["valid_token_error_rate"], 0.3)
-        self.assertEqual(program.read_metrics(self.folder / "model")[-1]["epoch"], 12)
+        self.assertEqual(program.read_metrics(self.folder / "model")[-1]["epoch"], 24)
+
+    def test_streamed_in_two_parts(self):
+        """Stopped in the middle of an epoch, the buffer half empty."""
+        changes = {"train.shuffle_buffer": 16, "train.steps": 8, "train.schedule": "constant"}
+        self.succeed(*train(**changes))
+        whole = self.folder / "whole"
+        (self.folder / "model").rename(whole)
+        self.succeed(*train(**changes | {"train.steps": 5}))
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                     "--resume", "--set", "train.steps=8")
+        _, one = program.read_safetensors(whole / "checkpoint.safetensors")
+        _, two = program.read_safetensors(self.folder / "model/checkpoint.safetensors")
+        self.assertEqual(one, two)
 
     def test_begins_from_another_model(self):
-        self.succeed(*train())
+        self.succeed(*train(**{"train.epochs": 20}))
         more = self.write("more.tsv", PAIRS + "zaz\tZ A Z\n")
         run = self.succeed("train", "--data", more, "--valid", "pairs.tsv", "--out", "other",
                            "--init", "model", *settings(QUICK | {"train.epochs": 1}))
@@ -121,6 +138,11 @@ class Options(program.Case):
                     "--init", "model", "--source-units", "line", *settings(QUICK),
                     names=["--init model", "data.source_units"])
 
+    def pairs_of(self, task):
+        if task == "classification":
+            return PAIRS.replace(" A ", " ").replace(" ", "")
+        return PAIRS
+
     def test_configurations_for_tasks(self):
         for task in ("translation", "pronunciation", "classification"):
             self.succeed("init", task, "--out", f"{task}.toml")
@@ -128,8 +150,38 @@ class Options(program.Case):
             self.assertIn(f"--config {task}.toml", text)
             shown = self.succeed("train", "--config", f"{task}.toml", "--dump-config").stdout
             self.assertTrue(text.endswith(shown))
+            self.write(f"{task}.tsv", self.pairs_of(task))
+            self.succeed("train", "--data", f"{task}.tsv", "--valid", f"{task}.tsv", "--out", task,
+                         "--config", f"{task}.toml", "--set", "train.steps=2")
+            self.succeed("predict", task, stdin="bab dad\n")
         self.refuse("init", "translation", "--out", "translation.toml", names=["translation.toml"])
         self.refuse("init", "translatoin", names=["did you mean translation?"])
+
+    def test_strict(self):
+        """What is too long is cut or left out, with a line that says so, or refused."""
+        short = {"model.maximum_source_length": 5}
+        self.write("long.tsv", PAIRS + "babababa\tB A B\n")
+        files = ["--data", "long.tsv", "--valid", "pairs.tsv"]
+        self.refuse("train", *files, "--out", "model", "--strict", *settings(QUICK | short),
+                    names=["long.tsv", "'babababa' has 8 symbols", "maximum_source_length = 5"])
+        answer = " ".join("B" * 26)
+        self.write("answers.tsv", PAIRS + f"bab\t{answer}\n")
+        self.refuse("train", "--data", "pairs.tsv", "--valid", "answers.tsv", "--out", "model",
+                    "--strict", *settings(QUICK | short), names=["26 symbols, over 25"])
+        run = self.attend("train", *files, "--out", "streamed", "--strict",
+                          *settings(QUICK | short | {"train.shuffle_buffer": 4}))
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("'babababa' has 8 symbols", run.stderr)
+        run = self.succeed("train", *files, "--out", "model", *settings(QUICK | short))
+        self.assertIn("1 sources are cut to their first 5 symbols", run.stderr)
+        run = self.succeed("evaluate", "model", "--data", "long.tsv")
+        self.assertIn("long.tsv: 1 sources are cut to their first 5 symbols", run.stderr)
+        for command in (["evaluate", "model", "--data", "long.tsv"],
+                        ["explain", "model", "babababa"], ["predict", "model"]):
+            self.refuse(*command, "--strict", stdin="babababa\n",
+                        names=["'babababa'", "over 5 symbols"])
+        self.assertEqual(self.succeed("predict", "model", "--strict",
+                                      stdin="babab\n").stderr, "")
 
     def test_recipes(self):
         self.refuse("train", "--recipe", "cmudct", names=["cmudct", "did you mean cmudict?"])

@@ -146,6 +146,13 @@ TEST(MakeBatch, PadsOnTheRightAndEndsTheTarget) {
   EXPECT_TRUE(batch.target_lengths.equal(at::tensor({3, 2, 1}, at::kLong)));
 }
 
+TEST(MakeBatch, EndsNoTargetThatGoesOn) {
+  const std::vector<EncodedPair> pairs{{{}, {8, 9}, {}, true}, {{}, {7}}, {{}, {6}, {}, true}};
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  EXPECT_TRUE(batch.target.equal(at::tensor({8, 9, 7, 2, 6, 0}, at::kLong).view({3, 2})));
+  EXPECT_TRUE(batch.target_lengths.equal(at::tensor({2, 2, 1}, at::kLong)));
+}
+
 TEST(MakeBatch, PadsFramesWithZeros) {
   const at::Tensor sound = at::arange(6, at::kFloat).view({3, 2}), other = at::ones({1, 2});
   const std::vector<EncodedPair> pairs{{{}, {8}, sound}, {{}, {9}, other}};

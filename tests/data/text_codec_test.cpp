@@ -47,6 +47,33 @@ TEST(TextCodec, SplitsIntoBytes) {
   EXPECT_THAT(TextCodec{}.alphabet(), IsEmpty());
 }
 
+TEST(TextCodec, ReadsTheLanguageAsOneSymbol) {
+  TextCodec codec = with_codes({.lowercase = true, .tokenise = true});
+  codec.language_token = true;
+  EXPECT_THAT(codec.split("<2DE> LOWER, low"),
+              ElementsAre("<2DE>", "low@@", "er", "￭@@", ",", "lo@@", "w"));
+  EXPECT_THAT(codec.split("  <2fr>\t low"), ElementsAre("<2fr>", "lo@@", "w"));
+  EXPECT_THAT(codec.split("<2fr>"), ElementsAre("<2fr>"));
+  EXPECT_THAT(codec.split(" "), IsEmpty());
+  const TextCodec characters{.units = Units::character, .language_token = true};
+  EXPECT_THAT(characters.split("<2e\u0301> ab"), ElementsAre("<2é>", "a", "b"));
+  for (const char* bad : {"low <2de>", "2de low", "<2de low", "<> low", "<2de>low"})
+    EXPECT_THAT(error_of([&] { codec.split(bad); }),
+                HasSubstr("wants a token such as <2de> and a space before each source"))
+        << bad;
+  EXPECT_THAT(error_of([&] { codec.split("<\xff> low"); }), HasSubstr("invalid UTF-8"));
+}
+
+TEST(TextCodec, LanguagesAreOfSourcesThatAreTexts) {
+  TextConfig text;
+  text.language_token = true;
+  EXPECT_THAT(make_codecs(text).source.split("<2de> a"), ElementsAre("<2de>", "a"));
+  text.target_units = "char";
+  EXPECT_THAT(make_codecs(text).target.split("<2"), ElementsAre("<", "2"));
+  text.source_units = "image";
+  EXPECT_THAT(error_of([&] { make_codecs(text); }), HasSubstr("whose sources are names"));
+}
+
 TEST(TextCodec, JoinsWhatItSplit) {
   EXPECT_TRUE(rc::check("the text comes back", [] {
     const auto part = rc::gen::element<std::string>("low", "er", "L", ".", "'", " ", "é", "\u0301",
@@ -87,6 +114,21 @@ TEST(TextCodec, FollowsTheConfiguration) {
   text.source_units = "char";
   text.bpe = "";
   EXPECT_THAT(make_codecs(text).source.split("ﬁ"), ElementsAre("f", "i"));
+}
+
+TEST(TextCodec, TakesLineBreaksForSymbols) {
+  const std::string text = "ab c\n\nd.\n";
+  const TextCodec characters{}, words{.units = Units::space}, bytes{.units = Units::byte};
+  EXPECT_THAT(characters.split_lines(text),
+              ElementsAre("a", "b", " ", "c", "\n", "\n", "d", ".", "\n"));
+  EXPECT_THAT(words.split_lines(text), ElementsAre("ab", "c", "\n", "\n", "d.", "\n"));
+  EXPECT_THAT(bytes.split_lines("a\nb"), ElementsAre("a", "<0x0A>", "b"));
+  EXPECT_THAT(words.split_lines(""), ElementsAre());
+  TextCodec pieces{.units = Units::space, .tokenise = true};
+  pieces.codes = BytePairEncoding::parse(codes_text, "codes");
+  for (const TextCodec& codec : {characters, words, bytes, pieces})
+    for (const std::string& each : {text, std::string("low\nd"), std::string("\n"), std::string()})
+      EXPECT_EQ(codec.join(codec.split_lines(each)), each);
 }
 
 TEST(TextCodec, KeepsItsCodesInTheModelFolder) {

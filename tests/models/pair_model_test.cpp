@@ -51,6 +51,24 @@ class PairModelTest : public testing::Test {
   PairModel model;
 };
 
+TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
+  TextConfig text;
+  text.language_token = true;
+  const std::vector<Example> translated = {{"<2de> cab", {"K AE B"}}, {"<2fr> cab", {"B AE"}}};
+  const PairModel joint = make_pair_model(text, model.model, translated);
+  const auto ids = joint.source_ids(joint.source_symbols("<2fr> bac"));
+  EXPECT_EQ(joint.source_vocabulary.decode(ids),
+            (std::vector<std::string>{"<2fr>", "b", "a", "c"}));
+  const auto refused = [&](const std::string& source) {
+    return test::error_of([&] { joint.encode({{source, {"K"}}}); });
+  };
+  EXPECT_THAT(refused("<2it> cab"), HasSubstr("language '<2it>' was not in training"));
+  EXPECT_THAT(refused("<2it> cab"), HasSubstr("there are '<2de>', '<2fr>'"));
+  EXPECT_THAT(refused("<unk> cab"), HasSubstr("was not in training"));
+  EXPECT_THAT(refused("cab"), HasSubstr("begins with no language"));
+  EXPECT_THAT(refused("<2de> xyz"), testing::IsEmpty()) << "other symbols may be unknown";
+}
+
 TEST_F(PairModelTest, EncodesEveryTargetAndCutsLongSources) {
   const auto pairs = model.encode({{"bad", {"B AE D", "B AA D"}}, {"abcabc", {"K"}}});
   ASSERT_EQ(pairs.size(), 3U);

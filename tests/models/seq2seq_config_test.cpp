@@ -110,6 +110,18 @@ TEST(Seq2SeqConfig, RefusesBeforeDataIsRead) {
   EXPECT_THAT(refusal({"model.mechanism=hard", "model.bias=sink"}), HasSubstr("take softmax"));
   EXPECT_THAT(refusal({"model.entropy_weight=0.01"}), HasSubstr("take 0, or normaliser hard"));
   EXPECT_EQ(refusal({"model.mechanism=hard", "model.entropy_weight=0.01"}), "");
+  EXPECT_THAT(refusal({"model.input_feeding=true"}), HasSubstr("take model.query = state"));
+  EXPECT_EQ(refusal({"model.input_feeding=true", "model.query=state"}), "");
+  EXPECT_THAT(refusal({"model.copy=true", "model.normaliser=sigmoid"}),
+              HasSubstr("take scope all"));
+  EXPECT_THAT(refusal({"model.copy=true", "model.bias=sink"}), HasSubstr("take scope all"));
+  EXPECT_THAT(refusal({"model.copy=true", "model.mechanism=local_p"}), HasSubstr("take scope all"));
+  EXPECT_THAT(refusal({"model.score=none", "model.copy=true"}), HasSubstr("model.copy needs"));
+  EXPECT_THAT(refusal({"model.score=none", "model.coverage_weight=1"}),
+              HasSubstr("model.coverage_weight needs"));
+  EXPECT_THAT(refusal({"model.self_layers=1", "model.heads=3"}), HasSubstr("does not divide"));
+  EXPECT_THAT(refusal({"model.tied=all", "model.encoder=none"}),
+              HasSubstr("set model.embedding = model.hidden"));
   // Without attention the rest is not used.
   EXPECT_EQ(refusal({"model.score=none", "model.mechanism=self"}), "");
 }
@@ -118,6 +130,20 @@ TEST(Seq2SeqConfig, TheNetworkRefusesTheSame) {
   Seq2SeqConfig config;
   config.mechanism = "linformer";
   EXPECT_THROW(Seq2Seq(config, 5, 5), Error);
+}
+
+TEST(Seq2SeqConfig, OneVocabularyHasOneSize) {
+  for (const char* setting : {"model.tied=all", "model.copy=true"}) {
+    Seq2SeqConfig config;
+    assign(config.settings(), setting);
+    EXPECT_TRUE(config.wants_joint_vocabulary());
+    try {
+      Seq2Seq(config, 6, 5);
+      ADD_FAILURE() << setting;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("with 6 source and 5 target symbols"));
+    }
+  }
 }
 
 }  // namespace

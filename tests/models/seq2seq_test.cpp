@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
+#include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/mechanism_table.h"
 
@@ -26,36 +30,72 @@ Seq2SeqConfig small() {
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8}, {4, 5}}, {{9, 4}, {6, 7, 8, 4}}, {{5}, {5}}};
 
+constexpr int64_t symbols = 10;
+
 struct Variant {
   std::string name;
   Seq2SeqConfig config;
 };
 
+using Change = std::function<void(Seq2SeqConfig&)>;
+
+Variant variant(const std::string& name, const Change& change) {
+  Variant made{name, small()};
+  change(made.config);
+  return made;
+}
+
+// What the network can be made of beside its attention.
+std::vector<Variant> part_variants() {
+  std::vector<Variant> all = {
+      variant("fed", [](auto& c) { c.query = "state", c.input_feeding = true; }),
+      variant("tied_target", [](auto& c) { c.tied = "target"; }),
+      variant("tied_all", [](auto& c) { c.tied = "all"; }),
+      variant("self_layers", [](auto& c) { c.self_layers = 2, c.heads = 2; }),
+      variant("self_layers_fixed_context",
+              [](auto& c) { c.self_layers = 1, c.heads = 2, c.score = "none"; }),
+      variant("self_layers_alone", [](auto& c) { c.self_layers = 1, c.encoder = "none"; }),
+      variant("intra_decoder", [](auto& c) { c.intra_decoder = true; }),
+      variant("copy", [](auto& c) { c.copy = true; }),
+      variant("coverage_weight", [](auto& c) { c.coverage_weight = 1; }),
+      variant("everything", [](auto& c) {
+        c.cell = "lstm", c.query = "state+extra", c.tied = "all";
+        c.decoder_layers = 2, c.self_layers = 1, c.heads = 2;
+        c.residual = c.input_feeding = c.intra_decoder = c.copy = true;
+        c.coverage_weight = 0.5;
+      })};
+  for (const std::string cell : {"gru", "lstm"}) {
+    const auto deep = [&](const std::string& name, const std::string& query, bool residual) {
+      all.push_back(variant(name + "_" + cell, [&](auto& c) {
+        c.cell = cell, c.query = query, c.residual = residual, c.decoder_layers = 3;
+      }));
+    };
+    deep("deep", "previous_state", false);
+    deep("deep_state_first", "state", false);
+    deep("residual", "previous_state", true);
+    deep("residual_state_first", "state+context", true);
+  }
+  return all;
+}
+
 // Every mechanism that a recurrent decoder can use, every score, and every part of a query.
 std::vector<Variant> variants() {
-  std::vector<Variant> all;
-  const auto add = [&](const std::string& name, auto change) {
-    all.push_back({name, small()});
-    change(all.back().config);
-  };
+  std::vector<Variant> all = part_variants();
   for (const Mechanism& row : mechanism_table()) {
     if (row.refusal.empty())
-      add("mechanism_" + std::string(row.name),
-          [&](Seq2SeqConfig& config) { config.mechanism = row.name; });
+      all.push_back(
+          variant("mechanism_" + std::string(row.name), [&](auto& c) { c.mechanism = row.name; }));
   }
   for (const ScoreRow& row : score_table()) {
     if (!row.name.ends_with("_features"))
-      add("score_" + std::string(row.name),
-          [&](Seq2SeqConfig& config) { config.score = row.name; });
+      all.push_back(
+          variant("score_" + std::string(row.name), [&](auto& c) { c.score = row.name; }));
   }
-  for (const char* cell : {"gru", "lstm"}) {
+  for (const std::string cell : {"gru", "lstm"}) {
     const auto with = [&](const std::string& name, const std::string& score,
                           const std::string& query) {
-      add(name + "_" + cell, [&](Seq2SeqConfig& config) {
-        config.cell = cell;
-        config.score = score;
-        config.query = query;
-      });
+      all.push_back(variant(name + "_" + cell,
+                            [&](auto& c) { c.cell = cell, c.score = score, c.query = query; }));
     };
     with("fixed_context", "none", "");
     with("input_feeding", "general", "state+context");
@@ -70,7 +110,8 @@ class EveryVariant : public testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
     torch::manual_seed(11);
-    network = std::make_shared<Seq2Seq>(GetParam().config, 12, 10);
+    const Seq2SeqConfig& config = GetParam().config;
+    network = std::make_shared<Seq2Seq>(config, 12, config.wants_joint_vocabulary() ? 12 : symbols);
     network->to(torch::kDouble);
   }
   std::shared_ptr<Seq2Seq> network;
@@ -118,6 +159,24 @@ TEST_P(EveryVariant, PaddingChangesNothing) {
   }
 }
 
+TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const Tensor logits = network->logits(batch, {});
+  const Tensor log_p = logits - logits.logsumexp(-1, true);
+  // What copies and the vocabulary give together are probabilities already.
+  if (GetParam().config.copy) {
+    EXPECT_TRUE(torch::allclose(logits, log_p, 1e-12, 1e-12));
+  }
+  for (const double smoothing : {0.0, 0.1}) {
+    double expected = 0;
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t t = 0; t < batch.target_lengths[i].item<int64_t>(); ++t)
+        expected -= (1 - smoothing) * log_p[i][t][batch.target[i][t]].item<double>() +
+                    smoothing * log_p[i][t].mean().item<double>();
+    EXPECT_NEAR(network->objective(batch, {}, smoothing).item<double>(), expected, 1e-9);
+  }
+}
+
 Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 TEST_P(EveryVariant, EveryParameterHasAGradient) {
@@ -128,6 +187,7 @@ TEST_P(EveryVariant, EveryParameterHasAGradient) {
     // What the query adds to all scores alike, the softmax takes away.
     const bool cancels = item.key() == "attention.w_q" || item.key() == "attention.b";
     if (cancels && GetParam().config.choices().score == "linear") continue;
+    if (item.key().starts_with("self.") && item.key().ends_with(".key.bias")) continue;
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
   }
 }
@@ -218,6 +278,72 @@ TEST(Seq2Seq, HardAttentionSumsToItsCrossEntropy) {
   const double expected = sequence_loss(logits, batch.target, 0.1).item<double>();
   const auto found = network.objective(batch, noise_of(4), 0.1).item<double>();
   EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and taken away
+}
+
+// The value stays the cross-entropy, as with draws.
+TEST(Seq2Seq, CoverageCostsGradientsAlone) {
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const auto trained = [&](double weight) {
+    torch::manual_seed(16);
+    Seq2SeqConfig config = small();
+    config.coverage_weight = weight;
+    config.dropout = 0;
+    Seq2Seq network(config, 12, 10);
+    const Tensor loss = network.objective(batch, noise_of(4), 0);
+    loss.backward();
+    return std::pair(loss.item<double>(), network.named_parameters()["attention.v"].grad().clone());
+  };
+  const auto [without, plain] = trained(0);
+  const auto [once, some] = trained(1);
+  const auto [twice, more] = trained(2);
+  EXPECT_NEAR(once, without, 1e-4);
+  EXPECT_NEAR(twice, without, 1e-4);
+  EXPECT_GT((some - plain).abs().sum().item<double>(), 1e-4);
+  EXPECT_TRUE(torch::allclose(more - some, some - plain, 1e-3, 1e-5));
+}
+
+// Targets are their sources backwards, of symbols that are hardly in training: what is copied is
+// right, and the vocabulary knows nothing.
+TEST(Seq2Seq, CopiesSymbolsThatItHasNotSeen) {
+  std::vector<EncodedPair> training, unseen;
+  for (int64_t i = 0; i < 64; ++i) {
+    const int64_t a = 4 + i % 8, b = 4 + (i / 8 + 3 * i) % 8;
+    training.push_back({{a, b}, {b, a}});
+  }
+  for (int64_t symbol = 12; symbol < 20; ++symbol) unseen.push_back({{symbol, 5}, {5, symbol}});
+  std::vector<int64_t> all(training.size());
+  std::iota(all.begin(), all.end(), 0);
+  const auto loss_of_unseen = [&](bool copy) {
+    torch::manual_seed(17);
+    Seq2SeqConfig config = small();
+    config.hidden = 16;
+    config.encoder = "none";  // a symbol tells nothing to its neighbours
+    config.dropout = 0;
+    config.copy = copy;
+    Seq2Seq network(config, 20, 20);
+    const Batch batch = make_batch(training, all);
+    torch::optim::Adam adam(network.parameters(), torch::optim::AdamOptions(0.02));
+    for (uint64_t step = 1; step <= 80; ++step) {
+      adam.zero_grad();
+      (network.objective(batch, noise_of(step), 0) / 192).backward();
+      adam.step();
+    }
+    const Batch test = make_batch(unseen, {0, 1, 2, 3, 4, 5, 6, 7});
+    return network.objective(test, {}, 0).item<double>() / 24;
+  };
+  // A symbol in three is unseen: copying it must cost far less than guessing among 20.
+  EXPECT_LT(loss_of_unseen(true), 0.5 * loss_of_unseen(false));
+}
+
+TEST(Seq2Seq, OneEmbeddingIsInOnePlace) {
+  Seq2SeqConfig config = small();
+  config.tied = "all";
+  Seq2Seq network(config, 12, 12);
+  const Batch batch = make_batch(pairs, {0, 1, 2});
+  const Tensor before = network.logits(batch, {});
+  network.place({});
+  EXPECT_TRUE(torch::equal(network.logits(batch, {}), before));
+  EXPECT_THROW(network.place({at::kCPU, at::kCPU, at::kCUDA}), Error);
 }
 
 // The draw changes what follows, so the score of the query is trained by the reward alone.

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Cells, EveryCell, testing::Values(Cell::gru, Cell::lstm
 
 TEST_P(EveryCell, EncoderSeesNoPadding) {
   torch::manual_seed(3);
-  BidirectionalEncoder encoder(GetParam(), 5, 8, 2, 0.0);
+  BidirectionalEncoder encoder(GetParam(), 5, 8, {.count = 2});
   encoder.to(torch::kDouble);
   const Tensor x = torch::randn({3, 7, 5}, torch::kDouble);
   const std::vector<int64_t> lengths = {4, 7, 1};
@@ -33,7 +33,7 @@ TEST_P(EveryCell, EncoderSeesNoPadding) {
 
 TEST_P(EveryCell, EncoderUnrolledIsTheEncoder) {
   torch::manual_seed(6);
-  BidirectionalEncoder encoder(GetParam(), 5, 8, 2, 0.0);
+  BidirectionalEncoder encoder(GetParam(), 5, 8, {.count = 2});
   encoder.to(torch::kDouble);
   const Tensor x = torch::randn({2, 6, 5}, torch::kDouble);
   std::vector<Tensor> states;
@@ -57,8 +57,61 @@ TEST_P(EveryCell, CellStepsAsTheLayerDoes) {
   EXPECT_LE(next[0].abs().max().item<float>(), 1);
 }
 
+// Layer i reads what the one below gave; above the first a residual layer gives that too.
+TEST_P(EveryCell, LayersReadTheOneBelow) {
+  for (const bool residual : {false, true}) {
+    torch::manual_seed(8);
+    RecurrentCell cell(GetParam(), 3, 4, {.count = 3, .residual = residual});
+    cell.to(torch::kDouble);
+    ASSERT_EQ(cell.state_size(), GetParam() == Cell::gru ? 3 : 6);
+    std::vector<Tensor> state;
+    for (int64_t i = 0; i < cell.state_size(); ++i)
+      state.push_back(torch::randn({2, 4}, torch::kDouble));
+    const Tensor input = torch::randn({2, 3}, torch::kDouble);
+    const auto next = cell.forward(input, state);
+    const auto named = cell.named_parameters();
+    Tensor read = input;
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string name = (GetParam() == Cell::gru ? "gru" : "lstm") +
+                               (i == 0 ? std::string() : std::to_string(i)) + ".";
+      const auto weight = [&](const char* of) { return named[name + of]; };
+      Tensor hidden;
+      if (GetParam() == Cell::gru) {
+        hidden = at::gru_cell(read, state[i], weight("weight_ih"), weight("weight_hh"),
+                              weight("bias_ih"), weight("bias_hh"));
+        EXPECT_TRUE(torch::equal(next[i], hidden));
+      } else {
+        Tensor memory;
+        std::tie(hidden, memory) =
+            at::lstm_cell(read, {state[2 * i], state[2 * i + 1]}, weight("weight_ih"),
+                          weight("weight_hh"), weight("bias_ih"), weight("bias_hh"));
+        EXPECT_TRUE(torch::equal(next[2 * i], hidden));
+        EXPECT_TRUE(torch::equal(next[2 * i + 1], memory));
+      }
+      read = residual && i > 0 ? read + hidden : hidden;
+    }
+    EXPECT_TRUE(torch::allclose(cell.output(next), read, 1e-14, 1e-14));
+  }
+}
+
+TEST_P(EveryCell, ResidualEncoderLayersAddWhatTheyRead) {
+  torch::manual_seed(9);
+  BidirectionalEncoder deep(GetParam(), 5, 8, {.count = 2, .residual = true});
+  torch::manual_seed(9);
+  BidirectionalEncoder plain(GetParam(), 5, 8, {.count = 2});
+  torch::manual_seed(9);
+  BidirectionalEncoder below(GetParam(), 5, 8, {});
+  const Tensor x = torch::randn({2, 6, 5}), lengths = torch::tensor({6, 4});
+  const Tensor expected = plain.forward(x, lengths, {}) + below.forward(x, lengths, {});
+  EXPECT_TRUE(torch::allclose(deep.forward(x, lengths, {}), expected, 1e-6, 1e-6));
+  const Tensor whole = x.slice(0, 0, 1);
+  std::vector<Tensor> states;
+  EXPECT_TRUE(torch::allclose(deep.unrolled(whole, states),
+                              deep.forward(whole, torch::tensor({6}), {}), 1e-6, 1e-6));
+}
+
 TEST(Recurrent, RefusesAnOddDepthAndAnUnknownCell) {
-  EXPECT_THROW(BidirectionalEncoder(Cell::gru, 3, 5, 1, 0.0), Error);
+  EXPECT_THROW(BidirectionalEncoder(Cell::gru, 3, 5, {}), Error);
   EXPECT_THROW(parse_cell("rnn"), Error);
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "attend/models/language_model_config.h"
+#include "attend/models/pair_network.h"
+#include "attend/nn/positioned_embedding.h"
+#include "attend/nn/symbol_loss.h"
+#include "attend/nn/transformer_stack.h"
+
+namespace attend {
+
+// What comes next in a text: causal self-attention, by any mechanism of the table, over a start,
+// the source and the target, of which the target is predicted (Radford et al. 2019). Source and
+// target share their symbols. A window of a text is a target that goes on; its source is the text
+// before it, or nothing.
+class LanguageModel : public PairNetwork {
+ public:
+  // Error as LayersConfig::check.
+  LanguageModel(const LanguageModelConfig& config, int64_t symbols);
+
+  // Teacher-forced logits [B, T, V] for batch.target. Error where positions are learned and a
+  // source and a target together are over config.context symbols long.
+  at::Tensor logits(const Batch& batch, const Noise& noise);
+
+  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  // Of a source that the context does not hold, the last half of one is read.
+  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
+  // Where the context is full, half of it is read anew, as a beginning. Weights: those over the
+  // source, the mean of the heads of the last layer; what is left of 1 is on the rest.
+  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  bool wants_equal_lengths() const override { return true; }
+  bool attends() const override { return true; }
+
+ private:
+  at::Tensor predicting(const Batch& batch, const Noise& noise);  // [B, T, depth]
+  void read_on(StepState& state);
+  SymbolOutput output() const;
+
+  int64_t context_;
+  double dropout_;
+  std::shared_ptr<PositionedEmbedding> embedding_;
+  std::shared_ptr<TransformerStack> stack_;
+  torch::nn::Linear output_{nullptr};  // null where tied
+};
+
+}  // namespace attend

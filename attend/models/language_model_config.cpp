@@ -1,0 +1,22 @@
+#include "attend/models/language_model_config.h"
+
+#include <utility>
+
+namespace attend {
+
+LanguageModelConfig::LanguageModelConfig() {
+  positions = "learned";
+  activation = "gelu";
+  feed_forward = 512;
+}
+
+Settings LanguageModelConfig::settings() {
+  Settings all = {
+      {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
+      {"model.context", &context, "symbols that are seen at once, the start included", 4, 1 << 20},
+      {"model.tied", &tied, "whether the output shares the embedding"}};
+  for (Setting& setting : LayersConfig::settings()) all.push_back(std::move(setting));
+  return all;
+}
+
+}  // namespace attend

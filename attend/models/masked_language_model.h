@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "attend/data/vocabulary.h"
+#include "attend/models/pair_network.h"
+#include "attend/models/source_encoder.h"
+#include "attend/nn/symbol_loss.h"
+
+namespace attend {
+
+// A source encoder of some layers that learns from texts without labels.
+struct MaskedLanguageModelConfig : SourceEncoderConfig {
+  double masked_share = 0.15;
+
+  MaskedLanguageModelConfig();
+
+  Settings settings();  // keys model.*
+  void check() const;   // Error as SourceEncoderConfig, and without layers
+};
+
+// What a masked language model is shown, [B, S], and asked for: the symbols themselves where they
+// are asked for, elsewhere Vocabulary::padding.
+struct MaskedSymbols {
+  at::Tensor shown, asked;
+};
+
+// In place of a symbol that is hidden; no text holds it.
+constexpr int64_t mask_symbol = Vocabulary::start;
+
+// Of each row of source [B, S] with lengths [B] the rounded share of its symbols, at least one, is
+// asked for; of these 80 % are hidden, 10 % are another symbol of the vocabulary and 10 % stand as
+// they are (Devlin et al. 2019, 3.1 and A.2).
+MaskedSymbols mask_symbols(const at::Tensor& source, const at::Tensor& lengths, double share,
+                           int64_t symbols, const at::Generator& generator);
+
+// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses symbols that are hidden
+// from it; weights of the same names begin a Classifier with pooling `class`.
+//
+// As a network from pairs it answers with its source, in which what the vocabulary lacks is filled
+// in, and then the end, for certain.
+class MaskedLanguageModel : public PairNetwork {
+ public:
+  // Error as MaskedLanguageModelConfig::check and on frames.
+  MaskedLanguageModel(const MaskedLanguageModelConfig& config, const SourceShape& source);
+
+  // Logits [B, S, V] at every symbol of source [B, S].
+  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise);
+
+  // Of batch.source: the mean over what is asked for, times the symbols of batch.target, as many.
+  // Without noise the same is asked for each time.
+  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
+  // Weights: those of the symbol's own vector, the mean of the heads of the last layer.
+  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  bool attends() const override { return attends_; }
+
+ private:
+  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise,
+                     std::vector<LayerTrace>* trace = nullptr);
+  SymbolOutput output() const { return {encoder_->weight(), bias_}; }
+
+  bool attends_;
+  double masked_share_;
+  std::shared_ptr<SourceEncoder> encoder_;
+  at::Tensor bias_;  // [V]
+};
+
+}  // namespace attend

@@ -1,0 +1,38 @@
+#include "attend/train/window_batches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+
+WindowBatches::WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config)
+    : text_(std::move(text)), length_(length), config_(config) {
+  if (text_.empty()) fail("[train] the training text is empty");
+  // FNV-1a
+  for (const int64_t id : text_)
+    fingerprint_ = (fingerprint_ ^ static_cast<uint64_t>(id)) * 1099511628211ULL;
+}
+
+void WindowBatches::begin(int64_t epoch) {
+  windows_ = shuffled_windows(static_cast<int64_t>(text_.size()), length_,
+                              static_cast<uint64_t>(config_.seed), epoch);
+  place_ = 0;
+}
+
+std::vector<EncodedPair> WindowBatches::next() {
+  const int64_t size = config_.batch_tokens > 0 ? config_.batch_tokens / length_ : config_.batch;
+  const size_t end =
+      std::min(windows_.size(), place_ + static_cast<size_t>(std::max<int64_t>(size, 1)));
+  std::vector<EncodedPair> batch;
+  batch.reserve(end - place_);
+  for (; place_ < end; ++place_) batch.push_back(window_pair(text_, windows_[place_], 0));
+  return batch;
+}
+
+double WindowBatches::done() const {
+  return static_cast<double>(place_) / static_cast<double>(windows_.size());
+}
+
+}  // namespace attend

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attend/data/text_windows.h"
+#include "attend/train/batch_source.h"
+
+namespace attend {
+
+// A text in memory, cut elsewhere in each epoch: train.batch windows, or as many as
+// train.batch_tokens allows.
+class WindowBatches : public BatchSource {
+ public:
+  // Windows of `length` symbols. Error on an empty text.
+  WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config);
+
+  void begin(int64_t epoch) override;
+  std::vector<EncodedPair> next() override;
+  double done() const override;
+  uint64_t fingerprint() const override { return fingerprint_; }
+
+ private:
+  const std::vector<int64_t> text_;
+  const int64_t length_;
+  const TrainConfig& config_;
+  uint64_t fingerprint_ = 14695981039346656037ULL;
+  std::vector<TextWindow> windows_;
+  size_t place_ = 0;
+};
+
+}  // namespace attend

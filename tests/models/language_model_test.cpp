@@ -1,0 +1,306 @@
+#include "attend/models/language_model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "attend/data/text_windows.h"
+#include "attend/data/vocabulary.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using test::error_of;
+
+constexpr int64_t symbols = 10;
+
+// Two sources of one length, as steps want them, and others.
+const std::vector<EncodedPair> pairs = {{{4, 5, 6}, {5, 6, 7, 4}},
+                                        {{9, 4, 4}, {8}},
+                                        {{}, {9, 9, 5}, {}, /*goes_on=*/true},
+                                        {{6}, {4, 7}}};
+
+LanguageModelConfig small() {
+  LanguageModelConfig config;
+  config.depth = 8;
+  config.feed_forward = 12;
+  config.heads = 2;
+  config.layers = 2;
+  config.context = 12;
+  config.dropout = 0.1;
+  return config;
+}
+
+std::shared_ptr<LanguageModel> make(const LanguageModelConfig& config) {
+  torch::manual_seed(5);
+  auto network = std::make_shared<LanguageModel>(config, symbols);
+  network->to(torch::kDouble);
+  return network;
+}
+
+struct Variant {
+  std::string name;
+  std::function<void(LanguageModelConfig&)> change;
+};
+
+// For the names that GoogleTest gives the cases.
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+std::vector<Variant> variants() {
+  return {{"plain", [](auto&) {}},
+          {"post_norm", [](auto& c) { c.normalise_first = false; }},
+          {"relu", [](auto& c) { c.activation = "relu"; }},
+          {"untied", [](auto& c) { c.tied = false; }},
+          {"sinusoidal", [](auto& c) { c.positions = "sinusoidal"; }},
+          {"rotary", [](auto& c) { c.positions = "rotary"; }},
+          {"alibi", [](auto& c) { c.positions = "none", c.self.mechanism = "alibi"; }},
+          {"t5", [](auto& c) { c.positions = "none", c.self.mechanism = "t5"; }},
+          {"shared_keys", [](auto& c) { c.key_heads = 1; }},
+          {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
+          {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
+          {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
+          {"additive", [](auto& c) { c.self.score = "additive"; }},
+          {"sink", [](auto& c) { c.self.mechanism = "sink"; }}};
+}
+
+class EveryLanguageModel : public testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    LanguageModelConfig config = small();
+    GetParam().change(config);
+    network = make(config);
+    batch = make_batch(pairs, {0, 1, 2, 3});
+  }
+
+  std::shared_ptr<LanguageModel> network;
+  Batch batch;
+};
+
+INSTANTIATE_TEST_SUITE_P(Variants, EveryLanguageModel, testing::ValuesIn(variants()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
+  torch::NoGradGuard no_gradient;
+  network->eval();
+  const Batch equal = make_batch(pairs, {0, 1});
+  const Tensor whole = network->logits(equal, {}).log_softmax(-1);
+  StepState state = network->start(equal.source, equal.source_lengths);
+  Tensor before = torch::full({2}, Vocabulary::start, torch::kLong);
+  for (int64_t t = 0; t < equal.target.size(1); ++t) {
+    const StepResult result = network->step(before, state, false);
+    EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
+    before = equal.target.select(1, t);
+  }
+}
+
+TEST_P(EveryLanguageModel, BeamsReorderItsCaches) {
+  torch::NoGradGuard no_gradient;
+  network->eval();
+  const Batch equal = make_batch(pairs, {0, 1});
+  const Tensor rows = torch::tensor({1, 0, 1});
+  const auto after_two = [&] {
+    StepState state = network->start(equal.source, equal.source_lengths);
+    network->step(torch::tensor({1, 1}), state, false);
+    network->step(torch::tensor({4, 5}), state, false);
+    return state;
+  };
+  StepState kept = after_two(), moved = after_two();
+  moved.reorder(rows, /*same_sources=*/false);
+  const Tensor expected = network->step(torch::tensor({7, 8}), kept, false).log_probabilities;
+  const Tensor found = network->step(torch::tensor({8, 7, 8}), moved, false).log_probabilities;
+  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
+}
+
+TEST_P(EveryLanguageModel, SourcesOfAnyLengthAndPaddingChangeNothing) {
+  const Tensor padded = network->logits(batch, {});
+  for (int64_t i = 0; i < 4; ++i) {
+    const Batch one = make_batch(pairs, {i});
+    const Tensor single = network->logits(one, {});
+    EXPECT_TRUE(torch::allclose(padded[i].slice(0, 0, single.size(1)), single[0], 1e-9, 1e-9)) << i;
+    // All of it as the continuation of nothing.
+    EncodedPair whole = pairs[static_cast<size_t>(i)];
+    whole.source.insert(whole.source.end(), whole.target.begin(), whole.target.end());
+    std::swap(whole.source, whole.target);
+    whole.source.clear();
+    const Tensor text = network->logits(make_batch({whole}, {0}), {});
+    const int64_t first = one.source.size(1);
+    EXPECT_TRUE(torch::allclose(text[0].slice(0, first), single[0], 1e-9, 1e-9)) << i;
+  }
+}
+
+TEST_P(EveryLanguageModel, ObjectiveIsTheCrossEntropyOfTheTargets) {
+  const Tensor log_p = network->logits(batch, {}).log_softmax(-1);
+  const std::vector<std::vector<int64_t>> predicted = {
+      {5, 6, 7, 4, 2}, {8, 2}, {9, 9, 5}, {4, 7, 2}};
+  double expected = 0;
+  for (size_t i = 0; i < predicted.size(); ++i)
+    for (size_t t = 0; t < predicted[i].size(); ++t)
+      expected -=
+          log_p[static_cast<int64_t>(i)][static_cast<int64_t>(t)][predicted[i][t]].item<double>();
+  EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), expected, 1e-9);
+}
+
+// Along a random direction of all the weights. Central differences are off by h^2 / 6 times the
+// third derivative, and by the loss's rounding, 1e-14, over h.
+TEST_P(EveryLanguageModel, GradientIsTheSlopeOfTheObjective) {
+  network->objective(batch, {}, 0.1).backward();
+  std::vector<Tensor> direction;
+  double slope = 0;
+  for (const Tensor& weight : network->parameters()) {
+    ASSERT_TRUE(weight.grad().defined());
+    direction.push_back(torch::randn_like(weight));
+    slope += (weight.grad() * direction.back()).sum().item<double>();
+  }
+  torch::NoGradGuard no_gradient;
+  constexpr double h = 1e-5;
+  const auto loss_at = [&](double by) {
+    size_t i = 0;
+    for (Tensor& weight : network->parameters()) weight.add_(direction[i++], by);
+    return network->objective(batch, {}, 0.1).item<double>();
+  };
+  const double above = loss_at(h), below = loss_at(-2 * h);
+  EXPECT_NEAR((above - below) / (2 * h), slope, 1e-5 * (1 + std::abs(slope)));
+}
+
+TEST_P(EveryLanguageModel, NoPositionSeesLaterOnes) {
+  Batch other = batch;
+  other.target = batch.target.clone();
+  other.target[0][2] = 9;
+  const Tensor a = network->logits(batch, {}), b = network->logits(other, {});
+  EXPECT_TRUE(torch::allclose(a[0].slice(0, 0, 3), b[0].slice(0, 0, 3), 1e-12, 1e-12));
+  EXPECT_FALSE(torch::allclose(a[0][3], b[0][3], 1e-6, 1e-6));
+}
+
+// Logits behind `text` and the weights of the last position, mean of the heads, by the formulas of
+// Vaswani et al. 2017, 3.2, in one layer of the shape of GPT-2.
+std::pair<Tensor, Tensor> by_formula(LanguageModel& network, const std::vector<int64_t>& text) {
+  const auto weights = network.named_parameters();
+  const auto map = [&](const Tensor& x, const std::string& name) {
+    return at::linear(x, weights[name + ".weight"], weights[name + ".bias"]);
+  };
+  const auto norm = [&](const Tensor& x, const std::string& name) {
+    const Tensor centred = x - x.mean(-1, true);
+    return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * weights[name + ".weight"] +
+           weights[name + ".bias"];
+  };
+  std::vector<int64_t> ids = {Vocabulary::start};
+  ids.insert(ids.end(), text.begin(), text.end());
+  const Tensor embedding = weights["embedding.symbols.weight"];
+  Tensor x = embedding.index({torch::tensor(ids)}) * std::sqrt(8.0) +
+             weights["embedding.positions.table"].slice(0, 0, static_cast<int64_t>(ids.size()));
+  const Tensor read = norm(x, "stack.layer0_self_norm");
+  const auto heads = [&](const std::string& name) {
+    return map(read, "stack.layer0_self." + name).view({-1, 2, 4}).transpose(0, 1);
+  };
+  const Tensor scores = heads("query").matmul(heads("key").transpose(1, 2)) / 2.0;
+  const Tensor later = torch::ones_like(scores, torch::kBool).triu(1);
+  const Tensor weight = scores.masked_fill(later, -INFINITY).softmax(-1);
+  x = x + map(weight.matmul(heads("value")).transpose(0, 1).flatten(1), "stack.layer0_self.output");
+  const Tensor hidden =
+      map(norm(x, "stack.layer0_feed_forward_norm"), "stack.layer0_feed_forward.hidden");
+  const Tensor gelu = hidden * 0.5 * (1 + (hidden / std::sqrt(2.0)).erf());
+  x = x + map(gelu, "stack.layer0_feed_forward.output");
+  return {norm(x, "stack.norm")[-1].matmul(embedding.t()), weight.mean(0)[-1]};
+}
+
+TEST(LanguageModel, IsWhatTheFormulasSay) {
+  torch::NoGradGuard no_gradient;
+  LanguageModelConfig config = small();
+  config.layers = 1;
+  const auto network = make(config);
+  const Tensor source = torch::tensor({{7, 4, 9}});
+  StepState state = network->start(source, torch::tensor({3}));
+  const auto first = by_formula(*network, {7, 4, 9}), second = by_formula(*network, {7, 4, 9, 5});
+  for (const auto& [token, expected] : {std::pair{1, first}, std::pair{5, second}}) {
+    const StepResult result = network->step(torch::tensor({token}), state, true);
+    EXPECT_TRUE(
+        torch::allclose(result.log_probabilities[0], expected.first.log_softmax(-1), 1e-9, 1e-9));
+    EXPECT_TRUE(torch::allclose(result.weights[0], expected.second.slice(0, 1, 4), 1e-9, 1e-9));
+  }
+}
+
+// Far beyond the context, against a loop that says what is seen.
+TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
+  torch::NoGradGuard no_gradient;
+  for (const char* positions : {"learned", "rotary"}) {
+    for (const int64_t context : {4, 7}) {
+      LanguageModelConfig config = small();
+      config.context = context;
+      config.positions = positions;
+      const auto network = make(config);
+      std::vector<int64_t> seen = {4, 5, 6, 7, 8, 9, 4, 4};
+      StepState state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}));
+      int64_t token = Vocabulary::start;
+      for (int64_t t = 0; t < 23; ++t) {
+        if (static_cast<int64_t>(seen.size()) + 1 > context)
+          seen.erase(seen.begin(), seen.end() - context / 2);
+        const Tensor expected =
+            network->logits(make_batch({{seen, {4}, {}, true}}, {0}), {}).log_softmax(-1)[0][0];
+        const StepResult result = network->step(torch::tensor({token}), state, true);
+        EXPECT_TRUE(torch::allclose(result.log_probabilities[0], expected, 1e-9, 1e-9)) << t;
+        EXPECT_EQ(result.weights.size(1), 8);
+        // The source is out of sight, but for its last symbols at first.
+        EXPECT_EQ(result.weights.slice(1, 0, 8 - context / 2).abs().sum().item<double>(), 0);
+        if (t == 0) {
+          EXPECT_GT(result.weights[0][7].item<double>(), 0);
+        }
+        if (t > context) {
+          EXPECT_EQ(result.weights.abs().sum().item<double>(), 0);
+        }
+        token = 4 + (t * t) % 6;
+        seen.push_back(token);
+      }
+    }
+  }
+}
+
+TEST(LanguageModel, LearnsAText) {
+  std::vector<int64_t> text;
+  for (int64_t i = 0; i < 400; ++i) text.push_back(4 + i % 6);
+  LanguageModelConfig config = small();
+  config.dropout = 0;
+  const auto network = make(config);
+  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
+  for (uint64_t step = 0; step < 100; ++step) {
+    std::vector<EncodedPair> windows;
+    for (const TextWindow& window : shuffled_windows(400, 12, step, 0))
+      windows.push_back(window_pair(text, window, 0));
+    windows.resize(8);
+    adam.zero_grad();
+    (network->objective(make_batch(windows, {0, 1, 2, 3, 4, 5, 6, 7}), {}, 0) / 96).backward();
+    adam.step();
+  }
+  torch::NoGradGuard no_gradient;
+  // What follows a symbol is certain; what begins a window is one of six.
+  const std::vector<EncodedPair> rest = windows_in_order(text, 11, 1);
+  EXPECT_LT(network->objective(make_batch(rest, {1, 2, 3}), {}, 0).item<double>() / 33, 0.2);
+  const double first =
+      network->objective(make_batch({{{}, {6}, {}, true}}, {0}), {}, 0).item<double>();
+  EXPECT_NEAR(first, std::log(6), 0.5);
+}
+
+TEST(LanguageModel, TellsWhatDoesNotFit) {
+  const auto made = [](const std::function<void(LanguageModelConfig&)>& change) {
+    return error_of([&] {
+      LanguageModelConfig config = small();
+      change(config);
+      LanguageModel(config, 10);
+    });
+  };
+  EXPECT_THAT(made([](auto& c) { c.heads = 3; }),
+              testing::HasSubstr("does not divide model.depth"));
+  EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
+              testing::HasSubstr("take self"));
+  const auto network = make(small());
+  const EncodedPair longer{std::vector<int64_t>(7, 4), std::vector<int64_t>(6, 4), {}, true};
+  EXPECT_THAT(error_of([&] { network->logits(make_batch({longer}, {0}), {}); }),
+              testing::HasSubstr("12 are learned"));
+}
+
+}  // namespace
+}  // namespace attend

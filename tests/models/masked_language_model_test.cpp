@@ -1,0 +1,211 @@
+#include "attend/models/masked_language_model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "attend/data/vocabulary.h"
+#include "attend/models/classifier.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using test::error_of;
+
+constexpr int64_t symbols = 12;
+
+at::Generator seeded(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+
+MaskedLanguageModelConfig small() {
+  MaskedLanguageModelConfig config;
+  config.depth = 8;
+  config.feed_forward = 12;
+  config.heads = 2;
+  config.layers = 2;
+  config.dropout = 0.1;
+  return config;
+}
+
+std::shared_ptr<MaskedLanguageModel> make(const MaskedLanguageModelConfig& config) {
+  torch::manual_seed(5);
+  auto network = std::make_shared<MaskedLanguageModel>(config, SourceShape(symbols));
+  network->to(torch::kDouble);
+  return network;
+}
+
+EncodedPair line(const std::vector<int64_t>& ids) { return {ids, ids, {}, /*goes_on=*/true}; }
+
+const std::vector<EncodedPair> lines = {line({4, 5, 6, 7, 8, 4, 5, 6, 7, 8, 9}), line({9, 4, 4}),
+                                        line({6})};
+
+TEST(MaskSymbols, AsksForTheRoundedShareOfEachRow) {
+  std::vector<int64_t> lengths;
+  for (int64_t row = 0; row < 200; ++row) lengths.push_back(1 + row % 111);
+  const Tensor length = torch::tensor(lengths);
+  const Tensor inside = torch::arange(111).unsqueeze(0) < length.unsqueeze(1);
+  const Tensor source = torch::randint(4, 54, {200, 111}) * inside;
+  const MaskedSymbols masked = mask_symbols(source, length, 0.15, 54, seeded(3));
+  const Tensor asked = masked.asked != Vocabulary::padding;
+  for (int64_t row = 0; row < 200; ++row)
+    // std::rint, as at::round, takes ties to the even number.
+    EXPECT_EQ(asked[row].sum().item<int64_t>(),
+              std::max(1.0, std::rint(0.15F * static_cast<float>(lengths[row]))));
+  EXPECT_FALSE(asked.logical_and(inside.logical_not()).any().item<bool>());
+  EXPECT_TRUE(masked.asked.equal(source * asked));
+  EXPECT_TRUE((masked.shown == source).logical_or(asked).all().item<bool>());
+  const auto of_asked = [&](const Tensor& which) {
+    return which.logical_and(asked).sum().item<double>() / asked.sum().item<double>();
+  };
+  // About 1,670 are asked for: a share p is off by sqrt(p (1 - p) / 1670), 0.01 and 0.007; four of
+  // these. One of 50 draws of another symbol is the same.
+  EXPECT_NEAR(of_asked(masked.shown == mask_symbol), 0.8, 0.04);
+  EXPECT_NEAR(of_asked(masked.shown == source), 0.1 + 0.1 / 50, 0.03);
+  EXPECT_GE(masked.shown.masked_select(inside.logical_and(masked.shown != mask_symbol))
+                .min()
+                .item<int64_t>(),
+            4);
+  const MaskedSymbols same = mask_symbols(source, length, 0.15, 54, seeded(3));
+  const MaskedSymbols other = mask_symbols(source, length, 0.15, 54, seeded(4));
+  EXPECT_TRUE(same.shown.equal(masked.shown) && same.asked.equal(masked.asked));
+  EXPECT_FALSE(other.asked.equal(masked.asked));
+  const MaskedSymbols all = mask_symbols(source, length, 1, 54, seeded(3));
+  EXPECT_TRUE(all.asked.equal(source));
+}
+
+TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
+  for (const double share : {0.15, 0.6}) {
+    MaskedLanguageModelConfig config = small();
+    config.masked_share = share;
+    const auto network = make(config);
+    const Batch batch = make_batch(lines, {0, 1, 2});
+    const MaskedSymbols masked =
+        mask_symbols(batch.source, batch.source_lengths, share, symbols, seeded(1));
+    const Tensor log_p = network->logits(masked.shown, batch.source_lengths, {}).log_softmax(-1);
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t t = 0; t < batch.source.size(1); ++t)
+        if (const auto id = masked.asked[i][t].item<int64_t>(); id != Vocabulary::padding) {
+          sum -= log_p[i][t][id].item<double>();
+          ++count;
+        }
+    EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), sum / count * 15, 1e-9);
+    EXPECT_EQ(network->objective(batch, {}, 0).item<double>(),
+              network->objective(batch, {}, 0).item<double>());
+  }
+}
+
+// Along a random direction of all the weights, as for the language model.
+TEST(MaskedLanguageModel, GradientIsTheSlopeOfTheObjective) {
+  const auto network = make(small());
+  const Batch batch = make_batch(lines, {0, 1, 2});
+  network->objective(batch, {}, 0.1).backward();
+  std::vector<Tensor> direction;
+  double slope = 0;
+  for (const auto& item : network->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    direction.push_back(torch::randn_like(item.value()));
+    slope += (item.value().grad() * direction.back()).sum().item<double>();
+  }
+  torch::NoGradGuard no_gradient;
+  constexpr double h = 1e-5;
+  const auto loss_after = [&](double by) {
+    size_t i = 0;
+    for (Tensor& weight : network->parameters()) weight.add_(direction[i++], by);
+    return network->objective(batch, {}, 0.1).item<double>();
+  };
+  const double above = loss_after(h), below = loss_after(-2 * h);
+  EXPECT_NEAR((above - below) / (2 * h), slope, 1e-5 * (1 + std::abs(slope)));
+}
+
+TEST(MaskedLanguageModel, PaddingChangesNothing) {
+  const auto network = make(small());
+  const Batch batch = make_batch(lines, {0, 1, 2});
+  const Tensor padded = network->logits(batch.source, batch.source_lengths, {});
+  for (int64_t i = 0; i < 3; ++i) {
+    const Batch one = make_batch(lines, {i});
+    const Tensor single = network->logits(one.source, one.source_lengths, {});
+    EXPECT_TRUE(torch::allclose(padded[i].slice(0, 0, single.size(1)), single[0], 1e-9, 1e-9));
+  }
+}
+
+TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
+  torch::NoGradGuard no_gradient;
+  const auto network = make(small());
+  const double impossible = -std::numeric_limits<double>::infinity();
+  const Batch batch = make_batch({line({4, 3, 6}), line({7})}, {0, 1});
+  StepState state = network->start(batch.source, batch.source_lengths);
+  const Tensor tokens = torch::tensor({1, 1});
+  const StepResult first = network->step(tokens, state, true);
+  const StepResult second = network->step(tokens, state, true);
+  const StepResult third = network->step(tokens, state, false);
+  const StepResult last = network->step(tokens, state, true);
+  const auto certain = [&](const Tensor& row, int64_t id) {
+    Tensor expected = torch::full({symbols}, impossible, torch::kDouble);
+    expected[id] = 0;
+    return row.equal(expected);
+  };
+  EXPECT_TRUE(certain(first.log_probabilities[0], 4) && certain(first.log_probabilities[1], 7));
+  EXPECT_TRUE(certain(second.log_probabilities[1], Vocabulary::end));
+  EXPECT_TRUE(certain(third.log_probabilities[0], 6));
+  EXPECT_TRUE(certain(last.log_probabilities[0], Vocabulary::end));
+  const Tensor shown = torch::tensor({{4, 1, 6}});
+  const Tensor guess = network->logits(shown, torch::tensor({3}), {})[0][1];
+  EXPECT_TRUE(torch::allclose(second.log_probabilities[0].slice(0, 4),
+                              guess.slice(0, 4).log_softmax(0), 1e-9, 1e-9));
+  EXPECT_EQ(second.log_probabilities[0].slice(0, 0, 4).max().item<double>(), impossible);
+  // The rest of 1 is the class token's.
+  EXPECT_EQ(second.weights.sizes(), batch.source.sizes());
+  EXPECT_LT(second.weights[0].sum().item<double>(), 1);
+  EXPECT_GT(second.weights[0].min().item<double>(), 0);
+  EXPECT_EQ(first.weights[1].slice(0, 1).abs().sum().item<double>(), 0);
+  EXPECT_EQ(last.weights.abs().sum().item<double>(), 0);
+}
+
+TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
+  // Two lines of which any symbol tells the others.
+  const std::vector<EncodedPair> two = {line({4, 5, 6, 7, 8}), line({9, 10, 11, 9, 10})};
+  MaskedLanguageModelConfig config = small();
+  config.dropout = 0;
+  const auto network = make(config);
+  torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
+  const Batch batch = make_batch(two, {0, 1, 0, 1});
+  for (uint64_t step = 1; step <= 150; ++step) {
+    adam.zero_grad();
+    (network->objective(batch, seeded(step), 0) / 20).backward();
+    adam.step();
+  }
+  torch::NoGradGuard no_gradient;
+  const Tensor shown = torch::tensor({{4, 1, 6, 7, 8}, {9, 10, 11, 1, 10}});
+  const Tensor guess = network->logits(shown, torch::tensor({5, 5}), {}).argmax(-1);
+  EXPECT_EQ(guess[0][1].item<int64_t>(), 5);
+  EXPECT_EQ(guess[1][3].item<int64_t>(), 9);
+}
+
+TEST(MaskedLanguageModel, BeginsAClassifier) {
+  ClassifierConfig config;
+  static_cast<SourceEncoderConfig&>(config) = small();
+  config.pooling = "class";
+  const Classifier classifier(config, SourceShape(symbols), 6);
+  const auto theirs = classifier.named_parameters();
+  for (const auto& item : make(small())->named_parameters()) {
+    if (item.key() == "bias") continue;
+    ASSERT_TRUE(theirs.contains(item.key())) << item.key();
+    EXPECT_EQ(theirs[item.key()].sizes(), item.value().sizes()) << item.key();
+  }
+}
+
+TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
+  MaskedLanguageModelConfig config = small();
+  config.layers = 0;
+  EXPECT_THAT(error_of([&] { make(config); }), testing::HasSubstr("model.layers is 0"));
+  EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
+              testing::HasSubstr("learns from texts"));
+}
+
+}  // namespace
+}  // namespace attend
