@@ -50,8 +50,7 @@ SYSTEMS = {
     "fixed MLP, 4 queries": MLP | SIGMOID | FOUR,
     "fixed MLP, 1 query, softmax": MLP,
     "self-attention, fixed MLP": MLP | SIGMOID | {"model.layers": 1, "model.feed_forward": 200,
-                                                  "model.dropout": 0.5,
-                                                  "train.learning_rate": 1e-3},
+                                                  "model.dropout": 0.3},
 }
 
 # From random vectors, on rt-polarity (10-fold) and on SST-2 trained with its phrases.

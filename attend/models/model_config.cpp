@@ -31,9 +31,16 @@ std::shared_ptr<PairNetwork> make(const ClassifierConfig& config, const SourceSh
   return std::make_shared<Classifier>(config, source, targets);
 }
 
+void refuse_frames(const SourceShape& source, const std::string& type) {
+  if (source.is_frames())
+    fail("model.type is {}, which reads no images or sounds; take seq2seq, transformer or vit",
+         type);
+}
+
 std::shared_ptr<PairNetwork> make(const LanguageModelConfig& config, const SourceShape& source,
                                   int64_t targets) {
-  if (symbols_of(source, "lm") != targets)
+  refuse_frames(source, "lm");
+  if (source.symbols != targets)
     fail("model.type is lm, with {} source and {} target symbols; it has one vocabulary for both",
          source.symbols, targets);
   return std::make_shared<LanguageModel>(config, targets);
@@ -41,6 +48,7 @@ std::shared_ptr<PairNetwork> make(const LanguageModelConfig& config, const Sourc
 
 std::shared_ptr<PairNetwork> make(const MaskedLanguageModelConfig& config,
                                   const SourceShape& source, int64_t) {
+  refuse_frames(source, "encoder");
   return std::make_shared<MaskedLanguageModel>(config, source);
 }
 

@@ -55,15 +55,14 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
 }
 
 Tensor SourceEncoder::positioned(const Tensor& vectors) const {
+  if (positions_) return positions_->forward(vectors);
+  if (!sinusoidal_) return vectors;
   const int64_t depth = vectors.size(2);
-  // Symbols have vectors of length 1, which layers and sinusoids would drown (Vaswani et al. 2017,
-  // 3.4); a bag has nothing that does.
-  const bool scaled = !shape_.is_frames() && (layers_ || sinusoidal_);
-  const Tensor entering = scaled ? vectors * std::sqrt(static_cast<double>(depth)) : vectors;
-  if (positions_) return positions_->forward(entering);
-  if (!sinusoidal_) return entering;
-  if (shape_.is_image()) return entering + sinusoidal_grid(shape_.grid, depth, entering.options());
-  return entering + sinusoidal_positions(entering.size(1), depth, 0, entering.options());
+  if (shape_.is_image()) return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options());
+  const Tensor positions = sinusoidal_positions(vectors.size(1), depth, 0, vectors.options());
+  // Symbols have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
+  return (shape_.is_frames() ? vectors : vectors * std::sqrt(static_cast<double>(depth))) +
+         positions;
 }
 
 StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Noise& noise,

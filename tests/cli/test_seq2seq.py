@@ -30,7 +30,7 @@ class Languages(program.Case):
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "joint.tsv").write_text(JOINT)
         run = program.attend("train", "--data", "joint.tsv", "--valid", "joint.tsv", "--out",
-                             "model", *settings(SMALL | PARTS | {"train.epochs": 15}),
+                             "model", *settings(SMALL | PARTS | {"train.epochs": 40}),
                              cwd=cls.shared)
         assert run.returncode == 0, run.stderr
         cls.model = cls.shared / "model"

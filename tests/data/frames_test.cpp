@@ -78,7 +78,7 @@ TEST(Png, IsWrittenAsItIsRead) {
   EXPECT_EQ(read.height, 2);
   EXPECT_EQ(read.width, 3);
   EXPECT_EQ(read.pixels, image.pixels);
-  EXPECT_THAT(refusal([] { png_bytes({0, 0, ""}); }), HasSubstr("[png_bytes]"));
+  EXPECT_THAT(refusal([] { png_bytes(Image{0, 0, ""}); }), HasSubstr("[png_bytes]"));
 }
 
 TEST(FramesPicture, IsTheImageWithItsMargin) {

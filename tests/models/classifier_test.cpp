@@ -237,11 +237,6 @@ WrittenOut layer_of(const Named& p, const Tensor& x, int64_t heads) {
   return {normalised(p, "encoder.layers.norm", made), map};
 }
 
-// sqrt(depth) times their vectors (Vaswani et al. 2017, 3.4).
-Tensor symbols(const Named& p, const Tensor& source) {
-  return std::sqrt(6.0) * p["encoder.input.weight"].index_select(0, source);
-}
-
 // Devlin et al. 2019: the last layer's vector of a token that stands before the words.
 TEST(Classifier, ReadsTheClassToken) {
   ClassifierConfig config = small("class");
@@ -251,7 +246,8 @@ TEST(Classifier, ReadsTheClassToken) {
   const auto network = make(config);
   const Named p = network->named_parameters();
   const Tensor source = torch::tensor({4, 9, 5});
-  const Tensor words = symbols(p, source) + p["encoder.positions.table"].slice(0, 0, 3);
+  const Tensor words = p["encoder.input.weight"].index_select(0, source) +
+                       p["encoder.positions.table"].slice(0, 0, 3);
   const auto [vectors, map] =
       layer_of(p, at::cat({p["encoder.class_token"].view({1, 6}), words}), config.heads);
   EXPECT_TRUE(torch::allclose(logits_of(*network, {4, 9, 5}), linear(p, "output", vectors[0]),
@@ -268,7 +264,8 @@ TEST(Classifier, RollsItsLayersOut) {
   const auto network = make(config);
   const Named p = network->named_parameters();
   const Tensor source = torch::tensor({{4, 5, 6}}), lengths = torch::tensor({3});
-  const Tensor map = layer_of(p, symbols(p, source[0]), config.heads).map;
+  const Tensor map =
+      layer_of(p, p["encoder.input.weight"].index_select(0, source[0]), config.heads).map;
   for (int64_t j = 0; j < 3; ++j) {
     double expected = 0.5 / 3;
     for (int64_t i = 0; i < 3; ++i) expected += 0.5 / 3 * map[i][j].item<double>();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -54,7 +55,7 @@ TEST(MaskSymbols, AsksForTheRoundedShareOfEachRow) {
   for (int64_t row = 0; row < 200; ++row)
     // std::rint, as at::round, takes ties to the even number.
     EXPECT_EQ(asked[row].sum().item<int64_t>(),
-              std::max(1.0, std::rint(0.15F * static_cast<float>(lengths[row]))));
+              std::max(1.0F, std::rint(0.15F * static_cast<float>(lengths[row]))));
   EXPECT_FALSE(asked.logical_and(inside.logical_not()).any().item<bool>());
   EXPECT_TRUE(masked.asked.equal(source * asked));
   EXPECT_TRUE((masked.shown == source).logical_or(asked).all().item<bool>());
