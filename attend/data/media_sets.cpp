@@ -20,10 +20,12 @@ constexpr int64_t most_digits = 5;
 constexpr int64_t most_shift = 2;  // pixels
 constexpr int64_t maximum_bytes = int64_t{1} << 31;
 
-// A path as a table in the folder names it: one that is given relative stays so.
+// A path as a table in the folder names it: one that is given relative stays so. The folder need
+// not be there yet, and relative() would not make that alone absolute.
 std::string seen_from(const std::string& folder, const std::string& path) {
-  std::string name =
-      fs::path(path).is_absolute() ? path : fs::relative(path, fs::absolute(folder)).string();
+  std::string name = fs::path(path).is_absolute()
+                         ? path
+                         : fs::relative(fs::absolute(path), fs::absolute(folder)).string();
   if (name.find_first_of("\t\r\n") != std::string::npos)
     fail("{}: a table cannot name a path with tabs or line breaks; rename it", shown(path));
   return name;
