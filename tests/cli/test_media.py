@@ -68,10 +68,12 @@ def write_bars(folder, name, count, seed):
 
 
 def tone(label, chance):
-    """A fifth of a second or more, low or high."""
-    pitch = (300, 2000)[label] * chance.uniform(0.9, 1.1)
-    return [0.5 * math.sin(2 * math.pi * pitch * i / 8000) + chance.gauss(0, 0.02)
-            for i in range(chance.randrange(1600, 2400))]
+    """A fifth of a second or more that ends low or high: what does not change is normalised away."""
+    length = chance.randrange(1600, 2400)
+    pitches = ((2000, 300), (300, 2000))[label]
+    factor = chance.uniform(0.9, 1.1)
+    return [0.5 * math.sin(2 * math.pi * factor * pitches[2 * i >= length] * i / 8000)
+            + chance.gauss(0, 0.02) for i in range(length)]
 
 
 class Images(program.Case):
@@ -201,7 +203,7 @@ class Rows(program.Case):
 
 
 class Sounds(program.Case):
-    """Low and high tones, told apart by a recurrent network."""
+    """Falling and rising tones, told apart by a recurrent network."""
 
     @classmethod
     def setUpClass(cls):
