@@ -252,7 +252,7 @@ class Masked(program.Case):
                                                      "--json").stdout)["accuracy"]
             if init:
                 self.assertRegex(run.stderr, r"[0-9]+ of [0-9]+ weights begin as in")
-        self.assertGreater(accuracy["begun"], 0.9)
+        self.assertGreater(accuracy["begun"], 0.75)
         self.assertGreater(accuracy["begun"], accuracy["alone"])
 
     def test_what_does_not_fit_is_told(self):
