@@ -31,6 +31,15 @@ const std::vector<Task>& task_table() {
        "--data data",
        {"model.encoder_layers=2", "model.dropout=0.2"}},
       {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
+      {"language_model",
+       "How a text goes on, character by character",
+       "--data book.txt",
+       {"model.type=lm", "train.schedule=cosine", "train.weight_decay=0.1", "train.beta2=0.99"}},
+      {"images", "Images to labels, with a Vision Transformer", "--data data", {"model.type=vit"}},
+      {"speech",
+       "Recordings to what is said in them, letter by letter",
+       "--data data",
+       {"data.source_units=sound", "data.target_units=char", "model.mechanism=location_sensitive"}},
   };
   return table;
 }

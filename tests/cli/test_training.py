@@ -144,15 +144,22 @@ class Options(program.Case):
         return PAIRS
 
     def test_configurations_for_tasks(self):
-        for task in ("translation", "pronunciation", "classification"):
+        for task in ("images", "speech"):
+            text = self.succeed("init", task).stdout
+            self.assertIn("--config FILE", text)
+            self.write("media.toml", text)
+            shown = self.succeed("train", "--config", "media.toml", "--dump-config").stdout
+            self.assertTrue(text.endswith(shown))
+        for task in ("translation", "pronunciation", "classification", "language_model"):
             self.succeed("init", task, "--out", f"{task}.toml")
             text = (self.folder / f"{task}.toml").read_text()
             self.assertIn(f"--config {task}.toml", text)
             shown = self.succeed("train", "--config", f"{task}.toml", "--dump-config").stdout
             self.assertTrue(text.endswith(shown))
-            self.write(f"{task}.tsv", self.pairs_of(task))
-            self.succeed("train", "--data", f"{task}.tsv", "--valid", f"{task}.tsv", "--out", task,
-                         "--config", f"{task}.toml", "--set", "train.steps=2")
+            data = f"{task}.txt" if task == "language_model" else f"{task}.tsv"
+            self.write(data, self.pairs_of(task))
+            self.succeed("train", "--data", data, "--valid", data, "--out", task, "--config",
+                         f"{task}.toml", "--set", "train.steps=2")
             self.succeed("predict", task, stdin="bab dad\n")
         self.refuse("init", "translation", "--out", "translation.toml", names=["translation.toml"])
         self.refuse("init", "translatoin", names=["did you mean translation?"])
