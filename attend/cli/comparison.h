@@ -45,8 +45,8 @@ struct ComparedFigure {
   std::function<double(const ComparedRow&, const Evaluation&, const LengthRange&)> of;
 };
 
-// Those of `metric`, "token_error" or "bleu"; examples[i] is what answer i of each run is to. The
-// charts show the first, tables the last by length.
+// Those of `metric`, "token_error" or "bleu"; examples[i] is what answer i of each run is to, and
+// must outlive the figures. The charts show the first, tables the last by length.
 std::vector<ComparedFigure> compared_figures(const std::string& metric,
                                              const std::vector<Example>& examples);
 

@@ -286,11 +286,9 @@ void add_evaluate_command(CLI::App& app) {
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
       "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
-      "bits_per_byte, symbols and bytes, each symbol with half a context or more in front of it, "
-      "but "
-      "for\n"
-      "the first; and window_loss, of windows that fill the context one after another, as in "
-      "validation.\n"
+      "bits_per_byte, symbols and bytes, each symbol with half a context or more in front of it,\n"
+      "but for the first; and window_loss, of windows that fill the context one after another, as\n"
+      "in validation.\n"
       "Of an encoder: loss and perplexity of the symbols that are asked for, symbols, examples.");
   command->callback([options] { run_evaluate(*options); });
 }

@@ -81,6 +81,11 @@ PairData read_streamed(const TrainOptions& options, const TextConfig& text) {
   return {{}, read_examples(validation_files(options), text), training_files(options)};
 }
 
+std::string target_limit(const RunConfig& config) {
+  return config.model.is_language_model() ? "half of model.context"
+                                          : "3 x model.maximum_source_length + 10";
+}
+
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
 void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
@@ -96,9 +101,7 @@ void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
   fmt::print(
       stderr,
       "attend: {}: {} targets of over {} symbols are left out: no answer is that long ({})\n", name,
-      left_out, longest,
-      config.model.is_language_model() ? "half of model.context"
-                                       : "3 x model.maximum_source_length + 10");
+      left_out, longest, target_limit(config));
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
 
@@ -167,9 +170,9 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
       const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
       if (answered > longest_target)
         fail(
-            "{}: target {} has {} symbols, over {} (3 x model.maximum_source_length + 10); raise "
-            "that, or have it left out without --strict",
-            name, shown(target), answered, longest_target);
+            "{}: target {} has {} symbols, over {} ({}); raise that, or have it left out without "
+            "--strict",
+            name, shown(target), answered, longest_target, target_limit(config));
     }
   }
 }
