@@ -127,7 +127,7 @@ class Trainer {
   void find_place() {
     source_.begin(state_.epoch);
     for (int64_t i = 0; i < state_.batches; ++i) source_.next();
-    first_progress_ = progress_made();
+    first_progress_ = progress_made(state_.step);
     started_ = Clock::now();
   }
 
@@ -141,18 +141,17 @@ class Trainer {
     return (static_cast<double>(state_.epoch) + within) / static_cast<double>(config_.epochs);
   }
 
-  double progress_made() const {
-    const double by_epochs = epochs_done();
-    if (config_.steps == 0) return by_epochs;
-    return std::max(by_epochs,
-                    static_cast<double>(state_.step) / static_cast<double>(config_.steps));
+  // The share of the training that `step` steps are, by whichever limit comes first.
+  double progress_made(int64_t step) const {
+    double made = epochs_done();
+    if (config_.steps > 0)
+      made = std::max(made, static_cast<double>(step) / static_cast<double>(config_.steps));
+    if (config_.minutes > 0) made = std::max(made, state_.seconds / (60 * config_.minutes));
+    return made;
   }
 
   // About how many steps there will be, after `step` of them.
-  double all_steps(int64_t step) const {
-    const double by_epochs = static_cast<double>(step) / epochs_done();
-    return config_.steps > 0 ? std::min(by_epochs, static_cast<double>(config_.steps)) : by_epochs;
-  }
+  double all_steps(int64_t step) const { return static_cast<double>(step) / progress_made(step); }
 
   std::vector<std::vector<EncodedPair>> next_batches() {
     std::vector<std::vector<EncodedPair>> batches;
@@ -252,14 +251,11 @@ class Trainer {
     const double elapsed = state_.seconds - seconds_before_;
     progress.pairs_per_second = static_cast<double>(pairs_done_) / std::max(elapsed, 1e-9);
     progress.seconds = state_.seconds;
-    const double made = progress_made();
+    const double made = progress_made(state_.step);
     if (made > first_progress_) {
-      progress.steps = std::llround(static_cast<double>(state_.step) / made);
+      progress.steps = std::llround(all_steps(state_.step));
       progress.remaining = seconds_since(started_) * (1 - made) / (made - first_progress_);
     }
-    if (config_.minutes > 0)
-      progress.remaining =
-          std::clamp(60 * config_.minutes - state_.seconds, 0.0, progress.remaining);
   }
 
   bool is_best(double metric) const {

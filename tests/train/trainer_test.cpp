@@ -326,12 +326,13 @@ TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
   EXPECT_TRUE(checkpoint("a").weights.isfinite().all().item<bool>());
 }
 
-TEST_F(TrainerTest, StopsAfterTheMinutesGiven) {
+TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
-  config.minutes = 1e-3;  // 60 ms
+  config.minutes = 5e-3;  // 300 ms
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
   EXPECT_LT(outcome.steps, 100000);
+  EXPECT_LT(reports.back().rate, config.learning_rate / 2);
   EXPECT_TRUE(fs::exists(root / "a" / "weights.safetensors"));
 }
 
