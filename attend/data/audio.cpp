@@ -138,8 +138,8 @@ Tensor log_mel(const Tensor& samples, const MelOptions& options) {
 }
 
 Tensor normalised_bands(const Tensor& bands) {
-  const Tensor centred = bands - bands.mean(0, /*keepdim=*/true);
-  const Tensor deviation = centred.square().mean(0, /*keepdim=*/true).sqrt();
+  const Tensor centred = bands - bands.mean();
+  const Tensor deviation = centred.square().mean().sqrt();
   return centred / deviation.masked_fill(deviation < 1e-5, 1.0);
 }
 

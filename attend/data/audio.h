@@ -35,7 +35,8 @@ at::Tensor mel_filters(const MelOptions& options, int64_t size);
 // logarithm. samples [N] -> [T, bands] float, T = 1 + (N - window) / hop, at least 1.
 at::Tensor log_mel(const at::Tensor& samples, const MelOptions& options);
 
-// Each column at mean 0 and, unless it is constant, deviation 1. [T, bands] -> the same.
+// All bands together at mean 0 and, unless they are constant, deviation 1: the loudness goes, and
+// the spectrum, by which short words are told apart, stays. [T, bands] -> the same.
 at::Tensor normalised_bands(const at::Tensor& bands);
 
 // `count` frames after one another as one: [T, F] -> [ceil(T / count), count F], the last one ends

@@ -117,9 +117,10 @@ TEST(LogMel, ShortSoundsHaveOneFrame) {
 TEST(Frames, AreNormalisedAndStacked) {
   const at::Tensor bands = at::tensor({1.0F, 5.0F, 3.0F, 5.0F, 5.0F, 5.0F}).view({3, 2});
   const at::Tensor normal = normalised_bands(bands);
-  const float edge = std::sqrt(1.5F);  // 2 / sqrt((4 + 0 + 4) / 3)
-  EXPECT_TRUE(at::allclose(normal, at::tensor({-edge, 0.0F, 0.0F, 0.0F, edge, 0.0F}).view({3, 2}),
+  const float one = std::sqrt(6.0F / 14);  // mean 4, squares 9 + 1 + 1 + 1 + 1 + 1
+  EXPECT_TRUE(at::allclose(normal, at::tensor({-3 * one, one, -one, one, one, one}).view({3, 2}),
                            1e-6, 1e-6));
+  EXPECT_TRUE(at::equal(normalised_bands(at::ones({3, 2})), at::zeros({3, 2})));
   EXPECT_TRUE(at::equal(stacked(bands, 2),
                         at::tensor({1.0F, 5.0F, 3.0F, 5.0F, 5.0F, 5.0F, 0.0F, 0.0F}).view({2, 4})));
   EXPECT_TRUE(at::equal(stacked(bands, 3), bands.view({1, 6})));
