@@ -9,6 +9,7 @@
 
 #include "attend/data/text_windows.h"
 #include "attend/data/vocabulary.h"
+#include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -145,26 +146,9 @@ TEST_P(EveryLanguageModel, ObjectiveIsTheCrossEntropyOfTheTargets) {
   EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), expected, 1e-9);
 }
 
-// Along a random direction of all the weights. Central differences are off by h^2 / 6 times the
-// third derivative, and by the loss's rounding, 1e-14, over h.
-TEST_P(EveryLanguageModel, GradientIsTheSlopeOfTheObjective) {
-  network->objective(batch, {}, 0.1).backward();
-  std::vector<Tensor> direction;
-  double slope = 0;
-  for (const Tensor& weight : network->parameters()) {
-    ASSERT_TRUE(weight.grad().defined());
-    direction.push_back(torch::randn_like(weight));
-    slope += (weight.grad() * direction.back()).sum().item<double>();
-  }
-  torch::NoGradGuard no_gradient;
-  constexpr double h = 1e-5;
-  const auto loss_at = [&](double by) {
-    size_t i = 0;
-    for (Tensor& weight : network->parameters()) weight.add_(direction[i++], by);
-    return network->objective(batch, {}, 0.1).item<double>();
-  };
-  const double above = loss_at(h), below = loss_at(-2 * h);
-  EXPECT_NEAR((above - below) / (2 * h), slope, 1e-5 * (1 + std::abs(slope)));
+TEST_P(EveryLanguageModel, GradientsAreDifferences) {
+  reference::expect_parameter_slopes(*network,
+                                     [&] { return network->objective(batch, {}, 0.1); });
 }
 
 TEST_P(EveryLanguageModel, NoPositionSeesLaterOnes) {

@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "attend/data/vocabulary.h"
 #include "attend/models/classifier.h"
+#include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -100,27 +100,11 @@ TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
   }
 }
 
-// Along a random direction of all the weights, as for the language model.
-TEST(MaskedLanguageModel, GradientIsTheSlopeOfTheObjective) {
+TEST(MaskedLanguageModel, GradientsAreDifferences) {
   const auto network = make(small());
   const Batch batch = make_batch(lines, {0, 1, 2});
-  network->objective(batch, {}, 0.1).backward();
-  std::vector<Tensor> direction;
-  double slope = 0;
-  for (const auto& item : network->named_parameters()) {
-    ASSERT_TRUE(item.value().grad().defined()) << item.key();
-    direction.push_back(torch::randn_like(item.value()));
-    slope += (item.value().grad() * direction.back()).sum().item<double>();
-  }
-  torch::NoGradGuard no_gradient;
-  constexpr double h = 1e-5;
-  const auto loss_after = [&](double by) {
-    size_t i = 0;
-    for (Tensor& weight : network->parameters()) weight.add_(direction[i++], by);
-    return network->objective(batch, {}, 0.1).item<double>();
-  };
-  const double above = loss_after(h), below = loss_after(-2 * h);
-  EXPECT_NEAR((above - below) / (2 * h), slope, 1e-5 * (1 + std::abs(slope)));
+  reference::expect_parameter_slopes(*network,
+                                     [&] { return network->objective(batch, {}, 0.1); });
 }
 
 TEST(MaskedLanguageModel, PaddingChangesNothing) {
