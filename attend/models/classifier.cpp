@@ -22,15 +22,15 @@ std::vector<std::string> normaliser_choices() {
 
 // [B, S] in the vectors' dtype: 1 is a word, 0 padding.
 Tensor word_mask(const StackSource& words) {
-  const Tensor position = at::arange(words.vectors.size(1), words.lengths.options()).unsqueeze(0);
-  return (position < words.lengths.unsqueeze(1)).to(words.vectors.scalar_type());
+  const Tensor lengths = words.lengths.to(words.vectors.device()).unsqueeze(1);
+  return (at::arange(words.vectors.size(1), lengths.options()) < lengths)
+      .to(words.vectors.scalar_type());
 }
 
 // Unknown in place of some words, so that its vector is trained (and a word's absence is).
 Tensor drop_words(const Tensor& source, double probability, const Noise& noise) {
   if (!noise || probability == 0 || source.is_floating_point()) return source;
-  const Tensor draw = at::rand(source.sizes(), noise, at::TensorOptions().device(source.device()));
-  return source.masked_fill(draw < probability, Vocabulary::unknown);
+  return source.masked_fill(at::rand(source.sizes(), noise) < probability, Vocabulary::unknown);
 }
 
 }  // namespace
@@ -101,12 +101,12 @@ Tensor Classifier::pooled(const StackSource& words) const {
   if (fixed_) return fixed_->forward(vectors, vectors, lengths).context;
   if (pooling_ == "class") return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
-  return pooling_ == "mean" ? sum / lengths.unsqueeze(1) : sum;
+  return pooling_ == "mean" ? sum / here(lengths).unsqueeze(1) : sum;
 }
 
 Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Noise& noise) {
   const StackSource words =
-      encoder_->forward(drop_words(source, word_dropout_, noise), lengths, noise);
+      encoder_->forward(here(drop_words(source, word_dropout_, noise)), lengths, noise);
   Tensor vector = attend::dropout(pooled(words), output_dropout_, noise);
   if (hidden_) vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, noise);
   return output_->forward(vector);
@@ -114,7 +114,7 @@ Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Noi
 
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   std::vector<LayerTrace> trace;
-  const StackSource words = encoder_->forward(source, lengths, {}, &trace);
+  const StackSource words = encoder_->forward(here(source), lengths, {}, &trace);
   if (pooling_ == "class") {
     Tensor weights = at::zeros(words.vectors.sizes().slice(0, 2), words.vectors.options());
     weights.select(1, 0).fill_(1);
@@ -127,13 +127,13 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
     const Tensor lse = fixed_->forward(words.vectors, words.vectors, lengths).lse;
     weights = fixed_->weights(words.vectors, lse, lengths).mean(1);
   } else if (pooling_ == "mean") {
-    weights = weights / lengths.unsqueeze(1);
+    weights = weights / here(lengths).unsqueeze(1);
   }
   return rolled_out(weights, trace);
 }
 
 Tensor Classifier::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  const Tensor labels = batch.target.select(1, 0) - first_label;
+  const Tensor labels = here(batch.target).select(1, 0) - first_label;
   return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, noise), labels, {},
                                 at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
 }
@@ -148,9 +148,9 @@ StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
 StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_weights) {
   const Tensor &source = state.memory[0], &lengths = state.memory[1];
   StepResult result;
-  result.log_probabilities =
-      at::full({tokens.size(0), first_label + output_->options.out_features()},
-               -std::numeric_limits<double>::infinity(), output_->weight.options());
+  result.log_probabilities = at::full(
+      {tokens.size(0), first_label + output_->options.out_features()},
+      -std::numeric_limits<double>::infinity(), output_->weight.options().device(at::kCPU));
   // All hypotheses are as long as each other.
   const bool first = tokens[0].item<int64_t>() == Vocabulary::start;
   if (first) {

@@ -43,7 +43,7 @@ SymbolOutput LanguageModel::output() const {
 }
 
 Tensor LanguageModel::predicting(const Batch& batch, const Noise& noise) {
-  const Tensor embedded = embedding_->forward(joined(batch), 0, dropout_, noise);
+  const Tensor embedded = embedding_->forward(here(joined(batch)), 0, dropout_, noise);
   // No position sees later ones, so that padding, which is last, needs no lengths.
   Tensor vectors = stack_->forward(embedded, {}, {}, noise);
   if (batch.source.size(1) == 0) return vectors;
@@ -60,7 +60,7 @@ Tensor LanguageModel::logits(const Batch& batch, const Noise& noise) {
 }
 
 Tensor LanguageModel::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  return symbol_loss(predicting(batch, noise).flatten(0, 1), output(), batch.target.flatten(),
+  return symbol_loss(predicting(batch, noise).flatten(0, 1), output(), here(batch.target).flatten(),
                      smoothing, Vocabulary::padding);
 }
 
@@ -69,8 +69,9 @@ Tensor LanguageModel::objective(const Batch& batch, const Noise& noise, double s
 // source is; below 1 where it is not any more.
 StepState LanguageModel::start(const Tensor& source, const Tensor&) {
   StepState state;
-  state.carried = {behind_start(source)};
-  state.memory = {at::arange(1, source.size(1) + 1, source.options()).expand_as(source)};
+  state.carried = {here(behind_start(source))};
+  const Tensor& symbols = state.carried[0];
+  state.memory = {at::arange(1, symbols.size(1), symbols.options()).expand({symbols.size(0), -1})};
   read_on(state);
   return state;
 }
@@ -95,14 +96,14 @@ StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with
   Tensor& symbols = state.carried[0];
   // The first step reads the end of the source, not the start that it is given.
   if (state.grown[0].queries() == symbols.size(1)) {
-    symbols = at::cat({symbols, tokens.unsqueeze(1)}, 1);
+    symbols = at::cat({symbols, here(tokens).unsqueeze(1)}, 1);
     read_on(state);
   }
   const Tensor embedded = embedding_->forward(symbols.slice(1, -1), symbols.size(1) - 1, 0, {});
   std::vector<LayerTrace> trace;
   const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
+  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1).to(at::kCPU);
   if (!with_weights) return result;
   const Tensor weights = multi_head_weights(trace.back().self).mean(1).squeeze(1);
   result.weights = weights.gather(1, state.memory[0].clamp_min(0)) * (state.memory[0] > 0);

@@ -61,7 +61,7 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
 Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths, const Noise& noise,
                                     std::vector<LayerTrace>* trace) {
   // Without that of the class token.
-  return encoder_->forward(source, lengths, noise, trace).vectors.slice(1, 1);
+  return encoder_->forward(here(source), lengths, noise, trace).vectors.slice(1, 1);
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths,
@@ -75,7 +75,7 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const Noise& noise, do
                                             output().weight.size(0), generator);
   const Tensor loss = symbol_loss(
       vectors(masked.shown, batch.source_lengths, noise).reshape({-1, output().weight.size(1)}),
-      output(), masked.asked.flatten(), smoothing, Vocabulary::padding);
+      output(), here(masked.asked).flatten(), smoothing, Vocabulary::padding);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
@@ -86,7 +86,7 @@ StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths
   StepState state;
   const Tensor shown = source.masked_fill(source == Vocabulary::unknown, mask_symbol);
   state.carried = {at::zeros_like(lengths)};
-  state.memory = {source, lengths, vectors(shown, lengths, {})};
+  state.memory = {here(source), here(lengths), vectors(shown, lengths, {})};
   return state;
 }
 
@@ -96,7 +96,7 @@ StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, boo
   const Tensor source = state.memory[0], lengths = state.memory[1];
   const bool past_all = place >= source.size(1);
   const Tensor symbol =
-      past_all ? at::full_like(tokens, Vocabulary::end)
+      past_all ? at::full_like(here(tokens), Vocabulary::end)
                : source.select(1, place).masked_fill(lengths <= place, Vocabulary::end);
   const Tensor vector = state.memory[2].select(1, past_all ? 0 : place);
   Tensor guessed = output().logits(vector);
@@ -104,7 +104,8 @@ StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, boo
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, symbol.unsqueeze(1), 0.0);
   StepResult result;
   result.log_probabilities =
-      at::where((symbol == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
+      at::where((symbol == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known)
+          .to(at::kCPU);
   if (!with_weights || !attends_) return result;
   if (state.memory.size() == 3) {
     std::vector<LayerTrace> trace;

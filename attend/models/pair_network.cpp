@@ -6,8 +6,10 @@
 namespace attend {
 
 void PairNetwork::place(const Devices& devices) {
-  if (!devices.on_one_device() || !devices.decoder.is_cpu())
-    fail("this type of model computes on the CPU alone; seq2seq can be placed on other devices");
+  if (!devices.on_one_device())
+    fail("this type of model computes on one device; name it by --device, without --place");
+  device_ = devices.decoder;
+  to(device_);
 }
 
 at::Tensor symbols_before(const at::Tensor& target) {

@@ -24,12 +24,19 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
-  // Moves the parts of the network to their devices. What it is given and what it gives stay on the
-  // CPU, but for what the objective is computed on. Error where it has no such parts.
+  // Moves the network to a device, or its parts to several. What it is given and what it gives stay
+  // on the CPU, but for what the objective is computed on. Error on several devices where the type
+  // has no parts to spread.
   virtual void place(const Devices& devices);
 
   // Whether step() has weights to show.
   virtual bool attends() const = 0;
+
+ protected:
+  at::Tensor here(const at::Tensor& x) const { return x.to(device_); }
+
+ private:
+  at::Device device_ = at::kCPU;  // of a network that is on one
 };
 
 // The target [B, T] of a batch moved one to the right behind the start symbol: what each step sees.

@@ -71,15 +71,15 @@ SymbolOutput Transformer::output() const {
 }
 
 StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Noise& noise) {
-  if (frames_) return frames_->forward(source, lengths, noise);
-  const Tensor embedded = source_embedding_->forward(source, 0, dropout_, noise);
+  if (frames_) return frames_->forward(here(source), lengths, noise);
+  const Tensor embedded = source_embedding_->forward(here(source), 0, dropout_, noise);
   return {encoder_->forward(embedded, lengths, {}, noise), lengths};
 }
 
 Tensor Transformer::decode(const Batch& batch, const Noise& noise) {
   const StackSource source = encode(batch.source, batch.source_lengths, noise);
   const Tensor embedded =
-      target_embedding_->forward(symbols_before(batch.target), 0, dropout_, noise);
+      target_embedding_->forward(here(symbols_before(batch.target)), 0, dropout_, noise);
   // No position sees later ones, so that padding, which is last, needs no lengths.
   return decoder_->forward(embedded, {}, source, noise);
 }
@@ -89,7 +89,7 @@ Tensor Transformer::logits(const Batch& batch, const Noise& noise) {
 }
 
 Tensor Transformer::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  return symbol_loss(decode(batch, noise).flatten(0, 1), output(), batch.target.flatten(),
+  return symbol_loss(decode(batch, noise).flatten(0, 1), output(), here(batch.target).flatten(),
                      smoothing, Vocabulary::padding);
 }
 
@@ -101,11 +101,11 @@ StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
 
 StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_weights) {
   const Tensor embedded =
-      target_embedding_->forward(tokens.unsqueeze(1), state.grown[0].queries(), 0, {});
+      target_embedding_->forward(here(tokens).unsqueeze(1), state.grown[0].queries(), 0, {});
   std::vector<LayerTrace> trace;
   const Tensor vectors = decoder_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
+  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1).to(at::kCPU);
   if (with_weights) result.weights = multi_head_weights(trace.back().cross).mean(1).squeeze(1);
   return result;
 }

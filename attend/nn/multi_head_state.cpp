@@ -6,17 +6,17 @@ namespace {
 using at::Tensor;
 
 Tensor selected(const Tensor& x, const Tensor& rows) {
-  return x.defined() ? x.index_select(0, rows) : x;
+  return x.defined() ? x.index_select(0, rows.to(x.device())) : x;
 }
 
 // The rows of the first `keys` keys, with the room there was.
 Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
   if (at::GradMode::is_enabled() && held.requires_grad())
-    return held.narrow(2, 0, keys).index_select(0, rows);
+    return selected(held.narrow(2, 0, keys), rows);
   std::vector<int64_t> shape = held.sizes().vec();
   shape[0] = rows.size(0);
   Tensor moved = held.new_empty(shape);
-  moved.narrow(2, 0, keys).copy_(held.narrow(2, 0, keys).index_select(0, rows));
+  moved.narrow(2, 0, keys).copy_(selected(held.narrow(2, 0, keys), rows));
   return moved;
 }
 

@@ -15,7 +15,11 @@ Tensor run(Layer& layer, const Tensor& x, const Tensor& lengths) {
   const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
                                                 /*enforce_sorted=*/false);
   const auto output = std::get<0>(layer->forward_with_packed_input(packed));
-  return std::get<0>(rnn::pad_packed_sequence(output, /*batch_first=*/true, 0.0, x.size(1)));
+  // As rnn::pad_packed_sequence, which fails on an accelerator: it also sorts the lengths, which
+  // are the CPU's, by indices that are not.
+  const Tensor sorted = std::get<0>(at::_pad_packed_sequence(output.data(), output.batch_sizes(),
+                                                             /*batch_first=*/true, 0.0, x.size(1)));
+  return sorted.index_select(0, output.unsorted_indices());
 }
 
 // One direction of a layer over x [B, S, D]: the hidden states in the order of the symbols.

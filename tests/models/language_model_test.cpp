@@ -147,8 +147,7 @@ TEST_P(EveryLanguageModel, ObjectiveIsTheCrossEntropyOfTheTargets) {
 }
 
 TEST_P(EveryLanguageModel, GradientsAreDifferences) {
-  reference::expect_parameter_slopes(*network,
-                                     [&] { return network->objective(batch, {}, 0.1); });
+  reference::expect_parameter_slopes(*network, [&] { return network->objective(batch, {}, 0.1); });
 }
 
 TEST_P(EveryLanguageModel, NoPositionSeesLaterOnes) {

@@ -103,8 +103,7 @@ TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
 TEST(MaskedLanguageModel, GradientsAreDifferences) {
   const auto network = make(small());
   const Batch batch = make_batch(lines, {0, 1, 2});
-  reference::expect_parameter_slopes(*network,
-                                     [&] { return network->objective(batch, {}, 0.1); });
+  reference::expect_parameter_slopes(*network, [&] { return network->objective(batch, {}, 0.1); });
 }
 
 TEST(MaskedLanguageModel, PaddingChangesNothing) {

@@ -30,7 +30,7 @@ class PairModelTest : public testing::Test {
     Seq2SeqConfig config;
     config.embedding = config.hidden = config.attention_depth = 8;
     config.maximum_source_length = 4;
-    model = make_pair_model({}, {"seq2seq", config, {}}, examples);
+    model = make_pair_model({}, {"seq2seq", config}, examples);
   }
   void TearDown() override { fs::remove_all(folder); }
 

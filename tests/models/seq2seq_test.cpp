@@ -183,8 +183,8 @@ TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
 
 Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
-// With the same masks each time. What is drawn, and the cost of coverage, has gradients that are not
-// those of the value that is shown.
+// With the same masks each time. What is drawn, and the cost of coverage, has gradients that are
+// not those of the value that is shown.
 TEST_P(EveryVariant, GradientsAreDifferences) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const auto objective = [&] { return network->objective(batch, noise_of(5), 0.1); };

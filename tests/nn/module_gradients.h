@@ -31,8 +31,8 @@ inline void expect_parameter_gradients(torch::nn::Module& module,
   at_values(values);
 }
 
-// The same along one random direction of each parameter, for larger modules; leaves the gradients in
-// place. Central differences of step h err by h^2 times a third derivative and eps / h times the
+// The same along one random direction of each parameter, for larger modules; leaves the gradients
+// in place. Central differences of step h err by h^2 times a third derivative and eps / h times the
 // value: 1e-12 and 1e-9 at h = 1e-6 for a loss of 10.
 inline void expect_parameter_slopes(torch::nn::Module& module,
                                     const std::function<at::Tensor()>& function) {

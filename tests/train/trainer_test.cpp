@@ -15,6 +15,7 @@
 #include "attend/models/weights.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/kept_weights.h"
+#include "tests/support/software_device.h"
 
 namespace attend {
 namespace {
@@ -47,7 +48,9 @@ class TrainerTest : public testing::Test {
 
   std::shared_ptr<Seq2Seq> make(bool first) const {
     torch::manual_seed(first ? 41 : 99);  // other replicas start elsewhere and must be overruled
-    return std::make_shared<Seq2Seq>(network, 10, 10);
+    auto made = std::make_shared<Seq2Seq>(network, 10, 10);
+    made->place(devices);
+    return made;
   }
 
   // Trains in root/name; stops after `stop_after` steps when that is not 0.
@@ -64,15 +67,14 @@ class TrainerTest : public testing::Test {
     PairBatches source(pairs, config);
     task.source = &source;
     task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-      const Tensor logits = replicas[static_cast<size_t>(replica)]->logits(batch, noise);
-      const Tensor loss = sequence_loss(logits, batch.target, 0.1);
+      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, noise, 0.1);
       const auto steps_seen = static_cast<int64_t>(reports.size());
       return poison && poison(steps_seen) ? loss * std::nan("") : loss;
     };
     task.validate = [&] {
       torch::NoGradGuard no_gradient;
       const Batch batch = make_batch(pairs, {0, 1, 2, 3});
-      const auto loss = sequence_loss(averaged->logits(batch, {}), batch.target, 0).item<double>();
+      const auto loss = averaged->objective(batch, {}, 0).item<double>();
       return Validation{loss, metric ? metric() : loss};
     };
     task.report = [&](const TrainProgress& progress) {
@@ -115,6 +117,7 @@ class TrainerTest : public testing::Test {
   fs::path root;
   TrainConfig config;
   Seq2SeqConfig network;
+  Devices devices;
   std::vector<EncodedPair> pairs;
   std::vector<TrainProgress> reports;
   std::function<double()> metric;
@@ -324,6 +327,20 @@ TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
   EXPECT_EQ(reports.size(), 11U + 3 * 10 - 1);
   EXPECT_EQ(checkpoint("a").step, 11);
   EXPECT_TRUE(checkpoint("a").weights.isfinite().all().item<bool>());
+}
+
+// Without dropout, whose draws are others there. Sums are of float32 in another order.
+TEST_F(TrainerTest, TrainsAndResumesOnAnotherDevice) {
+  network.dropout = 0;
+  run("cpu");
+  const at::Device other = reference::software_device(1);
+  devices = {other, other, other};
+  run("other", false, 5);
+  run("other", true);
+  const Checkpoint expected = checkpoint("cpu"), found = checkpoint("other");
+  EXPECT_EQ(found.step, expected.step);
+  EXPECT_TRUE(at::allclose(found.weights, expected.weights, 1e-3, 1e-4));
+  EXPECT_TRUE(at::allclose(found.average, expected.average, 1e-3, 1e-4));
 }
 
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
