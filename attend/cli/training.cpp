@@ -63,23 +63,25 @@ void create_folder(const std::string& folder) {
     fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
 }
 
-// Begins with what another model has learned. Its symbols are taken, for their weights mean nothing
-// for others; so are those of its targets where the model is of the same type.
+// Begins with what another model has learned. Its symbols are taken, and how texts become these,
+// for their weights mean nothing for others; those of its targets where the model is of the same
+// type.
 void begin_from(const std::string& folder, PairModel& model) {
   const PairModel other = load_description(folder);
   if (other.text.source_units != model.text.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          other.text.source_units, other.text.source_units);
   const bool same_type = other.model.type == model.model.type && !model.model.is_classifier();
-  model.text.bpe = other.text.bpe;
-  model.text.source_bpe = other.text.source_bpe;
-  model.codecs.source = other.codecs.source;
-  model.source_vocabulary = other.source_vocabulary;
-  if (same_type) {
-    model.text = other.text;
-    model.codecs = other.codecs;
-    model.target_vocabulary = other.target_vocabulary;
+  TextConfig text = other.text;
+  if (!same_type) {
+    text.target_units = model.text.target_units;
+    text.target_bpe = model.text.target_bpe;
+    text.joint_vocabulary = model.text.joint_vocabulary;
   }
+  model.text = text;
+  model.codecs = make_codecs(text);
+  model.source_vocabulary = other.source_vocabulary;
+  if (same_type) model.target_vocabulary = other.target_vocabulary;
   model.network = model.make_network();
   const auto all = static_cast<int64_t>(model.network->parameters().size());
   const int64_t taken = load_shared_weights(*model.network, folder + "/weights.safetensors");

@@ -64,7 +64,8 @@ void check_size(const PairModel& model, const std::string& path) {
 
 // The model without its network.
 PairModel read_description(const std::string& folder) {
-  if (!std::filesystem::exists(folder)) fail("{}: no such model folder", folder);
+  if (!std::filesystem::exists(folder))
+    fail("{}: no such model folder; attend train --out {} makes one", folder, folder);
   if (!std::filesystem::exists(folder + "/config.toml"))
     fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
          folder);

@@ -213,7 +213,9 @@ class Masked(program.Case):
         (cls.shared / "test.tsv").write_text("".join(f"{line}\t{kind}\n"
                                                      for line, kind in kinds(100, 4)))
         cls.training = program.attend("train", "--data", "lines.txt", "--out", "model", "--json",
-                                      *settings(cls.SMALL | {"train.epochs": 15}), cwd=cls.shared)
+                                      *settings(cls.SMALL | {"train.epochs": 15,
+                                                             "data.lowercase": "true"}),
+                                      cwd=cls.shared)
         assert cls.training.returncode == 0, cls.training.stderr
         cls.model = cls.shared / "model"
 
@@ -254,6 +256,12 @@ class Masked(program.Case):
                 self.assertRegex(run.stderr, r"[0-9]+ of [0-9]+ weights begin as in")
         self.assertGreater(accuracy["begun"], 0.75)
         self.assertGreater(accuracy["begun"], accuracy["alone"])
+        # It reads texts as the other does.
+        self.write("shouted.tsv", "".join(f"{line.upper()}\t{kind}\n"
+                                          for line, kind in kinds(100, 4)))
+        shouted = json.loads(self.succeed("evaluate", "begun", "--data", "shouted.tsv",
+                                          "--json").stdout)
+        self.assertEqual(shouted["accuracy"], accuracy["begun"])
 
     def test_what_does_not_fit_is_told(self):
         self.write("text.txt", "a b\nb a\n" * 20)
