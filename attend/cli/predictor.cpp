@@ -95,9 +95,7 @@ std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& text
   FrameReader reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     if (split_units(texts[i], Units::line).empty()) continue;
-    const Tensor frames = reader.read(texts[i]);
-    encoded[i].frames = frames.slice(0, 0, model_.model.maximum_source_length());
-    predictions[i].cut = frames.size(0) > encoded[i].frames.size(0);
+    encoded[i].frames = model_.source_frames(texts[i], reader, &predictions[i].cut);
     predictions[i].source =
         frame_names(model_.text.reads_images(), model_.text.frames, encoded[i].source_length());
     answered.push_back(static_cast<int64_t>(i));

@@ -153,6 +153,13 @@ PairData read_text_lines(const TrainOptions& options, const RunConfig& config) {
   return data;
 }
 
+// Of an image 0: its size is checked where it is read.
+int64_t source_length(const TextConfig& text, const TextCodec& codec, const std::string& source) {
+  if (text.reads_images()) return 0;
+  if (text.reads_frames()) return sound_frames(source, text.frames).size(0);
+  return static_cast<int64_t>(codec.split(source).size());
+}
+
 }  // namespace
 
 void check_lengths(const RunConfig& config, const TextCodecs& codecs,
@@ -160,8 +167,8 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
   const int64_t longest_source = config.model.maximum_source_length();
   const int64_t longest_target = config.model.maximum_target_length();
   for (const Example& example : examples) {
-    const auto symbols = static_cast<int64_t>(codecs.source.split(example.source).size());
-    if (!config.text.reads_frames() && symbols > longest_source)
+    const int64_t symbols = source_length(config.text, codecs.source, example.source);
+    if (symbols > longest_source)
       fail(
           "{}: source {} has {} symbols, over model.maximum_source_length = {}; raise that, or "
           "have it cut without --strict",

@@ -140,7 +140,12 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     return std::make_unique<WindowBatches>(model.encode_text(data.text), config.model.lm.context,
                                            config.train);
   if (data.stream.source.empty()) {
-    pairs = model.encode(data.train);
+    int64_t cut = 0;
+    pairs = model.encode(data.train, &cut);
+    if (cut > 0)
+      fmt::print(stderr, "attend: {}: {} sounds are cut to their first {} frames ({})\n",
+                 options.data, cut, config.model.maximum_source_length(),
+                 "model.maximum_source_length");
     return std::make_unique<PairBatches>(pairs, config.train);
   }
   const auto longest = static_cast<size_t>(config.model.maximum_target_length());

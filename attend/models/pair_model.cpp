@@ -93,8 +93,10 @@ SourceShape PairModel::source_shape() const {
   return {frames.stack * frames.mel_bands, {}};
 }
 
-at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader) const {
-  return reader.read(name).slice(0, 0, model.maximum_source_length());
+at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader, bool* cut) const {
+  const at::Tensor frames = reader.read(name);
+  if (cut != nullptr) *cut = frames.size(0) > model.maximum_source_length();
+  return frames.slice(0, 0, model.maximum_source_length());
 }
 
 bool PairModel::cut_source(std::vector<std::string>& symbols) const {
@@ -123,15 +125,19 @@ std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
   return codecs.target.join(target_vocabulary.decode(ids));
 }
 
-std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
+std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
+                                           int64_t* cut) const {
   std::vector<EncodedPair> pairs;
   FrameReader reader = frame_reader();
   for (const Example& example : examples) {
     EncodedPair pair;
-    if (text.reads_frames())
-      pair.frames = source_frames(example.source, reader);
-    else
+    if (text.reads_frames()) {
+      bool is_cut = false;
+      pair.frames = source_frames(example.source, reader, &is_cut);
+      if (cut != nullptr) *cut += is_cut ? 1 : 0;
+    } else {
       pair.source = source_ids(source_symbols(example.source));
+    }
     for (const std::string& target : example.targets) {
       pair.goes_on = model.is_masked();
       pair.target =

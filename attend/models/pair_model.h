@@ -36,15 +36,18 @@ struct PairModel {
   // not in training.
   std::vector<std::string> source_symbols(const std::string& text) const;
   std::vector<int64_t> source_ids(const std::vector<std::string>& symbols) const;
-  // The frames of a source that is an image or a sound, at most as many.
-  at::Tensor source_frames(const std::string& name, FrameReader& reader) const;
+  // The frames of a source that is an image or a sound, at most as many; tells whether some are
+  // cut.
+  at::Tensor source_frames(const std::string& name, FrameReader& reader, bool* cut = nullptr) const;
   FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Error on a text that is not UTF-8, and on an image
-  // or a sound that cannot be read.
-  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
+  // Of a sound, as of a text, what is over model.maximum_source_length() is cut; how many sounds
+  // were is added to `cut`. Error on a text that is not UTF-8, and on an image or a sound that
+  // cannot be read.
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples,
+                                  int64_t* cut = nullptr) const;
 
   // The ids of a text of several lines. Error on a text that is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;

@@ -244,6 +244,15 @@ class Sounds(program.Case):
         self.assertRegex(text, r"<title>0\.\d\d s: ")
         self.assertIn("0.00 s", self.succeed("explain", self.model, self.sound).stdout)
 
+    def test_tells_what_is_cut(self):
+        chosen = RECURRENT | {"train.epochs": 1, "model.maximum_source_length": 2}
+        train = ("train", "--data", self.shared / "data", "--source-units", "sound", "--target-units",
+                 "char", *settings(chosen))
+        run = self.succeed(*train, "--out", "short")
+        self.assertIn("data: 80 sounds are cut to their first 2 frames", run.stderr)
+        self.refuse(*train, "--out", "strict", "--strict",
+                    names=["model.maximum_source_length = 2", ".wav"])
+
     def test_refuses_what_it_cannot_read(self):
         whole = wav([0.1] * 900)
         for name, data in (("cut.wav", whole[:30]), ("text.wav", b"no sound"), ("empty.wav", b""),
