@@ -147,7 +147,7 @@ class Trainer {
     if (config_.steps > 0)
       made = std::max(made, static_cast<double>(step) / static_cast<double>(config_.steps));
     if (config_.minutes > 0) made = std::max(made, state_.seconds / (60 * config_.minutes));
-    return made;
+    return std::min(made, 1.0);
   }
 
   // About how many steps there will be, after `step` of them.

@@ -350,6 +350,7 @@ TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   EXPECT_FALSE(outcome.interrupted);
   EXPECT_LT(outcome.steps, 100000);
   EXPECT_LT(reports.back().rate, config.learning_rate / 2);
+  EXPECT_EQ(reports.back().remaining, 0);
   EXPECT_TRUE(fs::exists(root / "a" / "weights.safetensors"));
 }
 
