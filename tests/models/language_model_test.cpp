@@ -9,6 +9,7 @@
 
 #include "attend/data/text_windows.h"
 #include "attend/data/vocabulary.h"
+#include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -86,35 +87,13 @@ INSTANTIATE_TEST_SUITE_P(Variants, EveryLanguageModel, testing::ValuesIn(variant
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
-  torch::NoGradGuard no_gradient;
   network->eval();
   const Batch equal = make_batch(pairs, {0, 1});
-  const Tensor whole = network->logits(equal, {}).log_softmax(-1);
-  StepState state = network->start(equal.source, equal.source_lengths);
-  Tensor before = torch::full({2}, Vocabulary::start, torch::kLong);
-  for (int64_t t = 0; t < equal.target.size(1); ++t) {
-    const StepResult result = network->step(before, state, false);
-    EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
-    before = equal.target.select(1, t);
-  }
+  reference::expect_steps(*network, equal, network->logits(equal, {}));
 }
 
 TEST_P(EveryLanguageModel, BeamsReorderItsCaches) {
-  torch::NoGradGuard no_gradient;
-  network->eval();
-  const Batch equal = make_batch(pairs, {0, 1});
-  const Tensor rows = torch::tensor({1, 0, 1});
-  const auto after_two = [&] {
-    StepState state = network->start(equal.source, equal.source_lengths);
-    network->step(torch::tensor({1, 1}), state, false);
-    network->step(torch::tensor({4, 5}), state, false);
-    return state;
-  };
-  StepState kept = after_two(), moved = after_two();
-  moved.reorder(rows, /*same_sources=*/false);
-  const Tensor expected = network->step(torch::tensor({7, 8}), kept, false).log_probabilities;
-  const Tensor found = network->step(torch::tensor({8, 7, 8}), moved, false).log_probabilities;
-  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
+  reference::expect_reordering(*network, make_batch(pairs, {0, 1}));
 }
 
 TEST_P(EveryLanguageModel, SourcesOfAnyLengthAndPaddingChangeNothing) {

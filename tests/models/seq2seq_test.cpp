@@ -10,6 +10,7 @@
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/mechanism_table.h"
+#include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 
 namespace attend {
@@ -135,21 +136,15 @@ TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   for (const bool training : {true, false}) {
     network->train(training);
-    const Tensor whole = network->logits(batch, {}).log_softmax(-1);
-    StepState state = network->start(batch.source, batch.source_lengths);
-    Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
-    for (int64_t t = 0; t < batch.target.size(1); ++t) {
-      const StepResult result = network->step(before, state, true);
-      EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-10, 1e-10));
-      ASSERT_EQ(result.weights.defined(), network->attends());
-      if (network->attends()) {
-        if (sums_to_one(GetParam().config.choices())) {
-          EXPECT_TRUE(torch::allclose(result.weights.sum(1), torch::ones({3}, torch::kDouble)));
-        }
-        EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
-      }
-      before = batch.target.select(1, t);
-    }
+    reference::expect_steps(
+        *network, batch, network->logits(batch, {}), [&](const StepResult& result) {
+          ASSERT_EQ(result.weights.defined(), network->attends());
+          if (!network->attends()) return;
+          if (sums_to_one(GetParam().config.choices())) {
+            EXPECT_TRUE(torch::allclose(result.weights.sum(1), torch::ones({3}, torch::kDouble)));
+          }
+          EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
+        });
   }
 }
 
@@ -220,22 +215,8 @@ TEST_P(EveryVariant, LearnsThePairs) {
   EXPECT_LT(loss(), 0.6 * before);
 }
 
-// Two sentences, beams of three: every row of what is carried may move.
 TEST_P(EveryVariant, BeamsReorderWhatIsCarried) {
-  const Batch batch = make_batch(pairs, {0, 1});
-  network->eval();
-  torch::NoGradGuard no_gradient;
-  const auto after_first = [&] {
-    StepState state = network->start(batch.source, batch.source_lengths);
-    network->step(torch::tensor({1, 1}), state, false);
-    return state;
-  };
-  const Tensor rows = torch::tensor({1, 0, 1});
-  StepState kept = after_first(), moved = after_first();
-  moved.reorder(rows, /*same_sources=*/false);
-  const Tensor expected = network->step(torch::tensor({4, 5}), kept, false).log_probabilities;
-  const Tensor found = network->step(torch::tensor({5, 4, 5}), moved, false).log_probabilities;
-  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-10, 1e-10));
+  reference::expect_reordering(*network, make_batch(pairs, {0, 1}));
 }
 
 TEST(Seq2Seq, NoiseAloneDecidesTheMasks) {

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -75,36 +76,15 @@ INSTANTIATE_TEST_SUITE_P(Variants, EveryTransformer, testing::ValuesIn(variants(
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
-  torch::NoGradGuard no_gradient;
   network->eval();
-  const Tensor whole = network->logits(batch, {}).log_softmax(-1);
-  StepState state = network->start(batch.source, batch.source_lengths);
-  Tensor before = torch::full({3}, Vocabulary::start, torch::kLong);
-  for (int64_t t = 0; t < batch.target.size(1); ++t) {
-    const StepResult result = network->step(before, state, true);
-    EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
-    ASSERT_EQ(result.weights.sizes(), batch.source.sizes());
-    EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
-    before = batch.target.select(1, t);
-  }
+  reference::expect_steps(*network, batch, network->logits(batch, {}),
+                          [&](const StepResult& result) {
+                            ASSERT_EQ(result.weights.sizes(), batch.source.sizes());
+                            EXPECT_EQ(result.weights[2].slice(0, 1).abs().sum().item<double>(), 0);
+                          });
 }
 
-TEST_P(EveryTransformer, BeamsReorderItsCaches) {
-  torch::NoGradGuard no_gradient;
-  network->eval();
-  const Tensor rows = torch::tensor({1, 0, 2, 1});
-  const auto after_two = [&] {
-    StepState state = network->start(batch.source, batch.source_lengths);
-    network->step(torch::tensor({1, 1, 1}), state, false);
-    network->step(torch::tensor({4, 5, 6}), state, false);
-    return state;
-  };
-  StepState kept = after_two(), moved = after_two();
-  moved.reorder(rows, /*same_sources=*/false);
-  const Tensor expected = network->step(torch::tensor({7, 8, 9}), kept, false).log_probabilities;
-  const Tensor found = network->step(torch::tensor({8, 7, 9, 8}), moved, false).log_probabilities;
-  EXPECT_TRUE(torch::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
-}
+TEST_P(EveryTransformer, BeamsReorderItsCaches) { reference::expect_reordering(*network, batch); }
 
 TEST_P(EveryTransformer, PaddingChangesNothing) {
   const Tensor padded = network->logits(batch, {});
