@@ -143,9 +143,10 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     int64_t cut = 0;
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
-      fmt::print(stderr, "attend: {}: {} sounds are cut to their first {} frames ({})\n",
-                 options.data, cut, config.model.maximum_source_length(),
-                 "model.maximum_source_length");
+      fmt::print(stderr,
+                 "attend: {}: {} sounds are cut to their first {} frames "
+                 "(model.maximum_source_length)\n",
+                 options.data, cut, config.model.maximum_source_length());
     return std::make_unique<PairBatches>(pairs, config.train);
   }
   const auto longest = static_cast<size_t>(config.model.maximum_target_length());

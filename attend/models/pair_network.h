@@ -24,9 +24,9 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
-  // Moves the network to a device, or its parts to several. What it is given and what it gives stay
-  // on the CPU, but for what the objective is computed on. Error on several devices where the type
-  // has no parts to spread.
+  // Moves the network to a device, or its parts to several. What it is given and its
+  // log-probabilities stay on the CPU; objectives and weights are where they are computed. Error on
+  // several devices where the type has no parts to spread.
   virtual void place(const Devices& devices);
 
   // Whether step() has weights to show.
