@@ -92,6 +92,7 @@ class Trainer {
       if (lost) roll_back(progress.trouble);
       describe(progress);
       if (!lost && validation_due()) validate(progress);
+      estimate_rest(progress);
       task_.report(progress);
       interrupted = task_.stop && *task_.stop;
       if (interrupted || finished() || progress.validation || due()) save();
@@ -251,8 +252,15 @@ class Trainer {
     const double elapsed = state_.seconds - seconds_before_;
     progress.pairs_per_second = static_cast<double>(pairs_done_) / std::max(elapsed, 1e-9);
     progress.seconds = state_.seconds;
+  }
+
+  // After the validation, whose time may be the last and whose metric may end the patience.
+  void estimate_rest(TrainProgress& progress) const {
     const double made = progress_made(state_.step);
-    if (made > first_progress_) {
+    if (finished()) {
+      progress.steps = state_.step;
+      progress.remaining = 0;
+    } else if (made > first_progress_) {
       progress.steps = std::llround(all_steps(state_.step));
       progress.remaining = seconds_since(started_) * (1 - made) / (made - first_progress_);
     }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -237,6 +239,7 @@ TEST_F(TrainerTest, StopsWhenValidationStopsImproving) {
   EXPECT_EQ(metrics("a").size(), 5U);
   EXPECT_EQ(outcome.best_metric, 7);
   EXPECT_EQ(checkpoint("a").best_step, 3 * 8);
+  EXPECT_EQ(reports.back().remaining, 0);
 }
 
 TEST_F(TrainerTest, KeepsTheBestWeightsNotTheLast) {
@@ -352,6 +355,18 @@ TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   EXPECT_LT(reports.back().rate, config.learning_rate / 2);
   EXPECT_EQ(reports.back().remaining, 0);
   EXPECT_TRUE(fs::exists(root / "a" / "weights.safetensors"));
+}
+
+TEST_F(TrainerTest, HasNothingLeftWhereAValidationTakesTheLastOfTheMinutes) {
+  config.epochs = 100000;
+  config.minutes = 5e-3;
+  metric = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return 1.0;
+  };
+  run("a");
+  EXPECT_TRUE(reports.back().validation);
+  EXPECT_EQ(reports.back().remaining, 0);
 }
 
 TEST(LearningRate, RisesThenFalls) {
