@@ -59,9 +59,9 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part("state");
   carries_context_ = has_part("context") || config.input_feeding;
-  source_embedding_ = register_module(
-      "source_embedding",
-      std::make_shared<SourceInput>(source, config.source_depth(), config.convolutions));
+  source_embedding_ =
+      register_module("source_embedding",
+                      std::make_shared<SourceInput>(source, config.source_depth(), config.image));
   if (config.tied != "all")
     target_embedding_ =
         register_module("target_embedding", embedding(target_symbols, config.embedding));
@@ -145,8 +145,8 @@ SymbolOutput Seq2Seq::output() const {
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
                                                              const Noise& noise) {
-  const Tensor embedded =
-      attend::dropout(source_embedding_->forward(source.to(devices_.encoder)), dropout_, noise);
+  const Tensor embedded = attend::dropout(
+      source_embedding_->forward(source.to(devices_.encoder), noise), dropout_, noise);
   if (!encoder_) return remember(embedded, placed(embedded), lengths, noise);
   const Tensor annotations =
       attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
@@ -274,7 +274,7 @@ Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
   if (!encoder_) fail("model.encoder is none: there are no recurrent states to differentiate by");
-  const Tensor embedded = source_embedding_->forward(batch.source);
+  const Tensor embedded = source_embedding_->forward(batch.source, {});
   auto [memory, decoder] =
       remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths, {});
   const Teaching teaching = teach(batch, memory, std::move(decoder), {});

@@ -121,8 +121,6 @@ Settings Seq2SeqConfig::settings() {
       {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
       {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
       {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
-      {"model.convolutions", &convolutions,
-       "convolutions of an image; each halves it, down to its patches", 0, 6},
       {"model.decoder_layers", &decoder_layers, "recurrent layers of the decoder", 1, 64},
       {"model.residual", &residual,
        "whether recurrent layers above the first add what they read to what they give"},
@@ -135,6 +133,7 @@ Settings Seq2SeqConfig::settings() {
       {"model.maximum_source_length", &maximum_source_length,
        "symbols of a source that are read; the rest is cut", 1, 1 << 20},
   };
+  for (Setting& setting : image.settings()) own.push_back(std::move(setting));
   for (Setting& setting : readout_settings(*this)) own.push_back(std::move(setting));
   all.insert(all.end(), own.begin(), own.end());
   return all;

@@ -6,6 +6,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
+#include "attend/models/source_input.h"
 #include "attend/nn/trained_spec.h"
 #include "attend/nn/transformer_stack.h"
 
@@ -32,7 +33,7 @@ struct Seq2SeqConfig : MechanismSettings {
   double coverage_weight = 0;
   std::string tied = "none";  // embeddings that are the output's matrix too: none, target, or all:
                               // the source's as well
-  int64_t convolutions = 0;   // before an image's patches
+  ImageInputConfig image;
   double dropout = 0.1;
   double entropy_weight = 0;  // of hard attention
   int64_t maximum_source_length = 512;

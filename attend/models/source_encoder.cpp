@@ -20,9 +20,8 @@ SourceEncoderConfig::SourceEncoderConfig() {
 
 Settings SourceEncoderConfig::settings() {
   Settings all = LayersConfig::settings();
+  append(all, image.settings());
   append(all, {{"model.layers", &layers, "of self-attention; 0: none", 0, 256},
-               {"model.convolutions", &convolutions,
-                "over images, each of which halves them; data.patch = 2^convolutions", 0, 8},
                {"model.maximum_source_length", &maximum_source_length,
                 "symbols of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
@@ -37,8 +36,8 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
     : shape_(shape),
       sinusoidal_(config.positions == "sinusoidal"),
       dropout_(config.layers > 0 ? config.dropout : 0),
-      input_(register_module(
-          "input", std::make_shared<SourceInput>(shape, config.depth, config.convolutions))) {
+      input_(register_module("input",
+                             std::make_shared<SourceInput>(shape, config.depth, config.image))) {
   config.check();
   if (config.positions == "learned")
     positions_ = register_module(
@@ -67,7 +66,7 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
 
 StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Noise& noise,
                                    std::vector<LayerTrace>* trace) {
-  StackSource result{positioned(input_->forward(source)), lengths};
+  StackSource result{positioned(input_->forward(source, noise)), lengths};
   if (class_token_.defined()) {
     result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
     result.lengths = lengths + 1;

@@ -16,8 +16,8 @@ namespace attend {
 struct SourceEncoderConfig : LayersConfig {
   SourceEncoderConfig();
 
-  int64_t layers = 0;        // 0: every vector stays by itself, as in a bag
-  int64_t convolutions = 0;  // of images, as SourceInput has them
+  int64_t layers = 0;  // 0: every vector stays by itself, as in a bag
+  ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
   Settings settings();  // keys model.*

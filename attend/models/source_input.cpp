@@ -9,22 +9,39 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t first_channels = 8;
-
 // Pixels a side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
   return std::lround(std::sqrt(static_cast<double>(shape.depth)));
 }
 
-void check_convolutions(const SourceShape& shape, int64_t convolutions) {
-  if (!shape.is_image())
-    fail("model.convolutions is {}, and the sources are no images; take 0", convolutions);
+// Patches [B, S, side^2], row by row, as one image [B, 1, H, W].
+Tensor image_of(const Tensor& patches, const SourceShape& shape) {
+  const auto [height, width] = shape.grid;
   const int64_t side = patch_side(shape);
-  if (side != int64_t{1} << convolutions)
-    fail(
-        "model.convolutions is {}, each of which halves an image, and data.patch is {}; take "
-        "data.patch = {}",
-        convolutions, side, int64_t{1} << convolutions);
+  return patches.reshape({-1, height, width, side, side})
+      .transpose(2, 3)
+      .reshape({-1, 1, height * side, width * side});
+}
+
+Tensor patches_of(const Tensor& image, const SourceShape& shape) {
+  const auto [height, width] = shape.grid;
+  const int64_t side = patch_side(shape);
+  return image.reshape({-1, height, side, width, side})
+      .transpose(2, 3)
+      .reshape({-1, height * width, side * side});
+}
+
+// Each image by its own offsets, with zeros behind.
+Tensor shifted(const Tensor& image, int64_t most, const Noise& noise) {
+  const int64_t count = image.size(0);
+  const auto places = [&](int64_t size, at::IntArrayRef shape) {
+    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, noise, at::kLong);
+    return (offsets + at::arange(size).view(shape)).to(image.device());
+  };
+  const Tensor padded = at::constant_pad_nd(image.squeeze(1), {most, most, most, most});
+  const Tensor which = at::arange(count, image.options().dtype(at::kLong)).view({count, 1, 1});
+  return padded.index({which, places(image.size(2), {1, -1, 1}), places(image.size(3), {1, 1, -1})})
+      .unsqueeze(1);
 }
 
 torch::nn::Conv2d convolution(int64_t from, int64_t to) {
@@ -33,19 +50,45 @@ torch::nn::Conv2d convolution(int64_t from, int64_t to) {
 
 }  // namespace
 
-SourceInput::SourceInput(const SourceShape& shape, int64_t depth, int64_t convolutions)
-    : shape_(shape) {
+Settings ImageInputConfig::settings() {
+  return {{"model.convolutions", &convolutions,
+           "over images, each of which halves them; data.patch = 2^convolutions", 0, 8},
+          {"model.channels", &channels,
+           "of the first convolution; each has twice as many as the one before", 1, 4096},
+          {"model.flip", &flip, "whether training mirrors each second image, left to right"},
+          {"model.shift", &shift,
+           "pixels that training moves an image at most, up or down and sideways", 0, 1024}};
+}
+
+void ImageInputConfig::check(const SourceShape& shape) const {
+  if (!shape.is_image()) {
+    if (convolutions > 0)
+      fail("model.convolutions is {}, and the sources are no images; take 0", convolutions);
+    if (flip) fail("model.flip is true, and the sources are no images; take false");
+    if (shift > 0) fail("model.shift is {}, and the sources are no images; take 0", shift);
+  }
+  if (convolutions == 0) return;
+  const int64_t side = patch_side(shape);
+  if (side != int64_t{1} << convolutions)
+    fail(
+        "model.convolutions is {}, each of which halves an image, and data.patch is {}; take "
+        "data.patch = {}",
+        convolutions, side, int64_t{1} << convolutions);
+}
+
+SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInputConfig& image)
+    : shape_(shape), flip_(image.flip), shift_(image.shift) {
+  image.check(shape);
   if (!shape.is_frames()) {
     weight_ = register_parameter("weight", torch::empty({shape.symbols, depth}));
     torch::nn::init::normal_(weight_, 0, 1 / std::sqrt(static_cast<double>(depth)));
     return;
   }
   int64_t channels = shape.depth;
-  if (convolutions > 0) {
-    check_convolutions(shape, convolutions);
+  if (image.convolutions > 0) {
     channels = 1;
-    for (int64_t i = 0; i <= convolutions; ++i) {
-      const int64_t next = first_channels << i;
+    for (int64_t i = 0; i <= image.convolutions; ++i) {
+      const int64_t next = image.channels << i;
       convolutions_.push_back(
           register_module("convolution" + std::to_string(i), convolution(channels, next)));
       channels = next;
@@ -59,22 +102,26 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, int64_t convol
   torch::nn::init::uniform_(bias_, -bound, bound);
 }
 
-Tensor SourceInput::convolved(const Tensor& frames) {
-  const auto [height, width] = shape_.grid;
-  const int64_t side = patch_side(shape_);
-  Tensor image = frames.reshape({frames.size(0), height, width, side, side})
-                     .transpose(2, 3)
-                     .reshape({frames.size(0), 1, height * side, width * side});
+Tensor SourceInput::moved(const Tensor& image, const Noise& noise) const {
+  Tensor result = image;
+  if (flip_) {
+    const Tensor mirrored = at::randint(0, 2, {image.size(0), 1, 1, 1}, noise, at::kBool);
+    result = at::where(mirrored.to(image.device()), image.flip(3), image);
+  }
+  return shift_ > 0 ? shifted(result, shift_, noise) : result;
+}
+
+Tensor SourceInput::convolved(Tensor image) {
   for (auto& layer : convolutions_) {
     // Pooling and what follows are half as fast with one channel after another.
     image = layer->forward(image).contiguous(at::MemoryFormat::ChannelsLast);
-    if (image.size(2) > height) image = at::max_pool2d(image, 2);
+    if (image.size(2) > shape_.grid.height) image = at::max_pool2d(image, 2);
     image = image.relu();  // the same before pooling, of four times as many
   }
   return image.flatten(2).transpose(1, 2);
 }
 
-Tensor SourceInput::forward(const Tensor& source) {
+Tensor SourceInput::forward(const Tensor& source, const Noise& noise) {
   if (!shape_.is_frames()) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads symbols");
     return at::embedding(weight_, source);
@@ -86,7 +133,11 @@ Tensor SourceInput::forward(const Tensor& source) {
   if (shape_.is_image() && source.size(1) != patches)
     fail("[source] got {} patches; this network reads images of {} by {}", source.size(1),
          shape_.grid.height, shape_.grid.width);
-  return at::linear(convolutions_.empty() ? source : convolved(source), weight_, bias_);
+  Tensor frames = source;
+  if (noise && (flip_ || shift_ > 0))
+    frames = patches_of(moved(image_of(source, shape_), noise), shape_);
+  if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
+  return at::linear(frames, weight_, bias_);
 }
 
 }  // namespace attend

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "attend/base/settings.h"
+#include "attend/nn/dropout.h"
 #include "attend/nn/positions.h"
 
 namespace attend {
@@ -22,26 +24,42 @@ struct SourceShape {
   GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
 };
 
+// How images enter a network.
+struct ImageInputConfig {
+  int64_t convolutions = 0;  // each is 3 x 3 with ReLU and halves height and width, so that the
+                             // last one leaves one vector for each patch of 2^convolutions pixels a
+                             // side; one more spreads these over their neighbours
+  int64_t channels = 8;  // of the first of them; each has twice as many as the one before
+  bool flip = false;     // in training, each second image is mirrored, left to right
+  int64_t shift = 0;     // in training, pixels that it moves at most, up or down and sideways
+
+  Settings settings();  // keys model.*
+
+  // Error, with what to take instead, where these do not fit the shape.
+  void check(const SourceShape& shape) const;
+};
+
 // How a source enters a network: symbols by an embedding, frames by a linear map, which images may
 // pass some convolutions before. Without positions.
 class SourceInput : public torch::nn::Module {
  public:
-  // `convolutions` (0 but for images): each is 3 x 3 with ReLU and halves height and width, so that
-  // the last one leaves one vector for each patch of 2^convolutions pixels a side; one more spreads
-  // these over their neighbours. Error where that does not fit the shape.
-  SourceInput(const SourceShape& shape, int64_t depth, int64_t convolutions = 0);
+  // Error as ImageInputConfig::check.
+  SourceInput(const SourceShape& shape, int64_t depth, const ImageInputConfig& image = {});
 
   // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
   // and, of an image, on another number of patches.
-  at::Tensor forward(const at::Tensor& source);
+  at::Tensor forward(const at::Tensor& source, const Noise& noise);
 
   // [symbols, depth] of an embedding, to share; of frames the linear map, [depth, ..].
   const at::Tensor& weight() const { return weight_; }
 
  private:
-  at::Tensor convolved(const at::Tensor& frames);
+  at::Tensor moved(const at::Tensor& image, const Noise& noise) const;
+  at::Tensor convolved(at::Tensor image);
 
   SourceShape shape_;
+  bool flip_;
+  int64_t shift_;
   at::Tensor weight_;
   at::Tensor bias_;  // of frames
   std::vector<torch::nn::Conv2d> convolutions_;

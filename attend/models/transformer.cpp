@@ -15,7 +15,7 @@ SourceEncoderConfig encoder_config(const TransformerConfig& config) {
   SourceEncoderConfig result;
   static_cast<LayersConfig&>(result) = config;
   result.layers = config.encoder_layers;
-  result.convolutions = config.convolutions;
+  result.image = config.image;
   result.maximum_source_length = config.maximum_source_length;
   return result;
 }

@@ -94,10 +94,9 @@ void LayersConfig::check() const {
 Settings TransformerConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, source.settings("model.source_", "how the decoder reads the source"));
+  append(all, image.settings());
   append(all, {{"model.encoder_layers", &encoder_layers, "layers over the source", 1, 256},
                {"model.decoder_layers", &decoder_layers, "layers over the target", 1, 256},
-               {"model.convolutions", &convolutions,
-                "of images, each of which halves them; data.patch = 2^convolutions", 0, 6},
                {"model.tied",
                 &tied,
                 "embeddings that the output shares; all takes data.joint_vocabulary",

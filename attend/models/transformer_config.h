@@ -5,6 +5,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
+#include "attend/models/source_input.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
@@ -39,7 +40,7 @@ struct TransformerConfig : LayersConfig {
   MechanismSettings source = {.mechanism = "cross"};  // how the decoder reads the source
   int64_t encoder_layers = 4;
   int64_t decoder_layers = 4;
-  int64_t convolutions = 0;     // of images, as SourceInput has them
+  ImageInputConfig image;
   std::string tied = "target";  // embeddings that are the output's matrix too: none, target, or
                                 // all: the source's as well
   int64_t maximum_source_length = 256;

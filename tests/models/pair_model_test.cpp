@@ -27,10 +27,10 @@ class PairModelTest : public testing::Test {
     folder = fs::temp_directory_path() / ("attend-pair-model-" + std::to_string(::getpid()));
     fs::create_directories(folder);
     torch::manual_seed(21);
-    Seq2SeqConfig config;
-    config.embedding = config.hidden = config.attention_depth = 8;
-    config.maximum_source_length = 4;
-    model = make_pair_model({}, {"seq2seq", config}, examples);
+    ModelConfig config;
+    config.seq2seq.embedding = config.seq2seq.hidden = config.seq2seq.attention_depth = 8;
+    config.seq2seq.maximum_source_length = 4;
+    model = make_pair_model({}, config, examples);
   }
   void TearDown() override { fs::remove_all(folder); }
 
