@@ -29,9 +29,9 @@ struct ImageInputConfig {
   int64_t convolutions = 0;  // each is 3 x 3 with ReLU and halves height and width, so that the
                              // last one leaves one vector for each patch of 2^convolutions pixels a
                              // side; one more spreads these over their neighbours
-  int64_t channels = 8;  // of the first of them; each has twice as many as the one before
-  bool flip = false;     // in training, each second image is mirrored, left to right
-  int64_t shift = 0;     // in training, pixels that it moves at most, up or down and sideways
+  int64_t channels = 8;      // of the first of them; each has twice as many as the one before
+  bool flip = false;         // in training, each second image is mirrored, left to right
+  int64_t shift = 0;         // in training, pixels that it moves at most, up or down and sideways
 
   Settings settings();  // keys model.*
 
