@@ -68,11 +68,6 @@ TrainOptions options_of_run(const CompareOptions& options, const Choice& choice,
   run.out = fmt::format("{}/{}-{}", options.train.out, choice.name, seed);
   run.resume = true;
   if (!choice.config.empty()) run.config = choice.config;
-  // What was begun is described in its folder, and compare.toml says that it is the same.
-  if (fs::exists(run.out + "/config.toml")) {
-    run.assignments.clear();
-    return run;
-  }
   if (choice.config.empty()) run.assignments.push_back(chosen(choice.name));
   run.assignments.push_back(fmt::format("train.seed={}", seed));
   return run;

@@ -23,7 +23,8 @@ void set_type_defaults(RunConfig& config);
 // fit.
 RunConfig new_config(const TrainOptions& options);
 
-// What the folder options.out was trained with, train.* changed by --set.
+// What the folder options.out was trained with; train.* may be changed. Error where the command
+// asks for another model or other texts.
 RunConfig stored_config(const TrainOptions& options);
 
 }  // namespace attend

@@ -161,6 +161,22 @@ class Description(WithModel):
         self.refuse(*train, "--resume", names=["checkpoint.safetensors", "other data"],
                     told=COUNTS)
 
+    def test_the_same_command_goes_on(self):
+        """What it says of the model is checked; what it says of training holds from there on."""
+        train = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                 "--resume"]
+        shutil.copy(self.model / "config.toml", self.folder / "told.toml")
+        with open(self.folder / "told.toml", "a") as file:
+            file.write("\n[train]\nepochs = 2\n")
+        self.succeed(*train, *settings(SMALL), "--set",
+                     f"model.maximum_source_length={LONGEST}", "--config", "told.toml")
+        self.assertEqual(program.read_metrics(self.model)[-1]["epoch"], 2)
+        self.refuse(*train, "--config", "told.toml", "--set", "model.type=transformer",
+                    names=["model.type", "transformer", "seq2seq", "train.*"])
+        self.refuse(*train, "--source-units", "space", names=["data.source_units", "space", "char"])
+        self.refuse(*train, "--recipe", "cmudict", names=["model.", "model"])
+        self.assertEqual(program.read_metrics(self.model)[-1]["epoch"], 2)
+
 
 class Texts(WithModel):
     def test_unknown_character(self):
