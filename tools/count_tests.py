@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts the tests in CTest's JUnit reports: count_tests.py REPORT...
 
-A test NAME that left GoogleTest's report, cases/NAME.xml beside CTest's, counts as its cases.
+A test NAME that left GoogleTest's report, or a script's like it, cases/NAME.xml beside CTest's, counts
+as its cases.
 
 Prints one line, "N passed, N failed" and ", N skipped" when there are any. Exits with 1 when a test
 failed, a report is missing or no test ran.

@@ -11,6 +11,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import cases  # noqa: E402
+
 PROGRAM = os.environ.get("ATTEND_PROGRAM", "")
 DICTIONARY = pathlib.Path("/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
 
@@ -143,4 +147,4 @@ def edit_distance(a, b):
 def main():
     if not PROGRAM:
         sys.exit("ATTEND_PROGRAM is not set; it is the path of the program to test")
-    unittest.main(module="__main__", verbosity=2)
+    cases.main()

@@ -6,6 +6,7 @@ import unittest
 
 import arrays
 import compute_case
+import program
 import reference
 from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 
@@ -328,4 +329,4 @@ class MisuseTest(compute_case.FilesTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

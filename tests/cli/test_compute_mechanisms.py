@@ -4,6 +4,7 @@ import unittest
 
 import arrays
 import compute_case
+import program
 import reference
 from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 
@@ -133,4 +134,4 @@ class MechanismsTest(compute_case.ComputeCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

@@ -5,6 +5,8 @@ import os
 import subprocess
 import unittest
 
+import program
+
 
 def doctor(*arguments, **variables):
     """What attend doctor prints; problems are no failure."""
@@ -40,4 +42,4 @@ class Doctor(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

@@ -276,4 +276,4 @@ class Masked(program.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

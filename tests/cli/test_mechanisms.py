@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import arrays
+import program
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
@@ -148,4 +149,4 @@ class MechanismsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

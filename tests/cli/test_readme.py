@@ -54,4 +54,4 @@ class ReadmeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

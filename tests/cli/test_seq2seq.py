@@ -88,4 +88,4 @@ class Languages(program.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

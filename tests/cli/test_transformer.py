@@ -93,4 +93,4 @@ class Reversal(program.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    program.main()

@@ -1,10 +1,15 @@
 """torch.ops.attend.*: operators_test.py LIBRARY. Against PyTorch's own operations, with gradients."""
 
 import math
+import pathlib
 import sys
 import unittest
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import cases  # noqa: E402
 
 ATTEND = torch.ops.attend
 
@@ -118,4 +123,4 @@ class OperatorsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     torch.ops.load_library(sys.argv.pop(1))
-    unittest.main()
+    cases.main()

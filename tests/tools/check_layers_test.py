@@ -6,8 +6,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path += [str(ROOT / "tools"), str(ROOT / "tests/support")]
 
+import cases  # noqa: E402
 import check_layers  # noqa: E402
 
 CMAKE = """
@@ -138,4 +139,4 @@ class Printing(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    cases.main()

@@ -6,7 +6,12 @@ import sys
 import tempfile
 import unittest
 
-TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "count_tests.py"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+import cases  # noqa: E402
+
+TOOL = ROOT / "tools" / "count_tests.py"
 PASSED = '<testcase name="a" classname="a" time="0.01" status="run">\n<system-out></system-out>'
 FAILED = '<testcase name="b" classname="b" time="0.01" status="fail">\n\t<failure message=""/>'
 SKIPPED = ('<testcase name="c" classname="c" time="0" status="notrun">\n'
@@ -30,13 +35,13 @@ def case(body, result="completed"):
     return f'<testcase name="x" file="a.cpp" line="1" status="run" result="{result}" time="0.">{body}</testcase>'
 
 
-def count_cases(report, cases):
+def count_cases(report, lines):
     """The same of one report and what GoogleTest wrote of its test "a"."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "tests.xml")
         path.write_text(report)
         pathlib.Path(folder, "cases").mkdir()
-        pathlib.Path(folder, "cases", "a.xml").write_text("".join(cases))
+        pathlib.Path(folder, "cases", "a.xml").write_text("".join(lines))
         run = subprocess.run([sys.executable, TOOL, str(path)], capture_output=True, text=True)
         return run.returncode, run.stdout.splitlines()[-1]
 
@@ -67,4 +72,4 @@ class Count(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    cases.main()
