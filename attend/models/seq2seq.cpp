@@ -226,7 +226,7 @@ Tensor Seq2Seq::vectors(const Readout& readout, const Noise& noise) {
 
 Tensor Seq2Seq::logits(const Readout& readout, const Tensor& weights, const Tensor& source,
                        const Noise& noise) {
-  const Tensor logits = output().logits(vectors(readout, noise));
+  Tensor logits = output().logits(vectors(readout, noise));
   if (!gate_) return logits;
   const Tensor ids = source.to(devices_.decoder), from = weights.to(devices_.decoder);
   const Tensor gate =
