@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "attend/kernels/peak.h"
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
@@ -24,9 +25,10 @@ void run_cycles_case(Bench& bench, const Target& target) {
   const bool wide = target.name == "AVX-512";
   KernelInputs<float> inputs(kShape, Family::additive);
   inputs.checked_context();
-  const Rounds rounds = take_turns({core_frequency, seconds_of(1, [&] { inputs.forward(1); }),
-                                    seconds_of(1, [&] { inputs.backward(1); }), multiply_add_peak},
-                                   2 * bench.seconds);
+  const Rounds rounds =
+      take_turns({core_frequency, seconds_of(1, [&] { inputs.forward(1); }),
+                  seconds_of(1, [&] { inputs.backward(1); }), kernels::multiply_add_peak},
+                 2 * bench.seconds);
   const double triples = pairs(kShape) * static_cast<double>(kShape.depth);
   const auto cycles = [&](size_t probe) {
     return rounds.median([=](const Round& r) { return r[probe] * r[0] / triples; });

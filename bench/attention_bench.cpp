@@ -19,6 +19,7 @@
 #include "attend/base/files.h"
 #include "attend/explain/chart.h"
 #include "attend/kernels/cpu.h"
+#include "bench/measure.h"
 #include "bench/operator.h"
 
 namespace attend::bench {
@@ -183,6 +184,7 @@ void run(const Options& options) {
 }  // namespace attend::bench
 
 int main(int argc, char** argv) {
+  attend::bench::prepare_blas(argv);
   CLI::App app{
       "Attention kernels against the multiply-add peak of the core, the memory bandwidth and "
       "LibTorch's composed path, each measured in the same run. Figures are medians; what is "

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "attend/kernels/peak.h"
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
 #include "bench/operator.h"
-#include "bench/peak.h"
 
 namespace attend::bench {
 namespace {
@@ -30,7 +30,8 @@ void run_peak_case(Bench& bench, const PeakCase& c, const Target& target) {
   const Shape shape = square(c.length, c.depth);
   KernelInputs<float> inputs(shape, c.family);
   inputs.checked_context();
-  std::vector<Probe> probes = {multiply_add_peak, seconds_of(1, [&] { inputs.forward(1); }),
+  std::vector<Probe> probes = {kernels::multiply_add_peak,
+                               seconds_of(1, [&] { inputs.forward(1); }),
                                seconds_of(1, [&] { inputs.backward(1); })};
   if (c.composed) {
     const OperatorRuns runs = operator_runs(shape, "scaled_dot", Path::composed);
@@ -116,7 +117,7 @@ void run_causal_case(Bench& bench, int64_t length) {
 
 void multiply_adds_on_two_threads() {
 #pragma omp parallel num_threads(2)
-  multiply_add_peak();
+  kernels::multiply_add_peak();
 }
 
 void run_threads_case(Bench& bench) {
@@ -126,7 +127,7 @@ void run_threads_case(Bench& bench) {
   const Rounds rounds =
       take_turns({wall([&] { inputs.forward(1); }), wall([&] { inputs.forward(2); }),
                   wall([&] { inputs.backward(1); }), wall([&] { inputs.backward(2); }),
-                  wall([] { multiply_add_peak(); }), wall(multiply_adds_on_two_threads)},
+                  wall([] { kernels::multiply_add_peak(); }), wall(multiply_adds_on_two_threads)},
                  2 * bench.seconds);
   bench.add("forward, two threads over one", rounds.ratio(0, 1), at_least(1.8));
   bench.add("backward, two threads over one", rounds.ratio(2, 3), at_least(1.7));

@@ -193,6 +193,7 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
 }  // namespace attend
 
 int main(int argc, char** argv) {
+  attend::bench::prepare_blas(argv);
   using namespace attend;
   double seconds = 10;
   bool json = false;

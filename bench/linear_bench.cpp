@@ -234,6 +234,7 @@ void measure_errors(Report& report, const Options& options) {
 }  // namespace attend::bench
 
 int main(int argc, char** argv) {
+  attend::bench::prepare_blas(argv);
   using namespace attend::bench;
   CLI::App app{
       "Linear-time attention, one head of depth 64: microseconds a token from 1,024 to 65,536 with "

@@ -1,8 +1,13 @@
 #include "bench/measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
+
+#include "attend/ops/blas.h"
 
 namespace attend::bench {
 namespace {
@@ -20,6 +25,12 @@ double middle(std::vector<double> values) {
 }
 
 }  // namespace
+
+void prepare_blas(char** argv) {
+  choose_blas_kernels(argv);
+  const std::string warning = slow_products(loaded_blas(), measure_products());
+  if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+}
 
 Probe seconds_of(int threads, std::function<void()> run) {
   const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;

@@ -9,6 +9,10 @@
 
 namespace attend::bench {
 
+// For the beginning of main: has OpenBLAS take the kernels that suit the processor, and says on
+// standard error where matrix products are slow all the same, which would flatter Attend.
+void prepare_blas(char** argv);
+
 // Something to measure: seconds, or operations a second.
 using Probe = std::function<double()>;
 

@@ -12,34 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-// 12 independent chains: 2 ports x 4 cycles of latency need 8, and 16 registers hold 12.
-double Peak() {
-  constexpr int kChains = 12, kRounds = 10000;
-  const hn::ScalableTag<float> d;
-  hn::Vec<decltype(d)> chain[kChains];
-  for (auto& x : chain) x = hn::Set(d, 1.0f);
-  const auto factor = hn::Set(d, 0.999f);
-  double best = 0;
-  for (int burst = 0; burst < 40; ++burst) {
-    const double start = Now();
-    for (int round = 0; round < kRounds; ++round) {
-#pragma GCC unroll 12
-      for (int c = 0; c < kChains; ++c) chain[c] = hn::MulAdd(chain[c], factor, factor);
-    }
-    const double seconds = Now() - start;
-    best = std::max(best, 2.0 * kChains * kRounds * hn::Lanes(d) / seconds);
-  }
-  volatile float keep = 0;
-  for (const auto& x : chain) keep = keep + hn::GetLane(x);
-  return best;
-}
-
 uint64_t ReadAll(const void* data, int64_t bytes) {
   const hn::ScalableTag<uint64_t> d;
   constexpr int kStreams = 4;
@@ -66,10 +38,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attend::bench {
 
-HWY_EXPORT(Peak);
 HWY_EXPORT(ReadAll);
 
-double multiply_add_peak() { return HWY_DYNAMIC_DISPATCH(Peak)(); }
+namespace {
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+}  // namespace
 
 uint64_t read_all(const void* data, int64_t bytes) {
   return HWY_DYNAMIC_DISPATCH(ReadAll)(data, bytes);
@@ -80,7 +59,7 @@ double core_frequency() {
   double best = 0;
   uint64_t sum = 1, step = 3;
   for (int burst = 0; burst < 20; ++burst) {
-    const double start = HWY_STATIC_DISPATCH(Now)();
+    const double start = now();
     for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 16
       for (int i = 0; i < kUnrolled; ++i) {
@@ -88,7 +67,7 @@ double core_frequency() {
         asm volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them all up itself
       }
     }
-    best = std::max(best, double(kUnrolled) * kRounds / (HWY_STATIC_DISPATCH(Now)() - start));
+    best = std::max(best, double(kUnrolled) * kRounds / (now() - start));
   }
   return best;
 }

@@ -2,14 +2,10 @@
 
 #include <cstdint>
 
-// What the machine itself can do, with the vectors of the CPU target chosen now: the measure of
-// everything else. Each takes a millisecond or two.
+// What the machine itself can do beside kernels::multiply_add_peak, with the vectors of the SIMD
+// target chosen now: the measure of everything else. Each takes a millisecond or two.
 
 namespace attend::bench {
-
-// fp32 operations a second of one core, a multiply-add counted as two: independent chains of
-// multiply-adds in registers, the best of several bursts.
-double multiply_add_peak();
 
 // Cycles a second of one core: a chain of additions, each of which waits a cycle for the last.
 double core_frequency();

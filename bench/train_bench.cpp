@@ -209,6 +209,7 @@ Task words() {
 }  // namespace attend
 
 int main(int argc, char** argv) {
+  attend::bench::prepare_blas(argv);
   using namespace attend;
   Options options;
   CLI::App app("Training throughput against a plain LibTorch loop");

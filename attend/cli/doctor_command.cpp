@@ -1,20 +1,12 @@
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/ones.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <omp.h>
 #include <torch/version.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,14 +14,10 @@
 
 #include "attend/cli/commands.h"
 #include "attend/kernels/cpu.h"
+#include "attend/ops/blas.h"
 
 namespace attend {
 namespace {
-
-struct Blas {
-  std::string kind;  // "openblas-openmp", "mkl", "reference", ...
-  std::string file;  // the shared object that computes matrix products
-};
 
 struct Problem {
   std::string problem;
@@ -41,53 +29,11 @@ struct Diagnosis {
   int openmp_threads = 0;
   int libtorch_threads = 0;
   Blas blas;
-  double gflops = 0;  // of a matrix product in single precision
+  ProductSpeed speed;
   double memory_gb = 0;
   double free_memory_gb = 0;
   std::vector<Problem> problems;
 };
-
-// The object that serves sgemm to LibTorch, which may be another than the one it was linked to.
-Blas loaded_blas() {
-  if (at::hasMKL()) return {"mkl", "built into LibTorch"};
-  Dl_info object{};
-  void* sgemm = dlsym(RTLD_DEFAULT, "sgemm_");
-  if (!sgemm || !dladdr(sgemm, &object) || !object.dli_fname) return {"unknown", ""};
-  std::error_code unreadable;
-  std::string file = std::filesystem::canonical(object.dli_fname, unreadable).string();
-  if (unreadable) file = object.dli_fname;
-  if (void* parallel = dlsym(RTLD_DEFAULT, "openblas_get_parallel")) {
-    switch (reinterpret_cast<int (*)()>(parallel)()) {
-      case 0:
-        return {"openblas-serial", file};
-      case 1:
-        return {"openblas-pthread", file};
-      default:
-        return {"openblas-openmp", file};
-    }
-  }
-  for (const char* kind : {"mkl", "blis", "atlas"}) {
-    if (file.find(kind) != std::string::npos) return {kind, file};
-  }
-  return {"reference", file};
-}
-
-// The best of a fifth of a second, so that the first product, which starts the threads, does not
-// count, nor one that another process interrupts.
-double matrix_product_gflops() {
-  using Clock = std::chrono::steady_clock;
-  const at::NoGradGuard no_grad;
-  constexpr int64_t size = 384;
-  const at::Tensor a = at::ones({size, size}), b = at::ones({size, size});
-  double best = std::numeric_limits<double>::infinity();
-  const auto begin = Clock::now();
-  while (Clock::now() - begin < std::chrono::milliseconds(200)) {
-    const auto start = Clock::now();
-    at::mm(a, b);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  return 2.0 * size * size * size / best * 1e-9;
-}
 
 // A line of /proc/meminfo, in GB; 0 where there is none.
 double memory_gb(const std::string& key) {
@@ -98,6 +44,35 @@ double memory_gb(const std::string& key) {
     if (word == key && file >> kibibytes) return kibibytes * 1024e-9;
   }
   return 0;
+}
+
+// OpenBLAS chooses its kernels by the model of the processor.
+void find_core_problems(Diagnosis& diagnosis) {
+  const Blas& blas = diagnosis.blas;
+  const ProductSpeed& speed = diagnosis.speed;
+  const std::string beyond =
+      "attend, its tests and its benchmarks do that themselves unless the variable is set; "
+      "a program that links the library can call attend::choose_blas_kernels first in main";
+  if (!blas.better_core.empty()) {
+    diagnosis.problems.push_back(
+        {fmt::format("OpenBLAS uses its {} kernels, which leave the wide vectors of this processor "
+                     "unused: matrix products reach {:.0f} of {:.0f} GFLOP/s",
+                     blas.core, speed.product * 1e-9, speed.peak * 1e-9),
+         fmt::format("export OPENBLAS_CORETYPE={}; {}", blas.better_core, beyond)});
+  } else if (!blas.chosen_core.empty()) {
+    diagnosis.problems.push_back(
+        {fmt::format("OpenBLAS does not know this processor; attend made it take its {} kernels",
+                     blas.core),
+         fmt::format("none for this program; elsewhere export OPENBLAS_CORETYPE={}: {}",
+                     blas.chosen_core, beyond)});
+  }
+  if (speed.slow() && blas.better_core.empty() && blas.kind != "reference") {
+    diagnosis.problems.push_back(
+        {fmt::format("matrix products reach {:.0f} GFLOP/s, less than half of this core's {:.0f}",
+                     speed.product * 1e-9, speed.peak * 1e-9),
+         "unset OPENBLAS_CORETYPE if it is set; else install a newer BLAS that knows this "
+         "processor"});
+  }
 }
 
 void find_blas_problems(Diagnosis& diagnosis) {
@@ -117,12 +92,7 @@ void find_blas_problems(Diagnosis& diagnosis) {
   } else if (kind == "unknown") {
     diagnosis.problems.push_back({"no BLAS found among the loaded libraries", remedy});
   }
-  // The reference BLAS reaches about 3; one slow core with SIMD passes 10.
-  if (diagnosis.gflops < 6 && kind != "reference") {
-    diagnosis.problems.push_back(
-        {fmt::format("a matrix product runs at {:.1f} GFLOP/s, as without SIMD", diagnosis.gflops),
-         "close what else keeps the processor busy and try again; then look at the BLAS above"});
-  }
+  find_core_problems(diagnosis);
 }
 
 void find_machine_problems(Diagnosis& diagnosis) {
@@ -156,7 +126,7 @@ Diagnosis examine() {
                       .openmp_threads = omp_get_max_threads(),
                       .libtorch_threads = at::get_num_threads(),
                       .blas = loaded_blas(),
-                      .gflops = matrix_product_gflops(),
+                      .speed = measure_products(),
                       .memory_gb = memory_gb("MemTotal:"),
                       .free_memory_gb = memory_gb("MemAvailable:"),
                       .problems = {}};
@@ -179,7 +149,9 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
           {"libtorch_version", TORCH_VERSION},
           {"blas", diagnosis.blas.kind},
           {"blas_file", diagnosis.blas.file},
-          {"matrix_product_gflops", diagnosis.gflops},
+          {"blas_core", diagnosis.blas.core},
+          {"matrix_product_gflops", diagnosis.speed.product * 1e-9},
+          {"multiply_add_peak_gflops", diagnosis.speed.peak * 1e-9},
           {"memory_gb", diagnosis.memory_gb},
           {"free_memory_gb", diagnosis.free_memory_gb},
           {"problems", problems}};
@@ -196,8 +168,12 @@ void print_text(const Diagnosis& diagnosis) {
   fmt::print("memory        {:.1f} GB, {:.1f} GB free\n", diagnosis.memory_gb,
              diagnosis.free_memory_gb);
   fmt::print("LibTorch      {}\n", TORCH_VERSION);
-  fmt::print("BLAS          {} ({}), matrix products at {:.0f} GFLOP/s\n", diagnosis.blas.kind,
-             diagnosis.blas.file, diagnosis.gflops);
+  const Blas& blas = diagnosis.blas;
+  const ProductSpeed& speed = diagnosis.speed;
+  fmt::print("BLAS          {} ({}){}\n", blas.kind, blas.file,
+             blas.core.empty() ? "" : fmt::format(", kernels for {}", blas.core));
+  fmt::print("products      {:.0f} GFLOP/s, {:.0f} % of a core's multiply-add peak of {:.0f}\n",
+             speed.product * 1e-9, 100 * speed.product / speed.peak, speed.peak * 1e-9);
   if (diagnosis.problems.empty()) fmt::print("\nNothing is wrong.\n");
   for (const auto& [problem, remedy] : diagnosis.problems) {
     fmt::print("\nproblem: {}\nremedy:  {}\n", problem, remedy);
@@ -210,10 +186,12 @@ void add_doctor_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "doctor", "What this machine offers: processor, threads, libraries, and what is wrong there");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json,
-                    "One object: cpu, simd_targets, cores, core_quota (0: none), openmp_threads, "
-                    "libtorch_threads, libtorch_version, blas, blas_file, matrix_product_gflops, "
-                    "memory_gb, free_memory_gb, problems (each a problem and its remedy)");
+  command->add_flag(
+      "--json", *json,
+      "One object: cpu, simd_targets, cores, core_quota (0: none), openmp_threads, "
+      "libtorch_threads, libtorch_version, blas, blas_file, blas_core (OpenBLAS's kernels), "
+      "matrix_product_gflops and multiply_add_peak_gflops (of one core), memory_gb, "
+      "free_memory_gb, problems (each a problem and its remedy)");
   command->callback([json] {
     const Diagnosis diagnosis = examine();
     if (*json) {

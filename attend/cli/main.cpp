@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
 #include "attend/cli/commands.h"
+#include "attend/ops/blas.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ void keep_memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  attend::choose_blas_kernels(argv);
   keep_memory();
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "attend/explain/sparkline.h"
+#include "attend/ops/blas.h"
 
 namespace attend {
 namespace {
@@ -32,6 +33,11 @@ int64_t terminal_columns() {
 bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
+
+void warn_about_products() {
+  const std::string warning = slow_products(loaded_blas(), measure_products());
+  if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+}
 
 std::string clock_time(double seconds) {
   const auto whole = static_cast<int64_t>(std::lround(seconds));

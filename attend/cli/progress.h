@@ -53,6 +53,10 @@ class CountPrinter {
   std::chrono::steady_clock::time_point start_, next_;
 };
 
+// Says on standard error, in one line, that matrix products run far below what the core can do, and
+// the remedy; nothing where they do not.
+void warn_about_products();
+
 // "3:07" or "1:02:03".
 std::string clock_time(double seconds);
 

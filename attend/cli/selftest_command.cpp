@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
+#include "attend/cli/progress.h"
 #include "attend/kernels/cpu.h"
 #include "attend/kernels/selftest.h"
 
@@ -56,6 +57,7 @@ void add_selftest_command(CLI::App& app) {
                     "bound, result); an error that is null is infinite");
   command->footer("Examples:\n  attend selftest\n  attend selftest --json");
   command->callback([json] {
+    warn_about_products();
     const std::vector<SelftestFinding> findings = kernels::selftest();
     if (*json) {
       fmt::print("{}\n", to_json(findings).dump(2));

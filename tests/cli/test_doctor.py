@@ -35,9 +35,30 @@ class Doctor(unittest.TestCase):
         [problem] = [one for one in problems if f"{threads} threads" in one["problem"]]
         self.assertIn("OMP_NUM_THREADS", problem["remedy"])
 
+    def test_compares_products_with_the_peak(self):
+        diagnosis = self.diagnose()
+        self.assertGreater(diagnosis["multiply_add_peak_gflops"], 0)
+        self.assertLess(diagnosis["matrix_product_gflops"],
+                        1.5 * diagnosis["multiply_add_peak_gflops"])
+
+    def test_says_that_openblas_takes_the_processor_for_another(self):
+        told = {"OPENBLAS_CORETYPE": "Prescott"}
+        diagnosis = self.diagnose(**told)
+        if not diagnosis["blas"].startswith("openblas"):
+            program.skip(f"LibTorch computes with {diagnosis['blas']} here, not OpenBLAS")
+        if not {"AVX2", "AVX3"} & set(diagnosis["simd_targets"]):
+            program.skip("no AVX2: OpenBLAS's Prescott kernels are the right ones here")
+        self.assertEqual(diagnosis["blas_core"], "Prescott")
+        [problem] = [one for one in diagnosis["problems"] if "Prescott" in one["problem"]]
+        core = "SKYLAKEX" if "AVX3" in diagnosis["simd_targets"] else "HASWELL"
+        self.assertIn(f"OPENBLAS_CORETYPE={core}", problem["remedy"])
+        self.assertIn("Prescott", doctor(**told))
+        better = self.diagnose(OPENBLAS_CORETYPE=core)
+        self.assertEqual([one for one in better["problems"] if "OpenBLAS" in one["problem"]], [])
+
     def test_prints_the_same_for_a_reader(self):
         text = doctor()
-        for word in ("processor", "SIMD", "LibTorch", "BLAS", "GFLOP/s"):
+        for word in ("processor", "SIMD", "LibTorch", "BLAS", "GFLOP/s", "peak"):
             self.assertIn(word, text)
 
 
