@@ -11,10 +11,11 @@ endif()
 
 find_program(ATTEND_CCACHE ccache)
 if(ATTEND_CCACHE)
-  # What uses a precompiled header is cached only with these liberties.
+  # What uses a precompiled header is cached only with these liberties. Paths count from the root of
+  # the sources, so that another clone finds what this one compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime
-      ${ATTEND_CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ATTEND_CCACHE})
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 
