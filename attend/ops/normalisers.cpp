@@ -28,7 +28,7 @@ Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Ten
 
 Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   const Tensor finite = without_empty(scores, empty);
-  return with_empty(finite.softmax(-1), finite.logsumexp(-1), empty);
+  return with_empty(finite.softmax(-1), log_sum_exp(finite), empty);
 }
 
 Tensor weigh_softmax(const Tensor& scores, const Tensor& lse) { return (scores - lse).exp(); }
@@ -154,7 +154,8 @@ const std::vector<NormaliserRow>& normaliser_table() {
        .lse = "log sum_j s_ij",
        .normalise = linear,
        .weigh = weigh_linear,
-       .fused = false},
+       .fused = false,
+       .running_sums = true},
       {.name = "hard",
        .syntax = "hard",
        .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",
@@ -162,7 +163,8 @@ const std::vector<NormaliserRow>& normaliser_table() {
        .lse = "log sum_j exp(s_ij)",
        .normalise = hard,
        .fused = false,
-       .twice_differentiable = false},
+       .twice_differentiable = false,
+       .training = Training::reward},
       {.name = "gumbel",
        .syntax = "gumbel:T",
        .formula = "w_i = one-hot of argmax_j (s_ij + g_ij); backward: softmax((s_i + g_i) / T)",
@@ -186,7 +188,8 @@ const std::vector<NormaliserRow>& normaliser_table() {
        .lse = "0",
        .normalise = monotonic_hard,
        .fused = false,
-       .sequential = true},
+       .sequential = true,
+       .training = Training::none},
   };
   return table;
 }

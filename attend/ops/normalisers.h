@@ -21,6 +21,13 @@ struct NormaliserOptions {
   at::Tensor previous = {};  // weights of the query before, in the scores' shape; undefined: none
 };
 
+// What trains the scores behind the weights.
+enum class Training {
+  gradient,  // that of the weights
+  reward,    // no gradient reaches them; what a key turned out to be worth does (Williams 1992)
+  none,
+};
+
 // One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
@@ -38,6 +45,9 @@ struct NormaliserRow {
   bool fused = true;                 // the kernels have it
   bool sequential = false;           // a row needs the weights of the one before
   bool twice_differentiable = true;  // else the second derivative is an Error
+  // It divides by the sum of scores, none of which may be negative, and need not form the weights.
+  bool running_sums = false;
+  Training training = Training::gradient;
 };
 
 // Every normaliser, in the order of the documentation.
