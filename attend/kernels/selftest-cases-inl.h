@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/kernels/attention.h"
+#include "attend/kernels/naive-inl.h"
 
 // What the self-test runs: tables of choices and random inputs for them.
 
@@ -78,15 +78,6 @@ struct SelftestInputs {
   std::vector<S> query, key, value, grad_context;
   std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
 };
-
-template <class S>
-S stored(double x) {
-  if constexpr (kIsHalf<S>) {
-    return narrow<S>(static_cast<float>(x));
-  } else {
-    return static_cast<S>(x);
-  }
-}
 
 template <class T>
 std::vector<T> normal(int64_t count, std::mt19937_64& engine, double mean = 0) {

@@ -123,47 +123,47 @@ class Expected {
   using C = Compute<S>;
   using R = std::conditional_t<std::is_same_v<S, double>, long double, double>;
 
-  explicit Expected(const Case<S>& c) : want_(reference(widened<R>(c))) {
+  explicit Expected(const Case<S>& c) : want_(reference<R>(c)) {
     const double unit = unit_roundoff<C>();
-    const Case<C, C> composed = widened<C>(c);
     for (const uint64_t seed : {1, 2})
-      composed_.push_back(reference(composed, Noise<C>(unit, unit_roundoff<S>(), seed)));
+      composed_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed}));
   }
 
-  const Reference<R>& want() const { return want_; }
+  const NaiveResults<R>& want() const { return want_; }
 
   void check(const Output<S>& got) const {
-    compare("context", got.context, &Reference<R>::context, &Reference<C>::context, 2);
-    compare("lse", got.lse, &Reference<R>::lse, &Reference<C>::lse, 2);
+    compare("context", got.context, &NaiveResults<R>::context, &NaiveResults<C>::context, 2);
+    compare("lse", got.lse, &NaiveResults<R>::lse, &NaiveResults<C>::lse, 2);
   }
 
   void check(const GradientOutput<S>& got) const {
-    compare("grad query", got.query, &Reference<R>::query, &Reference<C>::query, 3);
-    compare("grad key", got.key, &Reference<R>::key, &Reference<C>::key, 3);
-    compare("grad value", got.value, &Reference<R>::value, &Reference<C>::value, 3);
-    compare("grad vector", got.vector, &Reference<R>::vector, &Reference<C>::vector, 3);
-    compare("grad dense", got.dense, &Reference<R>::dense, &Reference<C>::dense, 3);
-    compare("grad slopes", got.slopes, &Reference<R>::slopes, &Reference<C>::slopes, 3);
-    compare("grad sinks", got.sinks, &Reference<R>::sinks, &Reference<C>::sinks, 3);
-    compare("grad relative", got.relative, &Reference<R>::relative, &Reference<C>::relative, 3);
-    compare("grad centres", got.centres, &Reference<R>::centres, &Reference<C>::centres, 3);
-    compare("grad widths", got.widths, &Reference<R>::widths, &Reference<C>::widths, 3);
+    compare("grad query", got.query, &NaiveResults<R>::query, &NaiveResults<C>::query, 3);
+    compare("grad key", got.key, &NaiveResults<R>::key, &NaiveResults<C>::key, 3);
+    compare("grad value", got.value, &NaiveResults<R>::value, &NaiveResults<C>::value, 3);
+    compare("grad vector", got.vector, &NaiveResults<R>::vector, &NaiveResults<C>::vector, 3);
+    compare("grad dense", got.dense, &NaiveResults<R>::dense, &NaiveResults<C>::dense, 3);
+    compare("grad slopes", got.slopes, &NaiveResults<R>::slopes, &NaiveResults<C>::slopes, 3);
+    compare("grad sinks", got.sinks, &NaiveResults<R>::sinks, &NaiveResults<C>::sinks, 3);
+    compare("grad relative", got.relative, &NaiveResults<R>::relative, &NaiveResults<C>::relative,
+            3);
+    compare("grad centres", got.centres, &NaiveResults<R>::centres, &NaiveResults<C>::centres, 3);
+    compare("grad widths", got.widths, &NaiveResults<R>::widths, &NaiveResults<C>::widths, 3);
   }
 
   // Rows of the weights of all heads.
   void check_weights(const std::vector<C>& got) const {
-    compare("weights", got, &Reference<R>::weights, &Reference<C>::weights, 2);
+    compare("weights", got, &NaiveResults<R>::weights, &NaiveResults<C>::weights, 2);
   }
 
  private:
   template <class T>
   void compare(const char* what, const std::vector<T>& got,
-               const std::vector<R> Reference<R>::*truth,
-               const std::vector<C> Reference<C>::*composed, double factor) const {
+               const std::vector<R> NaiveResults<R>::*truth,
+               const std::vector<C> NaiveResults<C>::*composed, double factor) const {
     const std::vector<R>& want = want_.*truth;
     ASSERT_EQ(got.size(), want.size()) << what;
     double error = 0, size = 0;
-    for (const Reference<C>& other : composed_)
+    for (const NaiveResults<C>& other : composed_)
       error = std::max(error, largest_difference(converted<R>(other.*composed), want));
     for (const R x : want) {
       if (std::isfinite(x)) size = std::max(size, static_cast<double>(std::abs(x)));
@@ -189,8 +189,8 @@ class Expected {
     }
   }
 
-  Reference<R> want_;
-  std::vector<Reference<C>> composed_;
+  NaiveResults<R> want_;
+  std::vector<NaiveResults<C>> composed_;
 };
 
 // Forward and backward on every target.

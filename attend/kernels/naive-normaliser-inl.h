@@ -10,7 +10,7 @@
 
 // The normalisers of a row of scores, -inf outside the scope, as their definitions say.
 
-namespace attend::kernels::testing {
+namespace attend::kernels {
 
 // ln sum_j exp(s_j), with the score of the sink among them unless it is -inf.
 template <class R>
@@ -130,4 +130,4 @@ std::vector<R> score_gradients(Normaliser normaliser, const std::vector<R>& weig
   return gradient;
 }
 
-}  // namespace attend::kernels::testing
+}  // namespace attend::kernels
