@@ -155,7 +155,7 @@ struct Gradients {
 };
 
 // threads: 0 takes as many as OpenMP gives. Results do not depend on it. Throws attend::Error on
-// shapes that do not fit, naming the argument.
+// shapes that do not fit, naming the argument, and where memory runs out, naming the size.
 template <class S>
 void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads = 0);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/base/error.h"
 #include "attend/kernels/attention.h"
 
 // What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
@@ -20,13 +21,20 @@ class Arena {
  public:
   void restart() { next_ = 0; }
 
-  // `count` numbers, aligned for vectors, contents undefined, valid until the task ends.
+  // `count` numbers, aligned for vectors, contents undefined, valid until the task ends. Throws
+  // attend::Error where there is no memory for them.
   T* take(int64_t count) {
     if (next_ == buffers_.size()) buffers_.emplace_back();
     Buffer& buffer = buffers_[next_++];
     count = std::max<int64_t>(1, count);  // the allocator refuses 0
     if (buffer.count < count) {
+      buffer = {};  // not both at a time
       buffer.data = hwy::AllocateAligned<T>(static_cast<size_t>(count));
+      if (buffer.data == nullptr)
+        fail(
+            "the kernels found no memory for {} numbers of {} bytes; they need smaller batches or "
+            "shorter sequences",
+            count, sizeof(T));
       buffer.count = count;
     }
     return buffer.data.get();
