@@ -98,7 +98,7 @@ class BackwardChunk {
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
         scorer_(problem_, plan.additive, kBackwardRows, arena,
                 few_queries(shape_) ? &kPlainKeys : nullptr),
-        gradients_(MakeGradients(plan, task, arena)),
+        gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
     queries_ = arena.take(scorer_.panel_size(kBackwardRows));

@@ -66,6 +66,7 @@ class TileScorer {
   }
 
   TileBias<T>& bias() { return bias_; }
+  const TileScores<T>& scores() const { return *scores_; }
 
  private:
   // cap tanh(s / cap), whose derivative is 1 - tanh^2
