@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -42,31 +42,37 @@ struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
   // Sums of the terms' absolute values where a sum over all rows leaves little of them.
-  std::vector<R> slope_terms, sink_terms;
+  std::vector<R> vector_terms, slope_terms, sink_terms;
   // Of each row, the least distance of a score to the threshold of sparsemax, where the gradient
   // jumps; infinite for other normalisers.
   std::vector<R> margin;
 };
 
 // Moves the numbers between the steps by a few units in the last place of the terms that they are
-// sums of, at random up or down: what may differ between two right ways to compute the same. 0
-// leaves them alone.
+// sums of, up or down: what may differ between two right ways to compute the same. Equal numbers
+// move the same way, so that equal keys keep equal scores, as they do however they are computed. 0
+// leaves all alone.
 template <class R>
 class Noise {
  public:
   Noise() = default;
   Noise(double unit, double storage_unit, uint64_t seed)
-      : unit_(unit), storage_unit_(storage_unit), engine_(seed) {}
+      : unit_(unit), storage_unit_(storage_unit), seed_(2 * seed + 1) {}
 
-  R of(R magnitude) { return sign() * unit_ * magnitude; }
-  R of_storage(R magnitude) { return sign() * storage_unit_ * magnitude; }
+  R of(R magnitude) const { return move(magnitude, unit_); }
+  R of_storage(R magnitude) const { return move(magnitude, storage_unit_); }
   bool none() const { return unit_ == 0; }
 
  private:
-  R sign() { return unit_ == 0 ? 0 : engine_() % 2 == 0 ? R(1) : R(-1); }
+  R move(R magnitude, R unit) const {
+    if (unit_ == 0 || !std::isfinite(magnitude)) return 0;
+    // a bit of a product with an odd number is as good as drawn
+    const bool up = (std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL) >> 63;
+    return (up ? unit : -unit) * magnitude;
+  }
 
   R unit_ = 0, storage_unit_ = 0;
-  std::mt19937_64 engine_;
+  uint64_t seed_ = 1;
 };
 
 // f(x) and f'(x)
@@ -116,8 +122,8 @@ ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
       return {v * f, v * slope, v * slope, f, std::abs(v) * size};
     }
     case Family::squared_distance: {
-      const R size = std::abs(q) + std::abs(k);
-      return {-(q - k) * (q - k), -2 * (q - k), 2 * (q - k), 0, size * size};
+      const R square = (q - k) * (q - k);
+      return {-square, -2 * (q - k), 2 * (q - k), 0, square};
     }
     case Family::absolute_distance: {
       const R sign = R(q > k) - R(q < k);
@@ -142,7 +148,7 @@ class NaiveAttention {
     r_.query.assign(rows * s_.depth, 0);
     r_.key.assign(keys * s_.depth, 0);
     r_.value.assign(keys * s_.value_depth, 0);
-    if (has_vector()) r_.vector.assign(s_.heads * s_.depth, 0);
+    if (has_vector()) r_.vector = r_.vector_terms = std::vector<R>(s_.heads * s_.depth, 0);
     if (b_.dense.data) r_.dense.assign(extent(b_.dense, s_.keys), 0);
     if (b_.slopes) r_.slopes = r_.slope_terms = std::vector<R>(s_.heads, 0);
     if (b_.relative.data) r_.relative.assign(extent(b_.relative, b_.relative_count), 0);
@@ -202,15 +208,19 @@ class NaiveAttention {
 
   // The score before the cap.
   R plain_score(int64_t j) {
-    R sum = 0, squares = 0;
+    R sum = 0, size = 0, ahead = 0, behind = 0;
     for (int64_t a = 0; a < s_.depth; ++a) {
       const ScoreTerm<R> t = term(j, a);
       sum += t.value;
-      squares += t.magnitude * t.magnitude;
+      if (noise_.none()) continue;
+      size = std::hypot(size, t.magnitude);
+      (t.value > 0 ? ahead : behind) += std::abs(t.value);
     }
     const R scale = R(p_.score.scale), score = scale * sum;
-    if (noise_.none()) return score;
-    return score + noise_.of(2 * std::abs(score) + 2 * scale * std::sqrt(squares));
+    // The order of the terms decides which way they overflow.
+    if (std::isinf(ahead + behind) && ahead > 0 && behind > 0)
+      return std::numeric_limits<R>::quiet_NaN();
+    return score + noise_.of(2 * std::abs(score) + 2 * scale * size);
   }
 
   R capped(R score) const {
@@ -248,13 +258,18 @@ class NaiveAttention {
       if (!allowed_[j]) continue;
       plain_[j] = plain_score(j);
       scores_[j] = biased(j, capped(plain_[j]));
+      allowed_[j] = scores_[j] != none;
     }
-    lse_ = normalise<R>(p_.normaliser, scores_, p_.sinks ? R(p_.sinks[row_.head]) : none);
-    r_.lse[index] = lse_;
+    shift_ = normalise<R>(p_.normaliser, scores_, p_.sinks ? R(p_.sinks[row_.head]) : none);
+    r_.lse[index] = shift_.top + shift_.offset;
     if (p_.normaliser == Normaliser::sparsemax) {
-      for (const R s : scores_) r_.margin[index] = std::min(r_.margin[index], std::abs(s - lse_));
+      for (const R s : scores_) {
+        const R away = std::abs(s - shift_.top - shift_.offset);
+        r_.margin[index] = std::min(r_.margin[index], away);
+      }
     }
-    if (std::isfinite(lse_)) lse_ += noise_.of(2 + 2 * std::abs(lse_));
+    // The kernels read an lse of up to 256 as it is rounded.
+    shift_.offset += noise_.of(2 + 2 * std::min<R>(256, std::abs(shift_.top)));
   }
 
   void read_values() {
@@ -262,7 +277,7 @@ class NaiveAttention {
     by_weight_.assign(s_.keys, 0);
     for (int64_t j = 0; j < s_.keys; ++j) {
       if (!allowed_[j]) continue;
-      R w = weight<R>(p_.normaliser, scores_[j], lse_);
+      R w = weight<R>(p_.normaliser, scores_[j], shift_);
       w += noise_.of(4 * w);
       r_.weights[at_pair(j)] = weights_[j] = w;
       const R used = w * kept(j);
@@ -293,7 +308,8 @@ class NaiveAttention {
     if (p_.sinks) {
       R mean = error;
       for (int64_t j = 0; j < s_.keys; ++j) mean += weights_[j] * by_weight_[j];
-      const R by_sink = std::exp(R(p_.sinks[row_.head]) - lse_) * (by_lse - mean);
+      const R above = R(p_.sinks[row_.head]) - shift_.top - shift_.offset;
+      const R by_sink = std::exp(above) * (by_lse - mean);
       r_.sinks[row_.head] += by_sink;
       r_.sink_terms[row_.head] += std::abs(by_sink);
     }
@@ -323,6 +339,7 @@ class NaiveAttention {
       r_.key[at_key(j, a)] += by_sum * by.by_key;
       if (!has_vector()) continue;
       r_.vector[row_.head * s_.depth + a] += by_sum * by.by_vector;
+      r_.vector_terms[row_.head * s_.depth + a] += std::abs(by_sum * by.by_vector);
       if (!noise_.none()) disturb(j, a, by_sum, by.magnitude);
     }
   }
@@ -347,7 +364,7 @@ class NaiveAttention {
   std::vector<Compute<S>> mask_;
   int64_t index_ = 0, key_head_ = 0;  // of the row
   Row row_;
-  R lse_ = 0;
+  NaiveShift<R> shift_ = {};
   R by_sum_ = 0;  // sums of the gradients by the uncapped scores: all, each row's, each key's
   std::vector<R> by_sum_of_row_, by_sum_of_key_;
   std::vector<R> plain_, scores_, weights_, by_weight_;

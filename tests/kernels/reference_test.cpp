@@ -107,11 +107,11 @@ TEST(Reference, GradientsOfNormalisersWithEveryBias) {
 TEST(Reference, RowsOfNormalisersSumToOne) {
   for (const Normaliser normaliser :
        {Normaliser::softmax, Normaliser::sparsemax, Normaliser::entmax15}) {
-    for (const double deviation : {0.01, 1.0, 10.0}) {
+    for (const double deviation : {0.01, 1.0, 10.0, 1e30}) {
       const auto scores = converted<R>(random_numbers<double>(40, deviation, 5));
-      const R lse = normalise<R>(normaliser, scores, -std::numeric_limits<R>::infinity());
+      const auto shift = normalise<R>(normaliser, scores, -std::numeric_limits<R>::infinity());
       R sum = 0;
-      for (const R s : scores) sum += weight(normaliser, s, lse);
+      for (const R s : scores) sum += weight(normaliser, s, shift);
       EXPECT_NEAR(double(sum), 1, 1e-15);
     }
   }
@@ -119,9 +119,13 @@ TEST(Reference, RowsOfNormalisersSumToOne) {
 
 // Worked by hand: (1, 0.5, -1) has support 2, t = (1.5 - 1) / 2.
 TEST(Reference, SparsemaxOfThreeScores) {
-  EXPECT_DOUBLE_EQ(sparsemax_threshold<double>({1, 0.5, -1}), 0.25);
+  const auto threshold = [](Normaliser normaliser, const std::vector<double>& scores) {
+    const auto [top, offset] = normalise<double>(normaliser, scores, -HUGE_VAL);
+    return top + offset;
+  };
+  EXPECT_DOUBLE_EQ(threshold(Normaliser::sparsemax, {1, 0.5, -1}), 0.25);
   // ((1 - t) / 2)^2 + ((0 - t) / 2)^2 = 1: t = (1 - sqrt 7) / 2, which is above -2
-  EXPECT_DOUBLE_EQ(entmax_threshold<double>({0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
+  EXPECT_DOUBLE_EQ(threshold(Normaliser::entmax15, {0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
 }
 
 }  // namespace
