@@ -98,14 +98,9 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
                       form);
 }
 
-Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
-  if (!form.normaliser->weigh) return normalised_scores(parts, form).weights;
-  // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
-  const Tensor divisor = log_divisor(form);
-  const Tensor normaliser =
-      (divisor.defined() ? lse - divisor : lse).masked_fill(lse == minus_infinity, 0.0);
-  return form.normaliser->weigh(within_scope(unscoped_scores(parts, form), parts, form),
-                                normaliser.unsqueeze(-1));
+// Not from the lse: beside large scores it is rounded to where it does not tell the weights.
+Tensor composed_weights(const Parts& parts, const Form& form) {
+  return normalised_scores(parts, form).weights;
 }
 
 }  // namespace attend

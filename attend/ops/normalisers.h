@@ -39,9 +39,6 @@ struct NormaliserRow {
   // rows that are all -inf: weights 0, normaliser -inf. Undefined: no row is.
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
-  // The weights again, from scores and normaliser [..., Tq, 1] where a row that is empty has 0;
-  // nullptr: as normalise gives them.
-  at::Tensor (*weigh)(const at::Tensor& scores, const at::Tensor& normaliser) = nullptr;
   bool fused = true;                 // the kernels have it
   bool sequential = false;           // a row needs the weights of the one before
   bool twice_differentiable = true;  // else the second derivative is an Error
