@@ -60,7 +60,7 @@ class AdditiveScores : public TileScores<T> {
     const int64_t depth = problem_.shape.depth, head = head_of(first);
     const Tag<T> d;
     T* plain = panel + depth * width;
-    const auto rate = Set<T>(T(activation_rate(problem_.score.activation)));
+    const T rate = T(activation_rate(problem_.score.activation));
     LoadPanel(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
               rows, depth, plain, width);
     for (int64_t p = 0; p < depth; ++p) {
@@ -69,9 +69,10 @@ class AdditiveScores : public TileScores<T> {
       const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
       // Lanes without a query stay clear of the limits too: what they overflow to would reach the
       // gradients of the keys.
-      std::fill_n(plain + a * width + rows, width - rows, plan_.centre[head * plan_.padded + a]);
+      std::fill_n(plain + a * width + rows, width - rows,
+                  plan_.centre[head * plan_.padded + a] / rate);
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        const auto q = hn::Mul(hn::Load(d, plain + a * width + lane), rate);
+        const auto q = hn::Mul(hn::Load(d, plain + a * width + lane), Set<T>(rate));
         const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);
         hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + lane * depth + p * kLanes<T>);
       }

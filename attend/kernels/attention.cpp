@@ -19,16 +19,66 @@ int64_t key_splits(const Shape& s, int64_t blocks, Normaliser normaliser) {
   return std::max<int64_t>(1, std::min((kTasks + tasks - 1) / tasks, s.keys / kLeastKeys));
 }
 
-// Adds the result over other keys where weights do not depend on them.
+// An lse as the sum of two numbers: see RowShifts. Without keys it is -inf.
 template <class T>
-void add_split(const Shape& s, const Result<T>& into, const Result<T>& other) {
-  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
-    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
-    T* context = into.context.row(b, h, i);
-    const T* add = other.context.row(b, h, i);
-    for (int64_t e = 0; e < s.value_depth; ++e) context[e] += add[e];
-    into.lse[row] = std::max(into.lse[row], other.lse[row]);  // 0, or -inf without keys
+struct SplitLse {
+  T reference, offset;
+
+  T sum() const { return reference + offset; }
+};
+
+// The softmax of a row over two sets of keys from those over each: context becomes that of both.
+// NaN in one set reaches context and lse.
+template <class T>
+SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
+                      const T* add, T* context) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  if (theirs.sum() == -kInfinity) return mine;
+  if (mine.sum() == -kInfinity) {
+    std::copy_n(add, depth, context);
+    return theirs;
   }
+  const T top = std::max(mine.reference, theirs.reference);
+  const T keep_log = mine.reference - top + mine.offset;
+  const T take_log = theirs.reference - top + theirs.offset;
+  const T high = std::max(keep_log, take_log);
+  const T keep = std::exp(keep_log - high), take = std::exp(take_log - high), both = keep + take;
+  for (int64_t e = 0; e < depth; ++e) context[e] = keep / both * context[e] + take / both * add[e];
+  return {top, high + std::log(both)};
+}
+
+// Context and lse become those of both where weights do not depend on other keys.
+template <class T>
+SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth, const T* add,
+                    T* context) {
+  for (int64_t e = 0; e < depth; ++e) context[e] += add[e];
+  return {std::max(mine.reference, theirs.reference), T(0)};  // 0, or -inf without keys
+}
+
+// Calls work(b, h, i, row) for each row of queries.
+template <class Work>
+void each_row(const Shape& s, const Work& work) {
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row)
+    work(row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries, row);
+}
+
+// The splits one after another, in their order.
+template <class T>
+void merge_splits(const ForwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  const auto join = plan.problem->normaliser == Normaliser::softmax ? merge_row<T> : add_row<T>;
+  each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
+    const auto lse_of = [&](int64_t split) -> SplitLse<T> {
+      const RowShifts<T> lse = plan.split_lse(split);
+      return {lse.reference[row], lse.offset[row]};
+    };
+    SplitLse<T> lse = lse_of(0);
+    for (int64_t split = 1; split < plan.splits; ++split) {
+      lse = join(lse, lse_of(split), s.value_depth, plan.split_context(split).row(b, h, i),
+                 plan.result.context.row(b, h, i));
+    }
+    if (plan.result.lse != nullptr) plan.result.lse[row] = lse.sum();
+  });
 }
 
 template <class T>
@@ -42,20 +92,15 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
   Arena<T> partial;
   ForwardPlan<T> plan{&problem, prepared.plan(), result, blocks, splits, split_keys,
-                      half,     nullptr,         nullptr};
+                      half,     nullptr,         {}};
   if (splits > 1) {
     plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
-    plan.partial_lse = partial.take(splits * rows);
-    if (result.lse == nullptr) plan.result.lse = plan.partial_lse + (splits - 1) * rows;
+    plan.partial_lse = {partial.take(splits * rows), partial.take(splits * rows)};
   }
   const ForwardTask<T> forward = forward_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
-  for (int64_t split = 1; split < splits; ++split) {
-    const Result<T> other = plan.split_result(split);
-    problem.normaliser == Normaliser::softmax ? merge(s, plan.result, other)
-                                              : add_split(s, plan.result, other);
-  }
+  if (splits > 1) merge_splits(plan);
 }
 
 // Few queries of the dot family read keys and values as they are stored: the copies would cost more
@@ -95,19 +140,11 @@ void attention_forward(const Problem<S>& problem, const Result<S>& result, int t
 
 template <class T>
 void merge(const Shape& s, const Result<T>& into, const Result<T>& other) {
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
-    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
-    const T mine = into.lse[row], theirs = other.lse[row];
-    if (theirs == -kInfinity) continue;
-    const T top = std::max(mine, theirs), low = std::min(mine, theirs);
-    const T lse = mine == -kInfinity ? theirs : top + std::log1p(std::exp(low - top));
-    const T keep = std::exp(mine - lse), take = std::exp(theirs - lse);
-    T* context = into.context.row(b, h, i);
-    const T* add = other.context.row(b, h, i);
-    for (int64_t e = 0; e < s.value_depth; ++e) context[e] = keep * context[e] + take * add[e];
-    into.lse[row] = lse;
-  }
+  each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
+    into.lse[row] = merge_row<T>({into.lse[row], 0}, {other.lse[row], 0}, s.value_depth,
+                                 other.context.row(b, h, i), into.context.row(b, h, i))
+                        .sum();
+  });
 }
 
 template void attention_forward(const Problem<float>&, const Result<float>&, int);

@@ -120,7 +120,8 @@ struct Problem {
 // What forward writes. lse, [batch, heads, queries], contiguous, normalises a row: the natural
 // logarithm of the sum of exp(score) over the scope for softmax, the threshold t for sparsemax and
 // entmax, 0 for the others. A row with no key in scope gets context 0 and lse -inf (its sink's
-// score, where there are sinks).
+// score, where there are sinks). Scores of 1e8 leave a float no digits for what lse adds to the
+// largest: where it would be felt, backward and the weights look at the scores again.
 template <class S>
 struct Result {
   View<S> context;  // [batch, heads, queries, value_depth]
@@ -155,7 +156,7 @@ struct Gradients {
 };
 
 // threads: 0 takes as many as OpenMP gives. Results do not depend on it. Throws attend::Error on
-// shapes that do not fit, naming the argument.
+// shapes that do not fit, naming the argument, and where memory runs out, naming the size.
 template <class S>
 void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads = 0);
 
@@ -164,7 +165,8 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                         const Gradients<S>& gradients, int threads = 0);
 
 // The result of softmax over two disjoint sets of keys from the results over each: into becomes
-// both. Rows without keys on either side weigh nothing. T is float or double.
+// both, in the shares that the two lse tell. Rows without keys on either side weigh nothing. T is
+// float or double.
 template <class T>
 void merge(const Shape& shape, const Result<T>& into, const Result<T>& other);
 

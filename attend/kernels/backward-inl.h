@@ -8,8 +8,7 @@
 #include <algorithm>
 
 #include "attend/kernels/dropout-inl.h"
-#include "attend/kernels/normaliser-inl.h"
-#include "attend/kernels/tile-inl.h"
+#include "attend/kernels/shifts-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -35,7 +34,7 @@ class UpstreamPanel {
       : plan_(plan),
         depth_(plan.problem->shape.value_depth),
         grad_(arena.take(depth_ * kBackwardRows)),
-        shift_(arena.take(kBackwardRows)),
+        shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
   void load(const Row& first, int64_t rows, int64_t width) {
@@ -44,7 +43,7 @@ class UpstreamPanel {
     LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
               width);
     const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
-    LoadShift(plan_.problem->normaliser, plan_.upstream.lse + at, rows, width, shift_);
+    LoadShifts(plan_.shifts, at, rows, width, shifts_);
     for (int64_t r = 0; r < width; ++r)
       delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
   }
@@ -57,7 +56,7 @@ class UpstreamPanel {
                 {gradients, width});
   }
 
-  const T* shift() const { return shift_; }
+  const RowShifts<T>& shifts() const { return shifts_; }
   const T* delta() const { return delta_; }
 
  private:
@@ -75,9 +74,9 @@ class UpstreamPanel {
 
   const BackwardPlan<T>& plan_;
   int64_t depth_;
-  T* grad_;   // [value_depth][width] dc
-  T* shift_;  // [width] lse in the unit of the normaliser
-  T* delta_;  // [width]
+  T* grad_;              // [value_depth][width] dc
+  RowShifts<T> shifts_;  // [width]
+  T* delta_;             // [width]
 };
 
 // One chunk of the keys of one key head, against every query block of the heads that share it. The
@@ -96,9 +95,8 @@ class BackwardChunk {
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
         padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        scorer_(problem_, plan.additive, kBackwardRows, arena,
-                few_queries(shape_) ? &kPlainKeys : nullptr),
-        gradients_(MakeGradients(plan, task, arena)),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_)),
+        gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
     queries_ = arena.take(scorer_.panel_size(kBackwardRows));
@@ -175,7 +173,7 @@ class BackwardChunk {
     upstream_.multiply(first, key, keys, width, tile_);
     // c_i = sum_j m_ij p_ij v_j with m the dropout
     dropout_.apply(first, key, keys, width, tile_);
-    DifferentiateTile(problem_.normaliser, upstream_.shift(), upstream_.delta(), keys, width,
+    DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
                       weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
     // dv_j = sum_i m_ij p_ij dc_i
@@ -216,8 +214,9 @@ void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   BackwardChunk<T>(plan, task, arena).run();
 }
 
-// The deltas of a sparse normaliser for one block of queries of one head. With g = dp/ds before the
-// threshold moves, sum_j dp_ij/ds_ij = 0 makes delta = (sum_j g_ij dp_ij - dlse_i) / sum_j g_ij.
+// The shifts and deltas of a sparse normaliser for one block of queries of one head. With g = dp/ds
+// before the threshold moves, sum_j dp_ij/ds_ij = 0 makes delta = (sum_j g_ij dp_ij - dlse_i) /
+// sum_j g_ij.
 template <class T>
 void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Tag<T> d;
@@ -226,32 +225,35 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
   const int64_t head = task / blocks, begin = task % blocks * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, s.queries - begin);
-  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena,
-                       few_queries(s) ? &kPlainKeys : nullptr);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s));
   UpstreamPanel<T> upstream(plan, arena);
   const TileDropout<T> dropout(problem, arena);
   const Row first{head / s.heads, head % s.heads, begin};
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   const int64_t width = panel.width;
-  T* scores = arena.take(kTileKeys * kBackwardRows);
+  T* scores = arena.take(s.keys * kBackwardRows);
   T* gradients = arena.take(kTileKeys * kBackwardRows);
   T* moment = arena.take(kBackwardRows);
   T* mass = arena.take(kBackwardRows);
   std::fill_n(moment, width, T(0));
   std::fill_n(mass, width, T(0));
+  StoreSparseShifts(scorer, panel, problem.normaliser, scores, head * s.queries + begin, arena,
+                    plan.shifts);
   upstream.load(first, rows, width);
   const KeyRange hull = panel.scope.hull();
   for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
     const int64_t keys = std::min(kTileKeys, hull.end - key);
-    if (!scorer.score(panel, key, keys, scores)) continue;
+    const T* tile = scores + (key - hull.begin) * width;
     upstream.multiply(first, key, keys, width, gradients);
     dropout.apply(first, key, keys, width, gradients);
     WithRule<T>(problem.normaliser, [&](auto rule) HWY_ATTR {
       for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
         const int64_t lane = i % width;
-        const auto score = hn::Load(d, scores + i), by = hn::Load(d, upstream.shift() + lane);
-        const auto slope = rule.slope(score, rule.weight(score, by), by);
+        const auto offset = hn::Load(d, upstream.shifts().offset + lane);
+        const auto score =
+            hn::Sub(hn::Load(d, tile + i), hn::Load(d, upstream.shifts().reference + lane));
+        const auto slope = rule.slope(score, rule.weight(score, offset), offset);
         const auto product =
             hn::MulAdd(slope, hn::Load(d, gradients + i), hn::Load(d, moment + lane));
         hn::Store(product, d, moment + lane);

@@ -1,5 +1,6 @@
 #include "attend/kernels/check.h"
 
+#include <algorithm>
 #include <string_view>
 #include <variant>
 
@@ -15,6 +16,13 @@ void check_shape(const Shape& s) {
   for (const auto& [name, size] : sizes) {
     if (size < 0) fail("[attention] shape.{} is {}; sizes must not be negative", name, size);
   }
+  // Places are 64-bit numbers: so are those of the largest array, its padding included.
+  const auto rows = static_cast<double>(std::max(s.queries, s.keys));
+  const auto columns = static_cast<double>(std::max(s.depth, s.value_depth)) + 64;
+  const double numbers =
+      static_cast<double>(s.batch) * static_cast<double>(s.heads) * rows * columns;
+  if (numbers > 0x1p60)
+    fail("[attention] shape is of {:.3g} numbers; there is no room for more than 2^60", numbers);
   if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0))
     fail("[attention] shape.key_heads is {}; it must divide shape.heads, {}", s.key_heads, s.heads);
 }

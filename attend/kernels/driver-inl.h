@@ -72,6 +72,25 @@ class AdditivePreparation {
   Arena<int64_t> indices_;
 };
 
+// The shifts that weights are taken from; the arena holds them. Of the plan: the problem, its lse
+// and the selection.
+template <class T>
+RowShifts<T> find_shifts(SummaryPlan<T> plan, Arena<T>& arena, int threads) {
+  if (!needs_shifts(plan.problem->normaliser)) return {};
+  const Shape& s = plan.problem->shape;
+  const int64_t rows = s.batch * s.heads * s.queries;
+  plan.shifts = {arena.take(rows), arena.take(rows)};
+  plan.column_sums = nullptr;  // a task is a block of rows
+  std::vector<int64_t> heads(plan.selection.heads.begin(), plan.selection.heads.end());
+  std::sort(heads.begin(), heads.end());
+  heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
+  plan.selection.heads = heads;
+  const SummaryTask<T> find = shift_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& scratch) { find(plan, task, scratch); });
+  return plan.shifts;
+}
+
 // Rows of sixteen bits to float and back; a [batch, heads, rows, depth] array is `heads` x `rows`
 // of them a batch entry.
 struct RowsOf {

@@ -46,15 +46,17 @@ std::unique_ptr<TileScores<T>> MakeRowScores(const Problem<T>& problem, const Ha
   return nullptr;
 }
 
+// `scores` are what MakeRowScores or MakeScores made of the same problem.
 template <class T>
 std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int64_t task,
-                                                Arena<T>& arena) {
+                                                const TileScores<T>& scores, Arena<T>& arena) {
   const Score<T>& score = plan.problem->score;
   switch (score.family) {
     case Family::dot:
       return std::make_unique<DotGradients<T>>(plan, arena);
     case Family::squared_distance:
-      return std::make_unique<SquaredDistanceGradients<T>>(plan, arena);
+      return std::make_unique<SquaredDistanceGradients<T>>(
+          plan, static_cast<const SquaredDistanceScores<T>&>(scores), arena);
     case Family::absolute_distance:
       return std::make_unique<PairGradients<T, AbsoluteDistancePair<T>>>(plan, task, arena);
     case Family::additive:

@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "attend/kernels/dropout-inl.h"
@@ -106,21 +107,17 @@ class ForwardBlock {
     const Panel<T>& panel = at.panel;
     const KeyRange hull = panel.scope.hull();
     const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
-    for (int64_t j = 0; j < keys; j += kTileKeys) {
-      const int64_t count = std::min(kTileKeys, keys - j);
-      if (!scorer_.score(panel, hull.begin + j, count, tile_ + j * width))
-        std::fill_n(tile_ + j * width, count * width, -std::numeric_limits<T>::infinity());
-    }
-    FindThresholds(problem_.normaliser, tile_, keys, width, at.online.reference);
-    WeighTile(problem_.normaliser, at.online.reference, keys, width, tile_);
+    const RowShifts<T> shifts{at.online.reference, at.online.sum};
+    ScoreRows(scorer_, panel, tile_);
+    FindThresholds(problem_.normaliser, tile_, keys, width, shifts);
+    WeighTile(problem_.normaliser, shifts, keys, width, tile_);
     dropout_.apply(panel.first, hull.begin, keys, width, tile_);
     for (int64_t j = 0; j < keys; j += kTileKeys)
       add_values(at, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
     for (int64_t r = 0; r < width; ++r) {
-      T& threshold = at.online.reference[r];
-      if (threshold == std::numeric_limits<T>::infinity()) threshold = -threshold;
+      if (shifts.offset[r] == std::numeric_limits<T>::infinity()) shifts.offset[r] *= -1;
     }
-    store(at, at.online.reference);
+    store(at);
   }
 
   // context[e][i] += sum_j v_je p_ij
@@ -142,23 +139,29 @@ class ForwardBlock {
   }
 
   void finish(Context& at) {
-    T* lse = at.online.reference;
-    at.online.finish(at.context, problem_.shape.value_depth, at.panel.width, at.panel.rows, lse);
-    store(at, lse);
+    at.online.finish(at.context, problem_.shape.value_depth, at.panel.width);
+    store(at);
   }
 
-  void store(Context& at, const T* lse) {
+  // The lse is the sum of reference and sum.
+  void store(Context& at) {
     if (at.fresh) clear(at);
     const Shape& shape = problem_.shape;
     const Row& first = at.panel.first;
-    const Result<T> result = plan_.split_result(split_);
-    if (result.lse != nullptr) {
-      std::copy_n(
-          lse, at.panel.rows,
-          result.lse + (first.batch * shape.heads + first.head) * shape.queries + first.query);
+    const int64_t row = (first.batch * shape.heads + first.head) * shape.queries + first.query;
+    const T* reference = at.online.reference;
+    const T* offset = at.online.sum;
+    if (plan_.splits > 1) {
+      const RowShifts<T> to = plan_.split_lse(split_);
+      std::copy_n(reference, at.panel.rows, to.reference + row);
+      std::copy_n(offset, at.panel.rows, to.offset + row);
+    } else if (plan_.result.lse != nullptr) {
+      std::transform(reference, reference + at.panel.rows, offset, plan_.result.lse + row,
+                     std::plus<>());
     }
+    const View<T> context = plan_.split_context(split_);
     Transpose(at.context, at.panel.width, shape.value_depth, at.panel.rows,
-              result.context.row(first.batch, first.head, first.query), result.context.row_stride);
+              context.row(first.batch, first.head, first.query), context.row_stride);
   }
 
   const ForwardPlan<T>& plan_;

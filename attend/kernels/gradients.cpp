@@ -82,7 +82,8 @@ void add_chunks(const BackwardPlan<T>& plan, const T* partial, int64_t count, T*
 // With w = exp(sink - lse) the weight of the sink, which has no value:
 // dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
 template <class T>
-void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream, T* gradient) {
+void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
+                        const RowShifts<T>& shifts, T* gradient) {
   const Shape& s = problem.shape;
   std::fill_n(gradient, s.heads, T(0));
   for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
@@ -91,7 +92,8 @@ void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream, 
     const T* context = upstream.context.row(b, h, i);
     T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
     for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
-    gradient[h] += std::exp(problem.sinks[h] - upstream.lse[row]) * slope;
+    const T sink = problem.sinks[h] * T(kLog2E);
+    gradient[h] += std::exp2(sink - shifts.reference[row] - shifts.offset[row]) * slope;
   }
 }
 
@@ -190,11 +192,19 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   take_partials(plan, partial);
   if (is_sparse(problem.normaliser)) {
     plan.deltas = partial.take(row_count(s));
+    plan.shifts = {partial.take(row_count(s)), partial.take(row_count(s))};
     const BackwardPlan<T> first = plan;
     const BackwardTask<T> deltas = delta_task<T>();
     const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
     run_tasks<T>(s.batch * s.heads * blocks, threads,
                  [&](int64_t task, Arena<T>& arena) { deltas(first, task, arena); });
+  } else {
+    SummaryPlan<T> rows{};
+    rows.problem = &problem;
+    rows.additive = plan.additive;
+    rows.lse = upstream.lse;
+    rows.selection.rows = s.queries;
+    plan.shifts = find_shifts(rows, partial, threads);
   }
   run_backward_tasks(plan, threads);
   if (plan.chunks > 1) add_partial_gradients(plan, threads);
@@ -203,7 +213,8 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);
   add_chunks(plan, plan.partial_centres, row_count(s), gradients.centres);
   add_chunks(plan, plan.partial_widths, row_count(s), gradients.widths);
-  if (gradients.sinks != nullptr) add_sink_gradients(problem, upstream, gradients.sinks);
+  if (gradients.sinks != nullptr)
+    add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
 }
 
 }  // namespace

@@ -3,324 +3,372 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "attend/kernels/attention.h"
+#include "attend/kernels/naive-normaliser-inl.h"
+#include "attend/kernels/naive-scope-inl.h"
 
-// Attention and its gradients as the formulas say, one number at a time in the arithmetic T: what
-// the self-test holds the kernels against.
+// Attention and its gradients as the formulas say, one number at a time in the arithmetic R: what
+// the self-test and the tests hold the kernels against.
 
 namespace attend::kernels {
 
-inline float number(float x) { return x; }
-inline double number(double x) { return x; }
-inline float number(BFloat16 x) { return widen(x); }
-inline float number(Float16 x) { return widen(x); }
+template <class S>
+auto number(S x) {
+  if constexpr (kIsHalf<S>) {
+    return widen(x);
+  } else {
+    return x;
+  }
+}
+
+template <class S, class From>
+S stored(From x) {
+  if constexpr (kIsHalf<S>) {
+    return narrow<S>(static_cast<float>(x));
+  } else {
+    return static_cast<S>(x);
+  }
+}
 
 // Contiguous; a gradient is empty where the problem has no such input. dense and relative have the
 // strides of the problem's.
-template <class T>
+template <class R>
 struct NaiveResults {
-  std::vector<T> context, lse;
-  std::vector<T> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
+  std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
   // Sums of the terms' absolute values where a sum over all rows leaves little of them.
-  std::vector<T> slope_terms, sink_terms;
+  std::vector<R> vector_terms, slope_terms, sink_terms;
   // Of each row, the least distance of a score to the threshold of sparsemax, where the gradient
   // jumps; infinite for other normalisers.
-  std::vector<T> margin;
+  std::vector<R> margin;
+};
+
+// Moves the numbers between the steps by a few units in the last place of the terms that they are
+// sums of, up or down: what may differ between two right ways to compute the same. Equal numbers
+// move the same way, so that equal keys keep equal scores, as they do however they are computed. 0
+// leaves all alone.
+template <class R>
+class Noise {
+ public:
+  Noise() = default;
+  Noise(double unit, double storage_unit, uint64_t seed)
+      : unit_(unit), storage_unit_(storage_unit), seed_(2 * seed + 1) {}
+
+  R of(R magnitude) const { return move(magnitude, unit_); }
+  R of_storage(R magnitude) const { return move(magnitude, storage_unit_); }
+  bool none() const { return unit_ == 0; }
+
+ private:
+  R move(R magnitude, R unit) const {
+    if (unit_ == 0 || !std::isfinite(magnitude)) return 0;
+    // a bit of a product with an odd number is as good as drawn
+    const bool up = (std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL) >> 63;
+    return (up ? unit : -unit) * magnitude;
+  }
+
+  R unit_ = 0, storage_unit_ = 0;
+  uint64_t seed_ = 1;
 };
 
 // f(x) and f'(x)
-template <class T>
+template <class R>
 struct Activated {
-  T value, slope;
+  R value, slope;
 };
 
-template <class T>
-Activated<T> activated(Activation activation, T negative_slope, T x) {
+template <class R>
+Activated<R> activated(Activation activation, R negative_slope, R x) {
   switch (activation) {
-    case Activation::tanh:
-      return {std::tanh(x), 1 - std::tanh(x) * std::tanh(x)};
+    case Activation::tanh: {
+      const R t = std::tanh(x);
+      return {t, 1 - t * t};
+    }
     case Activation::sigmoid: {
-      const T y = 1 / (1 + std::exp(-x));
-      return {y, y * (1 - y)};
+      const R r = 1 / (1 + std::exp(-x));
+      return {r, r / (1 + std::exp(x))};
     }
     case Activation::relu:
-      return {std::max(x, T(0)), x > 0 ? T(1) : T(0)};
+      return {x > 0 ? x : R(0) * x, R(x > 0)};
     case Activation::leaky_relu:
-      return {x > 0 ? x : negative_slope * x, x > 0 ? T(1) : negative_slope};
+      return {x > 0 ? x : negative_slope * x, x > 0 ? R(1) : negative_slope};
   }
   return {};
 }
 
-// One depth's share of a score and its derivatives.
-template <class T>
+// One dimension of a score: its value, derivatives by q, k and v, and how large the numbers are
+// that it is computed from.
+template <class R>
 struct ScoreTerm {
-  T value, by_query, by_key, by_vector;
+  R value = 0, by_query = 0, by_key = 0, by_vector = 0, magnitude = 0;
 };
 
-template <class T, class U>
-ScoreTerm<T> score_term(const Score<U>& score, T q, T k, T v) {
-  const T difference = q - k;
+template <class R, class T>
+ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
   switch (score.family) {
     case Family::dot:
-      return {q * k, k, q, 0};
+      return {q * k, k, q, 0, std::abs(q * k)};
     case Family::additive: {
-      const auto [value, slope] = activated<T>(score.activation, T(score.negative_slope), q + k);
-      return {v * value, v * slope, v * slope, value};
+      const auto [f, slope] = activated<R>(score.activation, R(score.negative_slope), q + k);
+      // tanh is flat past 19; before that its exponent is rounded
+      const R exponent = std::min<R>(19, std::abs(q) + std::abs(k));
+      const bool bounded =
+          score.activation == Activation::tanh || score.activation == Activation::sigmoid;
+      const R size = bounded ? 2 + exponent / 4 : std::abs(q) + std::abs(k);
+      return {v * f, v * slope, v * slope, f, std::abs(v) * size};
     }
-    case Family::squared_distance:
-      return {-difference * difference, -2 * difference, 2 * difference, 0};
+    case Family::squared_distance: {
+      const R square = (q - k) * (q - k);
+      return {-square, -2 * (q - k), 2 * (q - k), 0, square};
+    }
     case Family::absolute_distance: {
-      const T sign = difference > 0 ? T(1) : difference < 0 ? T(-1) : T(0);
-      return {-std::abs(difference), -sign, sign, 0};
+      const R sign = R(q > k) - R(q < k);
+      return {-std::abs(q - k), -sign, sign, 0, std::abs(q) + std::abs(k)};
     }
   }
   return {};
 }
 
-// t such that sum_j weight(s_j - t) is 1, for a weight that grows and is 1 at `widest`: halving
-// finds it.
-template <class T, class Weight>
-T threshold(const std::vector<T>& scores, T widest, const Weight& weight) {
-  T high = *std::max_element(scores.begin(), scores.end()), low = high - widest;
-  for (;;) {
-    const T middle = low + (high - low) / 2;
-    if (middle <= low || middle >= high) return middle;
-    T sum = 0;
-    for (const T s : scores) sum += weight(s - middle);
-    (sum > 1 ? low : high) = middle;
-  }
-}
-
-template <class T>
-T sparsemax_weight(T x) {
-  return std::max(x, T(0));
-}
-template <class T>
-T entmax15_weight(T x) {
-  return x > 0 ? x * x / 4 : T(0);
-}
-
-template <class T, class S>
+// The passes over one row. The upstream gradients and the noise may be absent: null, {}.
+template <class R, class S>
 class NaiveAttention {
  public:
   NaiveAttention(const Problem<S>& problem, const View<const S>& grad_context,
-                 const Compute<S>* grad_lse)
-      : p_(problem), s_(problem.shape), grad_context_(grad_context), grad_lse_(grad_lse) {
+                 const Compute<S>* grad_lse, const Noise<R>& noise = {})
+      : p_(problem), grad_context_(grad_context), grad_lse_(grad_lse), noise_(noise) {
     const int64_t rows = s_.batch * s_.heads * s_.queries, keys = s_.batch * s_.key_heads * s_.keys;
     r_.context.assign(rows * s_.value_depth, 0);
     r_.lse.assign(rows, 0);
-    r_.margin.assign(rows, std::numeric_limits<T>::infinity());
+    r_.weights.assign(rows * s_.keys, 0);
+    r_.margin.assign(rows, std::numeric_limits<R>::infinity());
     r_.query.assign(rows * s_.depth, 0);
     r_.key.assign(keys * s_.depth, 0);
     r_.value.assign(keys * s_.value_depth, 0);
-    const Bias<Compute<S>>& bias = p_.bias;
-    if (p_.score.family == Family::additive) r_.vector.assign(s_.heads * s_.depth, 0);
-    if (bias.dense.data) r_.dense.assign(extent(bias.dense, s_.keys), 0);
-    if (bias.slopes) r_.slopes = r_.slope_terms = std::vector<T>(s_.heads, 0);
-    if (bias.relative.data) r_.relative.assign(extent(bias.relative, bias.relative_count), 0);
-    if (bias.centres) r_.centres.assign(rows, 0);
-    if (bias.centres) r_.widths.assign(rows, 0);
-    if (p_.sinks) r_.sinks = r_.sink_terms = std::vector<T>(s_.heads, 0);
+    if (has_vector()) r_.vector = r_.vector_terms = std::vector<R>(s_.heads * s_.depth, 0);
+    if (b_.dense.data) r_.dense.assign(extent(b_.dense, s_.keys), 0);
+    if (b_.slopes) r_.slopes = r_.slope_terms = std::vector<R>(s_.heads, 0);
+    if (b_.relative.data) r_.relative.assign(extent(b_.relative, b_.relative_count), 0);
+    if (b_.centres) r_.centres = r_.widths = std::vector<R>(rows, 0);
+    if (p_.sinks) r_.sinks = r_.sink_terms = std::vector<R>(s_.heads, 0);
+    by_sum_of_row_.assign(rows, 0);
+    by_sum_of_key_.assign(keys, 0);
     if (p_.dropout.probability > 0) {
       mask_.resize(rows * s_.keys);
       dropout_mask(s_, p_.dropout, mask_.data());
     }
   }
 
-  NaiveResults<T> run() {
+  NaiveResults<R> run() {
     for (int64_t index = 0; index < s_.batch * s_.heads * s_.queries; ++index) {
-      Position at;
-      at.index = index;
-      at.i = index % s_.queries;
-      at.h = index / s_.queries % s_.heads;
-      at.b = index / s_.queries / s_.heads;
-      at.key_head = at.h / (s_.heads / s_.key_heads);
-      run_row(at);
+      start(index);
+      read_values();
+      differentiate();
     }
     return std::move(r_);
   }
 
  private:
-  struct Position {
-    int64_t index, b, h, i, key_head;
-  };
-
   template <class V>
   int64_t extent(const View<const V>& view, int64_t columns) const {
     return view.row(s_.batch - 1, s_.heads - 1, s_.queries - 1) - view.data + columns;
   }
 
-  int64_t key_row(const Position& at, int64_t j) const {
-    return (at.b * s_.key_heads + at.key_head) * s_.keys + j;
+  bool has_vector() const { return p_.score.family == Family::additive; }
+  int64_t at_query(int64_t a) const { return index_ * s_.depth + a; }
+  int64_t key_row(int64_t j) const { return (row_.batch * s_.key_heads + key_head_) * s_.keys + j; }
+  int64_t at_key(int64_t j, int64_t a) const { return key_row(j) * s_.depth + a; }
+  int64_t at_pair(int64_t j) const { return index_ * s_.keys + j; }
+  const Compute<S>* dense(int64_t j) const {
+    return b_.dense.row(row_.batch, row_.head, row_.query) + j;
+  }
+  const Compute<S>* relative(int64_t j) const {
+    const int64_t ahead = (b_.key_positions ? b_.key_positions[j] : j) -
+                          (b_.query_positions ? b_.query_positions[row_.query] : row_.query);
+    return b_.relative.row(row_.batch, row_.head, row_.query) +
+           std::clamp<int64_t>(ahead + b_.relative_offset, 0, b_.relative_count - 1);
+  }
+  R distance(int64_t j) const { return std::abs(R(row_.query + b_.slope_offset - j)); }
+  R vector(int64_t a) const {
+    return has_vector() ? R(p_.score.vector[row_.head * p_.score.vector_head_stride + a]) : R(0);
+  }
+  R grad_context(int64_t e) const {
+    return number(grad_context_.row(row_.batch, row_.head, row_.query)[e]);
+  }
+  R value(int64_t j, int64_t e) const { return number(p_.value.row(row_.batch, key_head_, j)[e]); }
+  R kept(int64_t j) const { return mask_.empty() ? R(1) : R(mask_[at_pair(j)]); }
+
+  ScoreTerm<R> term(int64_t j, int64_t a) const {
+    const R q = number(p_.query.row(row_.batch, row_.head, row_.query)[a]);
+    return score_term<R>(p_.score, q, number(p_.key.row(row_.batch, key_head_, j)[a]), vector(a));
   }
 
-  void run_row(const Position& at) {
-    std::vector<int64_t> keys;
-    std::vector<T> scores;
-    keys.reserve(s_.keys);
-    scores.reserve(s_.keys);
+  // The score before the cap.
+  R plain_score(int64_t j) {
+    R sum = 0, size = 0, ahead = 0, behind = 0;
+    for (int64_t a = 0; a < s_.depth; ++a) {
+      const ScoreTerm<R> t = term(j, a);
+      sum += t.value;
+      if (noise_.none()) continue;
+      size = std::hypot(size, t.magnitude);
+      (t.value > 0 ? ahead : behind) += std::abs(t.value);
+    }
+    const R scale = R(p_.score.scale), score = scale * sum;
+    // The order of the terms decides which way they overflow.
+    if (std::isinf(ahead + behind) && ahead > 0 && behind > 0)
+      return std::numeric_limits<R>::quiet_NaN();
+    return score + noise_.of(2 * std::abs(score) + 2 * scale * size);
+  }
+
+  R capped(R score) const {
+    const R cap = R(p_.score.soft_cap);
+    return cap == 0 ? score : cap * std::tanh(score / cap);
+  }
+
+  R biased(int64_t j, R score) {
+    R size = 1 + std::abs(score);
+    const auto add = [&](R part) {
+      score += part;
+      size += std::abs(part);
+    };
+    if (b_.dense.data) add(*dense(j));
+    if (b_.slopes) add(-R(b_.slopes[row_.head]) * distance(j));
+    if (b_.relative.data) add(*relative(j));
+    if (b_.centres) {
+      const R off = (R(j) - b_.centres[index_]) / b_.widths[index_];
+      add(-off * off / 2);
+    }
+    return score + noise_.of(4 * size);
+  }
+
+  // The scores of a row and what normalises them.
+  void start(int64_t index) {
+    index_ = index;
+    row_ = {index / s_.queries / s_.heads, index / s_.queries % s_.heads, index % s_.queries};
+    key_head_ = row_.head / (s_.heads / s_.key_heads);
+    const R none = -std::numeric_limits<R>::infinity();
+    plain_.assign(s_.keys, 0);
+    scores_.assign(s_.keys, none);
+    allowed_.assign(s_.keys, 0);
     for (int64_t j = 0; j < s_.keys; ++j) {
-      if (!in_scope(p_.scope, {at.b, at.h, at.i}, j)) continue;
-      keys.push_back(j);
-      scores.push_back(capped(plain_score(at, j)).value + bias(at, j));
+      allowed_[j] = sees(p_.scope, row_, j);
+      if (!allowed_[j]) continue;
+      plain_[j] = plain_score(j);
+      scores_[j] = biased(j, capped(plain_[j]));
+      allowed_[j] = scores_[j] != none;
     }
-    std::vector<T> weights = normalise(at, scores);
-    std::vector<T> slopes(keys.size());  // by the weights
-    for (size_t n = 0; n < keys.size(); ++n) slopes[n] = read_value(at, keys[n], weights[n]);
-    const T lse_slope = grad_lse_ ? T(grad_lse_[at.index]) : T(0);
-    by_scores(at, weights, lse_slope, slopes);
-    for (size_t n = 0; n < keys.size(); ++n) differentiate(at, keys[n], slopes[n]);
-  }
-
-  ScoreTerm<T> term(const Position& at, int64_t j, int64_t a) const {
-    const T q = number(p_.query.row(at.b, at.h, at.i)[a]);
-    const T k = number(p_.key.row(at.b, at.key_head, j)[a]);
-    const bool additive = p_.score.family == Family::additive;
-    const T v = additive ? T(p_.score.vector[at.h * p_.score.vector_head_stride + a]) : T(0);
-    return score_term<T>(p_.score, q, k, v);
-  }
-
-  T plain_score(const Position& at, int64_t j) const {
-    T sum = 0;
-    for (int64_t a = 0; a < s_.depth; ++a) sum += term(at, j, a).value;
-    return T(p_.score.scale) * sum;
-  }
-
-  Activated<T> capped(T score) const {
-    const T cap = p_.score.soft_cap;
-    if (cap == 0) return {score, 1};
-    const T y = std::tanh(score / cap);
-    return {cap * y, 1 - y * y};
-  }
-
-  T distance(const Position& at, int64_t j) const {
-    return std::abs(T(at.i + p_.bias.slope_offset - j));
-  }
-
-  int64_t relative_column(const Position& at, int64_t j) const {
-    const Bias<Compute<S>>& bias = p_.bias;
-    const int64_t query = bias.query_positions ? bias.query_positions[at.i] : at.i;
-    const int64_t key = bias.key_positions ? bias.key_positions[j] : j;
-    return std::clamp<int64_t>(key - query + bias.relative_offset, 0, bias.relative_count - 1);
-  }
-
-  T bias(const Position& at, int64_t j) const {
-    const Bias<Compute<S>>& bias = p_.bias;
-    T sum = 0;
-    if (bias.dense.data) sum += bias.dense.row(at.b, at.h, at.i)[j];
-    if (bias.slopes) sum -= T(bias.slopes[at.h]) * distance(at, j);
-    if (bias.relative.data) sum += bias.relative.row(at.b, at.h, at.i)[relative_column(at, j)];
-    if (bias.centres) {
-      const T away = (T(j) - bias.centres[at.index]) / bias.widths[at.index];
-      sum -= away * away / 2;
-    }
-    return sum;
-  }
-
-  // Writes lse.
-  std::vector<T> normalise(const Position& at, std::vector<T> s) {
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    T& lse = r_.lse[at.index];
-    if (p_.normaliser == Normaliser::none) return s;
-    if (p_.normaliser == Normaliser::sigmoid) {
-      for (T& x : s) x = 1 / (1 + std::exp(-x));
-      return s;
-    }
-    const T sink = p_.sinks ? T(p_.sinks[at.h]) : -kInfinity;
-    lse = sink;
-    if (s.empty()) return s;
-    if (p_.normaliser == Normaliser::softmax) {
-      const T top = std::max(sink, *std::max_element(s.begin(), s.end()));
-      T sum = std::exp(sink - top);
-      for (const T x : s) sum += std::exp(x - top);
-      lse = top + std::log(sum);
-      for (T& x : s) x = std::exp(x - top) / sum;
-      return s;
-    }
-    const bool sparse = p_.normaliser == Normaliser::sparsemax;
-    const auto weight = sparse ? sparsemax_weight<T> : entmax15_weight<T>;
-    lse = threshold(s, sparse ? T(1) : T(2), weight);
-    for (T& x : s) {
-      if (sparse) r_.margin[at.index] = std::min(r_.margin[at.index], std::abs(x - lse));
-      x = weight(x - lse);
-    }
-    return s;
-  }
-
-  // c_ie += m_j w_j v_je; returns dw_j = m_j sum_e dc_ie v_je, with m the dropout mask.
-  T read_value(const Position& at, int64_t j, T weight) {
-    const T mask = mask_.empty() ? T(1) : T(mask_[at.index * s_.keys + j]);
-    T slope = 0;
-    for (int64_t e = 0; e < s_.value_depth; ++e) {
-      const T value = number(p_.value.row(at.b, at.key_head, j)[e]);
-      const T grad = number(grad_context_.row(at.b, at.h, at.i)[e]);
-      r_.context[at.index * s_.value_depth + e] += mask * weight * value;
-      r_.value[key_row(at, j) * s_.value_depth + e] += mask * weight * grad;
-      slope += mask * grad * value;
-    }
-    return slope;
-  }
-
-  // dw becomes ds. The normalisers whose weights sum to one share a form: ds_j = g_j (dw_j - sum_k
-  // g_k dw_k / sum_k g_k), with g = w, 1 where w > 0, and sqrt(w).
-  void by_scores(const Position& at, const std::vector<T>& w, T lse_slope, std::vector<T>& slopes) {
-    if (p_.normaliser == Normaliser::none) return;
-    std::vector<T> g = w;
-    T total = 0, mean = 0;
-    for (size_t n = 0; n < w.size(); ++n) {
-      if (p_.normaliser == Normaliser::sigmoid) slopes[n] *= w[n] * (1 - w[n]);
-      if (p_.normaliser == Normaliser::sparsemax) g[n] = w[n] > 0 ? T(1) : T(0);
-      if (p_.normaliser == Normaliser::entmax15) g[n] = std::sqrt(w[n]);
-      total += g[n];
-      mean += g[n] * slopes[n];
-    }
-    if (p_.normaliser == Normaliser::sigmoid) return;
-    if (p_.normaliser == Normaliser::softmax) {
-      total = 1;  // with the sink's weight, whose dw is 0
-      if (p_.sinks) {
-        const T weight = std::exp(T(p_.sinks[at.h]) - r_.lse[at.index]);
-        r_.sinks[at.h] += weight * (lse_slope - mean);
-        r_.sink_terms[at.h] += weight * std::abs(lse_slope - mean);
+    shift_ = normalise<R>(p_.normaliser, scores_, p_.sinks ? R(p_.sinks[row_.head]) : none);
+    r_.lse[index] = shift_.top + shift_.offset;
+    if (p_.normaliser == Normaliser::sparsemax) {
+      for (const R s : scores_) {
+        const R away = std::abs(s - shift_.top - shift_.offset);
+        r_.margin[index] = std::min(r_.margin[index], away);
       }
     }
-    for (size_t n = 0; n < w.size(); ++n) slopes[n] = g[n] * (slopes[n] - mean / total + lse_slope);
+    // The kernels read an lse of up to 256 as it is rounded.
+    shift_.offset += noise_.of(2 + 2 * std::min<R>(256, std::abs(shift_.top)));
   }
 
-  void differentiate(const Position& at, int64_t j, T ds) {
-    const Bias<Compute<S>>& bias = p_.bias;
-    if (bias.dense.data) r_.dense[bias.dense.row(at.b, at.h, at.i) + j - bias.dense.data] += ds;
-    if (bias.slopes) {
-      r_.slopes[at.h] -= ds * distance(at, j);
-      r_.slope_terms[at.h] += std::abs(ds) * distance(at, j);
+  void read_values() {
+    weights_.assign(s_.keys, 0);
+    by_weight_.assign(s_.keys, 0);
+    for (int64_t j = 0; j < s_.keys; ++j) {
+      if (!allowed_[j]) continue;
+      R w = weight<R>(p_.normaliser, scores_[j], shift_);
+      w += noise_.of(4 * w);
+      r_.weights[at_pair(j)] = weights_[j] = w;
+      const R used = w * kept(j);
+      R squares = 0;
+      for (int64_t e = 0; e < s_.value_depth; ++e) {
+        const R g = grad_context(e), v = value(j, e);
+        r_.context[index_ * s_.value_depth + e] += used * v;
+        r_.value[key_row(j) * s_.value_depth + e] += used * g;
+        by_weight_[j] += g * v * kept(j);
+        squares += g * g * v * v;
+      }
+      if (!noise_.none()) by_weight_[j] += noise_.of(2 * kept(j) * std::sqrt(squares));
     }
-    if (bias.relative.data) {
-      const auto* row = bias.relative.row(at.b, at.h, at.i);
-      r_.relative[row + relative_column(at, j) - bias.relative.data] += ds;
+  }
+
+  // The kernels take sum_j w_j dw_j from the context as it is stored.
+  R mean_error() {
+    R squares = 0;
+    for (int64_t e = 0; e < s_.value_depth && !noise_.none(); ++e)
+      squares += std::pow(grad_context(e) * r_.context[index_ * s_.value_depth + e], 2);
+    return noise_.of_storage(std::sqrt(squares));
+  }
+
+  void differentiate() {
+    const R error = mean_error(), by_lse = grad_lse_ ? R(grad_lse_[index_]) : R(0);
+    const std::vector<R> gradient =
+        score_gradients<R>(p_.normaliser, weights_, by_weight_, allowed_, error, by_lse);
+    if (p_.sinks) {
+      R mean = error;
+      for (int64_t j = 0; j < s_.keys; ++j) mean += weights_[j] * by_weight_[j];
+      const R above = R(p_.sinks[row_.head]) - shift_.top - shift_.offset;
+      const R by_sink = std::exp(above) * (by_lse - mean);
+      r_.sinks[row_.head] += by_sink;
+      r_.sink_terms[row_.head] += std::abs(by_sink);
     }
-    if (bias.centres) {
-      const T width = bias.widths[at.index], away = T(j) - bias.centres[at.index];
-      r_.centres[at.index] += ds * away / (width * width);
-      r_.widths[at.index] += ds * away * away / (width * width * width);
+    for (int64_t j = 0; j < s_.keys; ++j) {
+      if (allowed_[j]) differentiate_pair(j, gradient[j] + noise_.of(4 * gradient[j]));
     }
-    const bool has_cap = p_.score.soft_cap != 0;
-    const T by_sum = ds * T(p_.score.scale) * (has_cap ? capped(plain_score(at, j)).slope : T(1));
+  }
+
+  void differentiate_pair(int64_t j, R ds) {
+    if (b_.dense.data) r_.dense[dense(j) - b_.dense.data] += ds;
+    if (b_.slopes) {
+      r_.slopes[row_.head] -= ds * distance(j);
+      r_.slope_terms[row_.head] += std::abs(ds) * distance(j);
+    }
+    if (b_.relative.data) r_.relative[relative(j) - b_.relative.data] += ds;
+    if (b_.centres) {
+      const R w = b_.widths[index_], off = R(j) - b_.centres[index_];
+      r_.centres[index_] += ds * off / (w * w);
+      r_.widths[index_] += ds * off * off / (w * w * w);
+    }
+    const R cap = R(p_.score.soft_cap), t = cap == 0 ? R(0) : std::tanh(plain_[j] / cap);
+    const R by_sum = ds * (1 - t * t + noise_.of(cap == 0 ? R(0) : R(4))) * R(p_.score.scale);
+    for (R* sum : {&by_sum_, &by_sum_of_row_[index_], &by_sum_of_key_[key_row(j)]}) *sum += by_sum;
     for (int64_t a = 0; a < s_.depth; ++a) {
-      const ScoreTerm<T> by = term(at, j, a);
-      r_.query[at.index * s_.depth + a] += by_sum * by.by_query;
-      r_.key[key_row(at, j) * s_.depth + a] += by_sum * by.by_key;
-      if (!r_.vector.empty()) r_.vector[at.h * s_.depth + a] += by_sum * by.by_vector;
+      const ScoreTerm<R> by = term(j, a);
+      r_.query[at_query(a)] += by_sum * by.by_query;
+      r_.key[at_key(j, a)] += by_sum * by.by_key;
+      if (!has_vector()) continue;
+      r_.vector[row_.head * s_.depth + a] += by_sum * by.by_vector;
+      r_.vector_terms[row_.head * s_.depth + a] += std::abs(by_sum * by.by_vector);
+      if (!noise_.none()) disturb(j, a, by_sum, by.magnitude);
     }
+  }
+
+  // With r = 1 / (1 + e^(2 x)), tanh is 1 - 2 r and its derivative 4 (r - r^2): each is good to a
+  // few units of 1, and the sums over them to as many of the sums of their parts, which are as
+  // large as the sums of ds.
+  void disturb(int64_t j, int64_t a, R by_sum, R magnitude) {
+    r_.vector[row_.head * s_.depth + a] += noise_.of(8 * by_sum) + noise_.of(2 * by_sum_);
+    const R rough = noise_.of(4 * by_sum * magnitude), v = 4 * vector(a);
+    r_.query[at_query(a)] += rough + noise_.of(v * by_sum_of_row_[index_]);
+    r_.key[at_key(j, a)] += rough + noise_.of(v * by_sum_of_key_[key_row(j)]);
   }
 
   const Problem<S>& p_;
-  const Shape& s_;
+  const Shape& s_ = p_.shape;
+  const Bias<Compute<S>>& b_ = p_.bias;
   View<const S> grad_context_;
   const Compute<S>* grad_lse_;
+  Noise<R> noise_;
+  NaiveResults<R> r_;
   std::vector<Compute<S>> mask_;
-  NaiveResults<T> r_;
+  int64_t index_ = 0, key_head_ = 0;  // of the row
+  Row row_;
+  NaiveShift<R> shift_ = {};
+  R by_sum_ = 0;  // sums of the gradients by the uncapped scores: all, each row's, each key's
+  std::vector<R> by_sum_of_row_, by_sum_of_key_;
+  std::vector<R> plain_, scores_, weights_, by_weight_;
+  std::vector<uint8_t> allowed_;
 };
 
 }  // namespace attend::kernels

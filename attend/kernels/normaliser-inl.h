@@ -5,6 +5,8 @@
 #define ATTEND_KERNELS_NORMALISER_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "attend/kernels/plan-inl.h"
 #include "attend/kernels/simd-inl.h"
 
@@ -12,12 +14,13 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // The normalisers where a row's normaliser is known: weights from scores and, in backward, score
-// gradients from weight gradients. A rule takes vectors; `shift` is what ShiftOf made of the lse.
+// gradients from weight gradients. A rule takes vectors of scores less the row's reference, and the
+// row's offset: see RowShifts.
 
 // p = 2^(s - lse), ds = p (dp - delta)
 template <class T>
 struct SoftmaxRule {
-  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> shift) { return Exp2<T>(hn::Sub(s, shift)); }
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) { return Exp2<T>(hn::Sub(s, offset)); }
   static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return p; }
 };
 
@@ -25,9 +28,10 @@ struct SoftmaxRule {
 template <class T>
 struct SigmoidRule {
   static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T>) {
-    const auto power = Exp2<T>(hn::Neg(Clamp<T>(s, -Exp2Traits<T>::kLowest)));
+    constexpr T kLowest = Exp2Traits<T>::kLowest;
+    const auto power = Exp2<T>(hn::Neg(Clamp<T>(s, -kLowest)));
     const auto p = hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
-    return hn::IfThenZeroElse(hn::Eq(s, Set<T>(-std::numeric_limits<T>::infinity())), p);
+    return hn::IfThenZeroElse(hn::Lt(s, Set<T>(kLowest)), p);
   }
   static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return hn::NegMulAdd(p, p, p); }
 };
@@ -46,8 +50,8 @@ struct PlainRule {
 // p = max(0, s - t), ds = dp - delta in the support
 template <class T>
 struct SparsemaxRule {
-  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> shift) {
-    const auto x = hn::Sub(s, shift);
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) {
+    const auto x = hn::Sub(s, offset);
     return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(Tag<T>())), x);
   }
   static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) {
@@ -58,14 +62,14 @@ struct SparsemaxRule {
 // p = max(0, (s - t) / 2)^2, ds = sqrt(p) (dp - delta)
 template <class T>
 struct EntmaxRule {
-  static HWY_INLINE Vec<T> root(Vec<T> s, Vec<T> shift) {
-    return SparsemaxRule<T>::weight(hn::Mul(s, Set<T>(0.5)), hn::Mul(shift, Set<T>(0.5)));
+  static HWY_INLINE Vec<T> root(Vec<T> s, Vec<T> offset) {
+    return SparsemaxRule<T>::weight(hn::Mul(s, Set<T>(0.5)), hn::Mul(offset, Set<T>(0.5)));
   }
-  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> shift) {
-    const auto x = root(s, shift);
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) {
+    const auto x = root(s, offset);
     return hn::Mul(x, x);
   }
-  static HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T>, Vec<T> shift) { return root(s, shift); }
+  static HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T>, Vec<T> offset) { return root(s, offset); }
 };
 
 // Calls body with the rule of the normaliser.
@@ -85,27 +89,30 @@ HWY_INLINE void WithRule(Normaliser normaliser, const Body& body) {
   }
 }
 
-// The lse of rows in lanes, in the unit of the normaliser. A row without keys and the lanes past
-// the last row get +inf: all scores are below, so that weights are 0.
+// The shifts of `rows` rows, from number `at` of them all, to lanes. Lanes past the last row are as
+// rows without keys.
 template <class T>
-void LoadShift(Normaliser normaliser, const T* lse, int64_t rows, int64_t width, T* shift) {
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  for (int64_t r = 0; r < width; ++r) {
-    const bool empty = r >= rows || lse[r] == -kInfinity;
-    shift[r] = empty ? kInfinity : lse[r] * T(score_unit(normaliser));
-  }
+void LoadShifts(const RowShifts<T>& from, int64_t at, int64_t rows, int64_t width,
+                const RowShifts<T>& to) {
+  std::fill_n(to.reference, width, T(0));
+  std::fill_n(to.offset, width, std::numeric_limits<T>::infinity());
+  if (from.reference == nullptr) return;  // the normaliser needs none
+  std::copy_n(from.reference + at, rows, to.reference);
+  std::copy_n(from.offset + at, rows, to.offset);
 }
 
 // Scores [keys][width] to weights, in place.
 template <class T>
-void WeighTile(Normaliser normaliser, const T* shift, int64_t keys, int64_t width, T* tile) {
+void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
+               T* tile) {
   const Tag<T> d;
   WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      const auto by = hn::Load(d, shift + lane);
+      const auto reference = hn::Load(d, shifts.reference + lane);
+      const auto offset = hn::Load(d, shifts.offset + lane);
       for (int64_t j = 0; j < keys; ++j) {
         T* at = tile + j * width + lane;
-        hn::Store(rule.weight(hn::Load(d, at), by), d, at);
+        hn::Store(rule.weight(hn::Sub(hn::Load(d, at), reference), offset), d, at);
       }
     }
   });
@@ -113,18 +120,20 @@ void WeighTile(Normaliser normaliser, const T* shift, int64_t keys, int64_t widt
 
 // Scores become weights and weight gradients score gradients, both in place.
 template <class T>
-void DifferentiateTile(Normaliser normaliser, const T* shift, const T* delta, int64_t keys,
-                       int64_t width, T* scores, T* gradients) {
+void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const T* delta,
+                       int64_t keys, int64_t width, T* scores, T* gradients) {
   const Tag<T> d;
   WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      const auto by = hn::Load(d, shift + lane), less = hn::Load(d, delta + lane);
+      const auto reference = hn::Load(d, shifts.reference + lane);
+      const auto offset = hn::Load(d, shifts.offset + lane), less = hn::Load(d, delta + lane);
       for (int64_t j = 0; j < keys; ++j) {
-        const auto s = hn::Load(d, scores + j * width + lane);
+        const auto s = hn::Sub(hn::Load(d, scores + j * width + lane), reference);
         T* gradient = gradients + j * width + lane;
-        const auto p = rule.weight(s, by);
+        const auto p = rule.weight(s, offset);
+        const auto slope = rule.slope(s, p, offset);
         hn::Store(p, d, scores + j * width + lane);
-        hn::Store(hn::Mul(rule.slope(s, p, by), hn::Sub(hn::Load(d, gradient), less)), d, gradient);
+        hn::Store(hn::Mul(slope, hn::Sub(hn::Load(d, gradient), less)), d, gradient);
       }
     }
   });

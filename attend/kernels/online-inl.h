@@ -29,11 +29,12 @@ struct OnlineNormaliser {
   static constexpr T kSlack = 8;
 
   Normaliser normaliser;
-  T* reference;  // [width] what is subtracted from the scores
+  T* reference;  // [width] what is subtracted from the scores: near the largest for softmax, else 0
   T* sum;        // [width] of 2^(score - reference); 1 where a key was seen
 
   void start(int64_t width) const {
-    std::fill_n(reference, width, -std::numeric_limits<T>::infinity());
+    const T lowest = -std::numeric_limits<T>::infinity();
+    std::fill_n(reference, width, normaliser == Normaliser::softmax ? lowest : T(0));
     std::fill_n(sum, width, T(0));
   }
 
@@ -47,7 +48,7 @@ struct OnlineNormaliser {
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
     if (normaliser != Normaliser::softmax) {
       note_keys(tile, keys, width);
-      return WeighTile(normaliser, reference, keys, width, tile);
+      return WeighTile(normaliser, {reference, reference}, keys, width, tile);
     }
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       raise(tile + lane, keys, width, lane, context + lane, value_depth);
@@ -86,8 +87,9 @@ struct OnlineNormaliser {
     }
   }
 
-  // Context to averages in place, lse [rows] in natural units.
-  void finish(T* context, int64_t value_depth, int64_t width, int64_t rows, T* lse) const {
+  // Context to averages in place, reference and sum to an lse and what is to be added to it, in
+  // natural units.
+  void finish(T* context, int64_t value_depth, int64_t width) const {
     const Tag<T> d;
     const bool sums = normaliser == Normaliser::softmax;
     for (int64_t lane = 0; sums && lane < width; lane += kLanes<T>) {
@@ -96,11 +98,9 @@ struct OnlineNormaliser {
           hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
       scale_columns(context + lane, value_depth, width, inverse);
     }
-    if (lse == nullptr) return;
-    for (int64_t r = 0; r < rows; ++r) {
-      lse[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity()
-               : sums      ? reference[r] * T(kLn2) + std::log(sum[r])
-                           : T(0);
+    for (int64_t r = 0; r < width; ++r) {
+      reference[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity() : reference[r] * T(kLn2);
+      sum[r] = sum[r] == 0 || !sums ? T(0) : std::log(sum[r]);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/base/error.h"
 #include "attend/kernels/attention.h"
 
 // What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
@@ -20,13 +21,20 @@ class Arena {
  public:
   void restart() { next_ = 0; }
 
-  // `count` numbers, aligned for vectors, contents undefined, valid until the task ends.
+  // `count` numbers, aligned for vectors, contents undefined, valid until the task ends. Throws
+  // attend::Error where there is no memory for them.
   T* take(int64_t count) {
     if (next_ == buffers_.size()) buffers_.emplace_back();
     Buffer& buffer = buffers_[next_++];
     count = std::max<int64_t>(1, count);  // the allocator refuses 0
     if (buffer.count < count) {
+      buffer = {};  // not both at a time
       buffer.data = hwy::AllocateAligned<T>(static_cast<size_t>(count));
+      if (buffer.data == nullptr)
+        fail(
+            "the kernels found no memory for {} numbers of {} bytes; they need smaller batches or "
+            "shorter sequences",
+            count, sizeof(T));
       buffer.count = count;
     }
     return buffer.data.get();
@@ -59,6 +67,11 @@ inline double score_unit(Normaliser normaliser) {
 // Sparsemax and entmax look at whole rows for their thresholds.
 inline bool is_sparse(Normaliser normaliser) {
   return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
+}
+
+// Whether weights need to know something of their whole row.
+inline bool needs_shifts(Normaliser normaliser) {
+  return normaliser == Normaliser::softmax || is_sparse(normaliser);
 }
 
 // The two activations 1 - magnitude / (1 + e^(2 rate x)) go through exponentials.
@@ -106,6 +119,22 @@ struct HalfKeys {
 };
 inline constexpr HalfKeys kPlainKeys;
 
+// What forward reads of few queries, backward and the weights do: scores then agree to the last
+// bit.
+inline const HalfKeys* few_keys(const Shape& shape) {
+  return few_queries(shape) ? &kPlainKeys : nullptr;
+}
+
+// What a row's scores are compared with, in the unit of the normaliser: the reference is near the
+// largest of them, and the offset is how far from it the normaliser lies. Only their sum is an lse:
+// where scores are large it would round the offset away. A row without keys has reference 0 and
+// offset +inf, so that all scores are below and weights are 0.
+template <class T>
+struct RowShifts {
+  T* reference = nullptr;
+  T* offset = nullptr;
+};
+
 template <class T>
 struct ForwardPlan {
   const Problem<T>* problem;
@@ -115,19 +144,23 @@ struct ForwardPlan {
   int64_t splits;  // of the keys, merged afterwards
   int64_t split_keys;
   HalfKeys half;
-  T* partial_context;  // [splits - 1, batch, heads, queries, value_depth]
-  T* partial_lse;      // [splits - 1, batch, heads, queries]
+  T* partial_context;        // [splits - 1, batch, heads, queries, value_depth]
+  RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural; null: one split
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks * splits; }
+  int64_t rows() const {
+    return problem->shape.batch * problem->shape.heads * problem->shape.queries;
+  }
 
   // Where a split writes: the first to the result.
-  Result<T> split_result(int64_t split) const {
-    if (split == 0) return result;
+  View<T> split_context(int64_t split) const {
     const Shape& s = problem->shape;
-    const int64_t rows = s.batch * s.heads * s.queries;
-    return {contiguous(partial_context + (split - 1) * rows * s.value_depth, s.heads, s.queries,
-                       s.value_depth),
-            partial_lse + (split - 1) * rows};
+    if (split == 0) return result.context;
+    return contiguous(partial_context + (split - 1) * rows() * s.value_depth, s.heads, s.queries,
+                      s.value_depth);
+  }
+  RowShifts<T> split_lse(int64_t split) const {
+    return {partial_lse.reference + split * rows(), partial_lse.offset + split * rows()};
   }
 };
 
@@ -139,6 +172,7 @@ struct SummaryPlan {
   AdditivePlan<T> additive;
   const T* lse;
   Selection selection;
+  RowShifts<T> shifts;  // [batch, heads, queries], null where the normaliser needs none
   View<T> weights;
   int64_t top = 0;
   T* top_weights = nullptr;
@@ -180,6 +214,7 @@ struct BackwardPlan {
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
+  RowShifts<T> shifts;    // [batch, heads, queries], null where the normaliser needs none
   T* deltas;              // [batch, heads, queries], for the sparse normalisers
   T* partial;             // [chunks - 1, batch, heads, queries, depth]
   T* partial_vector;      // [batch, chunks, heads, depth], for the additive family
@@ -223,9 +258,12 @@ template <class T>
 ForwardTask<T> forward_task();
 template <class T>
 SummaryTask<T> summary_task();
+// The shifts of a block of the selected rows of one head, from the lse where that can tell.
+template <class T>
+SummaryTask<T> shift_task();
 template <class T>
 BackwardTask<T> backward_task();
-// One block of kBackwardRows queries of one head: its deltas.
+// One block of kBackwardRows queries of one head: its shifts and deltas.
 template <class T>
 BackwardTask<T> delta_task();
 

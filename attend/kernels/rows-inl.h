@@ -129,31 +129,24 @@ class DotRowScores : public TileScores<T> {
     const T* plain = half == nullptr ? problem_.key.data + at : nullptr;
     std::fill_n(tile, keys * width, T(0));
     WithRows(plain, half, half_.brain, problem_.key.row_stride, [&](auto row) HWY_ATTR {
-      int64_t j = 0;
-      for (; j + 4 <= keys; j += 4) {
+      for (int64_t j = 0; j < keys; j += 4) {
+        const int64_t count = std::min<int64_t>(4, keys - j);
         for (int64_t i = 0; i < rows; ++i)
-          DotFour(panel + i * depth, row, j, depth, width, tile + j * width + i);
-      }
-      for (; j < keys; ++j) {
-        for (int64_t i = 0; i < rows; ++i)
-          tile[j * width + i] = DotOne(panel + i * depth, row(j), 0, depth);
+          DotFour(panel + i * depth, row, j, count, depth, width, tile + j * width + i);
       }
     });
   }
 
  private:
+  // Of the first `count` of four keys. The sums are taken in the same order for all, so that equal
+  // keys have equal scores.
   template <class KeyRow>
-  static HWY_INLINE T DotOne(const T* query, const KeyRow& row, int64_t from, int64_t depth) {
-    T sum = 0;
-    for (int64_t a = from; a < depth; ++a) sum += query[a] * row.at(a);
-    return sum;
-  }
-
-  template <class KeyRow>
-  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t depth,
-                                 int64_t width, T* to) {
+  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t count,
+                                 int64_t depth, int64_t width, T* to) {
     const Tag<T> d;
-    const decltype(row(0)) keys[4] = {row(first), row(first + 1), row(first + 2), row(first + 3)};
+    const int64_t last = first + count - 1;
+    const decltype(row(0)) keys[4] = {row(first), row(std::min(first + 1, last)),
+                                      row(std::min(first + 2, last)), row(last)};
     Vec<T> sum[4];
     for (auto& s : sum) s = hn::Zero(d);
     const int64_t a = depth / kLanes<T> * kLanes<T>;
@@ -166,8 +159,10 @@ class DotRowScores : public TileScores<T> {
     }
     T totals[4];
     SumFour(sum, totals);
-#pragma GCC unroll 4
-    for (int n = 0; n < 4; ++n) to[n * width] = totals[n] + DotOne(query, keys[n], a, depth);
+    for (int64_t n = 0; n < count; ++n) {
+      for (int64_t at = a; at < depth; ++at) totals[n] += query[at] * keys[n].at(at);
+      to[n * width] = totals[n];
+    }
   }
 
   const Problem<T>& problem_;

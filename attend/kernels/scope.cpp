@@ -92,17 +92,6 @@ Scope unite(const Scope& a, const Scope& b) {
   return either;
 }
 
-bool in_scope(const Scope& scope, const Row& row, int64_t key) {
-  const auto holds = [&](const Condition& condition) {
-    const KeyRange range = condition_hull(condition, row, key + 1);
-    return range.begin <= key && key < range.end && condition_allows(condition, row, key);
-  };
-  return scope.any_of.empty() ||
-         std::any_of(scope.any_of.begin(), scope.any_of.end(), [&](const Clause& clause) {
-           return std::all_of(clause.begin(), clause.end(), holds);
-         });
-}
-
 BlockScope::BlockScope(const Scope& scope, const Row& first, int64_t rows, int64_t keys)
     : first_(first), rows_(rows), hull_{keys, 0} {
   static const Clause everything;

@@ -119,8 +119,6 @@ Scope causal(int64_t offset = 0);
 Scope intersect(const Scope& a, const Scope& b);
 Scope unite(const Scope& a, const Scope& b);
 
-bool in_scope(const Scope& scope, const Row& row, int64_t key);
-
 // What a tile of keys [begin, end) holds for a block of rows.
 enum class Cover { empty, partial, full };
 

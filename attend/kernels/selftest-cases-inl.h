@@ -1,13 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include "attend/kernels/attention.h"
+#include "attend/kernels/naive-inl.h"
 
 // What the self-test runs: tables of choices and random inputs for them.
 
@@ -79,15 +81,6 @@ struct SelftestInputs {
   std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
 };
 
-template <class S>
-S stored(double x) {
-  if constexpr (kIsHalf<S>) {
-    return narrow<S>(static_cast<float>(x));
-  } else {
-    return static_cast<S>(x);
-  }
-}
-
 template <class T>
 std::vector<T> normal(int64_t count, std::mt19937_64& engine, double mean = 0) {
   std::normal_distribution<double> distribution(mean);
@@ -96,8 +89,32 @@ std::vector<T> normal(int64_t count, std::mt19937_64& engine, double mean = 0) {
   return numbers;
 }
 
+// What queries and keys are multiplied by, besides 1, where a number of type S leaves room for
+// that: so small that scores are nearly equal, so large that all weight is on the largest.
 template <class S>
-SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed) {
+std::array<double, 3> magnitudes() {
+  if (std::is_same_v<S, double>) return {1, 1e-100, 1e50};
+  if (std::is_same_v<S, Float16>) return {1, 0x1p-10, 1};
+  return {1, 1e-15, 1e9};
+}
+
+// The second half of a head's keys are the first ones again: they have the same weights.
+template <class S>
+void repeat_keys(const Shape& s, std::vector<S>& keys) {
+  const int64_t half = s.keys / 2 * s.depth;
+  for (int64_t head = 0; head < s.batch * s.key_heads; ++head) {
+    const auto first = keys.begin() + head * s.keys * s.depth;
+    std::copy_n(first, half, first + half);
+  }
+}
+
+template <class S>
+void scale(double magnitude, std::vector<S>& numbers) {
+  for (S& x : numbers) x = stored<S>(magnitude * number(x));
+}
+
+template <class S>
+SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed, double magnitude) {
   using T = Compute<S>;
   std::mt19937_64 engine(seed);
   const int64_t rows = s.batch * s.heads * s.queries, keys = s.batch * s.key_heads * s.keys;
@@ -115,6 +132,10 @@ SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed) {
   in.relative = normal<T>(s.heads * s.queries * (2 * kReach + 1), engine);
   in.centres = normal<T>(rows, engine, static_cast<double>(s.keys) / 2);
   in.widths = normal<T>(rows, engine, 20);
+  if (magnitude == 1) return in;
+  scale(magnitude, in.query);
+  scale(magnitude, in.key);
+  repeat_keys(s, in.key);
   return in;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <type_traits>
@@ -91,7 +93,7 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
 template <class T>
 struct Answers {
   NaiveResults<Wider<T>> reference;
-  NaiveResults<T> rounded;  // the same formulas in the kernel's arithmetic
+  NaiveResults<T> rounded;  // the same formulas in the kernel's arithmetic, or about as exact
 };
 
 // Compares one array after the other; keeps what is nearest to its bound.
@@ -188,12 +190,12 @@ template <class S>
 void leave_out_undecided(SelftestInputs<S>& in, const Question<S>& question) {
   using T = Compute<S>;
   if (question.problem.normaliser != Normaliser::sparsemax) return;
-  const auto margin =
-      NaiveAttention<Wider<T>, S>(question.problem, question.grad_context, nullptr).run().margin;
+  const auto found =
+      NaiveAttention<Wider<T>, S>(question.problem, question.grad_context, nullptr).run();
   const double least = 1000 * std::numeric_limits<T>::epsilon();
   const int64_t depth = question.problem.shape.value_depth;
-  for (size_t row = 0; row < margin.size(); ++row) {
-    if (margin[row] > least) continue;
+  for (size_t row = 0; row < found.margin.size(); ++row) {
+    if (found.margin[row] > least * std::max<Wider<T>>(1, std::abs(found.lse[row]))) continue;
     std::fill_n(in.grad_context.begin() + static_cast<int64_t>(row) * depth, depth, stored<S>(0));
   }
 }
@@ -204,6 +206,12 @@ struct Choices {
   const ScopeChoice& scope;
   int64_t turn;
 };
+
+// Turns that follow each other differ in it, and so do those of a scope, of which there are six.
+template <class S>
+double magnitude_of(int64_t turn) {
+  return magnitudes<S>()[(turn + turn / 6) % 3];
+}
 
 class EveryTarget {
  public:
@@ -225,7 +233,8 @@ class EveryTarget {
     const auto count = static_cast<int64_t>(biases<S>().size());
     const BiasChoice<S>& bias = biases<S>()[turn % count];
     const Shape& shape = kShapes[turn / count % kShapes.size()];
-    SelftestInputs<S> in = random_inputs<S>(shape, turn);
+    const double magnitude = magnitude_of<S>(turn);
+    SelftestInputs<S> in = random_inputs<S>(shape, turn, magnitude);
     Question<S> question{
         make_problem(in, shape, family, normaliser),
         contiguous<const S>(in.grad_context.data(), shape.heads, shape.queries, shape.value_depth),
@@ -233,20 +242,24 @@ class EveryTarget {
     question.problem.scope = scope.scope;
     bias.apply(in, question.problem);
     leave_out_undecided(in, question);
-    check_targets(question, fmt::format("{}, {}, {}, {}, {}", kStorageName<S>, family.name,
-                                        normaliser.name, scope.name, bias.name));
+    std::string name = fmt::format("{}, {}, {}, {}, {}", kStorageName<S>, family.name,
+                                   normaliser.name, scope.name, bias.name);
+    if (magnitude != 1) name += fmt::format(", inputs of {:g}", magnitude);
+    check_targets(question, magnitude, name);
   }
 
   std::vector<SelftestFinding> findings;
 
  private:
   template <class S>
-  void check_targets(const Question<S>& question, const std::string& name) {
+  void check_targets(const Question<S>& question, double magnitude, const std::string& name) {
     using T = Compute<S>;
-    const Answers<T> answers{
-        NaiveAttention<Wider<T>, S>(question.problem, question.grad_context, question.grad_lse)
-            .run(),
-        NaiveAttention<T, S>(question.problem, question.grad_context, question.grad_lse).run()};
+    // The formulas may be exact by chance where the terms are not of the size of their sums.
+    constexpr double kUnit = std::numeric_limits<T>::epsilon() / 2;
+    const Noise<T> noise = magnitude == 1 ? Noise<T>() : Noise<T>(kUnit, kStorageError<S>, 1);
+    const auto& [problem, grad_context, grad_lse] = question;
+    const Answers<T> answers{NaiveAttention<Wider<T>, S>(problem, grad_context, grad_lse).run(),
+                             NaiveAttention<T, S>(problem, grad_context, grad_lse, noise).run()};
     for (size_t n = 0; n < targets_.size(); ++n) {
       hwy::SetSupportedTargetsForTest(targets_[n]);
       Comparison comparison(findings[n], shares_[n], name, kStorageError<S>);

@@ -27,9 +27,9 @@ struct SelftestPasses {
 };
 
 // Forward and backward of each family with each normaliser and scope, on every SIMD target of this
-// CPU, against the formulas in the next larger arithmetic. The bias changes with each case and goes
-// on changing with each round; fp32 is in every round, the other numbers in every third. A round
-// takes about two seconds.
+// CPU, against the formulas in the next larger arithmetic. The bias and how large queries and keys
+// are, 1, very small or very large, change with each case and go on changing with each round; fp32
+// is in every round, the other numbers in every third. A round takes about two seconds.
 //
 // The bound is twice the error of the formulas themselves in the kernel's arithmetic, three times
 // for gradients, and a few units in the last place. The best target comes first, and is in use

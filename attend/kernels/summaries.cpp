@@ -30,9 +30,11 @@ void check_output(const Shape& s, const Selection& selection, const void* data, 
 template <class T>
 void run_summary(const Problem<T>& problem, SummaryPlan<T> plan, int threads) {
   AdditivePreparation<T> prepared(problem);
-  prepared.run(false, threads);
+  if (!few_queries(problem.shape)) prepared.run(false, threads);
   plan.problem = &problem;
   plan.additive = prepared.plan();
+  Arena<T> arena;
+  plan.shifts = find_shifts(plan, arena, threads);
   const SummaryTask<T> summarise = summary_task<T>();
   run_tasks<T>(plan.tasks(), threads,
                [&](int64_t task, Arena<T>& arena) { summarise(plan, task, arena); });

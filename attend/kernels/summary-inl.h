@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attend/kernels/normaliser-inl.h"
-#include "attend/kernels/tile-inl.h"
+#include "attend/kernels/shifts-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -21,24 +20,24 @@ class WeightTiles {
   WeightTiles(const SummaryPlan<T>& plan, Arena<T>& arena)
       : plan_(plan),
         problem_(*plan.problem),
-        scorer_(problem_, plan.additive, kBackwardRows, arena),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(problem_.shape)),
         queries_(arena.take(scorer_.panel_size(kBackwardRows))),
-        shift_(arena.take(kBackwardRows)),
+        shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         tile_(arena.take(kTileKeys * kBackwardRows)) {}
 
   Panel<T> load(int64_t batch, int64_t head, int64_t begin, int64_t rows) const {
     const Shape& s = problem_.shape;
     const Row first{batch, head, plan_.selection.first_row + begin};
     Panel<T> panel = scorer_.load(first, rows, scorer_.scope(first, rows), queries_);
-    LoadShift(problem_.normaliser, plan_.lse + (batch * s.heads + head) * s.queries + first.query,
-              rows, panel.width, shift_);
+    LoadShifts(plan_.shifts, (batch * s.heads + head) * s.queries + first.query, rows, panel.width,
+               shifts_);
     return panel;
   }
 
   // tile()[j][i] = p_ij; false when all are outside the scope.
   bool weigh(const Panel<T>& panel, int64_t key, int64_t keys) {
     if (!scorer_.score(panel, key, keys, tile_)) return false;
-    WeighTile(problem_.normaliser, shift_, keys, panel.width, tile_);
+    WeighTile(problem_.normaliser, shifts_, keys, panel.width, tile_);
     return true;
   }
 
@@ -49,7 +48,7 @@ class WeightTiles {
   const Problem<T>& problem_;
   TileScorer<T> scorer_;
   T* queries_;
-  T* shift_;
+  RowShifts<T> shifts_;
   T* tile_;
 };
 

@@ -16,6 +16,14 @@ void SummariseDouble(const SummaryPlan<double>& plan, int64_t task, Arena<double
   Summarise(plan, task, arena);
 }
 
+void ShiftsFloat(const SummaryPlan<float>& plan, int64_t task, Arena<float>& arena) {
+  FindShifts(plan, task, arena);
+}
+
+void ShiftsDouble(const SummaryPlan<double>& plan, int64_t task, Arena<double>& arena) {
+  FindShifts(plan, task, arena);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -25,6 +33,8 @@ namespace attend::kernels {
 
 HWY_EXPORT(SummariseFloat);
 HWY_EXPORT(SummariseDouble);
+HWY_EXPORT(ShiftsFloat);
+HWY_EXPORT(ShiftsDouble);
 
 template <>
 SummaryTask<float> summary_task<float>() {
@@ -34,6 +44,16 @@ SummaryTask<float> summary_task<float>() {
 template <>
 SummaryTask<double> summary_task<double>() {
   return &HWY_DYNAMIC_DISPATCH(SummariseDouble);
+}
+
+template <>
+SummaryTask<float> shift_task<float>() {
+  return &HWY_DYNAMIC_DISPATCH(ShiftsFloat);
+}
+
+template <>
+SummaryTask<double> shift_task<double>() {
+  return &HWY_DYNAMIC_DISPATCH(ShiftsDouble);
 }
 
 }  // namespace attend::kernels

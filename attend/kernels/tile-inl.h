@@ -25,6 +25,27 @@ struct Panel {
   T* queries;  // as the family loaded them
 };
 
+// tanh(x) for |x| <= 1/8, to the last digits of x: the series, whose next term is below 1e-8 of a
+// float's and 1e-19 of a double's sum.
+template <class T>
+HWY_INLINE Vec<T> TanhNearZero(Vec<T> x) {
+  constexpr double kSeries[] = {1.0,
+                                -1.0 / 3,
+                                2.0 / 15,
+                                -17.0 / 315,
+                                62.0 / 2835,
+                                -1382.0 / 155925,
+                                21844.0 / 6081075,
+                                -929569.0 / 638512875,
+                                6404582.0 / 10854718875};
+  constexpr int kLast = sizeof(T) == 4 ? 3 : 8;
+  const auto square = hn::Mul(x, x);
+  auto sum = Set<T>(T(kSeries[kLast]));
+#pragma GCC unroll 8
+  for (int n = kLast - 1; n >= 0; --n) sum = hn::MulAdd(sum, square, Set<T>(T(kSeries[n])));
+  return hn::Mul(x, sum);
+}
+
 // Tiles of what the normaliser takes: score, soft cap, bias, scope.
 template <class T>
 class TileScorer {
@@ -66,18 +87,19 @@ class TileScorer {
   }
 
   TileBias<T>& bias() { return bias_; }
+  const TileScores<T>& scores() const { return *scores_; }
 
  private:
   // cap tanh(s / cap), whose derivative is 1 - tanh^2
   void cap_scores(int64_t count, T* tile, T* cap_slope) const {
     const Tag<T> d;
-    // e^(2x) - 1 over e^(2x) + 1 loses digits near 0 against x, not against the cap.
     constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
     const auto one = Set<T>(1);
     for (int64_t i = 0; i < count; i += kLanes<T>) {
       const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap_)), kFlat);
       const auto rest = hn::Div(Set<T>(2), hn::Add(ExpOfTwice<T>(x), one));
-      const auto y = hn::Sub(one, rest);
+      const auto near_zero = hn::Le(hn::Abs(x), Set<T>(T(0.125)));
+      const auto y = hn::IfThenElse(near_zero, TanhNearZero<T>(x), hn::Sub(one, rest));
       hn::Store(hn::Mul(y, Set<T>(cap_)), d, tile + i);
       if (cap_slope != nullptr)
         hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
@@ -89,6 +111,18 @@ class TileScorer {
   TileBias<T> bias_;
   T cap_;
 };
+
+// The scores of all keys of the panel's hull as tile[j][i].
+template <class T>
+void ScoreRows(TileScorer<T>& scorer, const Panel<T>& panel, T* tile) {
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
+    const int64_t keys = std::min(kTileKeys, hull.end - key);
+    T* to = tile + (key - hull.begin) * panel.width;
+    if (!scorer.score(panel, key, keys, to))
+      std::fill_n(to, keys * panel.width, -std::numeric_limits<T>::infinity());
+  }
+}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE

@@ -16,7 +16,8 @@ constexpr int64_t first_label = Vocabulary::unknown + 1;
 std::vector<std::string> normaliser_choices() {
   std::vector<std::string> names;
   names.reserve(normaliser_table().size());
-  for (const NormaliserRow& row : normaliser_table()) names.emplace_back(row.name);
+  for (const NormaliserRow& row : normaliser_table())
+    if (why_not_pooled(row, Features::any).empty()) names.emplace_back(row.name);
   return names;
 }
 
@@ -79,7 +80,8 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
       "encoder", std::make_shared<SourceEncoder>(source, config, config.pooling == "class"));
   const bool fixed = config.pooling.starts_with("fixed");
   // Running sums form no weights.
-  attends_ = config.layers > 0 ? config.self.choices().normaliser != "linear" : fixed;
+  attends_ =
+      config.layers > 0 ? !Normaliser(config.self.choices().normaliser).row().running_sums : fixed;
   if (fixed)
     fixed_ =
         register_module("fixed", std::make_shared<FixedAttention>(FixedAttentionConfig{

@@ -15,7 +15,7 @@ namespace attend {
 
 struct ClassifierConfig : SourceEncoderConfig {
   std::string pooling = "mean";  // sum, mean, fixed_dot, fixed_mlp, or class: the class token's
-  std::string pooling_normaliser = "softmax";  // of the fixed queries, a row of normaliser_table()
+  std::string pooling_normaliser = "softmax";  // of the fixed queries, as FixedAttention takes it
   int64_t queries = 1;                         // fixed ones
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
   int64_t hidden = 0;                          // units of a layer after the pooling; 0: none

@@ -50,7 +50,8 @@ MaskedSymbols mask_symbols(const Tensor& source, const Tensor& lengths, double s
 
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
-    : attends_(config.self.choices().normaliser != "linear"), masked_share_(config.masked_share) {
+    : attends_(!Normaliser(config.self.choices().normaliser).row().running_sums),
+      masked_share_(config.masked_share) {
   config.check();
   if (source.is_frames()) fail("model.type is encoder, which learns from texts; take classifier");
   encoder_ = register_module("encoder",

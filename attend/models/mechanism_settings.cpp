@@ -1,6 +1,8 @@
 #include "attend/models/mechanism_settings.h"
 
+#include "attend/base/error.h"
 #include "attend/nn/mechanism_table.h"
+#include "attend/ops/normalisers.h"
 #include "attend/ops/scores.h"
 
 namespace attend {
@@ -30,6 +32,19 @@ AttentionChoices MechanismSettings::choices() const {
   if (!bias.empty()) choices.bias = bias == "none" ? "" : bias;
   if (!normaliser.empty()) choices.normaliser = normaliser;
   return choices;
+}
+
+void MechanismSettings::check(const std::string& prefix) const {
+  const AttentionChoices choices = this->choices();
+  check_choices(choices);
+  if (Normaliser(choices.normaliser).row().training == Training::gradient) return;
+  std::vector<std::string_view> trained;
+  for (const NormaliserRow& row : normaliser_table())
+    if (row.training == Training::gradient) trained.push_back(row.syntax);
+  fail(
+      "{}normaliser is {}, which gives the scores no gradient, so that queries and keys would stay "
+      "as they were drawn; take {}",
+      prefix, choices.normaliser, fmt::join(trained, ", "));
 }
 
 Settings MechanismSettings::settings(const std::string& prefix, const std::string& which,

@@ -78,7 +78,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     attention_ = register_module(
         "attention", std::make_shared<AttentionNetwork>(choices, config.attention_sizes()));
     // The first guess of a symbol's log-likelihood is that of chance.
-    if (choices.normaliser == "hard")
+    if (Normaliser(choices.normaliser).row().training == Training::reward)
       reward_ = register_module("reward", std::make_shared<MovingAverage>(
                                               -std::log(static_cast<double>(target_symbols))));
   }

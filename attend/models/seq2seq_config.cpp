@@ -61,11 +61,13 @@ void check_recurrent(const AttentionChoices& choices) {
         "model.bias is {}, and the positions of a source have one axis and no grid; take "
         "relative_keys:L or buckets:N",
         choices.bias);
-  if (choices.normaliser == "monotonic_hard")
+  const NormaliserRow& normaliser = Normaliser(choices.normaliser).row();
+  if (normaliser.training == Training::none)
     fail(
-        "model.normaliser is monotonic_hard, which has no gradient to train by; take monotonic, "
-        "which becomes it after training");
-  if (base_name(choices.normaliser) == "linear" || choices.score.ends_with("_features"))
+        "model.normaliser is {}, which has no gradient to train by; take monotonic, which becomes "
+        "it after training",
+        choices.normaliser);
+  if (normaliser.running_sums || score_row(choices.score).features != Features::any)
     fail(
         "model.score is {} and model.normaliser {}: linear attention never forms the weights that "
         "answers are explained with; take scaled_dot and softmax",
@@ -198,7 +200,7 @@ void Seq2SeqConfig::check() const {
     fail(
         "model.input_feeding is true, and the query takes no state after the step, so that the "
         "context enters the recurrence anyway; leave it out, or take model.query = state");
-  if (entropy_weight != 0 && base_name(choices.normaliser) != "hard")
+  if (entropy_weight != 0 && Normaliser(choices.normaliser).row().training != Training::reward)
     fail(
         "model.entropy_weight is {}, and normaliser {} draws nothing whose entropy could be "
         "rewarded; take 0, or normaliser hard",

@@ -84,7 +84,7 @@ void LayersConfig::check() const {
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
   check_row("model.mechanism", mechanism(self.mechanism));
-  check_choices(self.choices());
+  self.check("model.");
   if (self.mechanism == "sinusoidal" && positions != "sinusoidal")
     fail("model.mechanism is sinusoidal and model.positions {}; take one of both", positions);
   if (self.mechanism == "learned_positions" && positions != "learned")
@@ -111,7 +111,7 @@ Settings TransformerConfig::settings() {
 void TransformerConfig::check() const {
   LayersConfig::check();
   check_row("model.source_mechanism", mechanism(source.mechanism));
-  check_choices(source.choices());
+  source.check("model.source_");
 }
 
 }  // namespace attend

@@ -73,7 +73,7 @@ bool has(const std::vector<BiasChoice>& biases, std::string_view name) {
 // Whether adding the same number to every score of a row changes its weights.
 bool sees_offsets(std::string_view normaliser) {
   const std::string_view name = base_name(normaliser);
-  return name == "sigmoid" || name == "none" || name == "linear" || name.starts_with("monotonic");
+  return name == "sigmoid" || name == "none" || name.starts_with("monotonic");
 }
 
 }  // namespace
@@ -130,6 +130,12 @@ void check_choices(const AttentionChoices& choices) {
   const Normaliser normaliser(choices.normaliser);
   const std::vector<BiasChoice> biases = parse_biases(choices.bias);
   const std::string name(normaliser.row().name);
+  if (normaliser.row().running_sums &&
+      (score_row(choices.score).features == Features::any || !biases.empty()))
+    fail(
+        "normaliser {} divides by the sum of the scores, which score {} with bias {} may make "
+        "negative; take elu_features or positive_features without a bias, or softmax",
+        choices.normaliser, choices.score, shown(choices.bias));
   if (has(biases, "gaussian") && !predicts)
     fail(
         "bias gaussian is centred where a query looks, and scope {} predicts no place; take scope "

@@ -47,7 +47,8 @@ std::vector<BiasChoice> parse_biases(std::string_view text);
 std::string_view base_name(std::string_view choice);
 
 // Error when a choice is not there, or when two do not go together: a predicted centre without the
-// Gaussian that trains it, an offset where the normaliser cancels it, a sink outside of softmax.
+// Gaussian that trains it, an offset where the normaliser cancels it, a sink outside of softmax,
+// scores that may be negative where the normaliser divides by their sum.
 void check_choices(const AttentionChoices& choices);
 
 }  // namespace attend

@@ -9,6 +9,16 @@ namespace {
 
 using at::Tensor;
 
+void check_normaliser(std::string_view name, const ScoreRow& score) {
+  const NormaliserRow& given = Normaliser(name).row();
+  const std::string_view reason = why_not_pooled(given, score.features);
+  if (reason.empty()) return;
+  std::vector<std::string_view> others;
+  for (const NormaliserRow& row : normaliser_table())
+    if (why_not_pooled(row, score.features).empty()) others.push_back(row.syntax);
+  fail("[fixed attention] normaliser {} {}; take {}", name, reason, fmt::join(others, ", "));
+}
+
 void check(const FixedAttentionConfig& config, const ScoreRow& row) {
   if (row.family == Family::location)
     fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
@@ -23,12 +33,20 @@ void check(const FixedAttentionConfig& config, const ScoreRow& row) {
        {std::pair(config.depth, "depth"), std::pair(config.queries, "queries"),
         std::pair(config.attention_depth, "attention_depth")})
     if (value < 1) fail("[fixed attention] {} is {}; it must be 1 or more", name, value);
-  Normaliser{config.normaliser};
+  check_normaliser(config.normaliser, row);
 }
 
 Tensor as_one_head(const Tensor& x) { return x.unsqueeze(1); }
 
 }  // namespace
+
+std::string_view why_not_pooled(const NormaliserRow& row, Features scores) {
+  if (row.sequential) return "goes by the order of the keys, and a set has none";
+  if (row.training != Training::gradient) return "gives the scores no gradient to train queries by";
+  if (row.running_sums && scores == Features::any)
+    return "divides by the sum of the scores, which may be negative here";
+  return {};
+}
 
 FixedAttention::FixedAttention(const FixedAttentionConfig& config) : config_(config) {
   const ScoreRow& row = score_row(config.score);

@@ -8,6 +8,9 @@
 
 namespace attend {
 
+// Why learned queries with such scores cannot pool a set by that normaliser; empty: they can.
+std::string_view why_not_pooled(const NormaliserRow& row, Features scores);
+
 struct FixedAttentionConfig {
   std::string score = "scaled_dot";    // a row of score_table() whose query can be learned: dot,
                                        // cosine and the distances, or additive, the MLP
@@ -23,7 +26,7 @@ struct FixedAttentionConfig {
 class FixedAttention : public torch::nn::Module {
  public:
   // Error when `score` is no row of the table, or takes more parameters than a learned query needs;
-  // on a size below 1.
+  // on a normaliser that pools no sets; on a size below 1.
   explicit FixedAttention(const FixedAttentionConfig& config);
 
   // keys [B, S, D], values [B, S, Dv] (often the same), lengths [B] int64, which says where padding

@@ -1,5 +1,7 @@
 #include "attend/nn/linear.h"
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -26,6 +28,10 @@ class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
+    if (at::GradMode::is_enabled())
+      fail(
+          "[linear] bfloat16 products have no second derivative; differentiate them once, without "
+          "create_graph, or compute in float32");
     const auto saved = context->get_saved_variables();
     const Tensor gradient = gradients[0].reshape({-1, gradients[0].size(-1)});
     const Tensor slope = bfloat16_rows(gradient);

@@ -60,15 +60,8 @@ Tensor split_heads(const Tensor& x, int64_t depth) {
 
 // Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
 // takes exponentials of features against the largest one.
-bool maps_early(const TrainedSpec& spec) { return spec.choices().normaliser != "linear"; }
-
-// A growing state may not hold the whole of a prefix yet.
-Scope within(Scope scope, int64_t keys) {
-  for (Clause& clause : scope.any_of)
-    for (Condition& condition : clause)
-      if (auto* prefix = std::get_if<Prefix>(&condition))
-        prefix->length = std::min(prefix->length, keys);
-  return scope;
+bool maps_early(const TrainedSpec& spec) {
+  return !Normaliser(spec.choices().normaliser).row().running_sums;
 }
 
 // `held` with room for its first `length` keys, and after them `added`. Writes in place where there
@@ -174,7 +167,6 @@ MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadS
                                .past = {with_keys(held.past.previous, state.keys_),
                                         with_keys(held.past.total, state.keys_)},
                                .seed = group.spec->draws() ? draw_seed(noise) : 0});
-    spec.scope = within(std::move(spec.scope), state.keys_);
     Tensor asking = group.of.rotary ? rotate(own, state.queries_) : own;
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
@@ -247,7 +239,7 @@ Tensor multi_head_weights(const MultiHeadResult& result, const Selection& select
         fail("[multi-head attention] head {} is asked for; there are {}", heads[i], places.size());
       const auto& [of, head] = places[static_cast<size_t>(heads[i])];
       if (!own.empty() && of != group) break;
-      if (result.trace[of].spec.normaliser.row().name == "linear")
+      if (result.trace[of].spec.normaliser.row().running_sums)
         fail(
             "[multi-head attention] head {} is linear attention, whose running sums form no "
             "weights; select other heads",

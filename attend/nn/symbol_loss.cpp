@@ -10,6 +10,7 @@ namespace attend {
 namespace {
 
 using at::Tensor;
+using torch::autograd::variable_list;
 
 // Enough rows that adding to the gradient of the matrix costs little beside the products.
 constexpr int64_t rows_a_chunk = 256;
@@ -18,15 +19,18 @@ struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
 };
 
+// Undefined where none is asked for.
 struct Gradients {
   Tensor vectors, weight, bias;
+
+  bool wanted() const { return vectors.defined() || weight.defined() || bias.defined(); }
 };
 
 // The losses of the first rows of logits, one a target, which their slopes replace; adds these to
 // those of the bias.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const SymbolOutput& output,
-              double smoothing, const Gradients* gradients) {
+              double smoothing, const Gradients& gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
@@ -35,16 +39,15 @@ double losses(const Tensor& logits, const Tensor& target, const SymbolOutput& ou
   if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
   problem.target = target.data_ptr<int64_t>();
   problem.smoothing = smoothing;
-  problem.with_slopes = gradients != nullptr;
-  if (gradients != nullptr && gradients->bias.defined())
-    problem.bias_slopes = gradients->bias.data_ptr<Sum>();
+  problem.with_slopes = gradients.wanted();
+  if (gradients.bias.defined()) problem.bias_slopes = gradients.bias.data_ptr<Sum>();
   return kernels::cross_entropy(problem);
 }
 
-// The loss of a chunk; adds its gradients to those of all, where there are any. The weight may be
-// bfloat16; the bias and sums are float32 then.
-double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothing,
-                  const Tensor& vectors_gradient, const Gradients* gradients) {
+// The loss of a chunk that begins at row `first`; adds its gradients to those of all. The weight
+// may be bfloat16; the bias and sums are float32 then.
+double chunk_loss(const Chunk& chunk, int64_t first, const SymbolOutput& output, double smoothing,
+                  const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
   const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
@@ -56,12 +59,21 @@ double chunk_loss(const Chunk& chunk, const SymbolOutput& output, double smoothi
   const double loss = type == at::kBFloat16 ? of.template operator()<kernels::BFloat16>()
                       : type == at::kFloat  ? of.template operator()<float>()
                                             : of.template operator()<double>();
-  if (gradients == nullptr) return loss;
+  if (!gradients.wanted()) return loss;
   // logit = v W^T + b
   logits.narrow(0, count, logits.size(0) - count).zero_();
-  vectors_gradient.copy_(at::mm(logits, output.weight).narrow(0, 0, count));
-  gradients->weight.add_(at::mm(logits.t(), vectors));
+  if (gradients.vectors.defined())
+    gradients.vectors.narrow(0, first, count)
+        .copy_(at::mm(logits, output.weight).narrow(0, 0, count));
+  if (gradients.weight.defined()) gradients.weight.add_(at::mm(logits.t(), vectors));
   return loss;
+}
+
+// All logits at once.
+Tensor whole_loss(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
+                  double smoothing, int64_t ignored) {
+  return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
+                                smoothing);
 }
 
 class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
@@ -73,29 +85,41 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
                           ? at::kBFloat16
                           : vectors.scalar_type();
     const SymbolOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
+    const auto wants = [&](const Tensor& x) { return with_gradients && x.requires_grad(); };
     Gradients gradients;
-    if (with_gradients) {
-      gradients.vectors = at::empty_like(vectors);
-      gradients.weight = at::zeros_like(weight);
-      if (output.bias.defined()) gradients.bias = at::zeros_like(output.bias);
-    }
+    if (wants(vectors)) gradients.vectors = at::empty_like(vectors);
+    if (wants(weight)) gradients.weight = at::zeros_like(weight);
+    if (bias && wants(*bias)) gradients.bias = at::zeros_like(output.bias);
     double loss = 0;
     for (int64_t first = 0; first < vectors.size(0); first += rows_a_chunk) {
       const int64_t count = std::min(rows_a_chunk, vectors.size(0) - first);
       const Chunk chunk{vectors.narrow(0, first, count), target.narrow(0, first, count)};
-      loss += chunk_loss(chunk, output, smoothing,
-                         with_gradients ? gradients.vectors.narrow(0, first, count) : Tensor(),
-                         with_gradients ? &gradients : nullptr);
+      loss += chunk_loss(chunk, first, output, smoothing, gradients);
     }
-    context->save_for_backward({gradients.vectors, gradients.weight, gradients.bias});
+    context->save_for_backward({gradients.vectors, gradients.weight, gradients.bias, vectors,
+                                weight, bias.value_or(Tensor()), target});
+    context->saved_data["smoothing"] = smoothing;
     return at::scalar_tensor(loss, vectors.options());
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto scaled = [&](const Tensor& x) { return x.defined() ? x * gradients[0] : x; };
-    return {scaled(saved[0]), scaled(saved[1]), scaled(saved[2]), {}, {}, {}};
+  static variable_list backward(torch::autograd::AutogradContext* context,
+                                const variable_list& upstream) {
+    const variable_list saved = context->get_saved_variables();
+    variable_list gradients(6), inputs;
+    for (size_t i = 0; i < 3; ++i) {
+      if (!saved[i].defined()) continue;
+      gradients[i] = saved[i] * upstream[0];
+      inputs.push_back(saved[3 + i]);
+    }
+    if (!at::GradMode::is_enabled()) return gradients;
+    // Those are constants times a number; to be differentiated again, they have to be functions.
+    const Tensor loss = whole_loss(saved[3], {saved[4], saved[5]}, saved[6],
+                                   context->saved_data["smoothing"].toDouble(), /*ignored=*/-1);
+    const variable_list found = torch::autograd::grad({loss}, inputs, {upstream[0]},
+                                                      /*retain_graph=*/true, /*create_graph=*/true);
+    for (size_t i = 0, n = 0; i < 3; ++i)
+      if (gradients[i].defined()) gradients[i] = found[n++];
+    return gradients;
   }
 };
 
@@ -116,9 +140,7 @@ Tensor symbol_loss(const Tensor& vectors, const SymbolOutput& output, const Tens
         fmt::join(target.sizes(), ", "));
   const bool fused = vectors.is_cpu() &&
                      (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble);
-  if (!fused)
-    return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
-                                  smoothing);
+  if (!fused) return whole_loss(vectors, output, target, smoothing, ignored);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);
   const Tensor symbols = all ? target.contiguous() : target.index_select(0, used);
@@ -126,12 +148,10 @@ Tensor symbol_loss(const Tensor& vectors, const SymbolOutput& output, const Tens
       (symbols.min().item<int64_t>() < 0 || symbols.max().item<int64_t>() >= output.weight.size(0)))
     fail("[symbol loss] the target holds {} .. {}; 0 .. {} are wanted",
          symbols.min().item<int64_t>(), symbols.max().item<int64_t>(), output.weight.size(0) - 1);
-  const bool with_gradients =
-      at::GradMode::is_enabled() && (vectors.requires_grad() || output.weight.requires_grad());
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return SymbolLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                           symbols, smoothing, with_gradients);
+                           symbols, smoothing, at::GradMode::is_enabled());
 }
 
 }  // namespace attend

@@ -55,6 +55,15 @@ Tensor initial_features(const std::vector<int64_t>& shape) {
   return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
 }
 
+// A source may be shorter than a prefix, and a growing state not hold the whole of one yet.
+Scope within(Scope scope, int64_t keys) {
+  for (Clause& clause : scope.any_of)
+    for (Condition& condition : clause)
+      if (auto* prefix = std::get_if<Prefix>(&condition))
+        prefix->length = std::min(prefix->length, keys);
+  return scope;
+}
+
 bool has_axis(const ScoreRow& row, Axis axis) {
   return std::any_of(row.parameters.begin(), row.parameters.end(), [&](const ParameterRow& one) {
     return std::find(one.shape.begin(), one.shape.end(), axis) != one.shape.end();
@@ -201,7 +210,8 @@ Normaliser TrainedSpec::normaliser(uint64_t seed) const {
 AttentionSpec TrainedSpec::spec(const Tensor& query, const Placement& at) const {
   const Tensor centres = reach_ ? predicted_centres(query, at) : Tensor();
   AttentionSpec spec{.score = score(), .normaliser = normaliser(at.seed), .past = at.past};
-  spec.scope = reach_ ? around(centres.detach(), *reach_) : shifted(scope_, at.offset);
+  spec.scope =
+      reach_ ? around(centres.detach(), *reach_) : within(shifted(scope_, at.offset), at.keys);
   if (at.key_lengths.defined()) spec.scope = spec.scope & key_lengths(at.key_lengths);
   for (const BiasChoice& choice : biases_) {
     if (choice.name == "sink") spec.sink = named_parameters(false)["sink"];

@@ -10,7 +10,7 @@ using at::Tensor;
 AttentionResult attend_once(const Reduced& reduced, Path path) {
   const Parts& parts = reduced.parts;
   const auto& form = reduced.form;
-  const bool linear = form->normaliser->name == "linear";
+  const bool linear = form->normaliser->running_sums;
   const std::string obstacle = linear ? why_not_running_sums(*form) : why_not_fused(parts, *form);
   if (path == Path::fused && !obstacle.empty())
     fail("[attention] path is fused, but {}; take automatic or composed", obstacle);

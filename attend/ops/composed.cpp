@@ -55,35 +55,32 @@ Tensor out_of_scope(const Parts& parts, const Form& form) {
   return in_scope.defined() ? in_scope.logical_not() : Tensor();
 }
 
-// One more key of a score a head takes part in the softmax and leaves it without a value.
-Normalised softmax_with_sinks(const Tensor& scores, const Tensor& sinks,
-                              const NormaliserRow& normaliser) {
-  const Tensor column =
-      sinks.view({1, -1, 1, 1}).expand({scores.size(0), scores.size(1), scores.size(2), 1});
-  const auto [weights, lse] = normaliser.normalise(at::cat({scores, column}, -1), {}, {});
-  return {weights.narrow(-1, 0, scores.size(3)), lse};
-}
-
-Normalised normalised_scores(const Parts& parts, const Form& form) {
-  const Tensor outside = out_of_scope(parts, form);
-  Tensor scores = unscoped_scores(parts, form);
-  Tensor empty;
-  if (outside.defined()) {
-    scores = scores.masked_fill(outside, minus_infinity);
-    empty = outside.all(-1, true);
-  } else if (form.keys == 0) {
-    empty = at::ones({}, scores.options().dtype(at::kBool));
-  }
-  if (parts[part::sinks].defined())
-    return softmax_with_sinks(scores, parts[part::sinks], *form.normaliser);
-  auto [weights, lse] = form.normaliser->normalise(scores, empty, form.options);
-  const Tensor divisor = log_divisor(form);
-  return {weights, divisor.defined() ? lse + divisor : lse};
-}
-
 Tensor within_scope(const Tensor& scores, const Parts& parts, const Form& form) {
   const Tensor outside = out_of_scope(parts, form);
   return outside.defined() ? scores.masked_fill(outside, minus_infinity) : scores;
+}
+
+// True in the rows whose scores are all -inf, with one key; undefined where there is no such row.
+// Not the scope alone empties a row: a bias or a score may be -inf too.
+Tensor empty_rows(const Tensor& scores) {
+  if (scores.size(-1) == 0) return at::ones({}, scores.options().dtype(at::kBool));
+  const Tensor empty = scores.detach().amax(-1, true) == minus_infinity;
+  // What is not there costs a pass or two over the scores; asking an accelerator would stall it.
+  return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
+}
+
+Normalised normalised_scores(const Parts& parts, const Form& form) {
+  Tensor scores = within_scope(unscoped_scores(parts, form), parts, form);
+  // One more key of a score a head takes part in the softmax and leaves it without a value.
+  const Tensor& sinks = parts[part::sinks];
+  if (sinks.defined()) {
+    const Tensor column = sinks.view({1, -1, 1, 1});
+    scores = at::cat({scores, column.expand({form.batch, form.heads, form.queries, 1})}, -1);
+  }
+  auto [weights, lse] = form.normaliser->normalise(scores, empty_rows(scores), form.options);
+  if (sinks.defined()) weights = weights.narrow(-1, 0, form.keys);
+  const Tensor divisor = log_divisor(form);
+  return {weights, divisor.defined() ? lse + divisor : lse};
 }
 
 }  // namespace
@@ -101,14 +98,9 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
                       form);
 }
 
-Tensor composed_weights(const Parts& parts, const Form& form, const Tensor& lse) {
-  if (!form.normaliser->weigh) return normalised_scores(parts, form).weights;
-  // exp(-inf - 0) is the 0 that a row with no key in scope has; -inf - -inf is NaN.
-  const Tensor divisor = log_divisor(form);
-  const Tensor normaliser =
-      (divisor.defined() ? lse - divisor : lse).masked_fill(lse == minus_infinity, 0.0);
-  return form.normaliser->weigh(within_scope(unscoped_scores(parts, form), parts, form),
-                                normaliser.unsqueeze(-1));
+// Not from the lse: beside large scores it is rounded to where it does not tell the weights.
+Tensor composed_weights(const Parts& parts, const Form& form) {
+  return normalised_scores(parts, form).weights;
 }
 
 }  // namespace attend

@@ -98,7 +98,7 @@ at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
 // The composed twin: the same by tensor operations. Context in the dtype of the arithmetic.
 AttentionResult composed_attention(const Parts& parts, const Form& form);
 at::Tensor composed_scores(const Parts& parts, const Form& form);
-at::Tensor composed_weights(const Parts& parts, const Form& form, const at::Tensor& lse);
+at::Tensor composed_weights(const Parts& parts, const Form& form);
 
 // Makes features of their logarithms, where the score has given these.
 void take_features(Parts& parts, Form& form);

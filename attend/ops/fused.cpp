@@ -15,6 +15,29 @@ using torch::autograd::variable_list;
 // What autograd takes for a tensor that may be absent.
 using Optional = c10::optional<Tensor>;
 
+// The tensors that a condition of the scope holds.
+variable_list tensors_of(const KeyLengths& condition) { return {condition.lengths}; }
+variable_list tensors_of(const Segments& segments) {
+  return {segments.query_starts, segments.key_starts};
+}
+variable_list tensors_of(const BlockLayout& blocks) { return {blocks.layout}; }
+variable_list tensors_of(const DenseMask& condition) { return {condition.mask}; }
+variable_list tensors_of(const Around& condition) { return {condition.centres}; }
+template <class WithoutTensors>
+variable_list tensors_of(const WithoutTensors&) {
+  return {};
+}
+
+void append_tensors(const Scope& scope, variable_list& tensors) {
+  for (const Clause& clause : scope.any_of) {
+    for (const Condition& condition : clause) {
+      const variable_list own =
+          std::visit([](const auto& one) { return tensors_of(one); }, condition);
+      tensors.insert(tensors.end(), own.begin(), own.end());
+    }
+  }
+}
+
 Parts parts_of(const variable_list& tensors) {
   Parts parts;
   std::copy_n(tensors.begin(), part::count, parts.begin());
@@ -119,6 +142,9 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
       saved.push_back(x->value_or(Tensor()));
     variable_list results = run_forward(parts_of(saved), *form);
     saved.insert(saved.end(), results.begin(), results.end());
+    // Backward reads the form's scope again: saved, its tensors are an error there once they were
+    // changed in place.
+    append_tensors(form->scope, saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["form"] = c10::IValue::make_capsule(form);
     context->set_materialize_grads(false);
@@ -160,7 +186,7 @@ std::string why_not_fused(const Parts& parts, const Form& form) {
     return fmt::format("there is no kernel for {}", c10::toString(type));
   if (form.score->family == Family::location)
     return fmt::format("score {} compares no queries with keys", form.score->name);
-  if (form.normaliser->name == "linear") return "linear attention never forms its weights";
+  if (form.normaliser->running_sums) return "linear attention never forms its weights";
   if (!form.normaliser->fused)
     return fmt::format("there is no kernel for normaliser {}", form.normaliser->name);
   for (const Tensor& x : parts)

@@ -179,7 +179,7 @@ void take_features(Parts& parts, Form& form) {
   if (form.score->features != Features::logarithms) return;
   Tensor &query = parts[part::query], &key = parts[part::key];
   // A constant of the row cancels only where nothing comes between the scores and their sum.
-  if (form.normaliser->name == "linear" && form.soft_cap == 0) {
+  if (form.normaliser->running_sums && form.soft_cap == 0) {
     Tensor seen = key.detach();
     const auto scope = running_scope(form, key.device());
     if (scope && scope->keys.defined())

@@ -28,10 +28,8 @@ Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Ten
 
 Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   const Tensor finite = without_empty(scores, empty);
-  return with_empty(finite.softmax(-1), finite.logsumexp(-1), empty);
+  return with_empty(finite.softmax(-1), log_sum_exp(finite), empty);
 }
-
-Tensor weigh_softmax(const Tensor& scores, const Tensor& lse) { return (scores - lse).exp(); }
 
 // Rows need no normaliser: theirs is 0.
 Normalised elementwise(const Tensor& weights, const Tensor& scores, const Tensor& empty) {
@@ -43,26 +41,18 @@ Normalised sigmoid(const Tensor& scores, const Tensor& empty, const NormaliserOp
   return elementwise(scores.sigmoid(), scores, empty);
 }
 
-Tensor weigh_sigmoid(const Tensor& scores, const Tensor&) { return scores.sigmoid(); }
-
-Tensor weigh_none(const Tensor& scores, const Tensor&) {
-  return scores.masked_fill(scores == minus_infinity, 0.0);
-}
+Tensor in_scope(const Tensor& scores) { return scores.masked_fill(scores == minus_infinity, 0.0); }
 
 Normalised none(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
-  return elementwise(weigh_none(scores, {}), scores, empty);
+  return elementwise(in_scope(scores), scores, empty);
 }
 
 // A row that has no key, or whose scores have all underflowed, has nothing to divide.
 Normalised linear(const Tensor& scores, const Tensor&, const NormaliserOptions&) {
-  const Tensor kept = weigh_none(scores, {});
+  const Tensor kept = in_scope(scores);
   const Tensor sum = kept.sum(-1, true), none_left = sum == 0;
   const Tensor divisor = sum.masked_fill(none_left, 1.0);
   return {kept / divisor, divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1)};
-}
-
-Tensor weigh_linear(const Tensor& scores, const Tensor& log_sum) {
-  return weigh_none(scores, {}) * (-log_sum).exp();
 }
 
 // The scores of a row, largest first and moved so that it is 0, none so small that sums of squares
@@ -100,10 +90,6 @@ Normalised sparsemax(const Tensor& scores, const Tensor& empty, const Normaliser
   return with_empty(over_support(moved - threshold, support), (threshold + top).squeeze(-1), empty);
 }
 
-Tensor weigh_sparsemax(const Tensor& scores, const Tensor& threshold) {
-  return (scores - threshold).clamp_min(0.0);
-}
-
 // How many of the sorted halves z have weight: those with z_k above the threshold of the first k.
 Tensor entmax_size(const Tensor& z) {
   const Tensor k = counts(z);
@@ -127,34 +113,30 @@ Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserO
                     (2 * threshold + top).squeeze(-1), empty);
 }
 
-Tensor weigh_entmax15(const Tensor& scores, const Tensor& threshold) {
-  return ((scores - threshold) / 2).clamp_min(0.0).square();
-}
-
 }  // namespace
 
 const std::vector<NormaliserRow>& normaliser_table() {
   static const std::vector<NormaliserRow> table = {
       {"softmax", "softmax", "w_ij = exp(s_ij) / sum_j exp(s_ij)", "Bahdanau et al. 2015, eq. 6",
-       "log sum_j exp(s_ij)", softmax, weigh_softmax},
+       "log sum_j exp(s_ij)", softmax},
       // The scores arrive divided: the kernels then need to know nothing of it.
       {"temperature", "temperature:T", "w_ij = exp(s_ij / T) / sum_j exp(s_ij / T)",
-       "Hinton et al. 2015, eq. 1", "log sum_j exp(s_ij / T)", softmax, weigh_softmax},
+       "Hinton et al. 2015, eq. 1", "log sum_j exp(s_ij / T)", softmax},
       {"sigmoid", "sigmoid", "w_ij = 1 / (1 + exp(-s_ij))", "Ramapuram et al. 2024, eq. 3", "0",
-       sigmoid, weigh_sigmoid},
-      {"none", "none", "w_ij = s_ij", "unnormalised", "0", none, weigh_none},
+       sigmoid},
+      {"none", "none", "w_ij = s_ij", "unnormalised", "0", none},
       {"sparsemax", "sparsemax", "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
-       "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax, weigh_sparsemax},
+       "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax},
       {"entmax15", "entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
-       "Peters et al. 2019, alpha = 1.5", "t_i", entmax15, weigh_entmax15},
+       "Peters et al. 2019, alpha = 1.5", "t_i", entmax15},
       {.name = "linear",
        .syntax = "linear",
        .formula = "w_ij = s_ij / sum_j s_ij, of scores above 0",
        .source = "Katharopoulos et al. 2020, eq. 4",
        .lse = "log sum_j s_ij",
        .normalise = linear,
-       .weigh = weigh_linear,
-       .fused = false},
+       .fused = false,
+       .running_sums = true},
       {.name = "hard",
        .syntax = "hard",
        .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",
@@ -162,7 +144,8 @@ const std::vector<NormaliserRow>& normaliser_table() {
        .lse = "log sum_j exp(s_ij)",
        .normalise = hard,
        .fused = false,
-       .twice_differentiable = false},
+       .twice_differentiable = false,
+       .training = Training::reward},
       {.name = "gumbel",
        .syntax = "gumbel:T",
        .formula = "w_i = one-hot of argmax_j (s_ij + g_ij); backward: softmax((s_i + g_i) / T)",
@@ -186,7 +169,8 @@ const std::vector<NormaliserRow>& normaliser_table() {
        .lse = "0",
        .normalise = monotonic_hard,
        .fused = false,
-       .sequential = true},
+       .sequential = true,
+       .training = Training::none},
   };
   return table;
 }

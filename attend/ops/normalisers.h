@@ -21,6 +21,13 @@ struct NormaliserOptions {
   at::Tensor previous = {};  // weights of the query before, in the scores' shape; undefined: none
 };
 
+// What trains the scores behind the weights.
+enum class Training {
+  gradient,  // that of the weights
+  reward,    // no gradient reaches them; what a key turned out to be worth does (Williams 1992)
+  none,
+};
+
 // One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
@@ -32,12 +39,12 @@ struct NormaliserRow {
   // rows that are all -inf: weights 0, normaliser -inf. Undefined: no row is.
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
-  // The weights again, from scores and normaliser [..., Tq, 1] where a row that is empty has 0;
-  // nullptr: as normalise gives them.
-  at::Tensor (*weigh)(const at::Tensor& scores, const at::Tensor& normaliser) = nullptr;
   bool fused = true;                 // the kernels have it
   bool sequential = false;           // a row needs the weights of the one before
   bool twice_differentiable = true;  // else the second derivative is an Error
+  // It divides by the sum of scores, none of which may be negative, and need not form the weights.
+  bool running_sums = false;
+  Training training = Training::gradient;
 };
 
 // Every normaliser, in the order of the documentation.

@@ -127,8 +127,14 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
 
 }  // namespace
 
+Tensor log_sum_exp(const Tensor& scores) {
+  if (scores.size(-1) == 0) return scores.logsumexp(-1);
+  const Tensor top = scores.detach().amax(-1, true);
+  return (scores - top).logsumexp(-1) + top.squeeze(-1);
+}
+
 Normalised hard(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
-  const Tensor lse = OnlyOnce::apply(without_empty(scores, empty).logsumexp(-1));
+  const Tensor lse = OnlyOnce::apply(log_sum_exp(without_empty(scores, empty)));
   return {one_hot_of_largest(perturbed(scores.detach(), options.seed)), row_numbers(lse, empty)};
 }
 
@@ -138,7 +144,7 @@ Normalised gumbel(const Tensor& scores, const Tensor& empty, const NormaliserOpt
   const Tensor soft =
       without_empty((without_empty(noisy, empty) / options.temperature).softmax(-1), empty);
   return {one_hot_of_largest(noisy.detach()) + (soft - soft.detach()),
-          row_numbers(finite.logsumexp(-1), empty)};
+          row_numbers(log_sum_exp(finite), empty)};
 }
 
 Normalised monotonic(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {

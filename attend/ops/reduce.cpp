@@ -60,7 +60,7 @@ void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
 
 // Sums of scores are divided by, and must be above 0.
 void check_linear(const AttentionSpec& spec) {
-  if (spec.normaliser.row().name != "linear") return;
+  if (!spec.normaliser.row().running_sums) return;
   const ScoreRow& row = spec.score.row();
   if (row.features == Features::any && row.name != "dot")
     fail(

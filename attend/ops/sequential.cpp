@@ -80,8 +80,7 @@ Tensor scores_in_order(const Reduced& whole) {
   rows.reserve(static_cast<size_t>(whole.form->queries));
   for_each_step(whole, [&](int64_t, const Reduced& step) {
     rows.push_back(composed_scores(step.parts, *step.form));
-    const Tensor lse = composed_attention(step.parts, *step.form).lse;
-    return composed_weights(step.parts, *step.form, lse);
+    return composed_weights(step.parts, *step.form);
   });
   return at::cat(rows, 2);
 }

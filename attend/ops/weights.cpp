@@ -86,7 +86,7 @@ struct Request {
   // The selected weights by tensor operations, in the dtype of the arithmetic.
   Tensor composed() const {
     const Tensor all = runs_in_order(reduced) ? weights_in_order(reduced, lse, path)
-                                              : composed_weights(reduced.parts, *reduced.form, lse);
+                                              : composed_weights(reduced.parts, *reduced.form);
     const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
     return of_heads.narrow(2, first_row, rows);
   }
@@ -143,7 +143,7 @@ Tensor weigh_once(const Reduced& reduced, const Tensor& lse, Path path) {
   const Form& form = *reduced.form;
   // A step of attention() on the fused path may well be differentiated here.
   const Path taken = path == Path::fused ? Path::automatic : path;
-  if (!takes_kernel(reduced, lse, taken)) return composed_weights(reduced.parts, form, lse);
+  if (!takes_kernel(reduced, lse, taken)) return composed_weights(reduced.parts, form);
   Tensor weights = at::empty({form.batch, form.heads, form.queries, form.keys}, lse.options());
   run_kernel(reduced, lse, {{}, 0, form.queries},
              [&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,

@@ -19,12 +19,15 @@ torch::optim::AdamOptions adam_options(const TrainConfig& config) {
   return torch::optim::AdamOptions(0.0).betas({config.beta1, config.beta2}).eps(config.epsilon);
 }
 
-// Biases, and the scales of norms, have one axis: shrinking them gains nothing.
+// Biases, and the scales of norms, have one axis: shrinking them gains nothing. What has no
+// gradient stays as it is.
 Tensor decay_mask(const Module& module) {
   std::vector<Tensor> parts;
-  for (const Tensor& parameter : module->parameters())
-    parts.push_back(at::full({parameter.numel()}, parameter.dim() > 1 ? 1.0 : 0.0,
+  for (const Tensor& parameter : module->parameters()) {
+    const bool decays = parameter.requires_grad() && parameter.dim() > 1;
+    parts.push_back(at::full({parameter.numel()}, decays ? 1.0 : 0.0,
                              parameter.options().requires_grad(false)));
+  }
   return at::cat(parts);
 }
 

@@ -92,6 +92,25 @@ class Settings(program.Case):
             with self.subTest(assignment):
                 self.refuse_training("--set", assignment, names=names)
 
+    def test_normalisers_that_train_nothing(self):
+        for kind in ("transformer", "lm", "encoder", "classifier", "vit"):
+            for normaliser in ("hard", "monotonic_hard"):
+                with self.subTest(kind, normaliser=normaliser):
+                    self.refuse_training("--set", f"model.type={kind}", "--set", "model.layers=1"
+                                         if kind != "transformer" else "model.encoder_layers=1",
+                                         "--set", f"model.normaliser={normaliser}",
+                                         names=[f"model.normaliser is {normaliser}", "gradient",
+                                                "take softmax"])
+        for normaliser in ("hard", "linear", "monotonic", "monotonic_hard"):
+            with self.subTest(normaliser):
+                self.refuse_training("--set", "model.type=classifier",
+                                     "--set", "model.pooling=fixed_dot",
+                                     "--set", f"model.pooling_normaliser={normaliser}",
+                                     names=["model.pooling_normaliser", normaliser, "softmax"])
+        self.refuse_training("--set", "model.type=transformer",
+                             "--set", "model.source_normaliser=hard",
+                             names=["model.source_normaliser is hard", "take softmax"])
+
     def test_files(self):
         for content, *names in (
                 ("[train]\nlerning_rate = 1\n", "bad.toml:2", "did you mean train.learning_rate?"),

@@ -45,13 +45,23 @@ TYPED_TEST(Additive, Denormals) {
 }
 
 TYPED_TEST(Additive, OppositeOffsets) {
-  for (const auto& [query, key] : {std::pair{60, -59}, {-60, 59}, {60, -60}, {1000, -999}}) {
-    for (const int64_t queries : {2, 37}) {
-      SCOPED_TRACE("offset " + std::to_string(query));
-      auto c = random_case<TypeParam>({1, 1, 1, queries, 70, 20, 8}, Family::additive);
-      for (auto& x : c.query) x += TypeParam(query);
-      for (auto& x : c.key) x += TypeParam(key);
-      expect_all(c);
+  for (const auto& [query, key] : {std::pair{60, -59},
+                                   {-60, 59},
+                                   {60, -60},
+                                   {100, -100},
+                                   {-100, 100},
+                                   {1000, -999},
+                                   {-999, 1000}}) {
+    for (const Activation activation : {Activation::tanh, Activation::sigmoid}) {
+      for (const auto& [queries, depth] :
+           {std::pair{2, 20}, {37, 1}, {37, 3}, {37, 4}, {37, 5}, {37, 20}}) {
+        SCOPED_TRACE("offset " + std::to_string(query) + " depth " + std::to_string(depth));
+        auto c = random_case<TypeParam>({1, 1, 1, queries, 70, depth, 8}, Family::additive);
+        c.score.activation = activation;
+        for (auto& x : c.query) x += TypeParam(query);
+        for (auto& x : c.key) x += TypeParam(key);
+        expect_all(c);
+      }
     }
   }
 }

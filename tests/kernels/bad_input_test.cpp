@@ -64,6 +64,7 @@ const Bad kBad[] = {
     {"shape.depth is -3", "not be negative", [](Fitting& f) { f.problem.shape.depth = -3; }},
     {"shape.value_depth is -1", "not be negative",
      [](Fitting& f) { f.problem.shape.value_depth = -1; }},
+    {"shape is of", "no room", [](Fitting& f) { f.problem.shape.keys = int64_t{1} << 56; }},
     {"key_heads is 3", "divide shape.heads, 4", [](Fitting& f) { f.problem.shape.key_heads = 3; }},
     {"key_heads is 0", "divide shape.heads, 4", [](Fitting& f) { f.problem.shape.key_heads = 0; }},
     {"query is null", "120 numbers", [](Fitting& f) { f.problem.query.data = nullptr; }},
@@ -242,6 +243,38 @@ TEST(BadInput, Selections) {
       },
       says("keys is null"));
 }
+
+// The sanitizers end the program instead of saying that there is no memory.
+#if !HWY_IS_ASAN && !HWY_IS_TSAN
+// Every key is the same one: the shape fits, what is computed of it does not. The additive family
+// asks for memory before its threads begin; thresholds and gradients of keys, in each of them.
+TEST(BadInput, MoreThanTheMemory) {
+  const auto message =
+      ThrowsMessage<Error>(AllOf(HasSubstr("no memory for "), HasSubstr("of 4 bytes")));
+  for (const Family family : {Family::additive, Family::dot}) {
+    for (const int threads : {1, 3}) {
+      const auto c = random_case<float>({1, 1, 1, 300, 1, 3, 2}, family);
+      const PlacedCase<float> placed{c, Layout::heads_first};
+      Placed<float> context(1, 1, 300, 2, Layout::heads_first);
+      auto query = c.query, key = c.key, value = c.value;
+      std::vector<float> lse(300);
+      const Result<float> result{context.view(), lse.data()};
+      Problem<float> problem = placed.problem();
+      problem.key.row_stride = problem.value.row_stride = 0;
+      problem.shape.keys = int64_t{1} << 46;
+      const Upstream<float> upstream{context.input(), lse.data(), context.input()};
+      const Gradients<float> gradients{
+          contiguous(query.data(), 1, 300, 3), {key.data()}, {value.data()}};
+      EXPECT_THAT([&] { attention_backward(problem, upstream, gradients, threads); }, message);
+      problem.normaliser = Normaliser::sparsemax;
+      EXPECT_THAT([&] { attention_forward(problem, result, threads); }, message);
+      problem.shape.keys = 1;
+      attention_forward(problem, result, threads);
+      EXPECT_EQ(context.numbers()[0], c.value[0]);
+    }
+  }
+}
+#endif
 
 TEST(BadInput, MaskOfDropout) {
   std::vector<float> mask(4);

@@ -7,30 +7,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "attend/kernels/attention.h"
+#include "attend/kernels/naive-inl.h"
 
 // Inputs of a problem for the tests of the kernels: numbers, where they lie, and the problem made
 // of both.
 
 namespace attend::kernels::testing {
-
-template <class S>
-auto number(S x) {
-  if constexpr (kIsHalf<S>) {
-    return widen(x);
-  } else {
-    return x;
-  }
-}
-
-template <class S, class From>
-S stored(From x) {
-  if constexpr (kIsHalf<S>) {
-    return narrow<S>(static_cast<float>(x));
-  } else {
-    return static_cast<S>(x);
-  }
-}
 
 template <class To, class From>
 std::vector<To> converted(const std::vector<From>& from) {
@@ -52,12 +34,6 @@ struct Axes {
   View<T> view(const Shape& s, int64_t last, T* data) const {
     const int64_t row = last, head = row * (queries ? s.queries : 1);
     return {data, batch ? head * (heads ? s.heads : 1) : 0, heads ? head : 0, queries ? row : 0};
-  }
-
-  // Place of the first number of a row.
-  int64_t at(const Shape& s, int64_t last, const Row& row) const {
-    const View<const char> v = view<const char>(s, last, nullptr);
-    return v.batch_stride * row.batch + v.head_stride * row.head + v.row_stride * row.query;
   }
 };
 
@@ -132,8 +108,10 @@ class Placed {
 };
 
 // Contiguous arrays in the shapes that attention.h gives; an empty one is absent.
-template <class S, class C = Compute<S>>
+template <class S>
 struct Case {
+  using C = Compute<S>;
+
   Shape shape;
   Score<double> score;  // without its vector
   bool shared_vector = false;
@@ -142,44 +120,12 @@ struct Case {
   Dropout dropout;
   std::vector<S> query, key, value, grad_context;
   std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
-  std::vector<C> dropped;  // the mask of dropout
   Axes dense_axes, relative_axes;
   int64_t slope_offset = 0, relative_count = 0, relative_offset = 0;
   std::vector<int64_t> query_positions, key_positions;
 
   int64_t rows() const { return shape.batch * shape.heads * shape.queries; }
 };
-
-// The same numbers in another type.
-template <class R, class S>
-Case<R, R> widened(const Case<S>& c) {
-  return {c.shape,
-          c.score,
-          c.shared_vector,
-          c.scope,
-          c.normaliser,
-          c.dropout,
-          converted<R>(c.query),
-          converted<R>(c.key),
-          converted<R>(c.value),
-          converted<R>(c.grad_context),
-          converted<R>(c.vector),
-          converted<R>(c.grad_lse),
-          converted<R>(c.dense),
-          converted<R>(c.slopes),
-          converted<R>(c.sinks),
-          converted<R>(c.relative),
-          converted<R>(c.centres),
-          converted<R>(c.widths),
-          converted<R>(c.dropped),
-          c.dense_axes,
-          c.relative_axes,
-          c.slope_offset,
-          c.relative_count,
-          c.relative_offset,
-          c.query_positions,
-          c.key_positions};
-}
 
 template <class T>
 const T* pointer(const std::vector<T>& numbers) {

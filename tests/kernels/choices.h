@@ -148,11 +148,4 @@ void add_sinks(Case<S>& c) {
   for (int64_t h = 0; h < c.shape.heads; ++h) c.sinks.push_back(Compute<S>(h % 3) - 1);
 }
 
-template <class S>
-void add_dropout(Case<S>& c, double probability, uint64_t seed) {
-  c.dropout = {probability, seed};
-  c.dropped.resize(c.rows() * c.shape.keys);
-  dropout_mask(c.shape, c.dropout, c.dropped.data());
-}
-
 }  // namespace attend::kernels::testing

@@ -12,24 +12,6 @@ namespace attend::kernels::testing {
 namespace {
 
 template <class S>
-double number(S x) {
-  if constexpr (std::is_same_v<S, BFloat16>) {
-    return widen(x);
-  } else {
-    return x;
-  }
-}
-
-template <class S>
-S stored(double x) {
-  if constexpr (std::is_same_v<S, BFloat16>) {
-    return narrow<BFloat16>(static_cast<float>(x));
-  } else {
-    return static_cast<S>(x);
-  }
-}
-
-template <class S>
 struct Rows {
   int64_t rows, symbols;
   bool with_bias;
@@ -49,7 +31,7 @@ struct Rows {
   }
 
   double logit(int64_t row, int64_t j) const {
-    return number(logits[static_cast<size_t>(row * symbols + j)]) +
+    return double(number(logits[static_cast<size_t>(row * symbols + j)])) +
            static_cast<double>(bias[static_cast<size_t>(j)]);
   }
 };

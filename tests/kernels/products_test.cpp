@@ -110,7 +110,7 @@ void check(const Choice& choice) {
   add_bias(c, kBiases[choice[bias]]);
   c.normaliser = kNormalisers[choice[normaliser]].normaliser;
   if (kNormalisers[choice[normaliser]].sinks) add_sinks(c);
-  if (choice[extra] & 1) add_dropout(c, 0.3, 99);
+  if (choice[extra] & 1) c.dropout = {0.3, 99};
   if (choice[extra] & 2) c.score.soft_cap = 1.25;
   c.shared_vector = choice[extra] & 8;
   expect_all(c, {choice[extra] & 4 ? 3 : 1, Layout(choice[layout])});

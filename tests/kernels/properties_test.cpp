@@ -231,8 +231,8 @@ TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
 TEST(KernelProperties, DropoutDrawsTheSameMaskInBothPasses) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
-    add_dropout(c, 0.25 * static_cast<double>(any_size(4)), any_seed());
-    const auto want = reference(widened<long double>(c));
+    c.dropout = {0.25 * static_cast<double>(any_size(4)), any_seed()};
+    const auto want = reference<long double>(c);
     const auto got = run_forward(c);
     RC_ASSERT(near(converted<double>(want.context), got.context, 1e-10));
     const auto gradients = run_backward(c, got);

@@ -8,37 +8,34 @@ namespace attend::kernels::testing {
 namespace {
 
 using R = long double;
+using Inputs = Case<double>;
 using Numbers = std::vector<R>;
 
-Case<R, R> tiny(Family family, uint64_t seed) {
-  const Shape s{2, 4, 2, 3, 5, 3, 2};
-  Case<R, R> c = widened<R>(random_case<double>(s, family, 1, seed));
+Inputs tiny(Family family, uint64_t seed) {
+  Inputs c = random_case<double>({2, 4, 2, 3, 5, 3, 2}, family, 1, seed);
   c.score.scale = 0.8;
   return c;
 }
 
-void add_every_bias(Case<R, R>& c) {
+void add_every_bias(Inputs& c) {
   const Shape& s = c.shape;
-  const auto numbers = [&](int64_t count, uint64_t seed) {
-    return converted<R>(random_numbers<double>(count, 1, seed));
-  };
   c.dense_axes = {true, false, true};
-  c.dense = numbers(c.dense_axes.count(s, s.keys), 21);
-  c.slopes = numbers(s.heads, 22);
+  c.dense = random_numbers<double>(c.dense_axes.count(s, s.keys), 1, 21);
+  c.slopes = random_numbers<double>(s.heads, 1, 22);
   c.slope_offset = 1;
   c.relative_count = 4;
   c.relative_offset = 2;
   c.relative_axes = {false, true, true};
-  c.relative = numbers(c.relative_axes.count(s, c.relative_count), 23);
+  c.relative = random_numbers<double>(c.relative_axes.count(s, c.relative_count), 1, 23);
   c.query_positions = {0, 2, 1};
   c.key_positions = {1, 0, 3, 2, 5};
-  c.centres = numbers(c.rows(), 24);
-  c.widths = numbers(c.rows(), 25);
-  for (R& w : c.widths) w = 1 + std::abs(w);
+  c.centres = random_numbers<double>(c.rows(), 1, 24);
+  c.widths = random_numbers<double>(c.rows(), 1, 25);
+  for (double& w : c.widths) w = 1 + std::abs(w);
 }
 
-R loss(const Case<R, R>& c) {
-  const Reference<R> r = reference(c);
+R loss(const Inputs& c) {
+  const NaiveResults<R> r = reference<R>(c);
   R sum = 0;
   for (size_t i = 0; i < r.context.size(); ++i) sum += r.context[i] * c.grad_context[i];
   for (size_t i = 0; i < r.lse.size(); ++i) {
@@ -48,23 +45,24 @@ R loss(const Case<R, R>& c) {
 }
 
 // Central differences are off by step^2 of the third derivative, here of the order of 1 to 100.
-void expect_derivative(Case<R, R> c, Numbers Case<R, R>::*input, const Numbers& gradient) {
-  constexpr R kStep = 1e-6;
+void expect_derivative(Inputs c, std::vector<double> Inputs::*input, const Numbers& gradient) {
+  constexpr double kStep = 0x1p-20;
   ASSERT_EQ((c.*input).size(), gradient.size());
   for (size_t i = 0; i < gradient.size(); ++i) {
-    const R at = (c.*input)[i];
-    (c.*input)[i] = at + kStep;
-    const R above = loss(c);
-    (c.*input)[i] = at - kStep;
-    const R below = loss(c);
+    const double at = (c.*input)[i], above = at + kStep, below = at - kStep;
+    (c.*input)[i] = above;
+    const R loss_above = loss(c);
+    (c.*input)[i] = below;
+    const R loss_below = loss(c);
     (c.*input)[i] = at;
-    ASSERT_NEAR(double((above - below) / (2 * kStep)), double(gradient[i]), 1e-9) << i;
+    ASSERT_NEAR(double((loss_above - loss_below) / (R(above) - R(below))), double(gradient[i]),
+                1e-9)
+        << i;
   }
 }
 
-void expect_derivatives(const Case<R, R>& c) {
-  using Inputs = Case<R, R>;
-  const Reference<R> r = reference(c);
+void expect_derivatives(const Inputs& c) {
+  const NaiveResults<R> r = reference<R>(c);
   expect_derivative(c, &Inputs::query, r.query);
   expect_derivative(c, &Inputs::key, r.key);
   expect_derivative(c, &Inputs::value, r.value);
@@ -84,10 +82,10 @@ TEST(Reference, GradientsOfScores) {
          {Activation::tanh, Activation::sigmoid, Activation::relu, Activation::leaky_relu}) {
       SCOPED_TRACE("family " + std::to_string(int(family)) + " activation " +
                    std::to_string(int(activation)));
-      Case<R, R> c = tiny(family, 11 + uint64_t(activation));
+      Inputs c = tiny(family, 11 + uint64_t(activation));
       c.score.activation = activation;
       c.score.soft_cap = activation == Activation::sigmoid ? 1.5 : 0;
-      c.sinks = {0.1L, -0.2L, 0.5L, 1};
+      c.sinks = {0.1, -0.2, 0.5, 1};
       expect_derivatives(c);
     }
   }
@@ -97,13 +95,11 @@ TEST(Reference, GradientsOfNormalisersWithEveryBias) {
   for (const Normaliser normaliser : {Normaliser::softmax, Normaliser::sigmoid, Normaliser::none,
                                       Normaliser::sparsemax, Normaliser::entmax15}) {
     SCOPED_TRACE("normaliser " + std::to_string(int(normaliser)));
-    Case<R, R> c = tiny(Family::dot, 31);
+    Inputs c = tiny(Family::dot, 31);
     add_every_bias(c);
     c.normaliser = normaliser;
     c.scope = causal(1);
-    c.dropped = {};
-    for (int64_t i = 0; i < c.rows() * c.shape.keys; ++i)
-      c.dropped.push_back(i % 3 == 0 ? 0.0L : 1.5L);
+    c.dropout = {0.3, 7};
     expect_derivatives(c);
   }
 }
@@ -111,11 +107,11 @@ TEST(Reference, GradientsOfNormalisersWithEveryBias) {
 TEST(Reference, RowsOfNormalisersSumToOne) {
   for (const Normaliser normaliser :
        {Normaliser::softmax, Normaliser::sparsemax, Normaliser::entmax15}) {
-    for (const double deviation : {0.01, 1.0, 10.0}) {
+    for (const double deviation : {0.01, 1.0, 10.0, 1e30}) {
       const auto scores = converted<R>(random_numbers<double>(40, deviation, 5));
-      const R lse = normalise<R>(normaliser, scores, -std::numeric_limits<R>::infinity());
+      const auto shift = normalise<R>(normaliser, scores, -std::numeric_limits<R>::infinity());
       R sum = 0;
-      for (const R s : scores) sum += weight(normaliser, s, lse);
+      for (const R s : scores) sum += weight(normaliser, s, shift);
       EXPECT_NEAR(double(sum), 1, 1e-15);
     }
   }
@@ -123,9 +119,13 @@ TEST(Reference, RowsOfNormalisersSumToOne) {
 
 // Worked by hand: (1, 0.5, -1) has support 2, t = (1.5 - 1) / 2.
 TEST(Reference, SparsemaxOfThreeScores) {
-  EXPECT_DOUBLE_EQ(sparsemax_threshold<double>({1, 0.5, -1}), 0.25);
+  const auto threshold = [](Normaliser normaliser, const std::vector<double>& scores) {
+    const auto [top, offset] = normalise<double>(normaliser, scores, -HUGE_VAL);
+    return top + offset;
+  };
+  EXPECT_DOUBLE_EQ(threshold(Normaliser::sparsemax, {1, 0.5, -1}), 0.25);
   // ((1 - t) / 2)^2 + ((0 - t) / 2)^2 = 1: t = (1 - sqrt 7) / 2, which is above -2
-  EXPECT_DOUBLE_EQ(entmax_threshold<double>({0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
+  EXPECT_DOUBLE_EQ(threshold(Normaliser::entmax15, {0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void on_every_choice(const Check& check) {
 TYPED_TEST(Summaries, WeightsOfAllRows) {
   on_every_choice<TypeParam>([](Case<TypeParam>& c) {
     // weights are before dropout
-    add_dropout(c, 0.5, 3);
+    c.dropout = {0.5, 3};
     const Expected<TypeParam> expected(c);
     on_every_target([&] {
       const auto lse = run_forward(c).lse;

@@ -342,8 +342,35 @@ TEST(Classifier, TellsWhatDoesNotFit) {
   config.heads = 2;
   config.self.mechanism = "linformer";
   EXPECT_THAT(refusal(), HasSubstr("take self"));
+  config.self = {.mechanism = "self", .normaliser = "hard"};
+  EXPECT_THAT(refusal(), HasSubstr("model.normaliser is hard"));
   config = small("class");
   EXPECT_THAT(refusal(), HasSubstr("set model.layers to 1 or more"));
+}
+
+// A set has no order, and its scores any sign; the fixed queries learn from the loss alone.
+TEST(Classifier, PoolsByNormalisersThatTrainIt) {
+  for (const NormaliserRow& row : normaliser_table()) {
+    SCOPED_TRACE(row.name);
+    ClassifierConfig config = small("fixed_mlp");
+    const std::string refusal = test::error_of(
+        [&] { assign(config.settings(), "model.pooling_normaliser=" + std::string(row.name)); });
+    const bool refused = row.name == "hard" || row.name == "linear" || row.sequential;
+    EXPECT_EQ(refusal.empty(), !refused) << refusal;
+    config.pooling_normaliser = row.name;
+    if (refused) {
+      EXPECT_THAT(refusal, HasSubstr("model.pooling_normaliser is"));
+      EXPECT_THAT(refusal, HasSubstr("softmax, temperature"));
+      EXPECT_THAT(test::error_of([&] { Classifier(config, words, targets); }),
+                  HasSubstr("[fixed attention] normaliser " + std::string(row.name)));
+      continue;
+    }
+    torch::manual_seed(4);
+    Classifier network(config, words, targets);
+    network.objective(make_batch({{{5, 6, 7, 8}, {5}}, {{9, 4}, {6}}}, {0, 1}), {}, 0).backward();
+    for (const char* name : {"fixed.query", "fixed.v", "fixed.keys.weight"})
+      EXPECT_GT(network.named_parameters()[name].grad().abs().sum().item<double>(), 0) << name;
+  }
 }
 
 }  // namespace

@@ -258,6 +258,8 @@ TEST(LanguageModel, TellsWhatDoesNotFit) {
               testing::HasSubstr("does not divide model.depth"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
               testing::HasSubstr("take self"));
+  EXPECT_THAT(made([](auto& c) { c.self.normaliser = "hard"; }),
+              testing::HasSubstr("model.normaliser is hard"));
   const auto network = make(small());
   const EncodedPair longer{std::vector<int64_t>(7, 4), std::vector<int64_t>(6, 4), {}, true};
   EXPECT_THAT(error_of([&] { network->logits(make_batch({longer}, {0}), {}); }),

@@ -187,6 +187,10 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
   MaskedLanguageModelConfig config = small();
   config.layers = 0;
   EXPECT_THAT(error_of([&] { make(config); }), testing::HasSubstr("model.layers is 0"));
+  config = small();
+  config.self.normaliser = "monotonic_hard";
+  EXPECT_THAT(error_of([&] { make(config); }),
+              testing::HasSubstr("model.normaliser is monotonic_hard"));
   EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
               testing::HasSubstr("learns from texts"));
 }

@@ -96,6 +96,9 @@ std::vector<Variant> variants() {
       all.push_back(
           variant("score_" + std::string(row.name), [&](auto& c) { c.score = row.name; }));
   }
+  // Sources are shorter than that.
+  all.push_back(variant("prefix", [](auto& c) { c.scope = "prefix:4"; }));
+  all.push_back(variant("global", [](auto& c) { c.scope = "window:1 | global:3"; }));
   for (const std::string cell : {"gru", "lstm"}) {
     const auto with = [&](const std::string& name, const std::string& score,
                           const std::string& query) {

@@ -174,6 +174,38 @@ TEST(Transformer, ReadsFrames) {
   }
 }
 
+// A normaliser is refused by name, or the loss trains the queries and keys behind it.
+TEST(Transformer, TakesNormalisersThatTrainIt) {
+  for (const NormaliserRow& row : normaliser_table()) {
+    for (const bool of_source : {false, true}) {
+      SCOPED_TRACE(std::string(row.name) + (of_source ? " of the source" : ""));
+      TransformerConfig config;
+      config.depth = 8;
+      config.heads = 2;
+      config.encoder_layers = config.decoder_layers = 1;
+      MechanismSettings& changed = of_source ? config.source : config.self;
+      changed.normaliser = row.name;
+      if (row.running_sums) changed.score = "elu_features";
+      std::string refusal = error_of([&] { config.check(); });
+      EXPECT_EQ(refusal.empty(), row.name != "hard" && row.name != "monotonic_hard") << refusal;
+      if (!refusal.empty()) {
+        EXPECT_THAT(refusal, testing::StartsWith(of_source ? "model.source_normaliser is "
+                                                           : "model.normaliser is "));
+        EXPECT_THAT(refusal, testing::HasSubstr(std::string(row.name) + ", which gives"));
+        EXPECT_THAT(refusal, testing::HasSubstr("take softmax, "));
+        continue;
+      }
+      torch::manual_seed(6);
+      Transformer network(config, symbols, symbols);
+      network.objective(make_batch(pairs, {0, 1, 2}), {}, 0).backward();
+      for (const auto& item : network.named_parameters()) {
+        if (item.key().ends_with(".query.weight") || item.key().ends_with(".key.weight"))
+          EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
+      }
+    }
+  }
+}
+
 TEST(Transformer, TellsWhatDoesNotFit) {
   const auto made = [](const std::function<void(TransformerConfig&)>& change) {
     return error_of([&] {
@@ -186,6 +218,9 @@ TEST(Transformer, TellsWhatDoesNotFit) {
               testing::HasSubstr("does not divide model.depth"));
   EXPECT_THAT(made([](auto& c) { c.key_heads = 3; }),
               testing::HasSubstr("does not divide model.heads"));
+  for (const char* score : {"dot", "scaled_dot", "additive"})
+    EXPECT_THAT(made([&](auto& c) { c.self.score = score, c.self.normaliser = "linear"; }),
+                testing::HasSubstr("take elu_features or positive_features"));
   EXPECT_THAT(made([](auto& c) { c.tied = "all"; }), testing::HasSubstr("joint_vocabulary"));
   EXPECT_THAT(error_of([] {
                 TransformerConfig config;

@@ -61,6 +61,10 @@ TEST(AttentionChoices, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({.bias = "offset"}), HasSubstr("softmax cancels"));
   EXPECT_THAT(refusal({.bias = "offset", .normaliser = "hard"}), HasSubstr("hard cancels"));
   EXPECT_THAT(refusal({.bias = "sink", .normaliser = "sparsemax"}), HasSubstr("take softmax"));
+  EXPECT_EQ(refusal({.score = "elu_features", .normaliser = "linear"}), "");
+  EXPECT_THAT(refusal({.score = "dot", .normaliser = "linear"}), HasSubstr("take elu_features"));
+  EXPECT_THAT(refusal({.score = "elu_features", .bias = "alibi", .normaliser = "linear"}),
+              HasSubstr("without a bias"));
   EXPECT_THAT(refusal({.score = "adative"}), HasSubstr("did you mean additive?"));
   EXPECT_THAT(refusal({.scope = "causl"}), HasSubstr("no scope is called"));
   EXPECT_THAT(refusal({.normaliser = "sparse-max"}), HasSubstr("did you mean sparsemax?"));

@@ -72,6 +72,26 @@ TEST_P(EveryNetwork, RowsOfWhatIsCarriedMoveFreely) {
   EXPECT_TRUE(torch::allclose(moved, whole.index_select(0, rows), 1e-12, 1e-12));
 }
 
+// A source may be shorter than the prefix that every query sees.
+TEST(AttentionNetwork, SeesWhatThereIsOfAPrefix) {
+  const Tensor keys = torch::randn({2, 3, 6}), query = torch::randn({2, 6});
+  for (const auto& [longer, whole] : {std::pair{"prefix:9", "prefix:3"},
+                                      {"window:1 | global:4", "window:1 | global:3"},
+                                      {"prefix:1 | prefix:7", "all"}}) {
+    SCOPED_TRACE(longer);
+    Tensor contexts[2];
+    for (const bool beyond : {false, true}) {
+      torch::manual_seed(3);
+      const AttentionNetwork network({.score = "additive", .scope = beyond ? longer : whole},
+                                     sizes);
+      const AttentionMemory memory = network.prepare(keys, keys, torch::tensor({3, 2}));
+      const AttentionStep first = network.forward(query, memory);
+      contexts[beyond] = network.forward(query, memory, first.carried).context;
+    }
+    EXPECT_TRUE(at::equal(contexts[0], contexts[1]));
+  }
+}
+
 TEST(AttentionNetwork, KeepsTheNamesOfItsWeights) {
   const AttentionNetwork network({.score = "additive"}, sizes);
   std::vector<std::string> names;

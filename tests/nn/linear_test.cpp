@@ -1,10 +1,12 @@
 #include "attend/nn/linear.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "attend/nn/symbol_loss.h"
+#include "tests/support/files.h"
 
 namespace attend {
 namespace {
@@ -58,6 +60,16 @@ TEST_P(LinearOf, InBFloat16IsRightToEightBits) {
   if (size.bias) {
     EXPECT_TRUE(torch::allclose(gradients[2].to(at::kDouble), out.sum(0), 1e-5, 1e-5));
   }
+}
+
+TEST(Linear, InBFloat16HasNoSecondDerivative) {
+  const Tensor x = torch::randn({2, 3}).requires_grad_(), weight = torch::randn({4, 3});
+  const BFloat16Products products(true);
+  const Tensor y = linear(x, weight, Tensor()).square().sum();
+  EXPECT_THAT(test::error_of([&] {
+                torch::autograd::grad({y}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+              }),
+              testing::HasSubstr("no second derivative"));
 }
 
 TEST(Linear, OtherwiseIsLibTorchs) {

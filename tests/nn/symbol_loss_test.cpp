@@ -62,6 +62,47 @@ TEST_P(SymbolLossOf, AndItsGradientsAreThoseOfTheLogits) {
     EXPECT_TRUE(torch::allclose(gradients[i], wanted[i], 1e-10, 1e-12)) << i;
 }
 
+// What is frozen keeps nothing else from its gradient.
+TEST(SymbolLoss, TrainsWhateverIsNotFrozen) {
+  torch::manual_seed(5);
+  const Tensor target = torch::randint(1, 7, {300}, torch::kLong);
+  for (int mask = 1; mask < 8; ++mask) {
+    std::vector<Tensor> all = {torch::randn({300, 3}, torch::kDouble),
+                               torch::randn({7, 3}, torch::kDouble),
+                               torch::randn({7}, torch::kDouble)};
+    std::vector<Tensor> trained;
+    for (size_t i = 0; i < 3; ++i)
+      if ((mask >> i & 1) != 0) trained.push_back(all[i].requires_grad_());
+    const auto found =
+        torch::autograd::grad({symbol_loss(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
+    const auto wanted =
+        torch::autograd::grad({by_definition(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
+    for (size_t i = 0; i < trained.size(); ++i)
+      EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-10, 1e-12)) << mask << " " << i;
+  }
+}
+
+TEST(SymbolLoss, HasSecondDerivatives) {
+  torch::manual_seed(6);
+  const auto leaf = [](std::vector<int64_t> shape) {
+    return torch::randn(shape, torch::kDouble).requires_grad_();
+  };
+  const std::vector<Tensor> x = {leaf({59, 3}), leaf({7, 3}), leaf({7})};
+  Tensor target = torch::randint(1, 7, {59}, torch::kLong);
+  target[5] = 0;  // ignored
+  const auto second = [&](const Tensor& loss) {
+    const auto first = torch::autograd::grad({loss}, x, {}, /*retain_graph=*/true,
+                                             /*create_graph=*/true);
+    Tensor sum = torch::zeros({}, torch::kDouble);
+    for (const Tensor& gradient : first) sum = sum + gradient.pow(3).sum();
+    return torch::autograd::grad({sum}, x);
+  };
+  const auto found = second(symbol_loss(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
+  const auto wanted = second(by_definition(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
+}
+
 TEST(SymbolLoss, WithoutTargetsIsNothing) {
   const Tensor vectors = torch::ones({2, 3}, torch::kDouble).requires_grad_();
   const Tensor weight = torch::ones({4, 3}, torch::kDouble).requires_grad_();

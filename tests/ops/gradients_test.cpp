@@ -164,5 +164,90 @@ TEST(Gradients, OfCosineAreFiniteForVectorsOfZeros) {
     EXPECT_TRUE(derivative.isfinite().all().item<bool>());
 }
 
+// All that a call can be given at once: queries, keys and values that are broadcast, heads in
+// groups, a bias of every part, a soft cap, a temperature, dropout and a sink.
+class GradientsOfEverything : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr const char* scores[] = {"scaled_dot", "additive", "squared_distance", "cosine"};
+
+  static Tensors inputs() {
+    const auto random = [](at::IntArrayRef shape) { return at::randn(shape, at::kDouble); };
+    return {random({1, 4, 3, 3}), random({2, 1, 5, 3}), random({1, 2, 5, 2}), random({5, 3}),
+            random({4, 8}),       random({3, 1}),       random({4}),          random({4, 3})};
+  }
+
+  static AttentionResult attend(const Tensors& x, std::string_view score, Path path) {
+    const Normaliser normaliser(GetParam());
+    const bool sums_to_one =
+        normaliser.row().name == "softmax" || normaliser.row().name == "temperature";
+    Parameters parameters;
+    if (score_row(score).family == Family::additive) parameters.emplace("v", x[7]);
+    return attention(x[0].expand({2, 4, 3, 3}), x[1].expand({2, 2, 5, 3}),
+                     x[2].expand({2, 2, 5, 2}),
+                     {.score = Score(score, parameters),
+                      .scope = causal(2),
+                      .bias = relative_keys(x[3]) + buckets({.table = x[4]}) + dense_bias(x[5]) +
+                              alibi(x[6].square()),
+                      .normaliser = normaliser,
+                      .sink = sums_to_one ? x[6] : Tensor(),
+                      .soft_cap = 1.5,
+                      .dropout = {0.3, 9},
+                      .path = path});
+  }
+};
+
+TEST_P(GradientsOfEverything, AreThoseOfTheTwinOnceAndTwice) {
+  const Tensor weights = at::randn({2, 4, 3, 2}, at::kDouble);
+  for (const char* score : scores) {
+    SCOPED_TRACE(score);
+    const Tensors given = inputs();
+    Tensors directions;
+    for (const Tensor& input : given) directions.push_back(at::randn_like(input));
+    Tensors found[2];
+    for (const Path path : {Path::composed, Path::fused}) {
+      const Tensors x = leaves(given);
+      const auto value = [&] {
+        const auto [context, lse] = attend(x, score, path);
+        return (context * weights).sum() + lse.square().sum();
+      };
+      Tensors& all = found[path == Path::fused];
+      all = gradients(value(), x, false);
+      const Tensors first = gradients(value(), x, true);
+      Tensor along = at::zeros({}, at::kDouble);
+      for (size_t i = 0; i < x.size(); ++i) along = along + (first[i] * directions[i]).sum();
+      for (const Tensor& each : first) all.push_back(each.detach());
+      for (const Tensor& each : gradients(along, x, false)) all.push_back(each);
+    }
+    // Sums of some hundred terms of the size of the result or less, rounded in another order.
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      const double size = 1 + found[0][i].abs().max().item<double>();
+      EXPECT_LE((found[1][i] - found[0][i]).abs().max().item<double>(), 1e3 * 0x1p-53 * size) << i;
+    }
+  }
+}
+
+TEST_P(GradientsOfEverything, AreDifferencesOnceAndTwice) {
+  const Tensor weights = at::randn({2, 4, 3, 2}, at::kDouble);
+  const std::vector<std::string> names = {"query",   "key",   "value", "relative_keys",
+                                          "buckets", "dense", "sink",  "v"};
+  for (const char* score : scores) {
+    SCOPED_TRACE(score);
+    const Function function = [&](const Tensors& x) {
+      const auto [context, lse] = attend(x, score, Path::fused);
+      return (context * weights).sum() + lse.square().sum();
+    };
+    const Tensors given = inputs();
+    expect_gradients(function, given, names);
+    expect_second_gradients(function, given, names);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Normalisers, GradientsOfEverything,
+    testing::Values("softmax", "temperature:0.7", "sigmoid", "none", "sparsemax", "entmax15"),
+    [](const auto& info) {
+      return std::string(info.param).substr(0, std::string(info.param).find(':'));
+    });
+
 }  // namespace
 }  // namespace attend::reference

@@ -87,6 +87,75 @@ TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
   }
 }
 
+// Of biases that are all -inf, a mask written as numbers.
+TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
+  const Tensors given = {at::randn({2, 2, 3, 2}, at::kDouble), at::randn({2, 1, 4, 2}, at::kDouble),
+                         at::randn({2, 1, 4, 2}, at::kDouble),
+                         at::randn({2, 1, 3, 4}, at::kDouble)};
+  Tensors masked = given;
+  masked[3] = given[3].clone();
+  masked[3].select(2, 1).fill_(-infinity);
+  masked[3].select(3, 2).fill_(-infinity);
+  Tensor mask = at::ones({3, 4}, at::kBool);
+  mask[1].fill_(false);
+  mask.select(1, 2).fill_(false);
+  for (const Path path : {Path::composed, Path::fused}) {
+    for (const bool create_graph : {false, true}) {
+      SCOPED_TRACE(std::string(path == Path::fused ? "fused" : "composed") +
+                   (create_graph ? ", to be differentiated again" : ""));
+      const auto run = [&](const Tensors& x, const Scope& scope) {
+        return attention(x[0], x[1], x[2],
+                         {.scope = scope,
+                          .bias = dense_bias(x[3]),
+                          .normaliser = GetParam().name,
+                          .path = path});
+      };
+      const auto sum_of = [](const AttentionResult& result) {
+        return result.context.pow(3).sum() + result.lse.masked_fill(result.lse.isinf(), 0.0).sum();
+      };
+      const Tensors by_bias = leaves(masked), by_scope = leaves(given);
+      const auto found = run(by_bias, all()), wanted = run(by_scope, dense_mask(mask));
+      // The same keys, in sums of as many terms.
+      EXPECT_TRUE(at::allclose(found.context, wanted.context, 1e-12, 1e-13));
+      EXPECT_TRUE(at::allclose(found.lse, wanted.lse, 1e-12, 1e-13));
+      EXPECT_TRUE(found.context.select(2, 1).eq(0).all().item<bool>());
+      EXPECT_TRUE(found.lse.select(2, 1).eq(-infinity).all().item<bool>());
+      const Tensors first = gradients(sum_of(found), by_bias, create_graph);
+      const Tensors expected = gradients(sum_of(wanted), by_scope, create_graph);
+      for (size_t i = 0; i < first.size(); ++i)
+        EXPECT_TRUE(at::allclose(first[i], expected[i], 1e-11, 1e-12)) << i;
+      EXPECT_TRUE(first[0].select(2, 1).eq(0).all().item<bool>());
+      if (!create_graph) continue;
+      const Tensors second = gradients(first[0].square().sum(), by_bias, false);
+      const Tensors again = gradients(expected[0].square().sum(), by_scope, false);
+      for (size_t i = 0; i < second.size(); ++i)
+        EXPECT_TRUE(at::allclose(second[i], again[i], 1e-11, 1e-12)) << i;
+    }
+  }
+}
+
+// A sink is left, unless it is -inf as well.
+TEST(Sinks, TakeRowsOfInfiniteBiases) {
+  const Tensor x = at::randn({1, 2, 3, 4}, at::kDouble);
+  Tensor bias = at::zeros({3, 3}, at::kDouble);
+  bias[1].fill_(-infinity);
+  for (const Path path : {Path::composed, Path::fused}) {
+    SCOPED_TRACE(path == Path::fused ? "fused" : "composed");
+    const Tensors inputs = leaves({x, bias, at::tensor({0.5, -infinity}, at::kDouble)});
+    const auto [context, lse] =
+        attention(inputs[0], inputs[0], inputs[0],
+                  {.bias = dense_bias(inputs[1]), .sink = inputs[2], .path = path});
+    EXPECT_TRUE(context.select(2, 1).eq(0).all().item<bool>());
+    EXPECT_NEAR(lse[0][0][1].item<double>(), 0.5, 1e-15);
+    EXPECT_EQ(lse[0][1][1].item<double>(), -infinity);
+    for (const bool create_graph : {false, true}) {
+      const Tensors found = gradients(context.pow(3).sum(), inputs, create_graph);
+      for (const Tensor& gradient : found) EXPECT_FALSE(gradient.isnan().any().item<bool>());
+      EXPECT_TRUE(found[1][1].eq(0).all().item<bool>());
+    }
+  }
+}
+
 TEST_P(EveryNormaliser, HasFirstAndSecondDerivatives) {
   const Tensors inputs = {at::randn({2, 2, 3, 2}, at::kDouble),
                           at::randn({2, 1, 4, 2}, at::kDouble),

@@ -64,5 +64,26 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
       EXPECT_NEAR(parameter.view({-1})[j].item<double>(), expected[i++].weight, 1e-6) << i;
 }
 
+// What is drawn and left so, such as random features, is a parameter without a gradient.
+TEST(Optimiser, LeavesWhatHasNoGradient) {
+  TrainConfig config;
+  config.weight_decay = 0.3;
+  torch::manual_seed(4);
+  const auto replica = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  replica->weight.requires_grad_(false);
+  const Tensor drawn = replica->weight.clone(), bias = replica->bias.detach().clone();
+  const auto averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  Optimiser optimiser(config, {replica}, averaged);
+  ReplicaThreads threads(1);
+  for (int step = 0; step < 3; ++step) {
+    optimiser.clear_gradient(0);
+    replica->bias.mutable_grad().fill_(1);
+    optimiser.step(threads, optimiser.sum_gradients(threads), 0.1);
+  }
+  EXPECT_TRUE(at::equal(replica->weight, drawn));
+  EXPECT_TRUE(at::equal(averaged->weight, drawn));
+  EXPECT_FALSE(at::equal(replica->bias, bias));
+}
+
 }  // namespace
 }  // namespace attend

@@ -7,7 +7,7 @@
 
 // What scope.h says of each condition, one pair of query and key at a time.
 
-namespace attend::kernels::testing {
+namespace attend::kernels {
 
 inline bool sees(const Window& w, const Row& row, int64_t key) {
   const int64_t ahead = key - row.query - w.offset;
@@ -50,4 +50,4 @@ inline bool sees(const Scope& scope, const Row& row, int64_t key) {
   return scope.any_of.empty() || std::any_of(scope.any_of.begin(), scope.any_of.end(), all);
 }
 
-}  // namespace attend::kernels::testing
+}  // namespace attend::kernels

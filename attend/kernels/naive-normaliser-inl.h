@@ -10,25 +10,30 @@
 
 // The normalisers of a row of scores, -inf outside the scope, as their definitions say.
 
-namespace attend::kernels::testing {
+namespace attend::kernels {
 
-// ln sum_j exp(s_j), with the score of the sink among them unless it is -inf.
+// What normalises a row, as a score of the row and how far it lies from that: their sum is the lse,
+// in which large scores leave no digits for the second.
 template <class R>
-R log_sum_exp(const std::vector<R>& scores, R sink) {
-  R top = sink, sum = 0;
-  for (const R x : scores) top = std::max(top, x);
-  if (std::isinf(top) && top < 0) return top;
+struct NaiveShift {
+  R top, offset;
+};
+
+// ln sum_j exp(s_j - top), with the score of the sink among them unless it is -inf.
+template <class R>
+R log_sum_exp(const std::vector<R>& scores, R sink, R top) {
+  R sum = std::exp(sink - top);
   for (const R x : scores) sum += std::exp(x - top);
-  return top + std::log(sum + std::exp(sink - top));
+  return std::log(sum);
 }
 
-// The finite scores, largest first.
+// The scores of keys less the largest, largest first.
 template <class R>
-std::vector<R> sorted(const std::vector<R>& scores) {
+std::vector<R> sorted(const std::vector<R>& scores, R top) {
   std::vector<R> order;
   order.reserve(scores.size());
   for (const R x : scores) {
-    if (std::isfinite(x)) order.push_back(x);
+    if (!(std::isinf(x) && x < 0)) order.push_back(x - top);
   }
   std::sort(order.begin(), order.end(), std::greater<>());
   return order;
@@ -36,9 +41,9 @@ std::vector<R> sorted(const std::vector<R>& scores) {
 
 // Martins 2016, algorithm 1: the support is the longest beginning with 1 + k s_k > s_1 + .. + s_k.
 template <class R>
-R sparsemax_threshold(const std::vector<R>& scores) {
-  R sum = 0, threshold = -std::numeric_limits<R>::infinity(), count = 0;
-  for (const R x : sorted(scores)) {
+R sparsemax_threshold(const std::vector<R>& sorted) {
+  R sum = 0, threshold = std::numeric_limits<R>::quiet_NaN(), count = 0;
+  for (const R x : sorted) {
     sum += x;
     count += 1;
     if (1 + count * x > sum) threshold = (sum - 1) / count;
@@ -50,9 +55,9 @@ R sparsemax_threshold(const std::vector<R>& scores) {
 // root of sum (s - t)^2 = 4, and the support is the longest beginning whose threshold is below all
 // of it.
 template <class R>
-R entmax_threshold(const std::vector<R>& scores) {
-  R threshold = -std::numeric_limits<R>::infinity(), mean = 0, squares = 0, count = 0;
-  for (const R x : sorted(scores)) {
+R entmax_threshold(const std::vector<R>& sorted) {
+  R threshold = std::numeric_limits<R>::quiet_NaN(), mean = 0, squares = 0, count = 0;
+  for (const R x : sorted) {
     count += 1;
     const R step = x - mean;
     mean += step / count;
@@ -65,31 +70,34 @@ R entmax_threshold(const std::vector<R>& scores) {
   return threshold;
 }
 
-// What forward writes as lse.
+// Of a row without keys the sum is -inf. NaN and +inf among the scores make it NaN where the
+// weights depend on each other.
 template <class R>
-R normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {
-  const bool empty =
-      std::all_of(scores.begin(), scores.end(), [](R x) { return std::isinf(x) && x < 0; });
-  if (empty && normaliser != Normaliser::softmax) return -std::numeric_limits<R>::infinity();
-  switch (normaliser) {
-    case Normaliser::softmax:
-      return log_sum_exp(scores, sink);
-    case Normaliser::sparsemax:
-      return sparsemax_threshold(scores);
-    case Normaliser::entmax15:
-      return entmax_threshold(scores);
-    default:
-      return 0;
+NaiveShift<R> normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {
+  const bool sparse = normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
+  R top = -std::numeric_limits<R>::infinity(), poison = 0;
+  for (const R x : scores) {
+    top = std::max(top, x);
+    if (std::isnan(x) || (std::isinf(x) && x > 0)) poison = std::numeric_limits<R>::quiet_NaN();
   }
+  if (normaliser == Normaliser::softmax) top = std::max(top, sink);
+  if (std::isinf(top) && top < 0 && poison == 0) return {top, 0};
+  if (normaliser == Normaliser::softmax) return {top, log_sum_exp(scores, sink, top) + poison};
+  if (!sparse) return {0, 0};
+  if (poison != 0) return {top, poison};
+  const std::vector<R> order = sorted(scores, top);
+  return {top, normaliser == Normaliser::sparsemax ? sparsemax_threshold(order)
+                                                   : entmax_threshold(order)};
 }
 
 template <class R>
-R weight(Normaliser normaliser, R score, R lse) {
+R weight(Normaliser normaliser, R score, const NaiveShift<R>& shift) {
   if (std::isinf(score) && score < 0) return 0;
-  const R above = std::max<R>(0, score - lse);
+  const R from_top = score - shift.top - shift.offset;
+  const R above = from_top < 0 ? R(0) : from_top;  // NaN stays NaN
   switch (normaliser) {
     case Normaliser::softmax:
-      return std::exp(score - lse);
+      return std::exp(from_top);
     case Normaliser::sigmoid:
       return 1 / (1 + std::exp(-score));
     case Normaliser::none:
@@ -130,4 +138,4 @@ std::vector<R> score_gradients(Normaliser normaliser, const std::vector<R>& weig
   return gradient;
 }
 
-}  // namespace attend::kernels::testing
+}  // namespace attend::kernels

@@ -1,0 +1,102 @@
+#if defined(ATTEND_KERNELS_SHIFTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_SHIFTS_INL_H_
+#undef ATTEND_KERNELS_SHIFTS_INL_H_
+#else
+#define ATTEND_KERNELS_SHIFTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/online-inl.h"
+#include "attend/kernels/sparse-inl.h"
+#include "attend/kernels/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// The shifts of rows for backward and the weights. An lse alone does where its rounding is felt no
+// more than that of the scores; where it is felt, and for the thresholds of the sparse normalisers,
+// whose rows differ by less than scores are large, the scores are looked at once more.
+
+// Beyond it the lse of a softmax, a float and then in units of log2, is off by up to 2^-15.
+inline constexpr double kCoarseLse = 256;
+
+// Of a sparse normaliser; `scores` has room for all keys of the panel. `at` is the number of the
+// panel's first row.
+template <class T>
+void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
+                       T* scores, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
+  const RowShifts<T> found{arena.take(panel.width), arena.take(panel.width)};
+  const KeyRange hull = panel.scope.hull();
+  ScoreRows(scorer, panel, scores);
+  FindThresholds(normaliser, scores, std::max<int64_t>(0, hull.end - hull.begin), panel.width,
+                 found);
+  std::copy_n(found.reference, panel.rows, to.reference + at);
+  std::copy_n(found.offset, panel.rows, to.offset + at);
+}
+
+// Of softmax. An lse may be of more keys, as merge makes it: it holds where it is above that of
+// these keys by more than its rounding.
+template <class T>
+void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
+                        T* tile, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  constexpr T kRounding = 4 * std::numeric_limits<T>::epsilon();
+  const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
+                                   arena.take(panel.width)};
+  sinks == nullptr ? online.start(panel.width)
+                   : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog2E));
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
+    const int64_t keys = std::min(kTileKeys, hull.end - key);
+    if (scorer.score(panel, key, keys, tile)) online.update(tile, keys, panel.width, nullptr, 0);
+  }
+  for (int64_t r = 0; r < panel.rows; ++r) {
+    const bool empty = online.sum[r] == 0;
+    to.reference[at + r] = empty ? T(0) : online.reference[r];
+    to.offset[at + r] = empty ? kInfinity : std::log2(online.sum[r]);
+    const T given = lse[at + r] * T(kLog2E), offset = given - to.reference[at + r];
+    if (offset - to.offset[at + r] > kRounding * std::abs(given)) to.offset[at + r] = offset;
+  }
+}
+
+// Of softmax, from lse that tell; false where one does not.
+template <class T>
+bool ConvertShifts(const T* lse, int64_t at, int64_t rows, const RowShifts<T>& to) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  for (int64_t r = at; r < at + rows; ++r) {
+    const bool empty = lse[r] == -kInfinity;
+    if (!empty && std::abs(lse[r]) > T(kCoarseLse)) return false;
+    to.reference[r] = empty ? T(0) : lse[r] * T(kLog2E);
+    to.offset[r] = empty ? kInfinity : T(0);
+  }
+  return true;
+}
+
+// For one block of the selected rows of one head.
+template <class T>
+void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const auto [batch, n, block] = plan.place(task);
+  const int64_t begin = block * kBackwardRows;
+  const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
+  const Row first{batch, plan.head(n), plan.selection.first_row + begin};
+  const int64_t at = (batch * s.heads + first.head) * s.queries + first.query;
+  const bool sparse = is_sparse(problem.normaliser);
+  if (!sparse && ConvertShifts(plan.lse, at, rows, plan.shifts)) return;
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s));
+  const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
+                                     arena.take(scorer.panel_size(kBackwardRows)));
+  T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
+  sparse
+      ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, at, arena, plan.shifts)
+      : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, scores, at, arena, plan.shifts);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,215 @@
+// Single rows whose answer is plain, at the edges of what numbers hold.
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/choices.h"
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+template <class T>
+class Edges : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Edges, Types);
+
+// One head of depth 1.
+template <class T>
+Case<T> numbers(Family family, Normaliser normaliser, std::vector<T> queries, std::vector<T> keys,
+                std::vector<T> values) {
+  const auto count = [](const auto& of) { return static_cast<int64_t>(of.size()); };
+  auto c = random_case<T>({1, 1, 1, count(queries), count(keys), 1, 1}, family);
+  c.score.scale = 1;
+  c.normaliser = normaliser;
+  c.query = std::move(queries);
+  c.key = std::move(keys);
+  c.value = std::move(values);
+  c.grad_lse.clear();
+  return c;
+}
+
+template <class T>
+std::vector<T> weights_of(const Case<T>& c, const Output<T>& forward) {
+  const Shape& s = c.shape;
+  std::vector<T> weights(c.rows() * s.keys, T(7));
+  attention_weights<T>(PlacedCase<T>{c, {}}.problem(), forward.lse.data(), {{}, 0, s.queries},
+                       contiguous(weights.data(), s.heads, s.queries, s.keys));
+  return weights;
+}
+
+constexpr Normaliser kSumToOne[] = {Normaliser::softmax, Normaliser::sparsemax,
+                                    Normaliser::entmax15};
+
+// Scores of 1e8 are 8 apart in a float, an lse is their sum with 1.1: rounded, it tells nothing.
+TYPED_TEST(Edges, EqualKeysOfLargeScoresShareTheWeight) {
+  using T = TypeParam;
+  const T large = std::is_same_v<T, float> ? T(1e4) : T(1e9);
+  for (const int queries : {1, 7}) {  // few, and a panel
+    for (const Normaliser normaliser : kSumToOne) {
+      SCOPED_TRACE(std::to_string(int(normaliser)) + ", " + std::to_string(queries));
+      auto c = numbers<T>(Family::dot, normaliser, std::vector<T>(queries, large),
+                          {large, large, large}, {1, 2, 6});
+      c.grad_context.assign(queries, 1);
+      on_every_target([&] {
+        const Output<T> forward = run_forward(c);
+        const GradientOutput<T> gradients = run_backward(c, forward);
+        for (const T weight : weights_of(c, forward)) EXPECT_NEAR(weight, 1.0 / 3, 1e-6);
+        for (const T context : forward.context) EXPECT_NEAR(context, 3, 1e-5);
+        for (const T by_value : gradients.value) EXPECT_NEAR(by_value, queries / 3.0, 1e-5);
+        // ds_j = g_j (v_j - 3) with g = w, 1 and sqrt(w); dk_j = sum_i ds_j q
+        const double g = normaliser == Normaliser::softmax     ? 1.0 / 3
+                         : normaliser == Normaliser::sparsemax ? 1
+                                                               : std::sqrt(1.0 / 3);
+        for (int j = 0; j < 3; ++j) {
+          const double want = queries * g * (c.value[j] - 3) * large;
+          EXPECT_NEAR(gradients.key[j], want, 1e-5 * large);
+        }
+      });
+    }
+  }
+}
+
+TYPED_TEST(Edges, OneKeyFarAheadHasAllWeight) {
+  using T = TypeParam;
+  for (const Normaliser normaliser : kSumToOne) {
+    const auto c = numbers<T>(Family::dot, normaliser, {T(1e9)}, {T(1e8), 1}, {1, 2});
+    on_every_target([&] {
+      const Output<T> forward = run_forward(c);
+      EXPECT_EQ(forward.context[0], 1);
+      EXPECT_EQ(weights_of(c, forward), (std::vector<T>{1, 0}));
+      EXPECT_EQ(run_backward(c, forward).value[1], 0);
+    });
+  }
+}
+
+// exp(-1/4) to 1: times of events, pixels of a picture.
+TYPED_TEST(Edges, DistancesOfNearPairsFarFromOthers) {
+  using T = TypeParam;
+  auto c = numbers<T>(Family::squared_distance, Normaliser::softmax, {0, 10000}, {10000, 10000.5},
+                      {0, 1});
+  c.grad_context = {1, 1};
+  const double weight = std::exp(-0.25) / (1 + std::exp(-0.25));
+  const double slope = 2 * 0.5 * weight * (1 - weight);  // 2 ds (k - q)
+  on_every_target([&] {
+    const Output<T> forward = run_forward(c);
+    EXPECT_EQ(forward.context[0], 0);
+    EXPECT_NEAR(forward.context[1], weight, 1e-6);
+    const GradientOutput<T> gradients = run_backward(c, forward);
+    EXPECT_NEAR(gradients.query[1], slope, 1e-6);
+    EXPECT_NEAR(gradients.key[0], 0, 1e-6);
+    EXPECT_NEAR(gradients.key[1], -slope, 1e-6);
+  });
+}
+
+// A cap far above the scores leaves them as they are.
+TYPED_TEST(Edges, SoftCapKeepsTheDigitsOfSmallScores) {
+  using T = TypeParam;
+  auto c = numbers<T>(Family::dot, Normaliser::none, {1, T(0.01), T(1e-6)}, {1}, {1});
+  for (const double cap : {2.0, 50.0, 1e6}) {
+    c.score.soft_cap = cap;
+    on_every_target([&] {
+      const Output<T> forward = run_forward(c);
+      for (int i = 0; i < 3; ++i) {
+        const double want = cap * std::tanh(c.query[i] / cap);
+        EXPECT_NEAR(forward.context[i], want, 16 * unit_roundoff<T>() * want) << cap;
+      }
+    });
+  }
+}
+
+// So many keys for one query that they are split, the last split being the shortest.
+TYPED_TEST(Edges, SplitsOfEqualKeys) {
+  using T = TypeParam;
+  constexpr int64_t kKeys = 8195;
+  const T large = std::is_same_v<T, float> ? T(1e4) : T(1e9);
+  std::vector<T> values(kKeys);
+  for (int64_t j = 0; j < kKeys; ++j) values[j] = j < kKeys - 1024 ? 0 : 1;
+  const auto c =
+      numbers<T>(Family::dot, Normaliser::softmax, {large}, std::vector<T>(kKeys, large), values);
+  on_every_target([&] {
+    const Output<T> forward = run_forward(c);
+    EXPECT_NEAR(forward.context[0], 1024.0 / kKeys, 1e-6);
+    for (const T weight : weights_of(c, forward)) ASSERT_NEAR(weight, 1.0 / kKeys, 1e-9);
+  });
+}
+
+TYPED_TEST(Edges, NanInAnySplitReachesContextAndLse) {
+  using T = TypeParam;
+  for (const int64_t place : {int64_t{0}, int64_t{4000}, int64_t{8194}}) {
+    for (const bool only : {false, true}) {
+      std::vector<T> keys(8195, only ? -std::numeric_limits<T>::infinity() : T(1));
+      keys[place] = std::numeric_limits<T>::quiet_NaN();
+      const auto c =
+          numbers<T>(Family::dot, Normaliser::softmax, {1}, keys, std::vector<T>(keys.size(), 1));
+      on_every_target([&] {
+        const Output<T> forward = run_forward(c);
+        EXPECT_TRUE(std::isnan(forward.context[0])) << place;
+        EXPECT_TRUE(std::isnan(forward.lse[0])) << place;
+      });
+    }
+  }
+}
+
+// What is merged sums to 1, and NaN on either side stays.
+TYPED_TEST(Edges, MergeOfLargeAndOfLostRows) {
+  using T = TypeParam;
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  const Shape shape{1, 1, 1, 3, 1, 1, 1};
+  const T large = std::is_same_v<T, float> ? T(1e8) : T(1e17);
+  std::vector<T> a = {1, 1, kNan}, a_lse = {large, 0, kNan}, b = {3, kNan, 2},
+                 b_lse = {large, kNan, 0};
+  merge<T>(shape, {contiguous(a.data(), 1, 3, 1), a_lse.data()},
+           {contiguous(b.data(), 1, 3, 1), b_lse.data()});
+  EXPECT_EQ(a[0], 2);
+  EXPECT_EQ(a_lse[0], large);
+  for (const int row : {1, 2}) {
+    EXPECT_TRUE(std::isnan(a[row]) && std::isnan(a_lse[row])) << row;
+  }
+}
+
+// The weights of some of the keys that an lse is of, as merge makes it.
+TYPED_TEST(Edges, LseOfMoreKeysHolds) {
+  using T = TypeParam;
+  const auto c = numbers<T>(Family::dot, Normaliser::softmax, {1}, {1000, 1001}, {1, 2});
+  Output<T> forward = run_forward(c);
+  forward.lse[0] = T(1002 + std::log(1 + std::exp(-1.0) + std::exp(-2.0)));
+  on_every_target([&] {
+    const std::vector<T> weights = weights_of(c, forward);
+    // an lse of 1000 is rounded to 2^-15
+    EXPECT_NEAR(weights[0], std::exp(1000 - forward.lse[0]), 1e-4);
+    EXPECT_NEAR(weights[1], std::exp(1001 - forward.lse[0]), 1e-4);
+  });
+}
+
+// Keys past the length of their batch entry, and what lies between rows, are nobody's.
+TYPED_TEST(Edges, NanThatNobodySeesChangesNothing) {
+  using T = TypeParam;
+  const Shape shape{2, 2, 1, 21, 90, 9, 5};
+  const int64_t lengths[] = {70, 35};
+  for (const FamilyChoice& family : kFamilies) {
+    for (const NormaliserChoice& normaliser : kNormalisers) {
+      SCOPED_TRACE(std::string(family.name) + ", " + normaliser.name);
+      auto c = random_case<T>(shape, family.family);
+      c.score.activation = family.activation;
+      c.normaliser = normaliser.normaliser;
+      if (normaliser.sinks) add_sinks(c);
+      c.scope = {{{KeyLengths{lengths}}}};
+      auto hidden = c;
+      for (int64_t row = 0; row < shape.batch * shape.keys; ++row) {
+        if (row % shape.keys < lengths[row / shape.keys]) continue;
+        std::fill_n(hidden.key.begin() + row * shape.depth, shape.depth, std::nan(""));
+        std::fill_n(hidden.value.begin() + row * shape.value_depth, shape.value_depth,
+                    std::nan(""));
+      }
+      const Expected<T> expected(c);
+      on_every_target([&] {
+        const Output<T> forward = run_forward(hidden);
+        expected.check(forward);
+        expected.check(run_backward(hidden, forward));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

@@ -1,0 +1,123 @@
+// Every family with every normaliser and bias where numbers are very small, very large, equal or
+// far apart. What is asked of each is the rule of Expected: scores of 1e30 leave no digits for what
+// a softmax looks at, on any path, but equal keys must have equal weights, a key that is ahead by
+// more than rounding all of it, and gradients that follow. Scores that overflow to -inf are outside
+// the scope, as on the composed path; to +inf or NaN, the row is lost on both.
+#include <string>
+
+#include "tests/kernels/choices.h"
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+template <class S>
+std::vector<double> magnitudes() {
+  if (std::is_same_v<S, float>) return {1e-30, 1e-8, 1, 30, 1e4, 1e9, 1e30};
+  return {1e-200, 1e-30, 1, 30, 1e8, 1e18, 1e200};
+}
+
+// How the queries and keys of a case lie.
+struct Pattern {
+  const char* name;
+  // The factor of a normally distributed number and what is added to it, for a row's number.
+  double (*spread)(int64_t row, double magnitude);
+  double (*centre)(int64_t row, double magnitude);
+  bool repeated = false;  // the keys are three, again and again
+};
+
+double nowhere(int64_t, double) { return 0; }
+double all_of(int64_t, double magnitude) { return magnitude; }
+
+const Pattern kPatterns[] = {
+    {"random", all_of, nowhere},
+    // the digits of the distance are the last of the numbers
+    {"clusters", [](int64_t, double magnitude) { return std::min(1.0, magnitude / 1000); },
+     [](int64_t row, double magnitude) { return row % 2 == 0 ? magnitude : -magnitude; }},
+    {"equal keys", all_of, nowhere, true},
+    {"one key", [](int64_t row, double magnitude) { return row == 7 ? magnitude : 1.0; }, nowhere},
+};
+
+constexpr Shape kShapes[] = {{1, 1, 1, 17, 66, 2, 2}, {1, 1, 1, 3, 67, 17, 2}};
+
+template <class S>
+void place(const Pattern& pattern, double magnitude, int64_t rows, int64_t depth, bool keys,
+           std::vector<S>& numbers) {
+  for (int64_t n = 0; n < static_cast<int64_t>(numbers.size()); ++n) {
+    const int64_t row = n / depth % rows, a = n % depth;
+    numbers[n] = S(pattern.centre(row, magnitude) +
+                   pattern.spread(row, magnitude) * static_cast<double>(numbers[n]));
+    if (keys && pattern.repeated && row >= 3) numbers[n] = numbers[n - 3 * depth];
+    if (!std::isfinite(numbers[n])) ADD_FAILURE() << "row " << row << ", dimension " << a;
+  }
+}
+
+// Some numbers, and all of some rows, become -inf.
+template <class S>
+void add_holes(Case<S>& c) {
+  for (size_t n = 0; n < c.dense.size(); ++n) {
+    const auto row = n / c.shape.keys;
+    if (row % 5 == 2 || n % 3 == 1) c.dense[n] = -std::numeric_limits<S>::infinity();
+  }
+}
+
+template <class S>
+Case<S> make(const FamilyChoice& family, const NormaliserChoice& normaliser, const Pattern& pattern,
+             double magnitude, int turn) {
+  const Shape& shape = kShapes[turn % std::size(kShapes)];
+  auto c = random_case<S>(shape, family.family, 1, turn);
+  place(pattern, magnitude, shape.queries, shape.depth, false, c.query);
+  place(pattern, magnitude, shape.keys, shape.depth, true, c.key);
+  c.score.activation = family.activation;
+  c.normaliser = normaliser.normaliser;
+  if (normaliser.sinks) add_sinks(c);
+  constexpr int kCount = std::size(kBiases);
+  const int bias = turn % (kCount + 1);
+  add_bias(c, kBiases[bias < kCount ? bias : 1]);
+  if (bias == kCount) add_holes(c);
+  return c;
+}
+
+template <class S>
+void check(const Case<S>& c) {
+  const Expected<S> expected(c);
+  const PlacedCase<S> placed{c, {}};
+  const Shape& s = c.shape;
+  on_every_target([&] {
+    const Output<S> forward = run_forward(c);
+    expected.check(forward);
+    expected.check(run_backward(c, forward));
+    std::vector<S> weights(c.rows() * s.keys, S(7));
+    attention_weights<S>(placed.problem(), forward.lse.data(), {{}, 0, s.queries},
+                         contiguous(weights.data(), s.heads, s.queries, s.keys));
+    expected.check_weights(weights);
+  });
+}
+
+class Magnitudes : public ::testing::TestWithParam<int> {
+ protected:
+  template <class S>
+  void check_all() {
+    const FamilyChoice& family = kFamilies[GetParam()];
+    int turn = 0;
+    for (const NormaliserChoice& normaliser : kNormalisers) {
+      for (const Pattern& pattern : kPatterns) {
+        for (const double magnitude : magnitudes<S>()) {
+          SCOPED_TRACE(std::string(normaliser.name) + ", " + pattern.name + " of " +
+                       std::to_string(std::log10(magnitude)) + ", turn " + std::to_string(turn));
+          check(make<S>(family, normaliser, pattern, magnitude, turn++));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+};
+
+TEST_P(Magnitudes, OfFloats) { check_all<float>(); }
+TEST_P(Magnitudes, OfDoubles) { check_all<double>(); }
+
+INSTANTIATE_TEST_SUITE_P(Families, Magnitudes, ::testing::Range(0, int(std::size(kFamilies))),
+                         [](const auto& info) { return kFamilies[info.param].name; });
+
+}  // namespace
+}  // namespace attend::kernels::testing
