@@ -1,16 +1,19 @@
 #include "attend/base/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/folder_lock.h"
 
 namespace attend {
 namespace {
@@ -61,10 +64,23 @@ int write_all(int descriptor, std::string_view bytes) {
   return 0;
 }
 
+constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
+
+// The process that a temporary file of that name is of; 0 where it is none.
+pid_t writer_of(std::string_view name) {
+  if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return 0;
+  name.remove_prefix(temporary_start.size());
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+  return error == std::errc() && *end == '-' ? std::max(process, 0) : 0;
+}
+
 // Creates a file of a new name; the umask decides on its mode, which mkstemp would not let it.
 int create_temporary(const fs::path& folder, std::string& name) {
   for (int attempt = 0; attempt < 10000; ++attempt) {
-    name = (folder / fmt::format(".attend-{}-{}.tmp", ::getpid(), attempt)).string();
+    const std::string own =
+        fmt::format("{}{}-{}{}", temporary_start, ::getpid(), attempt, temporary_end);
+    name = (folder / own).string();
     const int descriptor =
         ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor >= 0 || errno != EEXIST) return descriptor;
@@ -75,6 +91,10 @@ int create_temporary(const fs::path& folder, std::string& name) {
 int fill_and_rename(int number, const std::string& temporary, const std::string& target,
                     std::string_view bytes) {
   Descriptor descriptor(number);
+  struct stat replaced;
+  // Before there is anything to read. A file system without modes refuses, and has none to lose.
+  if (::stat(target.c_str(), &replaced) == 0)
+    static_cast<void>(::fchmod(descriptor.get(), replaced.st_mode & 0777));
   if (const int code = write_all(descriptor.get(), bytes)) return code;
   if (::fsync(descriptor.get()) != 0) return errno;
   if (!descriptor.close()) return errno;
@@ -155,10 +175,23 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 void remove_temporary_files(const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(".attend-") && name.ends_with(".tmp")) fs::remove(entry.path());
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const pid_t writer = writer_of(entry.path().filename().native());
+    if (writer == 0) continue;
+    // The number may have come back to this process, which is writing nothing now.
+    const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
+    if (gone) fs::remove(entry.path(), ignored);
   }
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    if (name != FolderLock::name && writer_of(name) == 0) names.insert(std::move(name));
+  }
+  return names;
 }
 
 }  // namespace attend

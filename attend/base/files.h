@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -30,10 +31,14 @@ class InputFile {
 std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1} << 32);
 
 // Replaces the file crash-safely: a temporary file in the same folder, fsync, rename, fsync of the
-// folder. On Error (disk full, no permission) the old file stands and nothing is left behind.
+// folder. The mode of a file that is replaced stays. On Error (disk full, no permission) the old
+// file stands and nothing is left behind.
 void write_file(const std::string& path, std::string_view bytes);
 
-// Removes what a killed write_file may have left in the folder. Nobody else may be writing there.
+// Removes what write_file left in the folder in processes that were killed.
 void remove_temporary_files(const std::string& folder);
+
+// The names in a folder, but for those of temporary files and of its lock.
+std::set<std::string> names_in(const std::string& folder);
 
 }  // namespace attend

@@ -7,10 +7,13 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/folder_lock.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/run_config.h"
+#include "attend/cli/train_data.h"
 #include "attend/cli/training.h"
 
 namespace attend {
@@ -79,8 +82,8 @@ void check_rows(const CompareOptions& options, const std::vector<Choice>& choice
 }
 
 // Runs that were trained with other settings would not be comparable. The folder says what its runs
-// share.
-void claim_folder(const CompareOptions& options, const std::vector<Choice>& choices) {
+// share. They are this process's as long as the lock is held.
+FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>& choices) {
   const std::string& folder = options.train.out;
   const std::string path = folder + "/compare.toml";
   std::string shared =
@@ -91,16 +94,20 @@ void claim_folder(const CompareOptions& options, const std::vector<Choice>& choi
     own.config = choice.config;
     shared += fmt::format("\n# {}\n{}", choice.name, training_config(own));
   }
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    fail("--out {}: is a file; a folder is wanted", folder);
+  fs::create_directories(folder);
+  FolderLock lock(folder);
   if (fs::exists(path)) {
     if (read_file(path) != shared)
       fail("--out {}: holds runs with other settings or data (compare.toml); choose a new folder",
            folder);
-    return;
-  }
-  if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
+  } else if (!names_in(folder).empty()) {
     fail("--out {}: holds other files; choose a new folder", folder);
-  fs::create_directories(folder);
+  }
+  remove_temporary_files(folder);
   write_file(path, shared);
+  return lock;
 }
 
 Evaluation test(const CompareOptions& options, const std::string& folder,
@@ -149,10 +156,11 @@ void run_compare(CompareOptions options) {
   if (options.test.empty()) options.test = options.train.data + "/test.tsv";
   const std::vector<Choice> choices = choices_of(options);
   check_rows(options, choices);
-  claim_folder(options, choices);
+  const FolderLock lock = claim_folder(options, choices);
   // BLEU is of sentences that have as many references each.
   const std::vector<Example> examples =
-      read_pairs(options.test, {.group = options.metric != "bleu"});
+      read_table(options.test, new_config(options_of_run(options, choices[0], 1)).text,
+                 {.group = options.metric != "bleu"});
   const std::vector<ComparedRow> rows = run_all(options, choices, examples);
   const std::vector<ComparedFigure> figures = compared_figures(options.metric, examples);
   const std::string& folder = options.train.out;

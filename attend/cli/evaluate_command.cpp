@@ -91,9 +91,7 @@ std::vector<Example> read_examples(const EvaluateOptions& options, const PairMod
   if (!options.target.empty()) return read_parallel(options.data, options.target, pairs).examples;
   const bool folder = std::filesystem::is_directory(options.data);
   const std::string path = folder ? options.data + "/test.tsv" : options.data;
-  auto examples = read_pairs(path, pairs);
-  if (model.text.reads_frames()) place_sources(examples, path);
-  return examples;
+  return read_table(path, model.text, pairs);
 }
 
 void write_scores(const std::string& path, Predictor& predictor, const PairModel& model,

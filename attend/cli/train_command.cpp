@@ -61,7 +61,8 @@ void add_train_command(CLI::App& app) {
                       "model folder whose source vocabulary is taken, and the weights that fit");
   command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
-  command->add_flag("--resume", options->resume, "continue from the last checkpoint, if any");
+  command->add_flag("--resume", options->resume,
+                    "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
@@ -76,7 +77,16 @@ void add_train_command(CLI::App& app) {
       "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --recipe cmudict --dump-config\n"
-      "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.");
+      "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal. Killed "
+      "at "
+      "any\n"
+      "moment, the same command with --resume goes on to the same bits, but with train.minutes, "
+      "whose\n"
+      "rates follow the clock. What it says of model and texts must be as before. What it says of\n"
+      "train.* holds from there on, except that train.seed and train.shuffle_buffer stay; with "
+      "another\n"
+      "train.batch or train.batch_tokens the rest of the epoch is the same examples in other "
+      "batches.");
   command->callback([options] {
     if (!options->recipe.empty()) options->config = recipe_path(options->recipe);
     run_train(*options);

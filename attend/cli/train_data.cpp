@@ -27,12 +27,7 @@ PairFiles validation_files(const TrainOptions& options) {
 }
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text) {
-  if (text.reads_frames()) {
-    std::vector<Example> examples = read_pairs(files.source);
-    place_sources(examples, files.source);
-    return examples;
-  }
-  if (files.target.empty()) return read_pairs(files.source);
+  if (files.target.empty()) return read_table(files.source, text);
   auto [examples, skipped] = read_parallel(files.source, files.target, {.skip_empty = true});
   if (skipped > 0)
     fmt::print(stderr, "attend: {}: {} pairs with an empty side are left out\n", files.source,
@@ -182,6 +177,13 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
             name, shown(target), answered, longest_target, target_limit(config));
     }
   }
+}
+
+std::vector<Example> read_table(const std::string& path, const TextConfig& text,
+                                const PairOptions& options) {
+  std::vector<Example> examples = read_pairs(path, options);
+  if (text.reads_frames()) place_sources(examples, path);
+  return examples;
 }
 
 std::vector<Example> lines_of(const std::string& text) {

@@ -19,6 +19,11 @@ struct PairData {
 // in .tsv.
 bool names_text(const ModelConfig& model, const std::string& data);
 
+// The pairs of a TSV file; images and sounds that it names are in its folder, unless they begin
+// with a slash.
+std::vector<Example> read_table(const std::string& path, const TextConfig& text,
+                                const PairOptions& options = {});
+
 // The lines of a text that are not blank, each its own target.
 std::vector<Example> lines_of(const std::string& text);
 

@@ -4,15 +4,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/folder_lock.h"
 #include "attend/cli/history.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/run_config.h"
@@ -36,31 +40,59 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-// What a start that was killed leaves: save_description writes config.toml last.
-bool is_unfinished_start(const std::string& folder) {
-  const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
-                                       "bpe.codes",     "source.bpe",   "target.bpe"};
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (!first.contains(entry.path().filename().string())) return false;
-  return fs::exists(folder + "/training.toml");
+// What a start leaves that was killed before its first checkpoint: training.toml, written first,
+// and all or some of the description. It holds nothing that the command would not make again, but
+// lacks the weights that --init names.
+bool is_unfinished_start(const std::set<std::string>& names) {
+  static const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
+                                              "bpe.codes",     "source.bpe",   "target.bpe",
+                                              "config.toml"};
+  return names.contains("training.toml") &&
+         std::includes(first.begin(), first.end(), names.begin(), names.end());
 }
 
-// Whether the folder is a model's already. Error when it holds something else.
-bool holds_model(const std::string& folder) {
-  if (!fs::exists(folder)) return false;
-  if (!fs::is_directory(folder)) fail("--out {}: is a file; a folder is wanted", folder);
-  remove_temporary_files(folder);
-  if (fs::is_empty(folder) || is_unfinished_start(folder)) return false;
-  if (!fs::exists(folder + "/config.toml"))
-    fail("--out {}: holds other files and no model; choose a new folder", folder);
-  return true;
-}
+// The folder that a model is trained in, by this process alone.
+class ModelFolder {
+ public:
+  explicit ModelFolder(std::string path) : path_(std::move(path)) {
+    if (fs::exists(path_)) claim();
+  }
 
-void create_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    fail("--out {}: cannot be created: {}; choose another folder", folder, error.message());
+  // Whether there is a model to train further. Error when the folder holds something else.
+  bool holds_model() const {
+    if (!lock_) return false;
+    if (!fs::is_directory(path_)) fail("--out {}: is a file; a folder is wanted", path_);
+    const std::set<std::string> names = names_in(path_);
+    if (names.empty() || is_unfinished_start(names)) return false;
+    if (!names.contains("config.toml"))
+      fail("--out {}: holds other files and no model; choose a new folder", path_);
+    return true;
+  }
+
+  // Error when it cannot be, or when somebody else has since.
+  void create() {
+    if (lock_) return;
+    std::error_code error;
+    fs::create_directories(path_, error);
+    if (error)
+      fail("--out {}: cannot be created: {}; choose another folder", path_, error.message());
+    claim();
+    if (!names_in(path_).empty())
+      fail("--out {}: another process has begun a model there; choose another folder", path_);
+  }
+
+ private:
+  void claim() {
+    lock_.emplace(path_);
+    remove_temporary_files(path_);
+  }
+
+  const std::string path_;
+  std::optional<FolderLock> lock_;
+};
+
+void write_settings(const TrainOptions& options, TrainConfig config) {
+  write_file(options.out + "/training.toml", to_toml(config.settings(), /*with_help=*/true));
 }
 
 // Begins with what another model has learned. Its symbols are taken, and how texts become these,
@@ -104,17 +136,17 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
   return make_pair_model(config.text, config.model, counts);
 }
 
-PairModel prepare_model(const TrainOptions& options, RunConfig& config, const PairData& data,
-                        bool resume) {
+PairModel prepare_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
+                        ModelFolder& folder) {
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
-  if (resume) return load_description(options.out);
+  if (folder.holds_model()) return load_description(options.out);
   PairModel model = new_model(config, data);
   if (!options.init.empty()) begin_from(options.init, model);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   model.network->place(parse_devices(options.device, ""));
-  create_folder(options.out);
-  write_file(options.out + "/training.toml", to_toml(config.train.settings(), true));
+  folder.create();
+  write_settings(options, config.train);
   save_description(model, options.out);
   return model;
 }
@@ -222,14 +254,36 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.validate = [&] { return validator(); };
   task.metric = validator.metric().name;
   task.higher_is_better = validator.metric().higher_is_better;
-  task.report = [&](const TrainProgress& progress) { printer.show(progress); };
+  int64_t steps = 0;
+  task.report = [&](const TrainProgress& progress) {
+    // They hold from here on, once steps were taken with them.
+    if (resume && ++steps == 2) write_settings(options, config.train);
+    printer.show(progress);
+  };
   task.stop = &stop_requested;
   task.folder = options.out;
   task.event_folder = event_folder(options, config);
   const TrainOutcome outcome = train(config.train, task, resume);
+  if (resume) write_settings(options, config.train);
   if (const auto history = read_history(options.out); !history.empty())
     write_file(options.out + "/curves.svg", history_chart(history));
   return {outcome, validator.metric()};
+}
+
+void check_resume(const TrainOptions& options, bool holds_model) {
+  if (holds_model && !options.resume)
+    fail(
+        "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
+        options.out);
+  if (holds_model && !fs::exists(options.out + "/checkpoint.safetensors"))
+    fail(
+        "--resume: {0} holds a model without checkpoint.safetensors to go on from; begin another "
+        "with its weights: --init {0}",
+        options.out);
+  if (options.resume && !holds_model && fs::exists(options.out) && !names_in(options.out).empty())
+    fmt::print(stderr,
+               "{} was left before its first checkpoint; training begins as this command says\n",
+               options.out);
 }
 
 void tell(const PairData& data, const PairModel& model) {
@@ -255,17 +309,15 @@ Trained train_model(const TrainOptions& options) {
         "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
         "model a text");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
-  const bool resume = holds_model(options.out);
-  if (resume && !options.resume)
-    fail(
-        "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
-        options.out);
+  ModelFolder folder(options.out);
+  const bool resume = folder.holds_model();
+  check_resume(options, resume);
   RunConfig config = resume ? stored_config(options) : new_config(options);
   event_folder(options, config);
   const PairData data = read_training_data(options, config);
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
-  const PairModel model = prepare_model(options, config, data, resume);
+  const PairModel model = prepare_model(options, config, data, folder);
   tell(data, model);
   Trained trained = run_training(options, config, model, data, resume);
   if (trained.outcome.interrupted) {

@@ -27,8 +27,9 @@ struct Trained {
 std::string training_config(const TrainOptions& options);
 
 // Trains a model into options.out, with progress on standard error. With options.resume what is
-// there is trained further; where it was trained to its end, nothing is left to do. A first SIGINT
-// or SIGTERM saves everything and leaves with CLI::RuntimeError(128 + signal).
+// there is trained further; where it was trained to its end, nothing is left to do. Error when
+// another process is training there. A first SIGINT or SIGTERM saves everything and leaves with
+// CLI::RuntimeError(128 + signal).
 Trained train_model(const TrainOptions& options);
 
 }  // namespace attend

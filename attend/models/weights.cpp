@@ -1,6 +1,9 @@
 #include "attend/models/weights.h"
 
+#include <filesystem>
+
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "attend/data/safetensors.h"
 
 namespace attend {
@@ -9,6 +12,8 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   TensorFile file;
   for (const auto& item : module.named_parameters())
     file.tensors.emplace(item.key(), item.value().detach());
+  const std::string bytes = format_safetensors(file);
+  if (std::filesystem::exists(path) && read_file(path) == bytes) return;
   write_safetensors(path, file);
 }
 

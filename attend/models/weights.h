@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// Writes the parameters of a module by name, crash-safely.
+// Writes the parameters of a module by name, crash-safely; a file that holds them already stays.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
 // Reads them back in place. Error when the file lacks a parameter, holds one that the module does

@@ -8,11 +8,31 @@
 
 namespace attend {
 
+// How large batches are: train.batch pairs, or as many as have train.batch_tokens symbols.
+struct BatchSize {
+  int64_t pairs = 0;
+  int64_t tokens = 0;
+
+  static BatchSize of(const TrainConfig& config) { return {config.batch, config.batch_tokens}; }
+  bool operator==(const BatchSize&) const = default;
+};
+
+// Batches of one size, handed out one after the other.
+struct BatchRun {
+  BatchSize size;
+  int64_t batches = 0;
+};
+
 // Training data, a batch at a time. What an epoch holds, and in what order, is a function of the
-// data, the seed and the epoch's number alone, so that a place is (epoch, batches handed out).
+// data, the seed, the epoch's number and the sizes of its batches alone, so that a place is the
+// epoch and the runs of batches that were handed out.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
+
+  // From here on batches have that size, which at first is that of the configuration: what is left
+  // of the epoch is grouped anew, so that each example still comes once.
+  virtual void regroup(const BatchSize& size) = 0;
 
   // Goes to the beginning of an epoch, counted from 0.
   virtual void begin(int64_t epoch) = 0;
@@ -27,23 +47,49 @@ class BatchSource {
   virtual uint64_t fingerprint() const = 0;
 };
 
-// Pairs in memory, grouped by length: train.batch of them, or as many as train.batch_tokens allows.
+// Pairs grouped by length, each of which is handed out once.
+class PairGroups {
+ public:
+  explicit PairGroups(const TrainConfig& config);
+
+  // Groups them, in an order that is a function of train.seed and `order`. They must outlive this.
+  void begin(const std::vector<EncodedPair>& pairs, int64_t order);
+  // Groups those that are left.
+  void regroup(const BatchSize& size);
+
+  // Indices of the pairs of the next batch; only where done() < 1.
+  const std::vector<int64_t>& next() { return batches_[place_++]; }
+  // The share of the batches that was handed out: exactly 1 at the end.
+  double done() const;
+
+ private:
+  std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs) const;
+
+  const uint64_t seed_;
+  BatchSize size_;
+  int64_t order_ = 0;
+  const std::vector<EncodedPair>* pairs_ = nullptr;
+  std::vector<std::vector<int64_t>> batches_;
+  size_t place_ = 0;
+  double done_before_ = 0;  // when they were grouped last
+};
+
+// Pairs in memory, grouped by length.
 class PairBatches : public BatchSource {
  public:
-  // Error when there are no pairs. Both must outlive this.
+  // Error when there are no pairs, which must outlive this.
   PairBatches(const std::vector<EncodedPair>& pairs, const TrainConfig& config);
 
+  void regroup(const BatchSize& size) override { groups_.regroup(size); }
   void begin(int64_t epoch) override;
   std::vector<EncodedPair> next() override;
-  double done() const override;
+  double done() const override { return groups_.done(); }
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:
   const std::vector<EncodedPair>& pairs_;
-  const TrainConfig& config_;
   const uint64_t fingerprint_;
-  std::vector<std::vector<int64_t>> batches_;
-  size_t place_ = 0;
+  PairGroups groups_;
 };
 
 }  // namespace attend

@@ -1,6 +1,7 @@
 #include "attend/train/checkpoint.h"
 
 #include <charconv>
+#include <sstream>
 
 #include "attend/base/error.h"
 #include "attend/data/safetensors.h"
@@ -22,7 +23,6 @@ void for_each_number(C& checkpoint, F f) {
   f("step", checkpoint.step);
   f("updates", checkpoint.updates);
   f("epoch", checkpoint.epoch);
-  f("batches", checkpoint.batches);
   f("loss_sum", checkpoint.loss_sum);
   f("loss_symbols", checkpoint.loss_symbols);
   f("best_metric", checkpoint.best_metric);
@@ -34,6 +34,43 @@ void for_each_number(C& checkpoint, F f) {
   f("data_fingerprint", checkpoint.data_fingerprint);
 }
 
+// What the first checkpoints did not have.
+template <class C, class F>
+void for_each_later_number(C& checkpoint, F f) {
+  f("seed", checkpoint.seed);
+  f("shuffle_buffer", checkpoint.shuffle_buffer);
+}
+
+template <class N>
+void parse(const std::string& text, N& number, const std::string& path, const char* name) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail("{}: field {} is no number", path, name);
+}
+
+// A run is "pairs tokens batches".
+std::string runs_text(const std::vector<BatchRun>& runs) {
+  std::string text;
+  for (const BatchRun& run : runs)
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : " ", run.size.pairs, run.size.tokens,
+                        run.batches);
+  return text;
+}
+
+std::vector<BatchRun> parse_runs(const std::string& text, const std::string& path) {
+  std::vector<BatchRun> runs;
+  std::istringstream numbers(text);
+  for (BatchRun run; numbers >> run.size.pairs;) {
+    if (!(numbers >> run.size.tokens >> run.batches) || run.size.pairs < 1 || run.size.tokens < 0 ||
+        run.batches < 1)
+      break;
+    runs.push_back(run);
+  }
+  if (!numbers.eof() || runs_text(runs) != text)
+    fail("{}: field handed_out holds no runs of batches", path);
+  return runs;
+}
+
 }  // namespace
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
@@ -42,9 +79,13 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
     file.tensors.emplace(name, tensor);
   });
   // fmt writes the shortest decimal that reads back as the same double.
-  for_each_number(checkpoint, [&](const char* name, const auto& number) {
+  const auto put = [&](const char* name, const auto& number) {
     file.metadata.emplace(name, fmt::format("{}", number));
-  });
+  };
+  for_each_number(checkpoint, put);
+  for_each_later_number(checkpoint, put);
+  file.metadata.emplace("handed_out", runs_text(checkpoint.handed_out));
+  file.metadata.emplace("metric", checkpoint.metric);
   write_safetensors(path, file);
 }
 
@@ -61,11 +102,22 @@ Checkpoint read_checkpoint(const std::string& path) {
   for_each_number(checkpoint, [&](const char* name, auto& number) {
     const auto found = file.metadata.find(name);
     if (found == file.metadata.end()) fail("{}: no field {}; this is no checkpoint", path, name);
-    const std::string& text = found->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size())
-      fail("{}: field {} is no number", path, name);
+    parse(found->second, number, path, name);
   });
+  const auto text_of = [&](const char* name) {
+    const auto found = file.metadata.find(name);
+    return found == file.metadata.end() ? "" : found->second;
+  };
+  for_each_later_number(checkpoint, [&](const char* name, auto& number) {
+    if (file.metadata.contains(name)) parse(text_of(name), number, path, name);
+  });
+  checkpoint.metric = text_of("metric");
+  checkpoint.handed_out = parse_runs(text_of("handed_out"), path);
+  // The first checkpoints told their number alone.
+  if (BatchRun run; file.metadata.contains("batches")) {
+    parse(text_of("batches"), run.batches, path, "batches");
+    if (run.batches > 0) checkpoint.handed_out = {run};
+  }
   return checkpoint;
 }
 

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "attend/train/batch_source.h"
 
 namespace attend {
 
@@ -18,8 +21,9 @@ struct Checkpoint {
   int64_t step = 0;          // steps done
   int64_t updates = 0;       // of them, those that changed the weights
   int64_t epoch = 0;         // from 0: the one that the next batch is of
-  int64_t batches = 0;       // handed out in that epoch
-  double loss_sum = 0;       // objective and target symbols since the last validation
+  // Handed out in that epoch. A size of 0 is not known: older checkpoints have none.
+  std::vector<BatchRun> handed_out;
+  double loss_sum = 0;  // objective and target symbols since the last validation
   double loss_symbols = 0;
   double best_metric = std::numeric_limits<double>::infinity();
   int64_t best_step = 0;
@@ -28,9 +32,14 @@ struct Checkpoint {
   int64_t rollbacks = 0;
   double seconds = 0;  // spent training
   uint64_t data_fingerprint = 0;
+  // What decides on the order of the data beside them; -1: not known, as above.
+  int64_t seed = -1;
+  int64_t shuffle_buffer = -1;
+  std::string metric;  // whose best_metric it is; empty: not known
 };
 
-// One file, replaced crash-safely. Reading refuses a file that lacks a field.
+// One file, replaced crash-safely. Reading refuses a file that lacks a field, but for those that
+// are younger than the format.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 Checkpoint read_checkpoint(const std::string& path);
 

@@ -8,7 +8,7 @@
 namespace attend {
 
 StreamBatches::StreamBatches(PairFiles files, Encode encode, const TrainConfig& config)
-    : files_(std::move(files)), encode_(std::move(encode)), config_(config) {
+    : files_(std::move(files)), encode_(std::move(encode)), config_(config), groups_(config) {
   ExampleStream in_order({files_}, 1, 0, 0);
   uint64_t hash = 14695981039346656037ULL;  // FNV-1a
   const auto mix = [&](std::string_view text) {
@@ -21,7 +21,7 @@ StreamBatches::StreamBatches(PairFiles files, Encode encode, const TrainConfig& 
   }
   fingerprint_ = hash;
   begin(0);
-  if (batches_.empty()) fail("{}: holds no training pairs", files_.source);
+  if (pool_.empty()) fail("{}: holds no training pairs", files_.source);
 }
 
 void StreamBatches::begin(int64_t epoch) {
@@ -34,7 +34,6 @@ void StreamBatches::begin(int64_t epoch) {
 
 void StreamBatches::fill() {
   pool_.clear();
-  place_ = 0;
   const int64_t before = read_;
   Example example;
   // Until something can be handed out: done() must be 1 when nothing is left.
@@ -46,27 +45,24 @@ void StreamBatches::fill() {
     }
   }
   pool_examples_ = read_ - before;
-  const auto seed = static_cast<uint64_t>(config_.seed);
   // Another order of batches in each pool of each epoch.
-  const int64_t order = (epoch_ << 32) + pools_++;
-  batches_ = config_.batch_tokens > 0 ? batches_by_tokens(pool_, config_.batch_tokens, seed, order)
-                                      : batches_by_length(pool_, config_.batch, seed, order);
+  groups_.begin(pool_, (epoch_ << 32) + pools_++);
 }
 
 std::vector<EncodedPair> StreamBatches::next() {
+  const std::vector<int64_t>& indices = groups_.next();
   std::vector<EncodedPair> batch;
-  batch.reserve(batches_[place_].size());
-  for (const int64_t index : batches_[place_++])
-    batch.push_back(std::move(pool_[static_cast<size_t>(index)]));
+  batch.reserve(indices.size());
+  for (const int64_t index : indices) batch.push_back(std::move(pool_[static_cast<size_t>(index)]));
   // Batches are whole only within a pool, so that the last of each may be small.
-  if (place_ == batches_.size()) fill();
+  if (groups_.done() == 1) fill();
   return batch;
 }
 
 double StreamBatches::done() const {
-  if (batches_.empty()) return 1;
+  if (pool_.empty()) return 1;
   // Of the examples read, those of the pool are handed out as far as its batches are.
-  const double left = 1 - static_cast<double>(place_) / static_cast<double>(batches_.size());
+  const double left = 1 - groups_.done();
   return (static_cast<double>(read_) - left * static_cast<double>(pool_examples_)) /
          static_cast<double>(examples_);
 }

@@ -22,6 +22,8 @@ class StreamBatches : public BatchSource {
   // Reads the file once, to count its examples. Errors as ExampleStream, and when it holds none.
   StreamBatches(PairFiles files, Encode encode, const TrainConfig& config);
 
+  // Of the examples that are read already those that are left.
+  void regroup(const BatchSize& size) override { groups_.regroup(size); }
   void begin(int64_t epoch) override;
   std::vector<EncodedPair> next() override;
   double done() const override;
@@ -42,8 +44,7 @@ class StreamBatches : public BatchSource {
   int64_t pools_ = 0;  // filled in this epoch
   int64_t pool_examples_ = 0;
   std::vector<EncodedPair> pool_;
-  std::vector<std::vector<int64_t>> batches_;  // indices into pool_
-  size_t place_ = 0;
+  PairGroups groups_;  // of pool_
 };
 
 }  // namespace attend

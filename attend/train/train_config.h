@@ -10,8 +10,10 @@ namespace attend {
 struct TrainConfig {
   int64_t seed = 1;
   int64_t epochs = 20;
-  int64_t steps = 0;    // stop after so many steps; 0: no limit
-  double minutes = 0;   // stop after so long, the schedule decayed by then; 0: no limit
+  int64_t steps = 0;  // stop after so many steps; 0: no limit
+  // Stop after so long, the schedule decayed by then; 0: no limit. Rates follow the clock: two runs
+  // are not the same to the bit, nor is one that was resumed.
+  double minutes = 0;
   int64_t batch = 128;  // pairs a batch, shared out over the replicas
   int64_t batch_tokens =
       0;  // 0: as `batch` says; else the most symbols of a batch, padding included

@@ -62,13 +62,16 @@ class Trainer {
       : config_(config),
         task_(task),
         source_(*task.source),
+        size_(BatchSize::of(config)),
         threads_(config.replicas),
         optimiser_(config, task.replicas, task.averaged),
         log_(task.folder + "/metrics.jsonl"),
         kept_(task.folder, config.keep_checkpoints),
         checkpoint_path_(task.folder + "/checkpoint.safetensors") {
     state_.data_fingerprint = source_.fingerprint();
-    if (task.higher_is_better) state_.best_metric = -std::numeric_limits<double>::infinity();
+    state_.seed = config.seed;
+    state_.shuffle_buffer = config.shuffle_buffer;
+    forget_best();
   }
 
   TrainOutcome run(bool resume) {
@@ -78,6 +81,8 @@ class Trainer {
     seconds_before_ = state_.seconds;
     log_.truncate_after(state_.step);
     kept_.drop_after(state_.step);
+    // A kill may have come between a checkpoint and the weights that it says are the best.
+    if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
     // What a training that diverges early goes back to.
     if (!resumed) save();
     bool interrupted = false;
@@ -91,12 +96,18 @@ class Trainer {
       const bool lost = bad_steps_ == most_bad_steps;
       if (lost) roll_back(progress.trouble);
       describe(progress);
-      if (!lost && validation_due()) validate(progress);
+      validation_due_ = !lost && (validation_due_ || at_validation());
+      // One that falls on a step that was skipped waits: training may yet return to before it, and
+      // its weights would stay.
+      if (validation_due_ && (out_of_time() || at_limit() || can_go_on())) validate(progress);
       estimate_rest(progress);
       task_.report(progress);
       interrupted = task_.stop && *task_.stop;
       if (interrupted || finished() || progress.validation || due()) save();
-      if (state_.batches == 0 && !finished()) source_.begin(state_.epoch);
+      // Behind the checkpoint that says so: a kill in between is made up for, and the other way
+      // round would leave weights of which no checkpoint knows.
+      if (progress.best) save_best();
+      if (epoch_begins() && !finished()) source_.begin(state_.epoch);
     }
     return {interrupted,      state_.step,        state_.step - state_.updates,
             state_.rollbacks, state_.best_metric, state_.seconds};
@@ -116,18 +127,31 @@ class Trainer {
   bool at_limit() const {
     return state_.epoch >= config_.epochs || (config_.steps > 0 && state_.step >= config_.steps);
   }
-  bool validation_due() const {
+  bool epoch_begins() const { return state_.handed_out.empty(); }
+  bool at_validation() const {
     if (out_of_time() || at_limit()) return true;
-    return config_.validate_steps > 0 ? state_.step % config_.validate_steps == 0
-                                      : state_.batches == 0;
+    return config_.validate_steps > 0 ? state_.step % config_.validate_steps == 0 : epoch_begins();
   }
   bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
   bool due() const { return seconds_since(saved_at_) >= config_.checkpoint_seconds; }
 
-  // Goes to where the state says that the data was left.
+  // Goes to where the state says that the data was left, in batches of the sizes that they had.
   void find_place() {
+    if (!epoch_begins()) source_.regroup(state_.handed_out[0].size);
     source_.begin(state_.epoch);
-    for (int64_t i = 0; i < state_.batches; ++i) source_.next();
+    for (const BatchRun& run : state_.handed_out) {
+      source_.regroup(run.size);
+      for (int64_t i = 0; i < run.batches; ++i) {
+        if (source_.done() >= 1)
+          fail(
+              "{}: was taken after {} batches of epoch {}, which has fewer; give the train.batch "
+              "and "
+              "train.batch_tokens of then",
+              checkpoint_path_, run.batches, state_.epoch + 1);
+        source_.next();
+      }
+    }
+    source_.regroup(size_);
     first_progress_ = progress_made(state_.step);
     started_ = Clock::now();
   }
@@ -138,7 +162,7 @@ class Trainer {
 
   // The share of the epochs whose batches were handed out.
   double epochs_done() const {
-    const double within = state_.batches > 0 ? source_.done() : 0;
+    const double within = epoch_begins() ? 0 : source_.done();
     return (static_cast<double>(state_.epoch) + within) / static_cast<double>(config_.epochs);
   }
 
@@ -161,7 +185,9 @@ class Trainer {
            (batches.empty() || source_.done() < 1)) {
       batches.push_back(source_.next());
       pairs_done_ += static_cast<int64_t>(batches.back().size());
-      ++state_.batches;
+      auto& runs = state_.handed_out;
+      if (runs.empty() || runs.back().size != size_) runs.push_back({size_, 0});
+      ++runs.back().batches;
     }
     return batches;
   }
@@ -191,7 +217,7 @@ class Trainer {
     ++state_.step;
     if (source_.done() >= 1) {
       ++state_.epoch;
-      state_.batches = 0;
+      state_.handed_out.clear();
     }
     state_.seconds = seconds_before_ + seconds_since(start_);
   }
@@ -244,7 +270,7 @@ class Trainer {
   }
 
   void describe(TrainProgress& progress) const {
-    const bool epoch_ended = state_.batches == 0 && state_.epoch > 0;
+    const bool epoch_ended = epoch_begins() && state_.epoch > 0;
     progress.step = state_.step;
     progress.epoch = state_.epoch + (epoch_ended ? 0 : 1);
     progress.loss = state_.loss_symbols > 0 ? state_.loss_sum / state_.loss_symbols : 0;
@@ -272,12 +298,12 @@ class Trainer {
 
   void validate(TrainProgress& progress) {
     progress.validation = task_.validate();
-    progress.best = is_best(progress.validation->metric);
+    validation_due_ = false;
+    progress.best = optimiser_.weights_finite() && is_best(progress.validation->metric);
     if (progress.best) {
       state_.best_metric = progress.validation->metric;
       state_.best_step = state_.step;
       state_.stale_validations = 0;
-      save_weights(*task_.averaged, task_.folder + "/weights.safetensors");
     } else {
       ++state_.stale_validations;
       if (config_.schedule == "plateau" && state_.stale_validations % config_.plateau_patience == 0)
@@ -311,26 +337,56 @@ class Trainer {
                                    {"training/pairs_per_second", progress.pairs_per_second}});
   }
 
-  // Only what training can go on from: the checkpoint before a step that failed stays.
+  void forget_best() {
+    const double infinity = std::numeric_limits<double>::infinity();
+    state_.metric = task_.metric;
+    state_.best_metric = task_.higher_is_better ? -infinity : infinity;
+    state_.best_step = state_.stale_validations = 0;
+  }
+
+  void save_best() const { save_weights(*task_.averaged, task_.folder + "/weights.safetensors"); }
+
+  bool can_go_on() const { return bad_steps_ == 0 && optimiser_.weights_finite(); }
+
+  // The checkpoint before a step that failed stays.
   void save() {
     saved_at_ = Clock::now();
-    if (bad_steps_ > 0 || !optimiser_.weights_finite()) return;
+    if (!can_go_on()) return;
     optimiser_.save(state_);
     write_checkpoint(checkpoint_path_, state_);
   }
 
   void restore() {
     Checkpoint stored = read_checkpoint(checkpoint_path_);
+    // A file that is streamed has another fingerprint than its pairs in memory.
+    check_order("shuffle_buffer", stored.shuffle_buffer, config_.shuffle_buffer);
     if (stored.data_fingerprint != state_.data_fingerprint)
       fail("{}: was trained on other data; give the same --data, or train into a new folder",
            checkpoint_path_);
+    check_order("seed", stored.seed, config_.seed);
     optimiser_.restore(stored, checkpoint_path_);
     state_ = std::move(stored);
+    state_.seed = config_.seed;
+    state_.shuffle_buffer = config_.shuffle_buffer;
+    if (!epoch_begins() && state_.handed_out[0].size == BatchSize{})
+      state_.handed_out[0].size = size_;
+    // Figures of two metrics do not compare.
+    if (state_.metric != task_.metric && !state_.metric.empty()) forget_best();
+    state_.metric = task_.metric;
+  }
+
+  void check_order(const char* key, int64_t stored, int64_t asked) const {
+    if (stored >= 0 && stored != asked)
+      fail(
+          "train.{0} = {1}, and {2} was begun with {3}, which decides on the order of the data; "
+          "give train.{0} = {3}, or train into a new folder",
+          key, asked, checkpoint_path_, stored);
   }
 
   const TrainConfig& config_;
   const TrainTask& task_;
   BatchSource& source_;
+  const BatchSize size_;
   ReplicaThreads threads_;
   Optimiser optimiser_;
   MetricsLog log_;
@@ -338,6 +394,7 @@ class Trainer {
   std::optional<EventFile> events_;
   const std::string checkpoint_path_;
   Checkpoint state_;
+  bool validation_due_ = false;
   int64_t bad_steps_ = 0;      // in a row
   int64_t pairs_done_ = 0;     // in this run
   double first_progress_ = 0;  // where started_ began

@@ -8,7 +8,10 @@
 namespace attend {
 
 WindowBatches::WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config)
-    : text_(std::move(text)), length_(length), config_(config) {
+    : text_(std::move(text)),
+      length_(length),
+      seed_(static_cast<uint64_t>(config.seed)),
+      size_(BatchSize::of(config)) {
   if (text_.empty()) fail("[train] the training text is empty");
   // FNV-1a
   for (const int64_t id : text_)
@@ -16,13 +19,12 @@ WindowBatches::WindowBatches(std::vector<int64_t> text, int64_t length, const Tr
 }
 
 void WindowBatches::begin(int64_t epoch) {
-  windows_ = shuffled_windows(static_cast<int64_t>(text_.size()), length_,
-                              static_cast<uint64_t>(config_.seed), epoch);
+  windows_ = shuffled_windows(static_cast<int64_t>(text_.size()), length_, seed_, epoch);
   place_ = 0;
 }
 
 std::vector<EncodedPair> WindowBatches::next() {
-  const int64_t size = config_.batch_tokens > 0 ? config_.batch_tokens / length_ : config_.batch;
+  const int64_t size = size_.tokens > 0 ? size_.tokens / length_ : size_.pairs;
   const size_t end =
       std::min(windows_.size(), place_ + static_cast<size_t>(std::max<int64_t>(size, 1)));
   std::vector<EncodedPair> batch;

@@ -8,13 +8,13 @@
 
 namespace attend {
 
-// A text in memory, cut elsewhere in each epoch: train.batch windows, or as many as
-// train.batch_tokens allows.
+// A text in memory, cut elsewhere in each epoch; a pair is a window.
 class WindowBatches : public BatchSource {
  public:
   // Windows of `length` symbols. Error on an empty text.
   WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config);
 
+  void regroup(const BatchSize& size) override { size_ = size; }
   void begin(int64_t epoch) override;
   std::vector<EncodedPair> next() override;
   double done() const override;
@@ -23,7 +23,8 @@ class WindowBatches : public BatchSource {
  private:
   const std::vector<int64_t> text_;
   const int64_t length_;
-  const TrainConfig& config_;
+  const uint64_t seed_;
+  BatchSize size_;
   uint64_t fingerprint_ = 14695981039346656037ULL;
   std::vector<TextWindow> windows_;
   size_t place_ = 0;

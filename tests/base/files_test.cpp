@@ -71,6 +71,18 @@ TEST(WriteFile, TakesItsModeFromTheUmask) {
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
+TEST(WriteFile, KeepsTheModeOfWhatItReplaces) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("f", "old");
+  for (const mode_t mode : {0600, 0664, 0444}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    write_file(path, "new");
+    struct stat status;
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, mode);
+  }
+}
+
 TEST(WriteFile, TakesThePlaceOfALinksTarget) {
   const test::TemporaryFolder folder;
   folder.write("target", "old");
@@ -135,14 +147,31 @@ TEST(WriteFile, SaysThatTheDiskIsFull) {
   EXPECT_EQ(entries, 1u);
 }
 
+// The number of a process that has ended.
+pid_t ended_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
 TEST(RemoveTemporaryFiles, TakesWhatAKilledWriterLeft) {
   const test::TemporaryFolder folder;
-  folder.write(".attend-12-0.tmp", "half");
+  const std::string ended = fmt::format(".attend-{}-0.tmp", ended_process());
+  const std::string own = fmt::format(".attend-{}-7.tmp", getpid());
+  const std::string others = fmt::format(".attend-{}-0.tmp", getppid());
+  for (const std::string& name : {ended, own, others}) folder.write(name, "half");
   folder.write("weights.tmp", "x");
   folder.write(".attend-notes", "x");
+  folder.write(".attend-x-0.tmp", "x");
+  EXPECT_EQ(names_in(folder.path()),
+            (std::set<std::string>{".attend-notes", ".attend-x-0.tmp", "weights.tmp"}));
   remove_temporary_files(folder.path());
-  EXPECT_FALSE(std::filesystem::exists(folder / ".attend-12-0.tmp"));
-  EXPECT_EQ(folder.entries(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(folder / ended));
+  EXPECT_FALSE(std::filesystem::exists(folder / own));
+  EXPECT_TRUE(std::filesystem::exists(folder / others));
+  EXPECT_EQ(folder.entries(), 4u);
+  remove_temporary_files(folder / "none");
 }
 
 // Whenever it is killed, the file is the old or the new one.

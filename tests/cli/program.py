@@ -118,6 +118,25 @@ def read_metrics(model):
     return [json.loads(line) for line in (model / "metrics.jsonl").read_text().splitlines()]
 
 
+def training_outcome(model):
+    """All that training leaves, without the times that it took.
+
+    Every file of the model folder by its bytes, but of the checkpoint all fields except `seconds` and
+    all tensors, of metrics.jsonl all fields except `seconds` and `pairs_per_second`, and no event
+    files of TensorBoard, in which every record has its time.
+    """
+    metadata, tensors = read_safetensors(model / "checkpoint.safetensors")
+    metadata.pop("seconds")
+    records = read_metrics(model)
+    for record in records:
+        record.pop("seconds")
+        record.pop("pairs_per_second")
+    rest = {path.name: path.read_bytes() for path in model.iterdir()
+            if path.name not in ("checkpoint.safetensors", "metrics.jsonl")
+            and "tfevents" not in path.name}
+    return {"metadata": metadata, "tensors": tensors, "metrics": records, **rest}
+
+
 def dictionary_words():
     """{word: its pronunciations} of short plain words, in the order of the spelling."""
     if not DICTIONARY.exists():

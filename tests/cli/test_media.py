@@ -186,6 +186,20 @@ class Rows(program.Case):
             self.succeed("explain", mechanism, "more/test.idx:0", "--out", f"{mechanism}.png")
             png_size((self.folder / f"{mechanism}.png").read_bytes())
 
+    def test_compares_mechanisms_on_images(self):
+        for part, count in (("train", 60), ("test", 20)):
+            write_bars(self.folder, part, count, 1)
+            more = ["--valid", 10] if part == "train" else []
+            self.succeed("data", "images", "--images", f"{part}-images.gz", "--labels",
+                         f"{part}-labels", "--out", "data", "--part", part, *more)
+        chosen = RECURRENT | {"data.source_units": "image", "train.epochs": 1}
+        run = self.succeed("compare", "--data", "data", "--out", "runs", "--mechanisms",
+                           "none,bahdanau", "--seeds", 1, "--json", *settings(chosen))
+        rows = json.loads(run.stdout)["mechanisms"]
+        self.assertEqual([row["mechanism"] for row in rows], ["none", "bahdanau"])
+        for row in rows:
+            self.assertEqual(sum(part["examples"] for part in row["by_length"]), 20)
+
     def test_the_transformer_reads_images_and_sounds(self):
         write_bars(self.folder, "train", 60, 1)
         self.succeed("data", "images", "--images", "train-images.gz", "--labels", "train-labels",

@@ -6,11 +6,12 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 import program
-from program import PAIRS, SMALL, read_safetensors, settings
+from program import PAIRS, SMALL, read_safetensors, settings, training_outcome
 
 KILLS = 20
 
@@ -29,20 +30,6 @@ def as_toml(values):
     return "".join(f"{key} = {value}\n" for key, value in values.items())
 
 
-def outcome(model):
-    """All that training leaves, without the times it took."""
-    metadata, tensors = read_safetensors(model / "checkpoint.safetensors")
-    metadata.pop("seconds")
-    records = program.read_metrics(model)
-    for record in records:
-        record.pop("seconds")
-        record.pop("pairs_per_second")
-    rest = {path.name: path.read_bytes() for path in model.iterdir()
-            if path.name not in ("checkpoint.safetensors", "metrics.jsonl")
-            and "tfevents" not in path.name}
-    return {"metadata": metadata, "tensors": tensors, "metrics": records, **rest}
-
-
 class Resume(program.Case):
     @classmethod
     def setUpClass(cls):
@@ -56,7 +43,7 @@ class Resume(program.Case):
         assert run.returncode == 0, run.stderr
         cls.seconds = json.loads(run.stdout)["seconds"]
         cls.start_seconds = time.monotonic() - start - cls.seconds
-        cls.expected = outcome(cls.shared / "model")
+        cls.expected = training_outcome(cls.shared / "model")
 
     def setUp(self):
         super().setUp()
@@ -76,7 +63,7 @@ class Resume(program.Case):
         self.fail("training ended before its first step")
 
     def assert_done(self):
-        found = outcome(self.model)
+        found = training_outcome(self.model)
         self.assertEqual(set(found), set(self.expected))
         for name, value in self.expected.items():
             self.assertEqual(found[name], value, name)
@@ -143,7 +130,9 @@ class Resume(program.Case):
                 self.model.mkdir()
                 for name in files[:count]:
                     shutil.copy(self.shared / "model" / name, self.model)
-                self.write("model/.attend-1-0.tmp", b"half")
+                ended = subprocess.Popen(["true"])
+                ended.wait()
+                self.write(f"model/.attend-{ended.pid}-0.tmp", b"half")
                 run = self.start()
                 self.wait_for_training(run)
                 run.terminate()
@@ -155,6 +144,11 @@ class Resume(program.Case):
         shutil.copytree(self.shared / "model", self.model)
         self.finish()
 
+    def test_kill_behind_the_last_checkpoint(self):
+        shutil.copytree(self.shared / "model", self.model)
+        (self.model / "curves.svg").unlink()
+        self.finish()
+
     def test_more_epochs(self):
         shutil.copytree(self.shared / "model", self.model)
         epochs = LONG["train.epochs"] + 2
@@ -163,12 +157,147 @@ class Resume(program.Case):
                          list(range(1, epochs + 1)))
 
 
+class AnotherCommand(program.Case):
+    """Resumed with other settings, or in a folder that holds something else."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("pairs.tsv", PAIRS)
+        self.model = self.folder / "model"
+
+    def train(self, *options, **values):
+        return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model", *options,
+                *settings(SHORT | values)]
+
+    def test_kill_before_the_first_checkpoint_keeps_init(self):
+        self.succeed(*self.train(**{"train.epochs": 2}))
+        self.model.rename(self.folder / "base")
+        train = self.train("--init", "base", "--resume", **{"train.epochs": 2})
+        self.succeed(*train)
+        expected = training_outcome(self.model)
+        files = ["training.toml", "source.vocab", "target.vocab", "config.toml"]
+        for count in range(1, len(files) + 1):
+            with self.subTest(files[:count]):
+                for path in self.model.iterdir():
+                    if path.name not in files[:count]:
+                        path.unlink()
+                run = self.succeed(*train)
+                self.assertIn("left before its first checkpoint", run.stderr)
+                self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in base")
+                self.assertEqual(training_outcome(self.model), expected)
+
+    def test_batches_of_another_size(self):
+        """40 of the 60 pairs came by 4: then come 2 by 1, and the other 18 by as many as there are."""
+        for stream, validated in (0, [(10, 1), (12, 1), (13, 1), (14, 2), (15, 3), (16, 4)]), \
+                (16, [(10, 1), (12, 1), (14, 1), (16, 2)]):  # in memory are 16 at a time
+            with self.subTest(stream):
+                values = {"train.epochs": 4, "train.shuffle_buffer": stream, "train.batch": 4}
+                self.succeed(*self.train(**values | {"train.steps": 10}))
+                for steps, change in (12, {"train.batch": 1}), (14, {"train.batch_tokens": 500}), \
+                        (16, {"train.batch": 60}):
+                    self.succeed(*self.train("--resume", **values | change
+                                             | {"train.steps": steps}))
+                self.assertEqual([(record["step"], record["epoch"])
+                                  for record in program.read_metrics(self.model)], validated)
+                shutil.rmtree(self.model)
+
+    def test_settings_hold_from_there_on(self):
+        self.succeed(*self.train(**{"train.steps": 4}))
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                     "--resume", *settings({"train.batch": 7, "train.steps": 5}))
+        settings_now = (self.model / "training.toml").read_text()
+        self.assertIn("\nbatch = 7\n", settings_now)
+        self.assertIn("\nsteps = 5\n", settings_now)
+
+    def test_refuses_what_cannot_hold(self):
+        self.succeed(*self.train(**{"train.steps": 4}))
+        told = r"\d+ training and [^\n]*\n"
+        self.refuse(*self.train("--resume", **{"train.seed": 2}),
+                    names=["train.seed = 2", "begun with 1"], told=told)
+        self.refuse(*self.train("--resume", **{"train.shuffle_buffer": 8}),
+                    names=["train.shuffle_buffer = 8", "begun with 0"],
+                    told=told.replace(r"\d+", "streamed"))
+        (self.model / "checkpoint.safetensors").unlink()
+        self.refuse(*self.train("--resume"), names=["checkpoint.safetensors", "--init model"])
+
+    def test_a_folder_is_one_process_s(self):
+        """Another may neither begin nor go on there; it names who is there."""
+        self.succeed(*self.train())
+        expected = training_outcome(self.model)
+        shutil.rmtree(self.model)
+        first = subprocess.Popen([program.PROGRAM, *map(str, self.train())], cwd=self.folder,
+                                 stderr=subprocess.PIPE, text=True, env=program.environment())
+        best = 0
+        while best < 2:  # the weights of the first are written then
+            best += "(best)" in first.stderr.readline()
+        first.send_signal(signal.SIGSTOP)
+        for command in self.train(), self.train("--resume"):
+            run = self.attend(*command)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertRegex(run.stderr, rf"\Aattend: model: process {first.pid} is writing there"
+                                         r"[^\n]*another folder\n\Z")
+        self.assertEqual(self.succeed("predict", "model", stdin="bab\n").stderr, "")
+        first.send_signal(signal.SIGCONT)
+        _, errors = first.communicate(timeout=120)
+        self.assertEqual(first.returncode, 0, errors)
+        self.assertEqual(training_outcome(self.model), expected)
+        self.succeed(*self.train("--resume"))
+
+
+# Has the lock of the folder until nobody writes to it any more.
+HOLD = """import fcntl, sys
+with open(".attend.lock", "w") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+class Taken(program.Case):
+    """A folder that another process writes into."""
+
+    def test_every_command_that_fills_a_folder(self):
+        self.write("pairs.tsv", PAIRS)
+        train = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", *settings(
+            SHORT | {"train.epochs": 1, "train.keep_checkpoints": 1})]
+        self.succeed(*train, "--out", "model")
+        for name in ("data", "taken"):
+            (self.folder / name).mkdir()
+        for part in ("train", "valid", "test"):
+            self.write(f"data/{part}.tsv", PAIRS)
+        commands = train, ["average", "model"], ["compare", "--data", "data"]
+        with subprocess.Popen([sys.executable, "-c", HOLD], cwd=self.folder / "taken",
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            holder.stdout.readline()
+            for command in commands:
+                self.refuse(*command, "--out", "taken",
+                            names=["taken: ", f"process {holder.pid} is writing", "wait"])
+        # What is left of one that was killed is in nobody's way.
+        self.succeed("average", "model", "--out", "taken")
+        self.assertNotIn(".attend.lock", [path.name for path in (self.folder / "taken").iterdir()])
+
+    def test_average_that_was_killed(self):
+        """It writes average.toml first and config.toml last."""
+        self.write("pairs.tsv", PAIRS)
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                     *settings(SHORT | {"train.epochs": 2, "train.keep_checkpoints": 2}))
+        average = ["average", "model", "--out", "mean"]
+        self.succeed(*average)
+        whole = program.contents(self.folder / "mean")
+        for name in ("config.toml", "target.vocab", "source.vocab", "weights.safetensors"):
+            (self.folder / "mean/config.toml").unlink(missing_ok=True)
+            (self.folder / "mean" / name).unlink(missing_ok=True)
+            self.succeed(*average)
+            self.assertEqual(program.contents(self.folder / "mean"), whole)
+        self.refuse(*average, names=["mean", "new folder"])
+
+
 class Seeds(program.Case):
     def train(self, **changes):
         self.write("pairs.tsv", PAIRS)
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
                      *settings(SHORT | changes))
-        result = outcome(self.folder / "model")
+        result = training_outcome(self.folder / "model")
         shutil.rmtree(self.folder / "model")
         return result
 

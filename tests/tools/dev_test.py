@@ -25,11 +25,12 @@ class Dev(unittest.TestCase):
     def test_help_names_every_command(self):
         run = dev("help")
         self.assertEqual(run.returncode, 0)
-        for command in ("demo", "test", "build", "bench", "example", "check", "format"):
+        for command in ("demo", "test", "build", "bench", "example", "check", "soak", "format"):
             self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
 
     def test_misuse_exits_with_two(self):
-        for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"]):
+        for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"], ["soak", "--kils", "3"],
+                          ["soak", "--kills"]):
             run = dev(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(arguments[-1], run.stderr)

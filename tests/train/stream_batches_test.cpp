@@ -97,6 +97,40 @@ TEST_F(StreamBatchesTest, APlaceIsTheEpochAndTheBatchesHandedOut) {
   EXPECT_EQ(one.fingerprint(), other.fingerprint());
 }
 
+TEST_F(StreamBatchesTest, HandsOutTheRestInBatchesOfAnotherSize) {
+  StreamBatches source = make(), again = make();
+  std::vector<std::vector<std::vector<int64_t>>> ways;
+  for (StreamBatches* each : {&source, &again}) {
+    each->regroup({5, 0});
+    each->begin(1);
+    auto& all = ways.emplace_back();
+    const auto take = [&](int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        all.emplace_back();
+        for (const EncodedPair& pair : each->next()) all.back().push_back(pair.target[0]);
+      }
+    };
+    take(2);
+    each->regroup({3, 0});
+    EXPECT_LT(each->done(), 1);
+    take(3);
+    each->regroup({1, 20});
+    take(2);
+    const double before = each->done();
+    each->regroup({8, 0});
+    EXPECT_EQ(each->done(), before);
+    const auto last = rest(*each);
+    all.insert(all.end(), last.begin(), last.end());
+  }
+  EXPECT_EQ(ways[0], ways[1]);
+  std::vector<int64_t> expected(59);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(sorted(ways[0]), expected);
+  EXPECT_THAT(ways[0].back().size(), testing::Le(8U));
+  EXPECT_THAT(ways[0][0].size(), testing::Le(5U));
+  EXPECT_THAT(ways[0][2].size(), testing::Le(3U));
+}
+
 TEST_F(StreamBatchesTest, EndsWhereTheLastExamplesAreLeftOut) {
   left_out = [](int64_t number) { return number % 59 != 3; };
   StreamBatches source = make();

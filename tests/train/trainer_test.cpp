@@ -1,131 +1,13 @@
-#include "attend/train/trainer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
-#include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/data/safetensors.h"
-#include "attend/models/seq2seq.h"
-#include "attend/models/weights.h"
-#include "attend/train/checkpoint.h"
 #include "attend/train/kept_weights.h"
 #include "tests/support/software_device.h"
+#include "tests/train/trainer_case.h"
 
 namespace attend {
 namespace {
-
-namespace fs = std::filesystem;
-using at::Tensor;
-
-// Learns to copy short sequences: small, but all of the trainer is at work.
-class TrainerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    root = fs::temp_directory_path() / ("attend-trainer-" + std::to_string(::getpid()));
-    fs::remove_all(root);
-    for (int64_t i = 0; i < 60; ++i) {
-      std::vector<int64_t> ids;
-      for (int64_t j = 0; j <= i % 4; ++j) ids.push_back(4 + (7 * i + 3 * j) % 6);
-      pairs.push_back({ids, ids});
-    }
-    config.precision = "float32";  // gradients are compared
-    config.epochs = 3;
-    config.batch = 8;
-    config.replicas = 2;
-    config.warmup_steps = 4;
-    config.checkpoint_seconds = 1e6;
-    network.embedding = network.hidden = network.attention_depth = 8;
-    network.dropout = 0.2;
-    network.maximum_source_length = 8;
-  }
-  void TearDown() override { fs::remove_all(root); }
-
-  std::shared_ptr<Seq2Seq> make(bool first) const {
-    torch::manual_seed(first ? 41 : 99);  // other replicas start elsewhere and must be overruled
-    auto made = std::make_shared<Seq2Seq>(network, 10, 10);
-    made->place(devices);
-    return made;
-  }
-
-  // Trains in root/name; stops after `stop_after` steps when that is not 0.
-  TrainOutcome run(const std::string& name, bool resume = false, int64_t stop_after = 0) {
-    const std::string folder = root / name;
-    fs::create_directories(folder);
-    std::vector<std::shared_ptr<Seq2Seq>> replicas;
-    for (int64_t r = 0; r < config.replicas; ++r) replicas.push_back(make(r == 0));
-    const auto averaged = make(false);
-    std::atomic<bool> stop = false;
-    TrainTask task;
-    task.replicas.assign(replicas.begin(), replicas.end());
-    task.averaged = averaged;
-    PairBatches source(pairs, config);
-    task.source = &source;
-    task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, noise, 0.1);
-      const auto steps_seen = static_cast<int64_t>(reports.size());
-      return poison && poison(steps_seen) ? loss * std::nan("") : loss;
-    };
-    task.validate = [&] {
-      torch::NoGradGuard no_gradient;
-      const Batch batch = make_batch(pairs, {0, 1, 2, 3});
-      const auto loss = averaged->objective(batch, {}, 0).item<double>();
-      return Validation{loss, metric ? metric() : loss};
-    };
-    task.report = [&](const TrainProgress& progress) {
-      reports.push_back(progress);
-      if (progress.step == stop_after) stop = true;
-    };
-    task.higher_is_better = higher_is_better;
-    task.stop = &stop;
-    task.folder = folder;
-    return train(config, task, resume);
-  }
-
-  std::vector<nlohmann::json> metrics(const std::string& name) const {
-    std::istringstream lines(read_file(root / name / "metrics.jsonl"));
-    std::vector<nlohmann::json> records;
-    for (std::string line; std::getline(lines, line);) {
-      records.push_back(nlohmann::json::parse(line));
-      for (const char* timing : {"seconds", "pairs_per_second"}) records.back().erase(timing);
-    }
-    return records;
-  }
-
-  Checkpoint checkpoint(const std::string& name) const {
-    return read_checkpoint(root / name / "checkpoint.safetensors");
-  }
-
-  void expect_same(const std::string& a, const std::string& b) const {
-    EXPECT_EQ(read_file(root / a / "weights.safetensors"),
-              read_file(root / b / "weights.safetensors"));
-    EXPECT_EQ(metrics(a), metrics(b));
-    const Checkpoint one = checkpoint(a), other = checkpoint(b);
-    EXPECT_TRUE(at::equal(one.weights, other.weights));
-    EXPECT_TRUE(at::equal(one.average, other.average));
-    EXPECT_TRUE(at::equal(one.first_moment, other.first_moment));
-    EXPECT_TRUE(at::equal(one.second_moment, other.second_moment));
-    EXPECT_EQ(one.step, other.step);
-    EXPECT_EQ(one.best_step, other.best_step);
-  }
-
-  fs::path root;
-  TrainConfig config;
-  Seq2SeqConfig network;
-  Devices devices;
-  std::vector<EncodedPair> pairs;
-  std::vector<TrainProgress> reports;
-  std::function<double()> metric;
-  std::function<bool(int64_t)> poison;  // of the steps that this program has taken
-  bool higher_is_better = false;
-};
 
 TEST_F(TrainerTest, LossFallsAndEveryEpochIsRecorded) {
   config.epochs = 8;
@@ -144,53 +26,6 @@ TEST_F(TrainerTest, IsReproducible) {
   run("a");
   run("b");
   expect_same("a", "b");
-}
-
-TEST_F(TrainerTest, ResumesBitwiseWhereverItStopped) {
-  run("whole");
-  for (const int64_t stop_after : {1, 7, 8, 13, 23}) {
-    const std::string name = "stopped" + std::to_string(stop_after);
-    EXPECT_TRUE(run(name, false, stop_after).interrupted);
-    EXPECT_EQ(checkpoint(name).step, stop_after);
-    EXPECT_FALSE(run(name, true).interrupted);
-    expect_same("whole", name);
-  }
-}
-
-TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
-  config.epochs = 4;
-  config.batch_tokens = 40;
-  config.accumulate = 2;
-  config.schedule = "plateau";
-  config.plateau_patience = 1;
-  config.weight_decay = 0.1;
-  config.validate_steps = 5;
-  config.keep_checkpoints = 2;
-  config.patience = 0;
-  metric = [] { return 1.0; };  // never better than the first: the rate falls and falls
-  run("whole");
-  ASSERT_LT(checkpoint("whole").rate_factor, 0.6);
-  for (const int64_t stop_after : {3, 5, 11}) {
-    const std::string name = "stopped" + std::to_string(stop_after);
-    EXPECT_TRUE(run(name, false, stop_after).interrupted);
-    run(name, true);
-    expect_same("whole", name);
-    EXPECT_EQ(kept_steps(root / name), kept_steps(root / "whole"));
-  }
-}
-
-// A kill loses what came after the last checkpoint; metrics and weights may be ahead of it.
-TEST_F(TrainerTest, ResumesFromACheckpointThatMetricsHaveOvertaken) {
-  run("whole");
-  run("killed", false, 7);
-  const std::string path = root / "killed" / "checkpoint.safetensors";
-  const std::string older = read_file(path);
-  run("killed", true, 17);
-  write_file(path, older);
-  write_file(root / "killed" / "metrics.jsonl",
-             read_file(root / "killed" / "metrics.jsonl") + "{\"step\": 24, \"tr");
-  run("killed", true);
-  expect_same("whole", "killed");
 }
 
 TEST_F(TrainerTest, ReplicasShareOutTheSameGradient) {
@@ -255,17 +90,6 @@ TEST_F(TrainerTest, KeepsTheBestWeightsNotTheLast) {
   EXPECT_FALSE(records[3]["best"].get<bool>());
 }
 
-TEST_F(TrainerTest, RefusesOtherDataAndAnotherModel) {
-  run("a", false, 3);
-  pairs[0].target.push_back(5);
-  EXPECT_THAT([&] { run("a", true); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("other data")));
-  pairs[0].target.pop_back();
-  network.hidden = 10;
-  EXPECT_THAT([&] { run("a", true); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("parameters")));
-}
-
 TEST_F(TrainerTest, KeepsTheHighestWhereHigherIsBetter) {
   higher_is_better = true;
   config.epochs = 4;
@@ -316,6 +140,22 @@ TEST_F(TrainerTest, ReturnsToTheLastCheckpointAtHalfTheRate) {
   EXPECT_EQ(reports[23].step, 14);
   EXPECT_DOUBLE_EQ(reports[12].rate, config.learning_rate);
   EXPECT_DOUBLE_EQ(reports[23].rate, config.learning_rate / 2);
+}
+
+// A validation falls on a step that was skipped: its weights must not outlive the return to before
+// it, as they would be best by a figure that no checkpoint has.
+TEST_F(TrainerTest, BestWeightsAreThoseOfTheBestMetricAfterAReturn) {
+  config.validate_steps = 5;
+  config.patience = 0;
+  poison = [](int64_t step) { return step >= 7 && step < 17; };  // step 10 is validated
+  metric = [n = 0]() mutable { return n++ == 1 ? 0.5 : 1.0; };
+  EXPECT_EQ(run("a").rollbacks, 1);
+  const Checkpoint last = checkpoint("a");
+  const auto weights = read_safetensors(root / "a" / "weights.safetensors").tensors;
+  for (const auto& [name, tensor] : validated.at(last.best_step))
+    EXPECT_TRUE(at::equal(tensor, weights.at(name))) << name;
+  for (const auto& record : metrics("a"))
+    if (record["step"] == last.best_step) EXPECT_EQ(record["valid_metric"], last.best_metric);
 }
 
 TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {

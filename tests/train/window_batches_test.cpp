@@ -56,6 +56,20 @@ TEST(WindowBatches, HandOutATextOnceAnEpochInAnotherOrder) {
   }
 }
 
+TEST(WindowBatches, GoOnWithBatchesOfAnotherSize) {
+  TrainConfig config;
+  config.batch = 3;
+  WindowBatches source(counted(111), 10, config);
+  source.begin(1);
+  std::vector<int64_t> all;
+  for (const EncodedPair& pair : source.next())
+    all.insert(all.end(), pair.target.begin(), pair.target.end());
+  source.regroup({3, 20});
+  for (const auto& batch : rest(source, 2)) all.insert(all.end(), batch.begin(), batch.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, counted(111));
+}
+
 TEST(WindowBatches, TellOtherTexts) {
   const TrainConfig config;
   auto other = counted(20);
