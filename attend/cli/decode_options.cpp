@@ -30,7 +30,9 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
       ->check(CLI::Range(1, 1000000));
   command.add_flag("--strict", options.decoding.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");
-  command.add_option("--threads", options.threads, "sentences decoded in parallel")
+  command
+      .add_option("--threads", options.threads,
+                  "sentences decoded in parallel; answers do not depend on it")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }

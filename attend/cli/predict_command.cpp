@@ -223,7 +223,9 @@ void add_predict_command(CLI::App& app) {
       "end's last, where complete) and weights [symbols, source symbols].\n"
       "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
       "there;\n"
-      "what a line gets depends on the seed and its number alone.");
+      "what a line gets depends on the seed and its number alone.\n"
+      "On the CPU the output for a line is the same, to the last digit, whatever the other lines,\n"
+      "their order and --threads; on another kind of processor last digits may differ.");
   command->callback([options] {
     SearchOptions& search = options->decoding.search;
     if (search.sampling) search.sampling = options->sampling;

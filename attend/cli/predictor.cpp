@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "attend/base/error.h"
+#include "attend/nn/steady_rows.h"
 
 namespace attend {
 namespace {
@@ -130,16 +131,16 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<in
   const auto count = static_cast<int64_t>(order.size());
   const auto size = static_cast<size_t>(
       std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch));
-  const bool equal = wants_equal_lengths();
   std::vector<std::vector<int64_t>> batches;
   for (const int64_t i : order) {
-    if (batches.empty() || batches.back().size() == size ||
-        (equal && length(batches.back()[0]) != length(i)))
+    // Sources of one length: padding would change the last bits of what is beside it.
+    if (batches.empty() || batches.back().size() == size || length(batches.back()[0]) != length(i))
       batches.emplace_back();
     batches.back().push_back(i);
   }
   threads_.run([&](int64_t thread) {
     at::NoGradGuard no_gradient;
+    const SteadyRows steady;
     for (auto b = static_cast<size_t>(thread); b < batches.size();
          b += static_cast<size_t>(thread_count_))
       work(batches[b]);

@@ -32,7 +32,9 @@ struct Prediction {
 std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
                                                        const std::vector<std::string>& folders);
 
-// Decodes texts with a model: batched by length, spread over threads, answers in order.
+// Decodes texts with a model: batched by length, spread over threads, answers in order. On the CPU
+// the answer to a text, its scores and weights included, does not depend on the texts beside it,
+// their order or the number of threads, to the last bit (SteadyRows).
 class Predictor {
  public:
   // `others` decode as one with the network: probabilities are the means of theirs.
@@ -74,8 +76,7 @@ class Predictor {
   void refuse_cut(const std::vector<std::string>& texts,
                   const std::vector<Prediction>& predictions) const;
 
-  // Calls `work` with batches of the pairs, in parallel: those of similar length, or of the same
-  // where the model wants that.
+  // Calls `work` with batches of pairs of one source length, in parallel.
   void in_batches(const std::vector<EncodedPair>& pairs, std::vector<int64_t> order,
                   const std::function<void(const std::vector<int64_t>& batch)>& work);
 

@@ -2,6 +2,7 @@
 
 #include <zip.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ constexpr std::string_view extension = ".npy";
 constexpr zip_int64_t maximum_entries = 10'000;
 // No deflate stream grows more: 258 bytes from 2 bits.
 constexpr zip_uint64_t maximum_growth = 1032;
+constexpr zip_uint64_t first_piece = 1 << 16;
 
 struct Discard {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -61,20 +63,22 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
                        const std::string& where) {
   const File file(zip_fopen_index(archive, index, 0));
   if (!file) fail("{}: cannot be read: {}", where, zip_strerror(archive));
-  std::string bytes(status.size, '\0');
+  // The size is the archive's word; no more than twice of what has come is taken for it.
+  std::string bytes;
   size_t size = 0;
-  // The read that finds the end is the one that compares the checksum.
-  char beyond = 0;
-  while (true) {
-    const bool full = size == bytes.size();
-    const zip_int64_t count =
-        zip_fread(file.get(), full ? &beyond : bytes.data() + size, full ? 1 : bytes.size() - size);
+  while (size < status.size) {
+    if (size == bytes.size())
+      bytes.resize(std::min(status.size, std::max(first_piece, 2 * zip_uint64_t{size})));
+    const zip_int64_t count = zip_fread(file.get(), bytes.data() + size, bytes.size() - size);
     if (count < 0) fail("{}: is damaged: {}", where, zip_file_strerror(file.get()));
-    if (count == 0) break;
-    if (full) fail("{}: is longer than the archive says", where);
+    if (count == 0) fail("{}: is shorter than the archive says", where);
     size += static_cast<size_t>(count);
   }
-  if (size != bytes.size()) fail("{}: is shorter than the archive says", where);
+  // The read that finds the end is the one that compares the checksum.
+  char beyond = 0;
+  const zip_int64_t count = zip_fread(file.get(), &beyond, 1);
+  if (count < 0) fail("{}: is damaged: {}", where, zip_file_strerror(file.get()));
+  if (count > 0) fail("{}: is longer than the archive says", where);
   return bytes;
 }
 

@@ -1,11 +1,34 @@
 #include "attend/decode/ensemble.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "attend/base/error.h"
 
 namespace attend {
+namespace {
+
+// Sums go in the order of the models: reductions of LibTorch take another order in some columns of
+// a batch than in others.
+at::Tensor mean(const std::vector<at::Tensor>& of_models) {
+  at::Tensor sum = of_models[0];
+  for (size_t i = 1; i < of_models.size(); ++i) sum = sum + of_models[i];
+  return sum / static_cast<double>(of_models.size());
+}
+
+// log((1 / n) sum_m p_m)
+at::Tensor log_mean(const std::vector<at::Tensor>& log_probabilities) {
+  at::Tensor largest = log_probabilities[0];
+  for (const at::Tensor& each : log_probabilities) largest = at::maximum(largest, each);
+  // Where no model gives any, the difference would be no number.
+  largest = largest.masked_fill(largest == -std::numeric_limits<double>::infinity(), 0.0);
+  at::Tensor sum = at::zeros_like(largest);
+  for (const at::Tensor& each : log_probabilities) sum = sum + (each - largest).exp();
+  return sum.log() + largest - std::log(static_cast<double>(log_probabilities.size()));
+}
+
+}  // namespace
 
 Ensemble::Ensemble(std::vector<StepModel*> models) : models_(std::move(models)) {
   if (models_.empty()) fail("[ensemble] no models; give at least one");
@@ -27,10 +50,8 @@ StepResult Ensemble::step(const at::Tensor& tokens, StepState& state, bool with_
     if (result.weights.defined()) weights.push_back(std::move(result.weights));
   }
   StepResult result;
-  // log((1 / n) sum_m p_m)
-  result.log_probabilities =
-      at::stack(log_probabilities).logsumexp(0) - std::log(static_cast<double>(models_.size()));
-  if (!weights.empty()) result.weights = at::stack(weights).mean(0);
+  result.log_probabilities = log_mean(log_probabilities);
+  if (!weights.empty()) result.weights = mean(weights);
   return result;
 }
 

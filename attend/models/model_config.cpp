@@ -52,33 +52,6 @@ std::shared_ptr<PairNetwork> make(const MaskedLanguageModelConfig& config,
   return std::make_shared<MaskedLanguageModel>(config, source);
 }
 
-// Embeddings and some of the matrices.
-int64_t weights_of(const Seq2SeqConfig& config, int64_t sources, int64_t targets) {
-  return config.embedding * (config.tied == "all" ? sources : sources + targets) +
-         4 * config.hidden * config.hidden;
-}
-
-int64_t weights_of(const TransformerConfig& config, int64_t sources, int64_t targets) {
-  const int64_t layer = config.depth * (2 * config.depth + 2 * config.feed_forward);
-  return config.depth * (config.tied == "all" ? sources : sources + targets) +
-         layer * (config.encoder_layers + config.decoder_layers);
-}
-
-int64_t weights_of(const ClassifierConfig& config, int64_t sources, int64_t) {
-  const int64_t layer = config.depth * (2 * config.depth + 2 * config.feed_forward);
-  return config.depth * (sources + config.hidden) + layer * config.layers;
-}
-
-int64_t weights_of(const MaskedLanguageModelConfig& config, int64_t sources, int64_t) {
-  return config.depth * sources +
-         config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
-}
-
-int64_t weights_of(const LanguageModelConfig& config, int64_t, int64_t targets) {
-  return config.depth * targets +
-         config.layers * config.depth * (2 * config.depth + 2 * config.feed_forward);
-}
-
 int64_t longest_source(const LanguageModelConfig& config) { return config.maximum_source_length(); }
 int64_t longest_source(const auto& config) { return config.maximum_source_length; }
 
@@ -123,12 +96,6 @@ std::shared_ptr<PairNetwork> ModelConfig::make_network(const SourceShape& source
                                                        int64_t target_symbols) const {
   return with_chosen(*this,
                      [&](const auto& chosen) { return make(chosen, source, target_symbols); });
-}
-
-int64_t ModelConfig::least_weights(const SourceShape& source, int64_t target_symbols) const {
-  return with_chosen(*this, [&](const auto& chosen) {
-    return weights_of(chosen, source.symbols, target_symbols);
-  });
 }
 
 int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }

@@ -49,9 +49,6 @@ struct ModelConfig {
   // source that the type does not read.
   std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
                                             int64_t target_symbols) const;
-
-  // Fewer weights than any network of these settings has.
-  int64_t least_weights(const SourceShape& source, int64_t target_symbols) const;
 };
 
 // Where a decoder that does not end its answer is stopped, in symbols; no pair in practice comes

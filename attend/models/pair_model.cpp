@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/models/model_size.h"
 #include "attend/models/weights.h"
 
 namespace attend {
@@ -52,15 +53,16 @@ void for_each_line(const std::string& text, const TextCodec& codec, F f) {
   }
 }
 
-// A network far larger than its weights would exhaust memory before the shapes could be compared.
+// What is a little larger than its weights is refused by their names.
 void check_size(const PairModel& model, const std::string& path) {
-  const int64_t least =
-      4 * model.model.least_weights(model.source_shape(), model.target_vocabulary.size());
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-  if (bytes < least)
-    fail("{}: has {} bytes; config.toml and vocabularies describe a model of over {}", path, bytes,
-         least);
+  const int64_t wanted = parameter_bytes(model);
+  if (wanted / 2 > bytes)
+    fail("{}: has {} bytes; config.toml and vocabularies describe a model of {}: {}", path, bytes,
+         wanted, largest_part(model));
 }
+
+std::string weights_path(const std::string& folder) { return folder + "/weights.safetensors"; }
 
 // The model without its network.
 PairModel read_description(const std::string& folder) {
@@ -77,6 +79,11 @@ PairModel read_description(const std::string& folder) {
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
+  // Before a network is made: what it takes is bounded by what is there.
+  if (std::filesystem::exists(weights_path(folder)))
+    check_size(model, weights_path(folder));
+  else
+    check_memory(model);
   return model;
 }
 
@@ -212,6 +219,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           : make_vocabulary(counts.target, target.alphabet(),
                                             model.is_classifier() ? 1 : text.minimum_count);
   }
+  check_memory(result);
   result.network = result.make_network();
   return result;
 }
@@ -253,13 +261,14 @@ PairModel load_description(const std::string& folder) {
 
 PairModel load_pair_model(const std::string& folder) {
   PairModel model = read_description(folder);
-  const std::string path = folder + "/weights.safetensors";
+  const std::string path = weights_path(folder);
   if (!std::filesystem::exists(path))
     fail("{}: no weights yet; train until the first validation: attend train --out {} --resume",
          path, folder);
-  check_size(model, path);
+  const TensorFile file = read_safetensors(path);
+  check_weights(*outline(model), file, path);
   model.network = model.make_network();
-  load_weights(*model.network, path);
+  copy_weights(file, *model.network);
   model.network->eval();
   return model;
 }

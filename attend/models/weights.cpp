@@ -4,7 +4,6 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/safetensors.h"
 
 namespace attend {
 
@@ -17,16 +16,15 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   write_safetensors(path, file);
 }
 
-void load_weights(torch::nn::Module& module, const std::string& path) {
-  const TensorFile file = read_safetensors(path);
-  auto parameters = module.named_parameters();
+void check_weights(const torch::nn::Module& module, const TensorFile& file,
+                   const std::string& path) {
+  const auto parameters = module.named_parameters();
   for (const auto& [name, tensor] : file.tensors) {
     if (!parameters.contains(name))
       fail("{}: tensor {} belongs to no parameter of the model that config.toml describes", path,
-           name);
+           shown(name));
   }
-  torch::NoGradGuard no_gradient;
-  for (auto& item : parameters) {
+  for (const auto& item : parameters) {
     const auto found = file.tensors.find(item.key());
     if (found == file.tensors.end())
       fail("{}: tensor {} is missing; config.toml and vocabularies describe another model", path,
@@ -36,8 +34,12 @@ void load_weights(torch::nn::Module& module, const std::string& path) {
         stored.scalar_type() != item.value().scalar_type())
       fail("{}: tensor {} has shape [{}]; config.toml and vocabularies describe [{}]", path,
            item.key(), fmt::join(stored.sizes(), ", "), fmt::join(item.value().sizes(), ", "));
-    item.value().copy_(stored);
   }
+}
+
+void copy_weights(const TensorFile& file, torch::nn::Module& module) {
+  torch::NoGradGuard no_gradient;
+  for (auto& item : module.named_parameters()) item.value().copy_(file.tensors.at(item.key()));
 }
 
 int64_t load_shared_weights(torch::nn::Module& module, const std::string& path) {

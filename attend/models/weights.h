@@ -4,14 +4,20 @@
 
 #include <string>
 
+#include "attend/data/safetensors.h"
+
 namespace attend {
 
 // Writes the parameters of a module by name, crash-safely; a file that holds them already stays.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
-// Reads them back in place. Error when the file lacks a parameter, holds one that the module does
-// not have, or one of another shape or dtype.
-void load_weights(torch::nn::Module& module, const std::string& path);
+// Error when the file lacks a parameter, holds one that the module does not have, or one of another
+// shape or dtype. Of the module, which may be an outline, it reads these alone.
+void check_weights(const torch::nn::Module& module, const TensorFile& file,
+                   const std::string& path);
+
+// Copies the weights of a file that check_weights has passed.
+void copy_weights(const TensorFile& file, torch::nn::Module& module);
 
 // Copies those of the file that have the name, shape and dtype of a parameter of the module;
 // returns how many. Errors as read_safetensors.

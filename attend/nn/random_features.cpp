@@ -15,8 +15,7 @@ using at::Tensor;
 Tensor orthogonal_block(int64_t depth, const at::Generator& generator) {
   const Tensor normal = at::randn({depth, depth}, generator, at::TensorOptions(at::kDouble));
   const auto [q, r] = at::linalg_qr(normal);
-  const Tensor signs = at::where(r.diagonal() < 0, -1.0, 1.0);
-  return q * signs.to(at::kDouble);
+  return q * (1 - 2 * (r.diagonal() < 0).to(at::kDouble));
 }
 
 }  // namespace

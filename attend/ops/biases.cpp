@@ -36,7 +36,7 @@ Tensor alibi_slopes(int64_t heads) {
   slopes.reserve(static_cast<size_t>(heads));
   for (int64_t h = 1; h <= power; ++h) slopes.push_back(slope(h, power));
   for (int64_t h = 1; power + h <= heads; ++h) slopes.push_back(slope(2 * h - 1, 2 * power));
-  return at::tensor(slopes, at::kFloat);
+  return at::from_blob(slopes.data(), {heads}, at::kDouble).to(at::kFloat);
 }
 
 Tensor distance_buckets(const Tensor& distance, int64_t count, bool bidirectional,

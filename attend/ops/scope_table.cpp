@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "attend/base/error.h"
@@ -12,7 +13,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   int64_t count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    fail("scope \"{}\": \"{}\" is no number of {}; write {}", text, digits, what, syntax);
+    fail("scope {}: {} is no number of {}; write {}", shown(text), shown(digits), what, syntax);
   return count;
 }
 
@@ -83,7 +84,7 @@ Scope parse_one(std::string_view text) {
     if (const auto scope = row.parse(text)) return *scope;
     syntaxes.push_back(row.syntax);
   }
-  fail("no scope is called \"{}\"; there are {}", text, fmt::join(syntaxes, ", "));
+  fail("no scope is called {}; there are {}", shown(text), fmt::join(syntaxes, ", "));
 }
 
 // The parts between the separators, parsed and joined.
@@ -125,6 +126,11 @@ const std::vector<ScopeRow>& scope_table() {
 }
 
 Scope parse_scope(std::string_view text) {
+  // global:N is a union of two clauses, and an intersection has the product of their numbers.
+  constexpr auto most = 8;
+  const auto is_joint = [](char c) { return c == '&' || c == '|'; };
+  if (std::count_if(text.begin(), text.end(), is_joint) >= most)
+    fail("scope {} has over {} parts; write fewer", shown(text), most);
   const auto intersection = [](std::string_view clause) {
     return parse_parts(clause, '&', parse_one,
                        [](const Scope& a, const Scope& b) { return a & b; });

@@ -115,8 +115,8 @@ Scope shifted(const Scope& scope, int64_t offset, int64_t queries = unbounded);
 Scope operator&(const Scope& a, const Scope& b);
 Scope operator|(const Scope& a, const Scope& b);
 
-// A scope written in the table's syntaxes, joined by & and, binding less tightly, |: "causal",
-// "causal & window:128 | prefix:4". Error otherwise.
+// A scope written in the table's syntaxes, up to 8 of them joined by & and, binding less tightly,
+// |: "causal", "causal & window:128 | prefix:4". Error otherwise.
 Scope parse_scope(std::string_view text);
 
 // Error when a scope does not fit these sizes: lengths and masks of another shape, lengths and

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -80,12 +81,19 @@ class Case(unittest.TestCase):
         self.assertEqual(contents(self.folder), before, arguments)
 
 
-def attend(*arguments, stdin="", cwd=None, timeout=300):
-    """Standard output and error as text; bytes that are no UTF-8 pass through."""
+def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None):
+    """Standard output and error as text; bytes that are no UTF-8 pass through.
+
+    `memory`: bytes of address space that the program may have.
+    """
     command = [PROGRAM, *map(str, arguments)]
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
+    limit = None
+    if memory is not None:
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     run = subprocess.run(command, input=data, env=environment(), cwd=cwd, capture_output=True,
-                         timeout=timeout)
+                         timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
     return run

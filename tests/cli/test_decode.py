@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import random
 import shutil
 import tempfile
 import unittest
@@ -83,6 +84,47 @@ class Ensembles(Models):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.refuse("predict", self.models[0], "other", names=["other", "other vocabularies"],
                     stdin="aba\n")
+
+
+class Company(Models):
+    """What a line is answered depends on the line: not on those beside it or on the threads."""
+
+    def assert_alone(self, models, *options):
+        """All that --details say, to the last digit of every number."""
+        # Sources of many lengths, so that batches are of many sizes.
+        lines = [word[:length] for length in (1, 2, 3) for word in SOURCES] + ["".join(SOURCES[:4])]
+        options = ["--json", "--details", *options]
+        together = self.predict(models, *options, "--threads", "1", lines=lines)
+        for threads in ("2", "8"):
+            self.assertEqual(together, self.predict(models, *options, "--threads", threads,
+                                                    lines=lines))
+        order = random.Random(1).sample(range(len(lines)), len(lines))
+        moved = self.predict(models, *options, "--threads", "2", lines=[lines[i] for i in order])
+        self.assertEqual([together[i] for i in order], moved)
+        for first in range(0, len(lines), 61):
+            self.assertEqual(together[first:first + 1],
+                             self.predict(models, *options, lines=lines[first:first + 1]))
+
+    def test_of_greedy_search(self):
+        self.assert_alone([self.models[0]])
+
+    def test_of_beams(self):
+        self.assert_alone([self.models[0]], "--beam", "5", "--nbest", "5", "--coverage-penalty",
+                          "0.3")
+
+    def test_of_an_ensemble(self):
+        # Five and more logarithms were once added up in another order in some places of a batch.
+        self.assert_alone([*self.models, *self.models, self.models[0]], "--beam", "3")
+
+    def test_of_a_language_model_beyond_its_context(self):
+        chosen = {"model.depth": 20, "model.heads": 2, "model.layers": 2, "model.feed_forward": 21,
+                  "model.context": 16, "train.epochs": 2, "train.replicas": 1,
+                  "train.warmup_steps": 10, "train.patience": 0}
+        self.write("text.txt", "".join(line.replace("\t", " ") + "\n" for line in PAIRS.splitlines()))
+        self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--out", "lm", *settings(
+            chosen | {"model.type": "lm"}))
+        self.assert_alone(["lm"], "--beam", "2", "--nbest", "2", "--minimum-length", "30",
+                          "--maximum-length", "40")
 
 
 class Draws(Models):

@@ -142,6 +142,45 @@ class Description(WithModel):
         path.unlink()
         self.refuse_model("config.toml", "attend train")
 
+    def test_settings_that_ask_for_more_memory_than_the_weights_have(self):
+        """Refused by arithmetic: a network of that size would not fit the limit."""
+        path = self.model / "config.toml"
+        chosen = {"model.type": "transformer", "model.depth": 16, "model.feed_forward": 16,
+                  "model.encoder_layers": 1, "model.decoder_layers": 1, "train.epochs": 1}
+        train = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out"]
+        self.succeed(*train, "large", *settings(chosen))
+        shutil.rmtree(self.model)
+        shutil.move(self.folder / "large", self.model)
+        whole = path.read_text()
+        for old, new in (('bias = ""', 'bias = "grid:65536x65536"'),
+                         ('source_bias = ""', 'source_bias = "relative_keys:65536"'),
+                         ('positions = "sinusoidal"\n', 'positions = "learned"\n'),
+                         ("feed_forward = 16", "feed_forward = 262144")):
+            with self.subTest(new):
+                self.assertIn(f"\n{old}", whole)
+                text = whole.replace(f"\n{old}", f"\n{new}")
+                if "learned" in new:
+                    text = text.replace("maximum_source_length = 256",
+                                        "maximum_source_length = 1048576")
+                path.write_text(text)
+                key = "maximum_source_length" if "learned" in new else new.split(" ")[0]
+                commands = [["predict", "model"], [*train, "model", "--resume"]]
+                for command in commands if "grid" in new else commands[:1]:
+                    with self.subTest(command[0]):
+                        run = self.attend(*command, stdin="bab\n", memory=2 << 30)
+                        self.assertEqual(run.returncode, 2, run.stderr)
+                        self.assertRegex(run.stderr, rf"\Aattend: [^\n]*weights.safetensors[^\n]*"
+                                                     rf"model\.{key} = [^\n]*\n\Z")
+
+    def test_training_that_no_memory_would_hold(self):
+        run = self.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "new",
+                          *settings({"model.type": "transformer",
+                                     "model.bias": "grid:65536x65536"}), memory=2 << 30)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertRegex(run.stderr, r"\A(\d+ training and [^\n]*\n)?attend: [^\n]*"
+                                     r"model\.bias = 'grid:65536x65536' asks for[^\n]*\n\Z")
+        self.assertFalse((self.folder / "new").exists())
+
     def test_no_folder(self):
         for command in (["predict"], ["inspect"], ["evaluate", "--data", "pairs.tsv"]):
             self.refuse(*command, "none", names=["none", "no such model folder"])

@@ -5,6 +5,7 @@
 #include <zip.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "attend/data/npy.h"
 #include "tests/support/files.h"
@@ -112,6 +113,31 @@ TEST(Npz, RefusesLies) {
   std::string damaged = format_npz({{"x", counted}});
   damaged[damaged.size() / 2] ^= 1;
   EXPECT_THAT(message(damaged), HasSubstr("'x.npy': is damaged: CRC error"));
+}
+
+// Kilobytes of address space that this process has had at most.
+int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmPeak:") {
+      int64_t peak = 0;
+      status >> peak;
+      return peak;
+    }
+  return 0;
+}
+
+TEST(Npz, TakesNoMemoryForASizeThatIsALie) {
+  // Random bits, which deflate cannot pack: the file is large enough for a size of 1 GB.
+  at::manual_seed(1);
+  const at::Tensor noise = at::randint(256, {1 << 21}, at::kByte);
+  const std::string bytes = archive_of({{"x.npy", format_npy(noise), ZIP_CM_DEFLATE}});
+  const std::string gigabyte = {'\0', '\0', '\0', '\x40'};
+  const std::string lie =
+      with_field(with_field(bytes, "PK\1\2", 24, gigabyte), "PK\3\4", 22, gigabyte);
+  const int64_t before = peak_memory();
+  EXPECT_THAT(message(lie), HasSubstr("'x.npy': is shorter than the archive says"));
+  EXPECT_LT(peak_memory() - before, 1 << 18) << "kilobytes";
 }
 
 TEST(Npz, RefusesNamesTwice) {

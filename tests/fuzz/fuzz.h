@@ -19,15 +19,15 @@ inline void expect(bool condition) {
   if (!condition) std::abort();
 }
 
-// The one way for a parser to refuse its input is an attend::Error, of one line that names the file
-// and that the input cannot make long.
+// The one way for a parser to refuse its input is an attend::Error, of one line that begins with
+// the file's name and that the input cannot make long.
 template <class Work>
-int accept_errors(const Work& work) {
+int accept_errors(const Work& work, std::string_view beginning = "input:") {
   try {
     work();
   } catch (const Error& error) {
     const std::string_view message = error.what();
-    expect(message.starts_with("input:") && message.size() < 1000);
+    expect(message.starts_with(beginning) && message.size() < 1000);
     expect(message.find_first_of(std::string_view("\0\r\n\x1b", 4)) == std::string_view::npos);
   }
   return 0;

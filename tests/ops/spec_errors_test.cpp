@@ -68,13 +68,13 @@ TEST(SpecErrors, OfScopesNameWhatIsWrong) {
       {[&] { window(Window{.dilation = 0}); }, "the dilation of a window must be 1 or more, got 0"},
       {[&] { with({{{Window{.right = -1}}}}); }, "must reach 0 or more keys to each side"},
       {[&] { with({{{DenseMask{}}}}); }, "must be of dtype bool, got an undefined tensor"},
-      {[] { parse_scope("prefix:x"); }, "\"x\" is no number of keys; write prefix:N"},
-      {[] { parse_scope("dilated:3"); }, "\"\" is no number of keys; write dilated:R,DILATION"},
+      {[] { parse_scope("prefix:x"); }, "'x' is no number of keys; write prefix:N"},
+      {[] { parse_scope("dilated:3"); }, "'' is no number of keys; write dilated:R,DILATION"},
       {[] { parse_scope("dilated:3,0"); }, "must be 1 or more, got 0"},
-      {[] { parse_scope("global:"); }, "\"\" is no number of tokens; write global:N"},
-      {[] { parse_scope("causal:1.5"); }, "\"1.5\" is no number of positions"},
-      {[] { parse_scope("causal & "); }, "no scope is called \"\""},
-      {[] { parse_scope("causal || all"); }, "no scope is called \"\""},
+      {[] { parse_scope("global:"); }, "'' is no number of tokens; write global:N"},
+      {[] { parse_scope("causal:1.5"); }, "'1.5' is no number of positions"},
+      {[] { parse_scope("causal & "); }, "no scope is called ''"},
+      {[] { parse_scope("causal || all"); }, "no scope is called ''"},
   });
 }
 

@@ -25,15 +25,15 @@ class Dev(unittest.TestCase):
     def test_help_names_every_command(self):
         run = dev("help")
         self.assertEqual(run.returncode, 0)
-        for command in ("demo", "test", "build", "bench", "example", "check", "soak", "format"):
+        for command in ("demo", "test", "build", "bench", "example", "check", "soak", "fuzz", "format"):
             self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
 
     def test_misuse_exits_with_two(self):
         for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"], ["soak", "--kils", "3"],
-                          ["soak", "--kills"]):
+                          ["soak", "--kills"], ["fuzz", "piars"], ["fuzz", "--minutes", "ten"]):
             run = dev(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
-            self.assertIn(arguments[-1], run.stderr)
+            self.assertIn(arguments[-1] if arguments[-1] != "ten" else "--minutes", run.stderr)
 
     def test_without_apt_it_prints_the_list_and_stops(self):
         with tempfile.TemporaryDirectory() as folder:

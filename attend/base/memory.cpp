@@ -1,0 +1,24 @@
+#include "attend/base/memory.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+namespace attend {
+
+int64_t memory_limit() {
+  int64_t least = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      limit.rlim_cur < static_cast<rlim_t>(std::numeric_limits<int64_t>::max()))
+    least = std::min(least, static_cast<int64_t>(limit.rlim_cur));
+  // Of a container, in its own name space; "max" is no number, and then there is none.
+  std::ifstream group("/sys/fs/cgroup/memory.max");
+  if (int64_t bytes = 0; group >> bytes && bytes > 0) least = std::min(least, bytes);
+  return least;
+}
+
+}  // namespace attend

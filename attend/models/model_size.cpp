@@ -1,0 +1,89 @@
+#include "attend/models/model_size.h"
+
+#include "attend/base/error.h"
+#include "attend/base/memory.h"
+#include "attend/nn/without_storage.h"
+
+namespace attend {
+namespace {
+
+// A weight, its gradient and its two moments.
+constexpr int64_t numbers_a_weight = 4;
+
+std::string gigabytes(int64_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+Settings settings_of(PairModel& model) {
+  Settings all = model.text.settings();
+  for (Setting& setting : model.model.settings()) all.push_back(std::move(setting));
+  return all;
+}
+
+std::string assignment(const Setting& setting) {
+  return std::visit(
+      [&](const auto* value) {
+        if constexpr (std::is_same_v<decltype(value), const std::string*>)
+          return fmt::format("{} = {}", setting.key, shown(*value));
+        else
+          return fmt::format("{} = {}", setting.key, *value);
+      },
+      setting.value);
+}
+
+void copy_value(const Setting& from, const Setting& to) {
+  std::visit([&](auto* value) { *value = *std::get<decltype(value)>(from.value); }, to.value);
+}
+
+}  // namespace
+
+std::shared_ptr<PairNetwork> outline(const PairModel& model) {
+  const WithoutStorage without_storage;
+  return model.make_network();
+}
+
+int64_t parameter_bytes(const PairModel& model) {
+  int64_t bytes = 0;
+  for (const at::Tensor& parameter : outline(model)->parameters())
+    bytes += parameter.numel() * static_cast<int64_t>(parameter.element_size());
+  return bytes;
+}
+
+std::string largest_part(const PairModel& model) {
+  const int64_t bytes = parameter_bytes(model);
+  PairModel usual;
+  usual.model.type = model.model.type;
+  usual.text.source_units = model.text.source_units;
+  const Settings defaults = settings_of(usual);
+  double most = 0;
+  std::string largest = "the vocabularies ask for most of them";
+  for (size_t i = 0; i < defaults.size(); ++i) {
+    PairModel changed = model;
+    const Setting setting = settings_of(changed)[i];
+    const std::string text = assignment(setting);
+    copy_value(defaults[i], setting);
+    try {
+      const int64_t saved = bytes - parameter_bytes(changed);
+      // A number is the reason rather than the word that makes it count.
+      const bool is_word = std::holds_alternative<std::string*>(setting.value);
+      const double weight = static_cast<double>(saved) * (is_word ? 0.99 : 1);
+      if (weight <= most) continue;
+      most = weight;
+      largest = fmt::format("{} asks for {} of them", text, gigabytes(saved));
+    } catch (const Error&) {
+      // The default does not go with the other settings.
+    }
+  }
+  return largest;
+}
+
+void check_memory(const PairModel& model) {
+  const int64_t bytes = parameter_bytes(model), most = memory_limit();
+  if (bytes <= most / numbers_a_weight) return;
+  fail(
+      "the model's weights take {}, and training {} times that; this process may use {}: {}; "
+      "take a smaller model",
+      gigabytes(bytes), numbers_a_weight, gigabytes(most), largest_part(model));
+}
+
+}  // namespace attend

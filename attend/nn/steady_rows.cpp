@@ -1,0 +1,133 @@
+#include "attend/nn/steady_rows.h"
+
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "attend/kernels/row_products.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Of no backend, and above them all: nothing passes here but what is included by hand.
+constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+// What LibTorch does itself.
+class Past {
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_{key};
+};
+
+bool is_plain(const Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided;
+}
+
+bool are_steady(const Tensor& a, const Tensor& b) {
+  return is_plain(a) && is_plain(b) && !at::GradMode::is_enabled();
+}
+
+// Whether a matrix is stored column by column: the transposed weight of a layer.
+bool by_columns(const Tensor& b) { return b.stride(0) == 1 && b.stride(1) >= b.size(0); }
+
+// a [n, k] b [k, m] + start [m], or nothing where undefined.
+void multiply(const Tensor& a, const Tensor& b, const Tensor& start, const Tensor& out) {
+  const Tensor left = a.stride(1) == 1 ? a : a.contiguous();
+  const bool columns = by_columns(b);
+  const Tensor right = columns || b.stride(1) == 1 ? b : b.contiguous();
+  kernels::row_products({.rows = a.size(0),
+                         .columns = b.size(1),
+                         .depth = a.size(1),
+                         .a = left.data_ptr<float>(),
+                         .a_stride = left.stride(0),
+                         .b = right.data_ptr<float>(),
+                         .b_stride = right.stride(columns ? 1 : 0),
+                         .b_by_columns = columns,
+                         .start = start.defined() ? start.data_ptr<float>() : nullptr,
+                         .out = out.data_ptr<float>(),
+                         .out_stride = out.stride(0)});
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  const Past past;
+  if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mm(a, b);
+  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  multiply(a, b, {}, out);
+  return out;
+}
+
+Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Scalar& beta,
+             const at::Scalar& alpha) {
+  const Past past;
+  // What layers add: a bias.
+  const bool is_bias = is_plain(start) && start.dim() == 1 && start.is_contiguous() &&
+                       b.dim() == 2 && start.size(0) == b.size(1) && beta.equal(1) &&
+                       alpha.equal(1);
+  if (!is_bias || !are_steady(a, b) || a.size(1) != b.size(0))
+    return at::addmm(start, a, b, beta, alpha);
+  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  multiply(a, b, start, out);
+  return out;
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  const Past past;
+  if (!are_steady(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1)) return at::bmm(a, b);
+  const Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  // Whether LibTorch has copied what it multiplies, and so turned it, depends on the batch.
+  const Tensor right = b.contiguous();
+  for (int64_t i = 0; i < a.size(0); ++i) multiply(a[i], right[i], {}, out[i]);
+  return out;
+}
+
+Tensor mv(const Tensor& a, const Tensor& b) {
+  const Past past;
+  if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mv(a, b);
+  const Tensor out = at::empty({a.size(0), 1}, a.options());
+  multiply(a, b.contiguous().unsqueeze(0).t(), {}, out);
+  return out.squeeze(1);
+}
+
+// LibTorch computes the last numbers of an array, which fill no vector, by another exponential.
+Tensor sigmoid(const Tensor& x) {
+  const Past past;
+  if (!is_plain(x)) return at::sigmoid(x);
+  return x.neg().exp_().add_(1).reciprocal_();
+}
+
+Tensor& sigmoid_(Tensor& x) { return x.copy_(attend::sigmoid(x)); }
+
+// The sizes are of one type in LibTorch 1.13 and of another in 2.x.
+template <class... Sizes>
+Tensor convolution(const Tensor& x, const Tensor& weight, const c10::optional<Tensor>& bias,
+                   Sizes... sizes) {
+  const Past past;
+  const auto convolved = [&](const Tensor& images) {
+    return at::_ops::convolution::call(images, weight, bias, sizes...);
+  };
+  if (!are_steady(x, weight) || x.size(0) < 2) return convolved(x);
+  std::vector<Tensor> each;
+  each.reserve(static_cast<size_t>(x.size(0)));
+  for (const Tensor& image : x.split(1)) each.push_back(convolved(image));
+  return at::cat(each);
+}
+
+}  // namespace
+
+SteadyRows::SteadyRows() : guard_(key) {}
+
+}  // namespace attend
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+  library.fallback(torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, TESTING_ONLY_GenericMode, library) {
+  library.impl("mm", attend::mm);
+  library.impl("addmm", attend::addmm);
+  library.impl("bmm", attend::bmm);
+  library.impl("mv", attend::mv);
+  library.impl("sigmoid", attend::sigmoid);
+  library.impl("sigmoid_", attend::sigmoid_);
+  library.impl("convolution", static_cast<at::_ops::convolution::schema*>(attend::convolution));
+}

@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <array>
+
+#include "attend/nn/attention_choices.h"
+#include "attend/ops/normalisers.h"
+#include "attend/ops/scopes.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+// Lines of a text, as many as there are fields; what is left out is empty.
+std::array<std::string, 4> fields(std::string_view text) {
+  std::array<std::string, 4> lines;
+  for (std::string& line : lines) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+// The four choices of a mechanism, a line each: score, scope, bias, normaliser.
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  const auto [score, scope, bias, normaliser] = fields(fuzz::text(data, size));
+  fuzz::accept_errors(
+      [&] {
+        for (const BiasChoice& choice : parse_biases(bias))
+          fuzz::expect(choice.size >= 0 && choice.size <= 65536 && choice.columns <= 65536);
+      },
+      "");
+  fuzz::accept_errors(
+      [&] {
+        if (around_reach(scope)) return;
+        // Some queries in the middle of the keys.
+        const at::Tensor mask = scope_mask(shifted(parse_scope(scope), 2), 1, 1, 3, 7, at::kCPU);
+        fuzz::expect(!mask.defined() || mask.numel() <= 3 * 7);
+      },
+      "");
+  return fuzz::accept_errors(
+      [&] {
+        fuzz::expect(Normaliser(normaliser).options().temperature > 0);
+        check_choices({score, scope, bias, normaliser});
+      },
+      "");
+}

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "attend/models/model_config.h"
+
+namespace attend::test {
+
+// A small network of every type and of the choices that compute in their own ways.
+struct SomeNetwork {
+  std::string name;
+  std::vector<std::string> settings;  // beside type, as key=value
+  SourceShape source = {12};
+
+  // Depths that fill no vector.
+  ModelConfig config() const {
+    ModelConfig config;
+    assign({config.type_setting()}, "model.type=" + name.substr(0, name.find('_')));
+    const Settings all = config.settings();
+    const auto set = [&](const std::string& assignment) {
+      const std::string key = assignment.substr(0, assignment.find('='));
+      for (const Setting& setting : all)
+        if (setting.key == key) assign(all, assignment);
+    };
+    for (const char* small :
+         {"model.depth=20", "model.heads=2", "model.feed_forward=21", "model.layers=2",
+          "model.encoder_layers=2", "model.decoder_layers=2", "model.embedding=20",
+          "model.hidden=20", "model.attention_depth=9", "model.maximum_source_length=16"})
+      set(small);
+    for (const std::string& each : settings) set(each);
+    return config;
+  }
+};
+
+// For the names that GoogleTest gives the cases.
+inline void PrintTo(const SomeNetwork& network, std::ostream* out) { *out << network.name; }
+
+inline std::vector<SomeNetwork> some_networks() {
+  const SourceShape image{4, {3, 4}};
+  return {
+      {"seq2seq", {}},
+      {"seq2seq_lstm",
+       {"model.cell=lstm", "model.encoder_layers=2", "model.decoder_layers=2",
+        "model.residual=true"}},
+      {"seq2seq_none", {"model.score=none"}},
+      {"seq2seq_dot", {"model.mechanism=luong_dot", "model.input_feeding=true"}},
+      {"seq2seq_general", {"model.mechanism=luong_general", "model.self_layers=1"}},
+      {"seq2seq_location", {"model.mechanism=luong_location", "model.intra_decoder=true"}},
+      {"seq2seq_sensitive", {"model.mechanism=location_sensitive"}},
+      {"seq2seq_local", {"model.mechanism=local_p"}},
+      {"seq2seq_hard", {"model.normaliser=hard"}},
+      {"seq2seq_monotonic", {"model.normaliser=monotonic"}},
+      {"seq2seq_sparse", {"model.normaliser=sparsemax", "model.tied=target"}},
+      {"seq2seq_copy", {"model.copy=true", "model.tied=all"}},
+      {"seq2seq_bare", {"model.encoder=none"}},
+      {"seq2seq_image", {"model.encoder=none"}, image},
+      {"transformer", {}},
+      {"transformer_relative",
+       {"model.bias=relative_keys:3 + alibi", "model.source_bias=sink", "model.activation=gelu"}},
+      {"transformer_grid", {"model.bias=grid:5x6 + buckets:8", "model.positions=rotary"}},
+      {"transformer_random", {"model.mechanism=performer"}},
+      {"transformer_additive", {"model.source_mechanism=bahdanau", "model.tied=none"}},
+      {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
+      {"transformer_image", {"model.convolutions=1"}, image},
+      {"classifier", {"model.pooling=fixed_mlp", "model.hidden=7"}},
+      {"classifier_bag", {"model.layers=0", "model.pooling=sum"}},
+      {"classifier_class", {"model.pooling=class"}},
+      {"vit", {"model.convolutions=1"}, image},
+      {"lm", {"model.context=16"}},
+      {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
+      {"encoder", {}}};
+}
+
+}  // namespace attend::test
