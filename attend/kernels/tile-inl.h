@@ -71,14 +71,13 @@ class TileScorer {
   // cap tanh(s / cap), whose derivative is 1 - tanh^2
   void cap_scores(int64_t count, T* tile, T* cap_slope) const {
     const Tag<T> d;
-    // e^(2x) - 1 over e^(2x) + 1 loses digits near 0 against x, not against the cap.
+    // tanh(x) = (e^(2x) - 1) / (e^(2x) + 1)
     constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
-    const auto one = Set<T>(1);
     for (int64_t i = 0; i < count; i += kLanes<T>) {
       const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap_)), kFlat);
-      const auto rest = hn::Div(Set<T>(2), hn::Add(ExpOfTwice<T>(x), one));
-      const auto y = hn::Sub(one, rest);
-      hn::Store(hn::Mul(y, Set<T>(cap_)), d, tile + i);
+      const auto power = ExpOfTwice<T>(x, Set<T>(1));  // less 1
+      const auto rest = hn::Div(Set<T>(2), hn::Add(power, Set<T>(2)));
+      hn::Store(hn::Mul(hn::Mul(power, rest), Set<T>(cap_ / 2)), d, tile + i);
       if (cap_slope != nullptr)
         hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
     }
