@@ -35,15 +35,15 @@ constexpr int64_t RoundUpToLanes(int64_t count) {
   return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-// What a floating type needs for 2^x: x + magic has round(x) in its low bits.
+// What a floating type needs for 2^x: x + magic has round(x), and the bias of exponents, in its low
+// bits.
 template <class T>
 struct Exp2Traits;
 template <>
 struct Exp2Traits<float> {
   using Bits = int32_t;
-  static constexpr float kMagic = 12582912.0f;
+  static constexpr float kMagic = 12582912.0f + 127.0f;
   static constexpr int kShift = 23;
-  static constexpr Bits kBias = 127;
   static constexpr float kLowest = -126.0f;
   // 2^r = kFirst + r (kNext[0] + kNext[1] r + ..), minimax on [-0.5, 0.5], relative error 7.5e-8.
   static constexpr float kFirst = 1.000000119e+00f;
@@ -56,9 +56,8 @@ struct Exp2Traits<float> {
 template <>
 struct Exp2Traits<double> {
   using Bits = int64_t;
-  static constexpr double kMagic = 6755399441055744.0;
+  static constexpr double kMagic = 6755399441055744.0 + 1023.0;
   static constexpr int kShift = 52;
-  static constexpr Bits kBias = 1023;
   static constexpr double kLowest = -1022.0;
   // Taylor: ln(2)^k / k!; the next term is below 4e-18.
   static constexpr double kFirst = 1.0;
@@ -86,8 +85,7 @@ template <class T>
 HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
   using Traits = Exp2Traits<T>;
   const hn::Rebind<typename Traits::Bits, Tag<T>> bits;
-  const auto exponent = hn::Add(hn::BitCast(bits, shifted), hn::Set(bits, Traits::kBias));
-  return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(exponent));
+  return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(hn::BitCast(bits, shifted)));
 }
 
 // 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
