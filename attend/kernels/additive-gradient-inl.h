@@ -18,7 +18,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 // logistic function the numbers are 1 and 1). Since E y = 1 - A y, the sums that every gradient
 // needs are those of t = ds y and u = t y alone:
 //   dq_i = 4 scale v A_i (sum_j t - A_i sum_j u)      dk_j = 4 scale v E_j (sum_i t - E_j sum_i u)
-//   dv = scale sum_ij (ds - 2 E_j t)
+//   dv = scale sum_ij ds (A - E) y = scale (sum_i A_i sum_j t - sum_j E_j sum_i t)
+// Near 0 A - E keeps the digits of A - 1 and E - 1.
 // A hard vector has r = 1 / (1 + e^(2(q + k))) for y and g = ds r (1 - r) for u:
 //   dq_i = 4 scale v sum_j g                          dk_j = 4 scale v sum_i g
 template <class T>
@@ -32,7 +33,10 @@ class AdditiveGradients : public TileGradients<T> {
         task_(task),
         rate_(T(activation_rate(problem_.score.activation))),
         magnitude_(T(activation_magnitude(problem_.score.activation))),
+        by_slope_(arena.take(padded_)),
+        vector_sum_(arena.take(padded_)),
         factor_(arena.take(padded_ * kBackwardRows)),
+        rest_(arena.take(padded_ * kBackwardRows)),
         query_t_(arena.take(padded_ * kBackwardRows)),
         query_u_(arena.take(padded_ * kBackwardRows)),
         key_t_(arena.take(padded_ * plan.chunk_keys)),
@@ -44,6 +48,10 @@ class AdditiveGradients : public TileGradients<T> {
   void begin_head(int64_t batch, int64_t head) override {
     head_ = batch * problem_.shape.heads + head;
     total_ = 0;
+    // f' is 2 rate magnitude times what it is a multiple of.
+    std::fill_n(std::copy_n(HeadVector(problem_, head), depth_, by_slope_), padded_ - depth_, T(0));
+    ScaleInPlace(by_slope_, padded_, 2 * rate_ * magnitude_ * T(problem_.score.scale));
+    std::fill_n(vector_sum_, padded_, T(0));
     std::fill_n(key_t_, padded_ * plan_.chunk_keys, T(0));
     std::fill_n(key_u_, padded_ * plan_.chunk_keys, T(0));
   }
@@ -56,13 +64,15 @@ class AdditiveGradients : public TileGradients<T> {
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
              rows, depth_, width, factor_, padded_);
     ScaleInPlace(factor_, width * padded_, rate_);
-    const T* centre = plan_.natural.centre + head_ * padded_;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       if (is_hard(a)) continue;
-      for (int64_t r = 0; r < width; ++r) {
-        T* at = factor_ + r * padded_ + a;
-        const auto x = hn::Sub(hn::Load(d, at), hn::Load(d, centre + a));
-        hn::Store(ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp)), d, at);
+      const auto centre = hn::Load(d, plan_.natural.centre + head_ * padded_ + a);
+      const auto base = hn::Load(d, plan_.natural.base + head_ * padded_ + a);
+      for (int64_t at = a; at < width * padded_; at += padded_) {
+        const auto x = hn::Sub(hn::Load(d, factor_ + at), centre);
+        const auto less = ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp), base);
+        hn::Store(less, d, rest_ + at);
+        hn::Store(hn::Add(less, base), d, factor_ + at);
       }
     }
     std::fill_n(query_t_, padded_ * width, T(0));
@@ -81,7 +91,7 @@ class AdditiveGradients : public TileGradients<T> {
     const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
     // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing
     // pays for divisions alone.
-    const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 3] != 0;
+    const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 4] != 0;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       const T* from = factor + a;
       if (is_hard(a)) {
@@ -95,33 +105,53 @@ class AdditiveGradients : public TileGradients<T> {
   }
 
   void store_query_gradient(int64_t rows, int64_t, const View<T>& to) override {
-    const T* v = HeadVector(problem_, first_.head);
-    for (int64_t r = 0; r < rows; ++r) {
-      T* gradient = to.row(first_.batch, first_.head, first_.query + r);
-      for (int64_t a = 0; a < depth_; ++a) {
-        const int64_t at = r * padded_ + a;
-        const T slope =
-            is_hard(a) ? query_u_[at] : factor_[at] * (query_t_[at] - factor_[at] * query_u_[at]);
-        gradient[a] = slope_scale() * v[a] * slope;
+    const Tag<T> d;
+    for (int64_t a = 0; a < padded_; a += kLanes<T>) {
+      const bool hard = is_hard(a);
+      const auto by_slope = hn::Load(d, by_slope_ + a);
+      auto sum = hn::Load(d, vector_sum_ + a);
+      for (int64_t at = a; at < rows * padded_; at += padded_) {
+        const auto t = hn::Load(d, query_t_ + at), u = hn::Load(d, query_u_ + at);
+        hn::Store(hn::Mul(by_slope, hard ? u : slope(hn::Load(d, factor_ + at), t, u)), d,
+                  query_u_ + at);
+        if (!hard) sum = hn::MulAdd(hn::Load(d, rest_ + at), t, sum);
       }
+      hn::Store(sum, d, vector_sum_ + a);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(query_u_ + r * padded_, depth_,
+                  to.row(first_.batch, first_.head, first_.query + r));
     }
   }
 
   // The head's share of its keys' gradients, and of dv.
   void end_head(int64_t head, int64_t first_key, int64_t keys) override {
-    const T* v = HeadVector(problem_, head);
-    const T* factor = plan_.natural.factor + (head_ * problem_.shape.keys + first_key) * padded_;
+    const Tag<T> d;
+    const int64_t first = (head_ * problem_.shape.keys + first_key) * padded_;
     T* vector = plan_.partial_vector + (vector_chunk() * problem_.shape.heads + head) * depth_;
-    std::fill_n(vector, depth_, T(problem_.score.scale) * total_);
-    for (int64_t j = 0; j < keys; ++j) {
-      for (int64_t a = 0; a < depth_; ++a) {
-        const int64_t at = j * padded_ + a;
-        if (key_t_[at] == 0 && key_u_[at] == 0) continue;  // a key that no row sees may be NaN
-        const T e = is_hard(a) ? T(1) : factor[at];
-        const T slope = is_hard(a) ? key_u_[at] : e * (key_t_[at] - e * key_u_[at]);
-        key_gradient_[at] += slope_scale() * v[a] * slope;
-        vector[a] -= magnitude_ * T(problem_.score.scale) * e * key_t_[at];
+    for (int64_t a = 0; a < padded_; a += kLanes<T>) {
+      const bool hard = is_hard(a);
+      const auto by_slope = hn::Load(d, by_slope_ + a);
+      auto sum = hn::Load(d, vector_sum_ + a);
+      for (int64_t at = a; at < keys * padded_; at += padded_) {
+        const auto t = hn::Load(d, key_t_ + at), u = hn::Load(d, key_u_ + at);
+        const auto e = hn::Load(d, plan_.natural.factor + first + at);
+        const auto rest = hn::Load(d, plan_.natural.weight + first + at);
+        // a key that no row sees may be NaN
+        const auto seen = hn::Or(hn::Ne(t, hn::Zero(d)), hn::Ne(u, hn::Zero(d)));
+        const auto by_key = hn::IfThenElseZero(seen, hard ? u : slope(e, t, u));
+        hn::Store(hn::MulAdd(by_slope, by_key, hn::Load(d, key_gradient_ + at)), d,
+                  key_gradient_ + at);
+        sum = hn::Sub(sum, hn::IfThenElseZero(seen, hard ? t : hn::Mul(rest, t)));
       }
+      hn::Store(sum, d, vector_sum_ + a);
+    }
+    // f = 1 - magnitude r, or 1 - magnitude / 2 + magnitude / 2 (A - E) y
+    const T scale = T(problem_.score.scale);
+    for (int64_t a = 0; a < depth_; ++a) {
+      const T part = is_hard(a) ? magnitude_ : magnitude_ / 2;
+      const T whole = is_hard(a) ? T(1) : 1 - magnitude_ / 2;
+      vector[a] = scale * (whole * total_ + part * vector_sum_[a]);
     }
   }
 
@@ -130,12 +160,14 @@ class AdditiveGradients : public TileGradients<T> {
   }
 
  private:
+  static HWY_INLINE Vec<T> slope(Vec<T> factor, Vec<T> t, Vec<T> u) {
+    return hn::Mul(factor, hn::NegMulAdd(factor, u, t));
+  }
+
   // Keys at a time: each has three vectors in registers, the query three.
   static constexpr int kStep = kRowsPerStep == 8 ? 4 : 2;
 
-  // f' is 2 rate magnitude times what it is a multiple of.
-  T slope_scale() const { return 2 * rate_ * magnitude_ * T(problem_.score.scale); }
-  bool is_hard(int64_t a) const { return plan_.natural.hard[head_ * padded_ + a] != 0; }
+  bool is_hard(int64_t a) const { return plan_.natural.plain[head_ * padded_ + a] != 0; }
   int64_t vector_chunk() const {
     return task_ / plan_.chunks / problem_.shape.key_heads * plan_.chunks + task_ % plan_.chunks;
   }
@@ -169,7 +201,7 @@ class AdditiveGradients : public TileGradients<T> {
   template <bool kHard>
   static HWY_INLINE Vec<T> ratio(Vec<T> sum) {
     if constexpr (!kHard) return Reciprocal<T>(sum);
-    const auto power = ExpOfTwice<T>(Clamp<T>(sum, AdditiveLimits<T>::kClamp));
+    const auto power = ExpOfTwice<T>(Clamp<T>(sum, AdditiveLimits<T>::kClamp), hn::Zero(Tag<T>()));
     return hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
   }
 
@@ -236,7 +268,10 @@ class AdditiveGradients : public TileGradients<T> {
   Row first_;
   int64_t query_count_ = 0;
   T total_ = 0;      // sum of ds over the head's tiles
+  T* by_slope_;      // [padded] 4 scale v
+  T* vector_sum_;    // [padded] sum_i (A_i - base) sum_j t
   T* factor_;        // [width][padded] A
+  T* rest_;          // [width][padded] A - base
   T* query_t_;       // [width][padded] sum_j t
   T* query_u_;       // [width][padded] sum_j u
   T* key_t_;         // [chunk_keys][padded] sum_i t

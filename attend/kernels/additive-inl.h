@@ -19,6 +19,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 // so a score is a constant of the row plus sum_a w_a / (A_a + E_a), w_a = -2 scale v_a E_a. The
 // sums A + E cost an addition, and up to four fractions share one reciprocal:
 //   w0/d0 + w1/d1 = (w0 d1 + w1 d0) / (d0 d1).
+// That is right to a few units of 1. Where both sides are around 0, so are the scores, and tanh is
+// a polynomial, right to a few units of itself.
 
 // n / d, the numerator and denominator of a sum of fractions.
 template <class T>
@@ -65,7 +67,7 @@ class AdditiveScores : public TileScores<T> {
               rows, depth, plain, width);
     for (int64_t p = 0; p < depth; ++p) {
       const int64_t a = plan_.order[head * plan_.padded + p];
-      const bool hard = plan_.hard[head * plan_.padded + a] != 0;
+      const bool whole = plan_.plain[head * plan_.padded + a] != 0;
       const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
       // Lanes without a query stay clear of the limits too: what they overflow to would reach the
       // gradients of the keys.
@@ -74,7 +76,8 @@ class AdditiveScores : public TileScores<T> {
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto q = hn::Mul(hn::Load(d, plain + a * width + lane), Set<T>(rate));
         const auto x = Clamp<T>(hn::Sub(q, centre), AdditiveLimits<T>::kClamp);
-        hn::Store(hard ? q : ExpOfTwice<T>(x), d, panel + lane * depth + p * kLanes<T>);
+        hn::Store(whole ? q : ExpOfTwice<T>(x, hn::Zero(d)), d,
+                  panel + lane * depth + p * kLanes<T>);
       }
     }
   }
@@ -111,7 +114,7 @@ class AdditiveScores : public TileScores<T> {
   HWY_NOINLINE void step(int64_t head, const T* HWY_RESTRICT panel, int64_t first, int64_t width,
                          T* HWY_RESTRICT to) const {
     const Tag<T> d;
-    const int64_t* ends = plan_.ends + head * 3;
+    const int64_t* ends = plan_.ends + head * 4;
     const T* HWY_RESTRICT factor = plan_.factor + first;
     const T* HWY_RESTRICT weight = plan_.weight + first;
     const int64_t padded = plan_.padded;
@@ -145,11 +148,18 @@ class AdditiveScores : public TileScores<T> {
       each(p, [&](Vec<T> s, const T* e, const T* w)
                   HWY_ATTR { return Accumulate<T>(s, leaf(a, e[0], w[0])); });
     }
-    for (int64_t p = ends[2]; p < problem_.shape.depth; ++p) {
+    for (int64_t p = ends[2]; p < ends[3]; ++p) {
       const auto q = hn::Load(d, panel + p * kLanes<T>);
       each(p, [&](Vec<T> s, const T* k, const T* w) HWY_ATTR {
-        const auto power =
-            ExpOfTwice<T>(Clamp<T>(hn::Add(q, Set<T>(k[0])), AdditiveLimits<T>::kClamp));
+        const auto x = hn::Add(q, Set<T>(k[0]));
+        return hn::MulAdd(hn::Mul(x, Set<T>(w[0])), AroundZero<T>::slope(x), s);
+      });
+    }
+    for (int64_t p = ends[3]; p < problem_.shape.depth; ++p) {
+      const auto q = hn::Load(d, panel + p * kLanes<T>);
+      each(p, [&](Vec<T> s, const T* k, const T* w) HWY_ATTR {
+        const auto x = Clamp<T>(hn::Add(q, Set<T>(k[0])), AdditiveLimits<T>::kClamp);
+        const auto power = ExpOfTwice<T>(x, hn::Zero(d));
         return hn::Add(s, hn::Div(Set<T>(w[0]), hn::Add(Set<T>(1), power)));
       });
     }

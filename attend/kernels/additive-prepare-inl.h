@@ -14,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// How far e^(2x) may go, in units of x. kQuadruple and kPair: the product of four or two sums, and
+// How far e^(2x) may go, in units of x. kAround: around 0 tanh is a short polynomial. kUnit: e^(2x)
+// stays within a few times 1. kQuadruple and kPair: the product of four or two sums, and
 // its numerator, stay normal numbers. kClamp: beyond it x is cut off, and the squares that backward
 // takes stay finite with room for large gradients. kOther: where one side is cut off the other may
 // reach this far and still be below the last bit of the sum.
@@ -22,10 +23,12 @@ template <class T>
 struct AdditiveLimits;
 template <>
 struct AdditiveLimits<float> {
+  static constexpr float kAround = 0.08f, kUnit = 0.5f;
   static constexpr float kQuadruple = 9.5f, kPair = 19.0f, kClamp = 19.0f, kOther = 9.5f;
 };
 template <>
 struct AdditiveLimits<double> {
+  static constexpr double kAround = 0.0625, kUnit = 0.5;
   static constexpr double kQuadruple = 80.0, kPair = 150.0, kClamp = 150.0, kOther = 125.0;
 };
 
@@ -77,17 +80,17 @@ bool IsHard(const DimensionRange<T>& query, const DimensionRange<T>& key, T cent
          clash(k_low, q_low);
 }
 
-// Dimensions four, two and one to a reciprocal, then the hard ones.
+// Dimensions four, two and one to a reciprocal, those around 0, then the hard ones.
 template <class T>
-void OrderDimensions(const T* reach, const int64_t* hard, int64_t depth, int64_t* order,
-                     int64_t* ends) {
+void OrderDimensions(const T* reach, int64_t depth, int64_t* order, int64_t* ends) {
   using Limits = AdditiveLimits<T>;
-  std::vector<int64_t> fours, twos, ones, rest;
+  std::vector<int64_t> around, fours, twos, ones, rest;
   for (int64_t a = 0; a < depth; ++a) {
-    std::vector<int64_t>& kind = hard[a]                          ? rest
+    std::vector<int64_t>& kind = reach[a] <= Limits::kAround      ? around
                                  : reach[a] <= Limits::kQuadruple ? fours
                                  : reach[a] <= Limits::kPair      ? twos
-                                                                  : ones;
+                                 : std::isfinite(reach[a])        ? ones
+                                                                  : rest;
     kind.push_back(a);
   }
   for (; fours.size() % 4 != 0; fours.pop_back()) twos.push_back(fours.back());
@@ -98,6 +101,8 @@ void OrderDimensions(const T* reach, const int64_t* hard, int64_t depth, int64_t
   ends[1] = to - order;
   to = std::copy(ones.begin(), ones.end(), to);
   ends[2] = to - order;
+  to = std::copy(around.begin(), around.end(), to);
+  ends[3] = to - order;
   std::copy(rest.begin(), rest.end(), to);
 }
 
@@ -118,36 +123,98 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
     key[a] = {rate * key[a].low, rate * key[a].high, key[a].infinite};
   }
   T* centre = plan.centre + head * plan.padded;
-  int64_t* hard = plan.hard + head * plan.padded;
+  T* base = plan.base + head * plan.padded;
+  int64_t* plain = plan.plain + head * plan.padded;
   int64_t* order = plan.order + head * plan.padded;
-  T* reach = arena.take(s.depth);
+  T* reach = arena.take(s.depth);  // infinite where hard
   T constant = 0;
   const T* vector = HeadVector(problem, h);
+  const T middle_value = T(1 - activation_magnitude(problem.score.activation) / 2);  // f(0)
   std::fill_n(centre, plan.padded, T(0));
-  std::fill_n(hard, plan.padded, int64_t{0});
+  std::fill_n(base, plan.padded, T(0));
+  std::fill_n(plain, plan.padded, int64_t{0});
   for (int64_t a = 0; a < s.depth; ++a) {
     // The form needs q - c and -k - c both near 0.
     const T high = std::max(query[a].high, -key[a].low), low = std::min(query[a].low, -key[a].high);
     const T middle = low + (high - low) / 2;
     centre[a] = std::isfinite(middle) ? middle : T(0);
-    reach[a] = std::max(high - centre[a], centre[a] - low);
-    hard[a] = IsHard(query[a], key[a], centre[a]);
-    constant += vector[a];
+    const bool hard = IsHard(query[a], key[a], centre[a]);
+    reach[a] =
+        hard ? std::numeric_limits<T>::infinity() : std::max(high - centre[a], centre[a] - low);
+    const bool around = !plan.natural && reach[a] <= AdditiveLimits<T>::kAround;
+    base[a] = plan.natural && reach[a] <= AdditiveLimits<T>::kUnit ? T(1) : T(0);
+    plain[a] = hard || around;
+    constant += around ? middle_value * vector[a] : vector[a];
   }
   for (int64_t a = 0; a < plan.padded; ++a) order[a] = a;
   plan.constant[head] = constant * T(problem.score.scale * score_unit(problem.normaliser));
-  if (!plan.natural) {
-    return OrderDimensions(reach, hard, s.depth, order, plan.ends + head * 3);
-  }
+  if (!plan.natural) return OrderDimensions(reach, s.depth, order, plan.ends + head * 4);
   // Gradients run along the depth: a vector is hard when any of its dimensions is. Keys share
   // reciprocals when no dimension reaches too far.
-  plan.ends[head * 3] =
+  plan.ends[head * 4] =
       std::all_of(reach, reach + s.depth, [](T x) { return x <= AdditiveLimits<T>::kQuadruple; });
   for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
-    const bool any = std::any_of(hard + a, hard + a + kLanes<T>, [](int64_t x) { return x != 0; });
-    std::fill_n(hard + a, kLanes<T>, int64_t{any});
+    const bool any =
+        std::any_of(plain + a, plain + a + kLanes<T>, [](int64_t x) { return x != 0; });
+    std::fill_n(plain + a, kLanes<T>, int64_t{any});
   }
 }
+
+// tanh(x) / x for what comes of two sides around 0, divided by kLead; relative errors 3e-8 and
+// 3e-17.
+template <class T>
+struct AroundZero;
+template <>
+struct AroundZero<float> {
+  static constexpr double kLead = 0.131284885792;
+  static HWY_INLINE Vec<float> slope(Vec<float> x) {
+    const auto square = hn::MulAdd(x, x, Set<float>(-1.2694292f));
+    return hn::MulAdd(square, square, Set<float>(6.0055723f));
+  }
+};
+template <>
+struct AroundZero<double> {
+  static constexpr double kLead = 1;
+  static constexpr double kCoefficients[] = {1.0,
+                                             -0.33333333333321791851,
+                                             0.13333333324711773348,
+                                             -0.053968230403478569501,
+                                             0.021866574731973611156,
+                                             -0.0086968348414703372655};
+  static HWY_INLINE Vec<double> slope(Vec<double> x) {
+    return Polynomial<double>(hn::Mul(x, x), kCoefficients);
+  }
+};
+
+// What the dimensions of a head have for all its keys, in their order: the centre and the base,
+// 1 where plain, and what w is times E, or alone where plain.
+template <class T>
+struct KeyPlaces {
+  T *centre, *base, *plain, *weight;
+
+  KeyPlaces(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena)
+      : centre(arena.take(plan.padded)),
+        base(arena.take(plan.padded)),
+        plain(arena.take(plan.padded)),
+        weight(arena.take(plan.padded)) {
+    const Problem<T>& problem = *plan.problem;
+    const int64_t depth = problem.shape.depth, at = head * plan.padded;
+    const int64_t* ends = plan.ends + head * 4;
+    const T* vector = HeadVector(problem, head % problem.shape.heads);
+    // f(x) = 1 - magnitude / (1 + e^(2 rate x)) = 1 - magnitude / 2 + magnitude / 2 tanh(rate x)
+    const double by_ratio = -activation_magnitude(problem.score.activation) * problem.score.scale *
+                            score_unit(problem.normaliser);
+    const double by_slope = by_ratio / -2 * AroundZero<T>::kLead;
+    for (int64_t p = 0; p < plan.padded; ++p) {
+      const int64_t a = plan.order[at + p];
+      const bool around = !plan.natural && ends[2] <= p && p < ends[3];
+      centre[p] = plan.centre[at + a];
+      base[p] = plan.base[at + a];
+      plain[p] = plan.plain[at + a] != 0 ? T(1) : T(0);
+      weight[p] = p < depth ? vector[a] * T(around ? by_slope : by_ratio) : T(0);
+    }
+  }
+};
 
 // E and w of one block of keys of one head.
 template <class T>
@@ -155,30 +222,26 @@ void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Problem<T>& problem = *plan.problem;
   const Shape& s = problem.shape;
   const int64_t head = task / plan.key_blocks(), first = task % plan.key_blocks() * kTileKeys;
-  const int64_t b = head / s.heads, h = head % s.heads, at = head * plan.padded;
-  T* factor = arena.take(plan.padded);
+  const int64_t* order = plan.order + head * plan.padded;
+  const KeyPlaces<T> places(plan, head, arena);
   const Tag<T> d;
-  const T* vector = HeadVector(problem, h);
-  // f(x) = 1 - magnitude / (1 + e^(2 rate x))
-  const T rate = T(activation_rate(problem.score.activation));
-  const T multiple = T(-activation_magnitude(problem.score.activation) * problem.score.scale *
-                       score_unit(problem.normaliser));
+  const auto rate = Set<T>(T(activation_rate(problem.score.activation)));
   for (int64_t j = first; j < std::min(first + kTileKeys, s.keys); ++j) {
-    const T* key = problem.key.row(b, KeyHead(s, h), j);
-    std::fill_n(std::copy_n(key, s.depth, factor), plan.padded - s.depth, T(0));
-    ScaleInPlace(factor, plan.padded, rate);
-    for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
-      const auto x = hn::Add(hn::Load(d, factor + a), hn::Load(d, plan.centre + at + a));
-      hn::Store(ExpOfTwice<T>(hn::Neg(Clamp<T>(x, AdditiveLimits<T>::kClamp))), d, factor + a);
-    }
+    const T* key = problem.key.row(head / s.heads, KeyHead(s, head % s.heads), j);
     T* e = plan.factor + (head * s.keys + j) * plan.padded;
     T* w = plan.weight + (head * s.keys + j) * plan.padded;
-    for (int64_t p = 0; p < plan.padded; ++p) {
-      const int64_t a = p < s.depth ? plan.order[at + p] : p;
-      const T v = a < s.depth ? vector[a] * multiple : T(0);
-      const bool hard = plan.hard[at + a] != 0;
-      e[p] = !hard ? factor[a] : a < s.depth ? rate * key[a] : T(0);
-      w[p] = hard ? v : v * factor[a];
+    for (int64_t p = 0; p < s.depth; ++p) e[p] = key[order[p]];
+    std::fill(e + s.depth, e + plan.padded, T(0));
+    for (int64_t p = 0; p < plan.padded; p += kLanes<T>) {
+      const auto k = hn::Mul(hn::Load(d, e + p), rate), base = hn::Load(d, places.base + p);
+      const auto x =
+          Clamp<T>(hn::Add(k, hn::Load(d, places.centre + p)), AdditiveLimits<T>::kClamp);
+      const auto rest = ExpOfTwice<T>(hn::Neg(x), base), factor = hn::Add(rest, base);
+      const auto plain = hn::Ne(hn::Load(d, places.plain + p), hn::Zero(d));
+      const auto weight = hn::Load(d, places.weight + p);
+      hn::Store(hn::IfThenElse(plain, k, factor), d, e + p);
+      hn::Store(plan.natural ? rest : hn::IfThenElse(plain, weight, hn::Mul(weight, factor)), d,
+                w + p);
     }
   }
 }

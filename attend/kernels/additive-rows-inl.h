@@ -57,8 +57,8 @@ class AdditiveRowScores : public TileScores<T> {
     }
     T total = hn::GetLane(hn::SumOfLanes(d, sum));
     for (; a < depth; ++a) {
-      const T power = std::exp(2 * pair_.rate * (query[a] + key[a]));
-      total += vector[a] * (1 - pair_.magnitude / (1 + power));
+      const T half = pair_.magnitude / 2;
+      total += vector[a] * (1 - half + half * std::tanh(pair_.rate * (query[a] + key[a])));
     }
     return total;
   }

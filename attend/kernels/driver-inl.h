@@ -50,12 +50,13 @@ class AdditivePreparation {
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
     plan_.centre = numbers_.take(heads * plan_.padded);
+    plan_.base = numbers_.take(heads * plan_.padded);
     plan_.constant = numbers_.take(heads);
     plan_.factor = numbers_.take(heads * s.keys * plan_.padded);
     plan_.weight = numbers_.take(heads * s.keys * plan_.padded);
     plan_.order = indices_.take(heads * plan_.padded);
-    plan_.hard = indices_.take(heads * plan_.padded);
-    plan_.ends = indices_.take(heads * 3);
+    plan_.plain = indices_.take(heads * plan_.padded);
+    plan_.ends = indices_.take(heads * 4);
     run_each(heads, threads, additive_head_task<T>());
     run_each(heads * plan_.key_blocks(), threads, additive_key_task<T>());
   }

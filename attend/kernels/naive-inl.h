@@ -100,11 +100,11 @@ Activated<R> activated(Activation activation, R negative_slope, R x) {
   return {};
 }
 
-// One dimension of a score: its value, derivatives by q, k and v, and how large the numbers are
-// that it is computed from.
+// One dimension of a score: its value, derivatives by q, k and v, how large the numbers are that it
+// is computed from, and which share of them is left where the value is small.
 template <class R>
 struct ScoreTerm {
-  R value = 0, by_query = 0, by_key = 0, by_vector = 0, magnitude = 0;
+  R value = 0, by_query = 0, by_key = 0, by_vector = 0, magnitude = 0, share = 1;
 };
 
 template <class R, class T>
@@ -119,7 +119,9 @@ ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
       const bool bounded =
           score.activation == Activation::tanh || score.activation == Activation::sigmoid;
       const R size = bounded ? 2 + exponent / 4 : std::abs(q) + std::abs(k);
-      return {v * f, v * slope, v * slope, f, std::abs(v) * size};
+      // tanh is as small as what goes into it
+      const R share = score.activation == Activation::tanh ? std::min<R>(1, exponent) : R(1);
+      return {v * f, v * slope, v * slope, f, std::abs(v) * size, share};
     }
     case Family::squared_distance: {
       const R square = (q - k) * (q - k);
@@ -213,7 +215,7 @@ class NaiveAttention {
       const ScoreTerm<R> t = term(j, a);
       sum += t.value;
       if (noise_.none()) continue;
-      size = std::hypot(size, t.magnitude);
+      size = std::hypot(size, t.share * t.magnitude);
       (t.value > 0 ? ahead : behind) += std::abs(t.value);
     }
     const R scale = R(p_.score.scale), score = scale * sum;
@@ -229,7 +231,8 @@ class NaiveAttention {
   }
 
   R biased(int64_t j, R score) {
-    R size = 1 + std::abs(score);
+    // exponentials are as far off as their exponents
+    R size = (p_.normaliser == Normaliser::none ? 0 : 1) + std::abs(score);
     const auto add = [&](R part) {
       score += part;
       size += std::abs(part);
@@ -340,16 +343,17 @@ class NaiveAttention {
       if (!has_vector()) continue;
       r_.vector[row_.head * s_.depth + a] += by_sum * by.by_vector;
       r_.vector_terms[row_.head * s_.depth + a] += std::abs(by_sum * by.by_vector);
-      if (!noise_.none()) disturb(j, a, by_sum, by.magnitude);
+      if (!noise_.none()) disturb(j, a, by_sum, by);
     }
   }
 
   // With r = 1 / (1 + e^(2 x)), tanh is 1 - 2 r and its derivative 4 (r - r^2): each is good to a
   // few units of 1, and the sums over them to as many of the sums of their parts, which are as
-  // large as the sums of ds.
-  void disturb(int64_t j, int64_t a, R by_sum, R magnitude) {
-    r_.vector[row_.head * s_.depth + a] += noise_.of(8 * by_sum) + noise_.of(2 * by_sum_);
-    const R rough = noise_.of(4 * by_sum * magnitude), v = 4 * vector(a);
+  // large as the sums of ds. Only tanh itself is better near 0.
+  void disturb(int64_t j, int64_t a, R by_sum, const ScoreTerm<R>& by) {
+    r_.vector[row_.head * s_.depth + a] +=
+        by.share * (noise_.of(8 * by_sum) + noise_.of(2 * by_sum_));
+    const R rough = noise_.of(4 * by_sum * by.magnitude), v = 4 * vector(a);
     r_.query[at_query(a)] += rough + noise_.of(v * by_sum_of_row_[index_]);
     r_.key[at_key(j, a)] += rough + noise_.of(v * by_sum_of_key_[key_row(j)]);
   }

@@ -58,7 +58,8 @@ struct RectifierPair {
   }
 };
 
-// f = 1 - magnitude / (1 + e^(2 rate x)) with x = q + k, the exponential taken for each pair.
+// f = 1 - magnitude / (1 + e^(2 rate x)) with x = q + k, the exponential taken for each pair: as
+// (e^(2 rate x) + 1 - magnitude) / (e^(2 rate x) + 1), which tanh needs near 0.
 template <class T>
 struct ExponentialPair {
   static constexpr bool kHasVector = true;
@@ -68,24 +69,24 @@ struct ExponentialPair {
       : rate(T(activation_rate(score.activation))),
         magnitude(T(activation_magnitude(score.activation))) {}
 
-  // 1 / (1 + e^(2 rate x))
-  HWY_INLINE Vec<T> ratio(Vec<T> q, Vec<T> k) const {
+  // The numerator; the denominator is `magnitude` more.
+  HWY_INLINE Vec<T> numerator(Vec<T> q, Vec<T> k) const {
     const auto x = hn::Mul(hn::Add(q, k), Set<T>(rate));
-    const auto power = ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp));
-    return hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
+    return ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp), Set<T>(magnitude - 1));
   }
 
   HWY_INLINE Vec<T> value(Vec<T> q, Vec<T> k) const {
-    return hn::NegMulAdd(Set<T>(magnitude), ratio(q, k), Set<T>(1));
+    const auto n = numerator(q, k);
+    return hn::Div(n, hn::Add(n, Set<T>(magnitude)));
   }
 
-  // df/dq = df/dk = 2 rate magnitude r (1 - r) with r the ratio
+  // df/dq = df/dk = 2 rate magnitude r (1 - r) with r = 1 / (1 + e^(2 rate x)); f = n r
   static constexpr int kKeySign = 1;
   HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& slope,
                                 Vec<T>& vector) const {
-    const auto r = ratio(q, k);
+    const auto n = numerator(q, k), r = hn::Div(Set<T>(1), hn::Add(n, Set<T>(magnitude)));
     slope = hn::Mul(hn::Mul(ds, Set<T>(2 * rate * magnitude)), hn::NegMulAdd(r, r, r));
-    vector = hn::MulAdd(ds, hn::NegMulAdd(Set<T>(magnitude), r, Set<T>(1)), vector);
+    vector = hn::MulAdd(ds, hn::Mul(n, r), vector);
   }
 };
 

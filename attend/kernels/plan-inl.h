@@ -96,12 +96,16 @@ struct AdditivePlan {
   int64_t padded = 0;     // depth in whole vectors
   T* centre = nullptr;    // [head][padded] c
   T* constant = nullptr;  // [head] what every score of a row has, in units of log2
-  T* factor = nullptr;    // [head][keys][padded] E, in the order of `order`; k of a hard dimension
-  T* weight = nullptr;    // [head][keys][padded] w; of a hard dimension, without E
+  T* base = nullptr;      // [head][padded] 1 where A and E are near it, else 0; natural only
+  T* factor = nullptr;    // [head][keys][padded] E, in the order of `order`; k of a plain dimension
+  T* weight = nullptr;    // [head][keys][padded] w; of a plain dimension, without E; E - base where
+                          // natural
   int64_t* order = nullptr;  // [head][padded] the dimension at each place
-  int64_t* hard = nullptr;   // [head][padded] whether a dimension's range is too wide for the form
-  int64_t* ends = nullptr;   // [head][3] where quadruples, pairs and single dimensions end; where
-                             // natural, whether the keys of a head may share reciprocals
+  int64_t* plain = nullptr;  // [head][padded] whether a dimension keeps q and k as they are: its
+                             // range is too wide for the form or, unless natural, around 0
+  int64_t* ends = nullptr;  // [head][4] where quadruples, pairs, single dimensions and those around
+                            // 0 end; where natural, whether the keys of a head may share
+                            // reciprocals
 
   int64_t heads() const { return problem->shape.batch * problem->shape.heads; }
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }

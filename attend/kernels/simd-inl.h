@@ -35,60 +35,57 @@ constexpr int64_t RoundUpToLanes(int64_t count) {
   return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-// What a floating type needs for 2^x: x + magic has round(x) in its low bits.
+// What a floating type needs for 2^x: x + magic has round(x), and the bias of exponents, in its low
+// bits.
 template <class T>
 struct Exp2Traits;
 template <>
 struct Exp2Traits<float> {
   using Bits = int32_t;
-  static constexpr float kMagic = 12582912.0f;
+  static constexpr float kMagic = 12582912.0f + 127.0f;
   static constexpr int kShift = 23;
-  static constexpr Bits kBias = 127;
   static constexpr float kLowest = -126.0f;
-  // Minimax of 2^r on [-0.5, 0.5], relative error 7.5e-8.
-  static constexpr float kCoefficients[] = {1.000000119e+00f, 6.931469440e-01f, 2.402212024e-01f,
-                                            5.550713092e-02f, 9.675540961e-03f, 1.327647245e-03f};
+  // 2^r = kFirst + r (kNext[0] + kNext[1] r + ..), minimax on [-0.5, 0.5], relative error 7.5e-8.
+  static constexpr float kFirst = 1.000000119e+00f;
+  static constexpr float kNext[] = {6.931469440e-01f, 2.402212024e-01f, 5.550713092e-02f,
+                                    9.675540961e-03f, 1.327647245e-03f};
+  // 2^r = 1 + r (kRise[0] + kRise[1] r + ..), of which the sum has relative error 1.1e-8.
+  static constexpr float kRise[] = {6.931471825e-01f, 2.402265072e-01f, 5.550357140e-02f,
+                                    9.618082557e-03f, 1.339086331e-03f, 1.545316249e-04f};
 };
 template <>
 struct Exp2Traits<double> {
   using Bits = int64_t;
-  static constexpr double kMagic = 6755399441055744.0;
+  static constexpr double kMagic = 6755399441055744.0 + 1023.0;
   static constexpr int kShift = 52;
-  static constexpr Bits kBias = 1023;
   static constexpr double kLowest = -1022.0;
   // Taylor: ln(2)^k / k!; the next term is below 4e-18.
-  static constexpr double kCoefficients[] = {
-      1.0,
-      0.69314718055994531,
-      0.24022650695910071,
-      0.055504108664821580,
-      0.0096181291076284772,
-      0.0013333558146428443,
-      1.5403530393381609e-4,
-      1.5252733804059840e-5,
-      1.3215486790144309e-6,
-      1.0178086009239699e-7,
-      7.0549116208011233e-9,
-      4.4455382718708114e-10,
-      2.5678435993488205e-11,
+  static constexpr double kFirst = 1.0;
+  static constexpr double kNext[] = {
+      0.69314718055994531,    0.24022650695910071,   0.055504108664821580,   0.0096181291076284772,
+      0.0013333558146428443,  1.5403530393381609e-4, 1.5252733804059840e-5,  1.3215486790144309e-6,
+      1.0178086009239699e-7,  7.0549116208011233e-9, 4.4455382718708114e-10, 2.5678435993488205e-11,
       1.3691488853904129e-12,
   };
+  static constexpr const auto& kRise = kNext;
 };
 
-// 2^n 2^r, where n is in the low bits of `shifted`.
-template <class T>
-HWY_INLINE Vec<T> Exp2OfReduced(Vec<T> shifted, Vec<T> r) {
-  using Traits = Exp2Traits<T>;
-  const Tag<T> d;
-  const hn::Rebind<typename Traits::Bits, Tag<T>> bits;
-  constexpr int kDegree = sizeof(Traits::kCoefficients) / sizeof(T) - 1;
-  auto power = Set<T>(Traits::kCoefficients[kDegree]);
+// coefficients[0] + coefficients[1] x + ..
+template <class T, class Coefficients>
+HWY_INLINE Vec<T> Polynomial(Vec<T> x, const Coefficients& coefficients) {
+  constexpr int kDegree = sizeof(Coefficients) / sizeof(T) - 1;
+  auto sum = Set<T>(coefficients[kDegree]);
 #pragma GCC unroll 16
-  for (int k = kDegree - 1; k >= 0; --k) {
-    power = hn::MulAdd(power, r, Set<T>(Traits::kCoefficients[k]));
-  }
-  const auto exponent = hn::Add(hn::BitCast(bits, shifted), hn::Set(bits, Traits::kBias));
-  return hn::Mul(power, hn::BitCast(d, hn::ShiftLeft<Traits::kShift>(exponent)));
+  for (int k = kDegree - 1; k >= 0; --k) sum = hn::MulAdd(sum, x, Set<T>(coefficients[k]));
+  return sum;
+}
+
+// 2^n, where n is in the low bits of `shifted`.
+template <class T>
+HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
+  using Traits = Exp2Traits<T>;
+  const hn::Rebind<typename Traits::Bits, Tag<T>> bits;
+  return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(hn::BitCast(bits, shifted)));
 }
 
 // 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
@@ -97,14 +94,17 @@ HWY_INLINE Vec<T> Exp2(Vec<T> x) {
   using Traits = Exp2Traits<T>;
   const auto magic = Set<T>(Traits::kMagic);
   const auto shifted = hn::Add(x, magic);
-  const auto power = Exp2OfReduced<T>(shifted, hn::Sub(x, hn::Sub(shifted, magic)));
-  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)), power);
+  const auto r = hn::Sub(x, hn::Sub(shifted, magic));
+  const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
+  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)),
+                            hn::Mul(rest, WholePower<T>(shifted)));
 }
 
-// e^(2x) for |x| well inside the range. 2 log2(e) comes in two parts: the product of a large x with
-// one rounded constant would lose the last bits of the result.
+// e^(2x) - less for |x| well inside the range, with less 0 or 1: of either, and near 0 too, all
+// digits are right. 2 log2(e) comes in two parts: the product of a large x with one rounded
+// constant would lose the last bits of the result.
 template <class T>
-HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x) {
+HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x, Vec<T> less) {
   constexpr double kFactor = 2 * kLog2E;
   constexpr T kHigh = static_cast<T>(kFactor);
   // The part of 2 log2(e) that a double does not hold.
@@ -113,7 +113,10 @@ HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x) {
   const auto magic = Set<T>(Exp2Traits<T>::kMagic);
   const auto shifted = hn::MulAdd(x, Set<T>(kHigh), magic);
   const auto r = hn::MulSub(x, Set<T>(kHigh), hn::Sub(shifted, magic));
-  return Exp2OfReduced<T>(shifted, hn::MulAdd(x, Set<T>(kLow), r));
+  const auto rest = hn::MulAdd(x, Set<T>(kLow), r), power = WholePower<T>(shifted);
+  // 2^n 2^r = 2^n + 2^n (2^r - 1)
+  const auto rise = hn::Mul(rest, Polynomial<T>(rest, Exp2Traits<T>::kRise));
+  return hn::MulAdd(power, rise, hn::Sub(power, less));
 }
 
 // 1 / x to working precision for normal x whose reciprocal is normal.

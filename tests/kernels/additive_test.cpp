@@ -31,6 +31,46 @@ TYPED_TEST(Additive, EveryRange) {
   }
 }
 
+// Scores and the gradient of v are as small as the inputs, and keep their digits: both are sums of
+// terms of either sign, each of which is right to a few units of itself.
+TYPED_TEST(Additive, SmallInputs) {
+  using R = typename Expected<TypeParam>::R;
+  for (const double deviation : {1e-2, 1e-3, 1e-6}) {
+    for (const int64_t queries : {3, 37}) {
+      for (const Normaliser normaliser : {Normaliser::none, Normaliser::softmax}) {
+        SCOPED_TRACE("deviation " + std::to_string(deviation));
+        auto c = random_case<TypeParam>({1, 2, 2, queries, 70, 21, 8}, Family::additive, deviation);
+        c.normaliser = normaliser;
+        expect_all(c);
+        const auto want = reference<R>(c);
+        on_every_target([&] {
+          const auto forward = run_forward(c);
+          const auto vector = converted<R>(run_backward(c, forward).vector);
+          const double unit = 16 * unit_roundoff<TypeParam>();
+          const auto largest = [](const std::vector<R>& x) {
+            return largest_difference(x, std::vector<R>(x.size()));
+          };
+          EXPECT_LE(largest_difference(vector, want.vector), unit * largest(want.vector));
+          if (normaliser == Normaliser::none) {
+            const auto context = converted<R>(forward.context);
+            EXPECT_LE(largest_difference(context, want.context), unit * largest(want.context));
+          }
+        });
+      }
+    }
+  }
+}
+
+// A soft cap leaves small scores their digits.
+TYPED_TEST(Additive, SmallScoresUnderACap) {
+  for (const double deviation : {1e-1, 1e-3}) {
+    auto c = random_case<TypeParam>({1, 2, 2, 37, 70, 21, 8}, Family::dot, deviation);
+    c.normaliser = Normaliser::none;
+    c.score.soft_cap = 30;
+    expect_all(c);
+  }
+}
+
 TYPED_TEST(Additive, Denormals) {
   const double least = std::numeric_limits<TypeParam>::min();
   for (const Family family : {Family::dot, Family::additive}) {
