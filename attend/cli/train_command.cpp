@@ -15,7 +15,6 @@ void run_train(const TrainOptions& options) {
     fmt::print("{}", training_config(options));
     return;
   }
-  warn_about_products();
   const auto [outcome, metric] = train_model(options);
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"model", options.out},

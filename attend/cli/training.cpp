@@ -318,6 +318,7 @@ Trained train_model(const TrainOptions& options) {
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
   const PairModel model = prepare_model(options, config, data, folder);
+  warn_about_products();
   tell(data, model);
   Trained trained = run_training(options, config, model, data, resume);
   if (trained.outcome.interrupted) {

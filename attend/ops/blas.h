@@ -33,7 +33,7 @@ struct ProductSpeed {
   bool slow() const { return product < 0.5 * peak; }
 };
 
-// Takes a twentieth of a second of processor time.
+// Takes a twentieth of a second of processor time, a fifth where products are slow.
 ProductSpeed measure_products();
 
 // One line that says that matrix products run below half of the core's peak, and the remedy; empty
