@@ -308,7 +308,7 @@ class MisuseTest(compute_case.FilesTest):
                     "--param", f"E={self.npy('e.npy', self.numbers(2, 3))}")
         self.refuse("positions has shape [2, 2]", "--mechanism", "learned_positions",
                     "--param", f"positions={self.npy('p.npy', self.numbers(2, 2))}")
-        self.refuse("no scope is called \"future\"", "--scope", "future")
+        self.refuse("no scope is called 'future'", "--scope", "future")
         self.refuse("write NAME=FILE or NAME=NUMBER", "--param", "W")
         self.refuse("--param 'beta': is given twice", "--score", "cosine", "--param", "beta=1",
                     "--param", "beta=2")

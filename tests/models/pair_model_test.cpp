@@ -186,7 +186,7 @@ TEST_F(ClassifierModelTest, RefusesWeightsOfAFarSmallerModel) {
   std::string description = read_file(folder / "config.toml");
   description.replace(description.find("\ndepth = 8"), 10, "\ndepth = 65536");
   write_file(folder / "config.toml", description);
-  EXPECT_THAT(refusal(), HasSubstr("describe a model of over"));
+  EXPECT_THAT(refusal(), HasSubstr("model.depth = 65536 asks for"));
 }
 
 TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
