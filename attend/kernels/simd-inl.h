@@ -139,8 +139,12 @@ HWY_INLINE Vec<T> Reciprocal(Vec<T> x) {
 template <class T>
 HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
   const auto high = Set<T>(limit), low = Set<T>(-limit);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return hn::Max(low, hn::Min(high, x));  // the second of two where either is NaN
+#else
   x = hn::IfThenElse(hn::Gt(x, high), high, x);
   return hn::IfThenElse(hn::Lt(x, low), low, x);
+#endif
 }
 
 // Larger of the two; the second where either is NaN, on every target.
