@@ -103,24 +103,28 @@ class Killed(program.Case):
         self.begin_anew()
 
     def start(self):
+        self.before = self.changed()
         return subprocess.Popen([program.PROGRAM, *map(str, self.command)], cwd=self.folder,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                 env=program.environment())
+
+    def wait_for_writing(self, run):
+        """Until the folder is another, or the command has ended."""
+        while run.poll() is None and self.changed() == self.before:
+            time.sleep(0.001)
+
+    def changed(self):
+        return self.out.stat().st_mtime_ns if self.out.exists() else None
 
     def measure(self):
         """The seconds until the command begins to write, and until its end."""
         start = time.monotonic()
         run = self.start()
-        loaded = None
-        while run.poll() is None:
-            if loaded is None and ((self.out / ".attend.lock").exists()
-                                   or self.out.exists() and list(self.out.glob(".attend-*.tmp"))):
-                loaded = time.monotonic() - start
-            time.sleep(0.001)
-        duration = time.monotonic() - start
+        self.wait_for_writing(run)
+        loaded = time.monotonic() - start
         _, errors = run.communicate()
         self.assertEqual(run.returncode, 0, errors)
-        return loaded or 0, duration
+        return loaded, time.monotonic() - start
 
     def check(self, share, command, out, outcome, *, prepare=None, stage=stage_of_folder,
               refuses_when_done=False):
@@ -137,8 +141,12 @@ class Killed(program.Case):
             run = self.start()
             try:
                 # Every fourth time to its end; otherwise half the time while it writes.
-                patience = (None if moments.random() < 1 / 4 else
-                            moments.uniform(loaded if moments.random() < 1 / 2 else 0, duration))
+                patience = moments.uniform(0, duration)
+                if moments.random() < 1 / 4:
+                    patience = None
+                elif moments.random() < 1 / 2:
+                    self.wait_for_writing(run)
+                    patience = moments.uniform(0, duration - loaded)
                 _, errors = run.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
                 run.kill()
