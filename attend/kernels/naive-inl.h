@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -49,30 +50,34 @@ struct NaiveResults {
 };
 
 // Moves the numbers between the steps by a few units in the last place of the terms that they are
-// sums of, up or down: what may differ between two right ways to compute the same. Equal numbers
-// move the same way, so that equal keys keep equal scores, as they do however they are computed. 0
-// leaves all alone.
+// sums of, at random up or down: what may differ between two right ways to compute the same. Where
+// that is far, equal numbers move the same way: equal keys keep equal scores, as they do however
+// they are computed. 0 leaves all alone.
 template <class R>
 class Noise {
  public:
   Noise() = default;
   Noise(double unit, double storage_unit, uint64_t seed)
-      : unit_(unit), storage_unit_(storage_unit), seed_(2 * seed + 1) {}
+      : unit_(unit), storage_unit_(storage_unit), seed_(2 * seed + 1), engine_(seed) {}
 
-  R of(R magnitude) const { return move(magnitude, unit_); }
-  R of_storage(R magnitude) const { return move(magnitude, storage_unit_); }
+  R of(R magnitude) { return move(magnitude, unit_); }
+  R of_storage(R magnitude) { return move(magnitude, storage_unit_); }
   bool none() const { return unit_ == 0; }
 
  private:
-  R move(R magnitude, R unit) const {
+  R move(R magnitude, R unit) {
     if (unit_ == 0 || !std::isfinite(magnitude)) return 0;
+    constexpr R kFar = R(1) / 1024;
+    const R step = unit * magnitude;
+    if (std::abs(step) < kFar) return engine_() % 2 == 0 ? step : -step;
     // a bit of a product with an odd number is as good as drawn
-    const bool up = (std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL) >> 63;
-    return (up ? unit : -unit) * magnitude;
+    const uint64_t mixed = std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL;
+    return mixed >> 63 ? step : -step;
   }
 
   R unit_ = 0, storage_unit_ = 0;
   uint64_t seed_ = 1;
+  std::mt19937_64 engine_;
 };
 
 // f(x) and f'(x)
@@ -124,8 +129,9 @@ ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
       return {v * f, v * slope, v * slope, f, std::abs(v) * size, share};
     }
     case Family::squared_distance: {
+      // The kernels expand it where the terms are up to four times as large.
       const R square = (q - k) * (q - k);
-      return {-square, -2 * (q - k), 2 * (q - k), 0, square};
+      return {-square, -2 * (q - k), 2 * (q - k), 0, 4 * square};
     }
     case Family::absolute_distance: {
       const R sign = R(q > k) - R(q < k);
