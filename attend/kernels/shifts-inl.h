@@ -37,12 +37,12 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
 }
 
 // Of softmax. An lse may be of more keys, as merge makes it: it holds where it is above that of
-// these keys by more than its rounding.
+// these keys by more than the rounding of scores, which differs with the panels.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
                         T* tile, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  constexpr T kRounding = 4 * std::numeric_limits<T>::epsilon();
+  constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
   const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
                                    arena.take(panel.width)};
   sinks == nullptr ? online.start(panel.width)

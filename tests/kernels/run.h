@@ -124,7 +124,9 @@ class Expected {
   using C = Compute<S>;
   using R = std::conditional_t<std::is_same_v<S, double>, long double, double>;
 
-  explicit Expected(const Case<S>& c) : want_(reference<R>(c)), rows_(c.rows()) {
+  // units: a result is the last of a few operations of its own
+  explicit Expected(const Case<S>& c, double units = 4)
+      : units_(units), want_(reference<R>(c)), rows_(c.rows()) {
     const double unit = unit_roundoff<C>();
     composed_.push_back(reference<C>(c));
     for (const uint64_t seed : {1, 2})
@@ -187,8 +189,7 @@ class Expected {
     for (const R x : terms.empty() ? want : terms) {
       if (std::isfinite(x)) size = std::max(size, static_cast<double>(std::abs(x)));
     }
-    // 4: the result is the last of a few operations of its own
-    const double floor = factor * error + 4 * unit_roundoff<C>() * size + underflow_;
+    const double floor = factor * error + units_ * unit_roundoff<C>() * size + underflow_;
     const size_t together = std::max<size_t>(1, rows_ == 0 ? 1 : got.size() / rows_);
     int failures = 0;
     for (size_t i = 0; i < got.size() && failures < 3; ++i) {
@@ -223,6 +224,7 @@ class Expected {
     }
   }
 
+  double units_;
   NaiveResults<R> want_;
   size_t rows_;
   double underflow_;
