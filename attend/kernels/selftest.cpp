@@ -115,8 +115,10 @@ class Comparison {
       rounding = std::max(rounding, distance(rounded[i], reference[i]));
     }
     const double size = largest(terms.empty() ? reference : terms);
+    // Half of the step of the float16 numbers below the least normal one.
+    constexpr double kSubnormal = std::is_same_v<S, Float16> ? 0x1p-25 : 0;
     keep(array, error,
-         factor * rounding +
+         factor * rounding + kSubnormal +
              (kUnits * std::numeric_limits<T>::epsilon() + kStored * storage_error_) * size);
   }
 
