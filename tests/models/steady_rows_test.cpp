@@ -18,7 +18,7 @@ struct Given {
   Tensor log_probabilities, weights;
 };
 
-class EveryNetwork : public testing::TestWithParam<test::SomeNetwork> {
+class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
  protected:
   void SetUp() override {
     torch::manual_seed(3);
@@ -61,7 +61,7 @@ class EveryNetwork : public testing::TestWithParam<test::SomeNetwork> {
 };
 
 // To the last bit, and beyond the context of a language model.
-TEST_P(EveryNetwork, AnswersASourceAloneAsInAnyCompany) {
+TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) {
   std::vector<int64_t> order(count);
   for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = (i * 31 + 5) % count;
   const std::vector<Given> all = answers(order);
@@ -81,7 +81,7 @@ TEST_P(EveryNetwork, AnswersASourceAloneAsInAnyCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryNetwork, testing::ValuesIn(test::some_networks()),
+INSTANTIATE_TEST_SUITE_P(Models, NetworkInCompany, testing::ValuesIn(test::some_networks()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
