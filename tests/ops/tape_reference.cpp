@@ -1,0 +1,463 @@
+#include "tests/ops/tape_reference.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "attend/base/error.h"
+
+namespace attend::reference {
+namespace {
+
+using at::Tensor;
+using Vector = std::vector<Number>;
+
+constexpr Real infinity = std::numeric_limits<Real>::infinity();
+
+// Twice the longest chain of roundings behind a score: two maps and a sum of four terms each.
+constexpr Real roundings = 24;
+// What the normaliser, the sums over keys and the ways back add: backward and the weights take the
+// exponents from an lse of up to 256, which is rounded as the score is.
+constexpr Real later_roundings = 512;
+constexpr uint64_t draws = 5;
+
+Vector row_of(const Array& array, int64_t row) {
+  Vector values;
+  for (int64_t a = 0; a < array.shape.back(); ++a) values.push_back(array(row, a));
+  return values;
+}
+
+// One query and one key, and what came before.
+struct Pair {
+  const Arrays& in;
+  const Precision& precision;
+  uint64_t draw;
+  int64_t i, j;
+  const Vector &previous, &total;
+
+  Real least() const { return precision.least / precision.unit; }
+
+  const Array& get(const char* name) const { return in.find(name)->second; }
+  Vector query() const { return row_of(get("query"), i); }
+  Vector key() const { return row_of(get("key"), j); }
+};
+
+// What rounding may have moved x by, a number that comes of a key: the same for the same key, which
+// every right way to compute them leaves equal. Draw 0 moves nothing; draw 1 to the nearest of a
+// few numbers, so that near ones meet; the others come in pairs of opposite signs.
+Real noise(const Number& x, const Pair& p) {
+  const Real most = roundings * p.precision.unit * x.size;
+  if (p.draw == 0 || most == 0 || !std::isfinite(most)) return 0;
+  if (p.draw == 1) {
+    const Real step = std::exp2(std::ceil(std::log2(most)));
+    return std::round(x.value / step) * step - x.value;
+  }
+  uint64_t of_key = 0;
+  for (const Number& each : p.key()) of_key = 31 * of_key + std::hash<Real>()(each.value);
+  std::mt19937_64 engine(p.draw / 2 + 31 * std::hash<Real>()(x.value) + 961 * of_key);
+  const Real share = static_cast<Real>(engine() % 2001) / 1000 - 1;
+  return most * (p.draw % 2 == 0 ? share : -share);
+}
+
+Number dot(const Vector& a, const Vector& b) {
+  Number sum = a[0] * b[0];
+  for (size_t i = 1; i < a.size(); ++i) sum = sum + a[i] * b[i];
+  return sum;
+}
+
+// W x
+Vector times(const Array& w, const Vector& x) {
+  Vector y;
+  for (int64_t a = 0; a < w.size(0); ++a) y.push_back(dot(row_of(w, a), x));
+  return y;
+}
+
+Vector unit(const Vector& x) {
+  Real largest = 0;
+  for (const Number& each : x) largest = std::max(largest, std::abs(each.value));
+  if (largest == 0) return Vector(x.size());
+  // The length of x / largest: its square would not fit, or be nothing.
+  Vector scaled;
+  for (const Number& each : x) scaled.push_back(each * Number(1 / largest));
+  const Number length = sqrt(dot(scaled, scaled));
+  for (Number& each : scaled) each = each / length;
+  return scaled;
+}
+
+Vector elu(const Vector& x, Real least) {
+  Vector y;
+  for (const Number& each : x) y.push_back(each.value > 0 ? each + Number(1) : exp(each, least));
+  return y;
+}
+
+Vector positive(const Vector& x, const Array& omega, Real least) {
+  const Number root(1 / std::sqrt(std::sqrt(static_cast<Real>(x.size()))));
+  Vector scaled, y;
+  for (const Number& each : x) scaled.push_back(each * root);
+  const Number half = dot(scaled, scaled) * Number(0.5L);
+  const Number mean(1 / std::sqrt(static_cast<Real>(omega.size(0))));
+  for (const Number& each : times(omega, scaled)) y.push_back(exp(each - half, least) * mean);
+  return y;
+}
+
+bool is_additive(std::string_view score) { return score_row(score).family == Family::additive; }
+
+Vector mapped_query(std::string_view score, const Pair& p) {
+  const Vector q = p.query();
+  if (is_additive(score)) {
+    Vector y = times(p.get("W_q"), q);
+    for (size_t a = 0; a < y.size(); ++a) y[a] = y[a] + p.get("b")(static_cast<int64_t>(a));
+    return y;
+  }
+  if (score == "general") {
+    Vector y;
+    const Array& w = p.get("W");
+    for (int64_t b = 0; b < w.size(1); ++b) {
+      Number sum = q[0] * w(0, b);
+      for (int64_t a = 1; a < w.size(0); ++a) sum = sum + q[static_cast<size_t>(a)] * w(a, b);
+      y.push_back(sum);
+    }
+    return y;
+  }
+  if (score == "linear") {
+    Vector w;
+    for (int64_t d = 0; d < p.get("w_q").size(0); ++d) w.push_back(p.get("w_q")(d));
+    return {dot(w, q) + p.get("b")(0), Number(1)};
+  }
+  if (score == "cosine") {
+    Vector y = unit(q);
+    for (Number& each : y) each = each * p.get("beta")(0);
+    return y;
+  }
+  if (score == "location") return times(p.get("W"), q);
+  if (score == "elu_features") return elu(q, p.least());
+  if (score == "positive_features") return positive(q, p.get("omega"), p.least());
+  return q;
+}
+
+// What the weights before add to hidden unit a of key j.
+Number past(std::string_view score, const Pair& p, int64_t a) {
+  if (score == "coverage") return p.get("w_c")(a) * p.total[static_cast<size_t>(p.j)];
+  Number sum(0);
+  const Array &u = p.get("U"), &f = p.get("F");
+  const int64_t reach = (f.size(1) - 1) / 2;
+  for (int64_t c = 0; c < f.size(0); ++c)
+    for (int64_t t = 0; t < f.size(1); ++t) {
+      const int64_t place = p.j + t - reach;
+      if (place >= 0 && place < static_cast<int64_t>(p.previous.size()))
+        sum = sum + u(a, c) * f(c, t) * p.previous[static_cast<size_t>(place)];
+    }
+  return sum;
+}
+
+Vector mapped_key(std::string_view score, const Pair& p) {
+  const Vector k = p.key();
+  if (is_additive(score)) {
+    Vector y = times(p.get("W_k"), k);
+    if (!score_row(score).map_past || p.previous.empty()) return y;
+    for (size_t a = 0; a < y.size(); ++a) y[a] = y[a] + past(score, p, static_cast<int64_t>(a));
+    return y;
+  }
+  if (score == "linear") {
+    Vector w;
+    for (int64_t d = 0; d < p.get("w_k").size(0); ++d) w.push_back(p.get("w_k")(d));
+    return {Number(1), dot(w, k)};
+  }
+  if (score == "cosine") return unit(k);
+  if (score == "elu_features") return elu(k, p.least());
+  if (score == "positive_features") return positive(k, p.get("omega"), p.least());
+  return k;
+}
+
+Number sigmoid(const Number& s, Real least) {
+  const Real y = 1 / (1 + std::exp(-s.value));
+  // p - p^2 is known to a unit of p.
+  return function_of(s, y, 1 / (2 + std::exp(s.value) + std::exp(-s.value)), y + least);
+}
+
+Number activated(std::string_view score, Number x, const Pair& p) {
+  x.value += noise(x, p);
+  // A sum that leaves the range, though what follows would not show it.
+  if (!(x.size * roundings < p.precision.largest)) return Number(0, infinity, Node{});
+  if (score == "additive_relu") return leaky(x, 0);
+  if (score == "additive_leaky_relu") return leaky(x, 0.2L);
+  if (score == "additive_sigmoid") return (tanh(x * Number(0.5L)) + Number(1)) * Number(0.5L);
+  return tanh(x);
+}
+
+Number compared(std::string_view score, const Vector& q, const Vector& k, const Pair& p) {
+  Number sum(0);
+  // Squared distances may be products, right to the length of the difference in every direction.
+  Real widest = 0;
+  for (size_t a = 0; a < k.size() && a < q.size(); ++a)
+    widest = std::max(widest, std::abs(q[a].value - k[a].value));
+  for (size_t a = 0; a < k.size(); ++a) {
+    if (score == "squared_distance") {
+      Number gap = difference(q[a], k[a]);
+      gap.size = 4 * widest;
+      sum = sum - gap * gap;
+    } else if (score == "absolute_distance") {
+      sum = sum - absolute(difference(q[a], k[a]));
+    } else if (is_additive(score)) {
+      sum = sum + p.get("v")(static_cast<int64_t>(a)) * activated(score, q[a] + k[a], p);
+    } else {
+      sum = sum + q[a] * k[a];
+    }
+  }
+  return sum;
+}
+
+// The score with its bias, over the temperature.
+Number score_of(const TapeProblem& problem, const Pair& p, Real temperature) {
+  Vector q = mapped_query(problem.score, p);
+  const Real depth = static_cast<Real>(p.get("query").size(1));
+  const Number scale(problem.score == "scaled_dot" ? 1 / std::sqrt(depth) : 1);
+  Number score = problem.score == "location"
+                     ? q[static_cast<size_t>(p.j)]
+                     : scale * compared(problem.score, q, mapped_key(problem.score, p), p);
+  for (Number& each : q) each = each * scale;
+  if (problem.bias) score = score + problem.bias->value(p.in, q, p.i, p.j);
+  return temperature == 1 ? score : score / Number(temperature);
+}
+
+struct Row {
+  Vector weights;
+  Number log_sum;  // or threshold, above `top`
+  Real top = 0;
+  bool empty = false;
+};
+
+// The k largest have weight, by the rule of the normaliser.
+size_t support_size(std::string_view normaliser, std::vector<Real> z) {
+  std::sort(z.begin(), z.end(), std::greater<>());
+  Real sum = 0, squares = 0;
+  size_t size = 1;
+  for (size_t n = 0; n < z.size() && z[n] > -4; ++n) {
+    const Real k = static_cast<Real>(n + 1);
+    sum += z[n];
+    squares += z[n] * z[n] / 4;
+    const Real mean = sum / 2 / k, spread = squares - k * mean * mean;
+    const bool in = normaliser == "sparsemax"
+                        ? 1 + k * z[n] > sum
+                        : spread < 1 && mean - std::sqrt((1 - spread) / k) <= z[n] / 2;
+    if (in) size = n + 1;
+  }
+  return size;
+}
+
+Row sparse(std::string_view normaliser, const Vector& z, Row row) {
+  std::vector<Real> sorted;
+  for (const Number& each : z) sorted.push_back(each.value);
+  const size_t size = support_size(normaliser, sorted);
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  const Real last = sorted[size - 1];
+  const bool halves = normaliser == "entmax15";
+  Number sum(0), count(0), spread(0);
+  for (const Number& each : z)
+    if (each.value >= last) sum = sum + each, count = Number(count.value + 1);
+  const Number mean = sum / count;
+  for (const Number& each : z)
+    if (each.value >= last) spread = spread + (each - mean) * (each - mean) * Number(0.25L);
+  const Number threshold =
+      halves ? mean * Number(0.5L) - sqrt((Number(1) - spread) / count) : mean - Number(1) / count;
+  for (const Number& each : z) {
+    const Number above = (halves ? each * Number(0.5L) : each) - threshold;
+    row.weights.push_back(each.value < last ? Number(0) : halves ? above * above : above);
+  }
+  row.log_sum = halves ? threshold * Number(2) : threshold;
+  return row;
+}
+
+Row normalised(std::string_view normaliser, const Vector& scores, const Number* sink, Real least) {
+  Row row;
+  row.top = sink ? sink->value : -infinity;
+  for (const Number& s : scores) row.top = std::max(row.top, s.value);
+  row.empty = row.top == -infinity;
+  const bool sums = normaliser == "softmax" || normaliser == "temperature";
+  Vector z;
+  if (normaliser == "sigmoid" || normaliser == "none" || normaliser == "linear") {
+    Number sum(0);
+    for (const Number& s : scores) {
+      const bool none = s.value == -infinity;
+      row.weights.push_back(none ? Number(0) : normaliser == "sigmoid" ? sigmoid(s, least) : s);
+      sum = sum + row.weights.back();
+    }
+    row.top = 0;
+    if (normaliser != "linear") return row;
+    row.empty = sum.value == 0;
+    for (Number& w : row.weights) w = row.empty ? Number(0) : w / sum;
+    if (!row.empty) row.log_sum = log(sum);
+    return row;
+  }
+  if (row.empty) {
+    row.weights.assign(scores.size(), Number(0));
+    return row;
+  }
+  // What was rounded so far is in the noise of the scores; from here on they are what they are.
+  const auto moved = [&](const Number& s) {
+    const Real y = s.value - row.top;
+    return Number(y, std::abs(y), {{s.node, -1}, {1, 0}, {1, 0}});
+  };
+  for (const Number& s : scores) z.push_back(s.value == -infinity ? Number(-infinity) : moved(s));
+  if (!sums) return sparse(normaliser, z, row);
+  Number sum(0);
+  for (const Number& each : z) {
+    row.weights.push_back(each.value == -infinity ? Number(0) : exp(each, least));
+    sum = sum + row.weights.back();
+  }
+  if (sink) sum = sum + exp(moved(*sink), least);
+  for (Number& w : row.weights) w = w / sum;
+  row.log_sum = log(sum);
+  return row;
+}
+
+// One evaluation with its derivatives; draw 0 is exact, the others move what rounding may move.
+class Evaluation {
+ public:
+  Evaluation(const TapeProblem& problem, const Precision& precision, uint64_t draw)
+      : problem_(problem), precision_(precision), draw_(draw) {
+    for (const auto& [name, tensor] : problem.inputs) {
+      const Tensor flat = tensor.to(at::kDouble).contiguous().view({-1});
+      Array array{tensor.sizes().vec(), {}};
+      for (int64_t n = 0; n < flat.numel(); ++n)
+        array.numbers.push_back(Number::input(flat.data_ptr<double>()[n]));
+      in_.emplace(name, std::move(array));
+    }
+    temperature_ = static_cast<Real>(Normaliser(problem.normaliser).options().temperature);
+    name_ = Normaliser(problem.normaliser).row().name;
+    const int64_t queries = in_.at("query").size(0);
+    for (int64_t i = 0; i < queries; ++i) run_row(i);
+    const std::vector<Derivative> found = tape_.backward(seeds_);
+    for (const auto& [name, array] : in_)
+      for (const Number& number : array.numbers)
+        gradients[name].push_back(found[static_cast<size_t>(number.node)]);
+  }
+
+  bool fits = true;
+  std::vector<Derivative> context, lse;  // values and sizes
+  std::vector<Real> weights;
+  std::map<std::string, std::vector<Derivative>, std::less<>> gradients;
+
+ private:
+  Vector scores_of(int64_t i) {
+    Vector scores;
+    for (int64_t j = 0; j < in_.at("key").size(0); ++j) {
+      const Pair pair{in_, precision_, draw_, i, j, previous_, total_};
+      Number s = score_of(problem_, pair, temperature_);
+      // A bias of -inf is no overflow.
+      const bool none = s.value == -infinity;
+      fits = fits && (none || s.size * roundings < precision_.largest);
+      if (!none) s.value += noise(s, pair);
+      s.size = std::abs(s.value);
+      scores.push_back(s);
+    }
+    return scores;
+  }
+
+  void run_row(int64_t i) {
+    const Vector scores = scores_of(i);
+    Number sink;
+    const bool has_sink = in_.contains("sink");
+    if (has_sink) sink = in_.at("sink")(0) / Number(temperature_);
+    const Real least = precision_.least / precision_.unit;
+    const Row row = normalised(name_, scores, has_sink ? &sink : nullptr, least);
+    // Running sums shift features, and count as 0 what lies far below the largest.
+    if (name_ == "linear" && (row.empty || row.log_sum.value < -60)) fits = false;
+    for (const Number& w : row.weights) weights.push_back(w.value);
+    const Array& value = in_.at("value");
+    for (int64_t e = 0; e < value.size(1); ++e) {
+      Number read(0);
+      for (size_t j = 0; j < scores.size(); ++j) {
+        const Number& v = value(static_cast<int64_t>(j), e);
+        read = read + row.weights[j] * v;
+        read.size += least * v.size;
+      }
+      context.push_back({read.value, read.size});
+      seeds_.emplace_back(read, weight_of("context", context.size() - 1));
+    }
+    lse.push_back(
+        row.empty ? Derivative{-infinity, 0}
+                  : Derivative{row.top + row.log_sum.value, std::abs(row.top) + row.log_sum.size});
+    if (!row.empty) seeds_.emplace_back(row.log_sum, weight_of("lse", lse.size() - 1));
+    if (!score_row(problem_.score).map_past) return;
+    for (size_t j = 0; j < scores.size(); ++j) {
+      if (total_.size() == j)
+        total_.push_back(row.weights[j]);
+      else
+        total_[j] = total_[j] + row.weights[j];
+    }
+    previous_ = row.weights;
+  }
+
+  Real weight_of(const char* name, size_t n) const {
+    return problem_.weights.find(name)->second.view({-1})[static_cast<int64_t>(n)].item<double>();
+  }
+
+  Tape tape_;
+  const TapeProblem& problem_;
+  const Precision& precision_;
+  uint64_t draw_;
+  Arrays in_;
+  Real temperature_ = 1;
+  std::string name_;
+  Vector previous_, total_;
+  std::vector<std::pair<Number, Real>> seeds_;
+};
+
+std::vector<Known> known(const std::vector<Derivative>& exact, const Precision& precision) {
+  std::vector<Known> result;
+  for (const Derivative& each : exact)
+    result.push_back(
+        {each.value, later_roundings * (precision.unit * each.size + precision.least)});
+  return result;
+}
+
+// Several times what each draw moves: the worst is not among a few.
+void widen(std::vector<Known>& known, const std::vector<Derivative>& moved) {
+  for (size_t n = 0; n < known.size(); ++n)
+    if (known[n].value != moved[n].value)
+      known[n].error += 8 * std::abs(moved[n].value - known[n].value);
+}
+
+// Whether rounding leaves the weights as they are, but for a tenth of the largest.
+bool tells_weights(const std::vector<Real>& exact, const std::vector<Real>& moved) {
+  Real largest = 0, gap = 0;
+  for (size_t n = 0; n < exact.size(); ++n) {
+    largest = std::max(largest, std::abs(exact[n]));
+    gap = std::max(gap, std::abs(exact[n] - moved[n]));
+  }
+  return gap <= largest / 10;
+}
+
+}  // namespace
+
+Precision precision_of(at::ScalarType dtype) {
+  if (dtype == at::kFloat)
+    return {dtype, 0x1p-24L, std::numeric_limits<float>::min(), std::numeric_limits<float>::max()};
+  return {dtype, 0x1p-53L, std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
+}
+
+int64_t mapped_depth(std::string_view score, int64_t depth, int64_t keys) {
+  return score == "linear" ? 2 : score == "location" ? keys : depth;
+}
+
+TapeResult attend_on_tape(const TapeProblem& problem, const Precision& precision) {
+  TapeResult result;
+  const Evaluation exact(problem, precision, 0);
+  result.fits = exact.fits;
+  if (!result.fits) return result;
+  result.context = known(exact.context, precision);
+  result.lse = known(exact.lse, precision);
+  for (const auto& [name, gradient] : exact.gradients)
+    result.gradients.emplace(name, known(gradient, precision));
+  for (uint64_t draw = 1; draw <= draws; ++draw) {
+    const Evaluation moved(problem, precision, draw);
+    widen(result.context, moved.context);
+    widen(result.lse, moved.lse);
+    for (auto& [name, gradient] : result.gradients) widen(gradient, moved.gradients.at(name));
+    result.known = result.known && tells_weights(exact.weights, moved.weights);
+  }
+  return result;
+}
+
+}  // namespace attend::reference
