@@ -123,8 +123,10 @@ inline Number sqrt(const Number& x) {
 }
 inline Number tanh(const Number& x) {
   const Real y = std::tanh(x.value), cosh = std::cosh(x.value);
-  // 1 - y^2 is known to a unit of 1.
-  return function_of(x, y, 1 / (cosh * cosh), 1);
+  // y is 1 - 2 r and its slope 1 - y^2: both are known to a unit of 1.
+  Number result = function_of(x, y, 1 / (cosh * cosh), 1);
+  result.size += 1;
+  return result;
 }
 inline Number absolute(const Number& x) {
   const Real sign = x.value > 0 ? 1 : x.value < 0 ? -1 : 0;

@@ -16,30 +16,10 @@ constexpr Real infinity = std::numeric_limits<Real>::infinity();
 
 // Twice the longest chain of roundings behind a score: two maps and a sum of four terms each.
 constexpr Real roundings = 24;
-// What the normaliser, the sums over keys and the ways back add.
-constexpr Real later_roundings = 48;
+// What the normaliser, the sums over keys and the ways back add: backward and the weights take the
+// exponents from an lse of up to 256, which is rounded as the score is.
+constexpr Real later_roundings = 512;
 constexpr uint64_t draws = 5;
-
-// What rounding may have moved x by: the same for equal numbers, which every right way to compute
-// them leaves equal. Draw 0 moves nothing; draw 1 to the nearest of a few numbers, so that near
-// ones meet; the others come in pairs of opposite signs.
-Real noise(const Number& x, const Precision& precision, uint64_t draw) {
-  const Real most = roundings * precision.unit * x.size;
-  if (draw == 0 || most == 0 || !std::isfinite(most)) return 0;
-  if (draw == 1) {
-    const Real step = std::exp2(std::ceil(std::log2(most)));
-    return std::round(x.value / step) * step - x.value;
-  }
-  std::mt19937_64 engine(draw / 2 + 31 * std::hash<Real>()(x.value));
-  const Real share = static_cast<Real>(engine() % 2001) / 1000 - 1;
-  return most * (draw % 2 == 0 ? share : -share);
-}
-
-Number dot(const Vector& a, const Vector& b) {
-  Number sum = a[0] * b[0];
-  for (size_t i = 1; i < a.size(); ++i) sum = sum + a[i] * b[i];
-  return sum;
-}
 
 Vector row_of(const Array& array, int64_t row) {
   Vector values;
@@ -61,6 +41,29 @@ struct Pair {
   Vector query() const { return row_of(get("query"), i); }
   Vector key() const { return row_of(get("key"), j); }
 };
+
+// What rounding may have moved x by, a number that comes of a key: the same for the same key, which
+// every right way to compute them leaves equal. Draw 0 moves nothing; draw 1 to the nearest of a
+// few numbers, so that near ones meet; the others come in pairs of opposite signs.
+Real noise(const Number& x, const Pair& p) {
+  const Real most = roundings * p.precision.unit * x.size;
+  if (p.draw == 0 || most == 0 || !std::isfinite(most)) return 0;
+  if (p.draw == 1) {
+    const Real step = std::exp2(std::ceil(std::log2(most)));
+    return std::round(x.value / step) * step - x.value;
+  }
+  uint64_t of_key = 0;
+  for (const Number& each : p.key()) of_key = 31 * of_key + std::hash<Real>()(each.value);
+  std::mt19937_64 engine(p.draw / 2 + 31 * std::hash<Real>()(x.value) + 961 * of_key);
+  const Real share = static_cast<Real>(engine() % 2001) / 1000 - 1;
+  return most * (p.draw % 2 == 0 ? share : -share);
+}
+
+Number dot(const Vector& a, const Vector& b) {
+  Number sum = a[0] * b[0];
+  for (size_t i = 1; i < a.size(); ++i) sum = sum + a[i] * b[i];
+  return sum;
+}
 
 // W x
 Vector times(const Array& w, const Vector& x) {
@@ -173,18 +176,25 @@ Number sigmoid(const Number& s, Real least) {
 }
 
 Number activated(std::string_view score, Number x, const Pair& p) {
-  x.value += noise(x, p.precision, p.draw);
+  x.value += noise(x, p);
+  // A sum that leaves the range, though what follows would not show it.
+  if (!(x.size * roundings < p.precision.largest)) return Number(0, infinity, Node{});
   if (score == "additive_relu") return leaky(x, 0);
   if (score == "additive_leaky_relu") return leaky(x, 0.2L);
-  if (score == "additive_sigmoid") return sigmoid(x, p.least());
+  if (score == "additive_sigmoid") return (tanh(x * Number(0.5L)) + Number(1)) * Number(0.5L);
   return tanh(x);
 }
 
 Number compared(std::string_view score, const Vector& q, const Vector& k, const Pair& p) {
   Number sum(0);
+  // Squared distances may be products, right to the length of the difference in every direction.
+  Real widest = 0;
+  for (size_t a = 0; a < k.size() && a < q.size(); ++a)
+    widest = std::max(widest, std::abs(q[a].value - k[a].value));
   for (size_t a = 0; a < k.size(); ++a) {
     if (score == "squared_distance") {
-      const Number gap = difference(q[a], k[a]);
+      Number gap = difference(q[a], k[a]);
+      gap.size = 4 * widest;
       sum = sum - gap * gap;
     } else if (score == "absolute_distance") {
       sum = sum - absolute(difference(q[a], k[a]));
@@ -337,7 +347,7 @@ class Evaluation {
       // A bias of -inf is no overflow.
       const bool none = s.value == -infinity;
       fits = fits && (none || s.size * roundings < precision_.largest);
-      if (!none) s.value += noise(s, precision_, draw_);
+      if (!none) s.value += noise(s, pair);
       s.size = std::abs(s.value);
       scores.push_back(s);
     }
@@ -402,11 +412,11 @@ std::vector<Known> known(const std::vector<Derivative>& exact, const Precision& 
   return result;
 }
 
-// Twice what each draw moves: the signs of the worst are not among a few.
+// Several times what each draw moves: the worst is not among a few.
 void widen(std::vector<Known>& known, const std::vector<Derivative>& moved) {
   for (size_t n = 0; n < known.size(); ++n)
     if (known[n].value != moved[n].value)
-      known[n].error += 2 * std::abs(moved[n].value - known[n].value);
+      known[n].error += 8 * std::abs(moved[n].value - known[n].value);
 }
 
 // Whether rounding leaves the weights as they are, but for a tenth of the largest.
