@@ -115,7 +115,7 @@ TEST_F(PairModelTest, RefusesMissingAndForeignTensors) {
   file.tensors["output.bias"] = taken.mapped();
   file.tensors["stranger"] = at::zeros({1});
   write_safetensors(path, file);
-  EXPECT_THAT(refusal(), HasSubstr("stranger belongs to no parameter"));
+  EXPECT_THAT(refusal(), HasSubstr("'stranger' belongs to no parameter"));
 }
 
 TEST_F(PairModelTest, RefusesAnUnknownKeyWithASuggestion) {
