@@ -12,6 +12,15 @@ using Vector = std::vector<Number>;
 const Array& get(const Arrays& in, const char* name) { return in.find(name)->second; }
 const Tensor& get(const Named& in, const char* name) { return in.find(name)->second; }
 
+// q_i . r_c, c the distance, at most 2 either way
+Number relative_key(const Arrays& in, const Vector& query, int64_t i, int64_t j) {
+  const int64_t place = std::min<int64_t>(std::max<int64_t>(j - i, -2), 2) + 2;
+  Number sum(0);
+  for (size_t a = 0; a < query.size(); ++a)
+    sum = sum + query[a] * get(in, "relative_keys")(place, static_cast<int64_t>(a));
+  return sum;
+}
+
 }  // namespace
 
 // For 3 queries and 5 keys.
@@ -46,14 +55,7 @@ const std::vector<TapeBias>& tape_biases() {
        [](int64_t depth) {
          return Shapes{{"relative_keys", {5, depth}}};
        },
-       [](const Named& x) { return relative_keys(get(x, "relative_keys")); },
-       [](const Arrays& in, const Vector& query, int64_t i, int64_t j) {
-         const int64_t place = std::min<int64_t>(std::max<int64_t>(j - i, -2), 2) + 2;
-         Number sum(0);
-         for (size_t a = 0; a < query.size(); ++a)
-           sum = sum + query[a] * get(in, "relative_keys")(place, static_cast<int64_t>(a));
-         return sum;
-       }},
+       [](const Named& x) { return relative_keys(get(x, "relative_keys")); }, relative_key},
       {"gaussian",
        [](int64_t) {
          return Shapes{{"centres", {3}}, {"widths", {3}}};
