@@ -16,20 +16,23 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // How far e^(2x) may go, in units of x. kAround: around 0 tanh is a short polynomial. kUnit: e^(2x)
 // stays within a few times 1. kQuadruple and kPair: the product of four or two sums, and
-// its numerator, stay normal numbers. kClamp: beyond it x is cut off, and the squares that backward
-// takes stay finite with room for large gradients. kOther: where one side is cut off the other may
-// reach this far and still be below the last bit of the sum.
+// its numerator, stay normal numbers; kShared: that of four times 1 + A G in backward, finite.
+// kClamp: beyond it x is cut off, and A G stays finite. kAlone: likewise for e^(2x) alone; its
+// reciprocal, and with it the slope, is all but 0. kOther: where one side is cut off the other
+// may reach this far and still be below the last bit of the sum.
 template <class T>
 struct AdditiveLimits;
 template <>
 struct AdditiveLimits<float> {
   static constexpr float kAround = 0.08f, kUnit = 0.5f;
   static constexpr float kQuadruple = 9.5f, kPair = 19.0f, kClamp = 19.0f, kOther = 9.5f;
+  static constexpr float kShared = 5.0f, kAlone = 43.0f;
 };
 template <>
 struct AdditiveLimits<double> {
   static constexpr double kAround = 0.0625, kUnit = 0.5;
   static constexpr double kQuadruple = 80.0, kPair = 150.0, kClamp = 150.0, kOther = 125.0;
+  static constexpr double kShared = 40.0, kAlone = 353.0;
 };
 
 // The range of a dimension over rows: of its finite numbers, and whether any is infinite.
@@ -152,7 +155,7 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   // Gradients run along the depth: a vector is hard when any of its dimensions is. Keys share
   // reciprocals when no dimension reaches too far.
   plan.ends[head * 4] =
-      std::all_of(reach, reach + s.depth, [](T x) { return x <= AdditiveLimits<T>::kQuadruple; });
+      std::all_of(reach, reach + s.depth, [](T x) { return x <= AdditiveLimits<T>::kShared; });
   for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
     const bool any =
         std::any_of(plain + a, plain + a + kLanes<T>, [](int64_t x) { return x != 0; });
@@ -236,12 +239,14 @@ void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
       const auto k = hn::Mul(hn::Load(d, e + p), rate), base = hn::Load(d, places.base + p);
       const auto x =
           Clamp<T>(hn::Add(k, hn::Load(d, places.centre + p)), AdditiveLimits<T>::kClamp);
-      const auto rest = ExpOfTwice<T>(hn::Neg(x), base), factor = hn::Add(rest, base);
+      const auto rest = ExpOfTwice<T>(plan.natural ? x : hn::Neg(x), base);
+      const auto factor = hn::Add(rest, base);
       const auto plain = hn::Ne(hn::Load(d, places.plain + p), hn::Zero(d));
       const auto weight = hn::Load(d, places.weight + p);
       hn::Store(hn::IfThenElse(plain, k, factor), d, e + p);
-      hn::Store(plan.natural ? rest : hn::IfThenElse(plain, weight, hn::Mul(weight, factor)), d,
-                w + p);
+      hn::Store(plan.natural ? hn::Mul(base, rest)
+                             : hn::IfThenElse(plain, weight, hn::Mul(weight, factor)),
+                d, w + p);
     }
   }
 }

@@ -72,7 +72,7 @@ struct ExponentialPair {
   // The numerator; the denominator is `magnitude` more.
   HWY_INLINE Vec<T> numerator(Vec<T> q, Vec<T> k) const {
     const auto x = hn::Mul(hn::Add(q, k), Set<T>(rate));
-    return ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kClamp), Set<T>(magnitude - 1));
+    return ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kAlone), Set<T>(magnitude - 1));
   }
 
   HWY_INLINE Vec<T> value(Vec<T> q, Vec<T> k) const {

@@ -87,8 +87,9 @@ bool is_prepared(const Score<T>& score) {
 }
 
 // The additive family in the form sum_a w_a / (A_ia + E_ja) with A = e^(2(q - c)), E = e^(-2(k +
-// c)) and w_a a multiple of v_a E_ja: see additive-inl.h. Prepared once a query head, [batch *
-// heads].
+// c)) and w_a a multiple of v_a E_ja: see additive-inl.h. Gradients take G = 1 / E instead, with
+// the dimensions in their natural order: see additive-gradient-inl.h. Prepared once a query head,
+// [batch * heads].
 template <class T>
 struct AdditivePlan {
   const Problem<T>* problem = nullptr;
@@ -96,10 +97,11 @@ struct AdditivePlan {
   int64_t padded = 0;     // depth in whole vectors
   T* centre = nullptr;    // [head][padded] c
   T* constant = nullptr;  // [head] what every score of a row has, in units of log2
-  T* base = nullptr;      // [head][padded] 1 where A and E are near it, else 0; natural only
-  T* factor = nullptr;    // [head][keys][padded] E, in the order of `order`; k of a plain dimension
-  T* weight = nullptr;    // [head][keys][padded] w; of a plain dimension, without E; E - base where
-                          // natural
+  T* base = nullptr;      // [head][padded] 1 where A and G are near it, else 0; natural only
+  T* factor = nullptr;  // [head][keys][padded] E, in the order of `order`, or G where natural; k of
+                        // a plain dimension
+  T* weight = nullptr;  // [head][keys][padded] w; of a plain dimension, without E; base (G - 1)
+                        // where natural
   int64_t* order = nullptr;  // [head][padded] the dimension at each place
   int64_t* plain = nullptr;  // [head][padded] whether a dimension keeps q and k as they are: its
                              // range is too wide for the form or, unless natural, around 0
