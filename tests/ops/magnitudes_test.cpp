@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t queries = 3, keys = 5, depth = 4, value_depth = 2;
+constexpr int64_t keys = 5, depth = 4, value_depth = 2;
 
 // How the keys lie. Small whole numbers times a power of 2 add up without rounding in any order,
 // so that equal scores are equal.
@@ -42,6 +42,8 @@ class Inputs {
   Inputs(const ScoreRow& row, const TapeBias* bias, std::string_view normaliser, Keys lie,
          const Way& way, double magnitude, uint64_t seed)
       : engine_(seed), lie_(lie), magnitude_(magnitude) {
+    // Up to four queries take kernels of their own.
+    const int64_t queries = seed % 2 == 0 ? 3 : 6;
     problem_.score = row.name;
     problem_.bias = bias;
     problem_.normaliser = normaliser;
@@ -59,7 +61,7 @@ class Inputs {
       add(std::string(parameter.name), shape, way.parameters);
     }
     if (bias)
-      for (const auto& [name, shape] : bias->tensors(mapped_depth(row.name, depth, keys)))
+      for (const auto& [name, shape] : bias->tensors(queries, mapped_depth(row.name, depth, keys)))
         add_bias(name, shape, way.bias);
     if (bias && Normaliser(normaliser).row().name == "softmax") add("sink", {1}, way.bias);
     problem_.weights = {{"context", whole({queries, value_depth})}, {"lse", whole({queries})}};
@@ -147,16 +149,18 @@ struct Distance {
   std::string where;
 };
 
+// What leaves the range, alone or in the sum of the paths to it, may come out as infinity.
+bool fits(const Known& x, const Precision& precision) {
+  return std::abs(x.value) + x.error < precision.largest / 16;
+}
+
 Distance distance(const Tensor& got, const std::vector<Known>& known, const Precision& precision) {
   Distance result;
   const Tensor flat = got.to(at::kDouble).contiguous().view({-1});
   for (int64_t n = 0; n < flat.numel(); ++n) {
     const Known& wanted = known[static_cast<size_t>(n)];
     const double x = flat.data_ptr<double>()[n];
-    // What leaves the range may come out as infinity.
-    if (!(std::abs(wanted.value) + wanted.error < precision.largest / 16) &&
-        !(std::isinf(wanted.value)))
-      continue;
+    if (!fits(wanted, precision) && !std::isinf(wanted.value)) continue;
     const Real off = x == wanted.value ? 0 : std::abs(x - wanted.value);
     if (off <= wanted.error && !std::isnan(x)) {
       result.largest = std::max(result.largest, static_cast<double>(off));
@@ -185,16 +189,34 @@ void count_sharp(const std::vector<Known>& known, Count& count) {
   }
 }
 
+// Of weights that rounding moves nothing is asked but that they are numbers where composed's are.
+void expect_finite(const Found& composed, const Found& fused, const TapeResult& wanted,
+                   const Precision& precision, const std::string& name) {
+  const auto look = [&](const std::string& what, const Tensor& one, const Tensor& other,
+                        const std::vector<Known>& known) {
+    for (int64_t n = 0; n < one.numel(); ++n) {
+      if (!fits(known[static_cast<size_t>(n)], precision)) continue;
+      const double x = one.reshape(-1)[n].item<double>(), y = other.reshape(-1)[n].item<double>();
+      EXPECT_FALSE(std::isfinite(x) && std::isnan(y)) << name << ", " << what << n;
+    }
+  };
+  look("context", composed.context, fused.context, wanted.context);
+  look("lse", composed.lse, fused.lse, wanted.lse);
+  for (const auto& [input, known] : wanted.gradients)
+    look("gradient of " + input, composed.gradients.at(input), fused.gradients.at(input), known);
+}
+
 void compare(const TapeProblem& problem, at::ScalarType dtype, const std::string& name,
              Count& count) {
   const Precision precision = precision_of(dtype);
   const TapeResult wanted = attend_on_tape(problem, precision);
   ++count.all;
-  if (!wanted.fits || !wanted.known) return;
-  ++count.compared;
+  if (!wanted.fits) return;
   const Found composed = attend_with(problem, dtype, Path::composed);
   const bool has_kernel = score_row(problem.score).family != Family::location;
   const Found fused = has_kernel ? attend_with(problem, dtype, Path::fused) : composed;
+  if (!wanted.known) return expect_finite(composed, fused, wanted, precision, name);
+  ++count.compared;
   const auto look = [&](const std::string& what, const Tensor& of_composed, const Tensor& of_fused,
                         const std::vector<Known>& known, double factor) {
     const Distance one = distance(of_composed, known, precision);
@@ -239,10 +261,10 @@ TEST_P(Magnitudes, AreRightOnBothPaths) {
       }
     }
   }
-  // Nothing of this is empty: most problems fit, and many numbers are known to a hundredth of the
-  // largest beside them.
+  // Nothing of this is empty: most problems fit, and most numbers are known to a hundredth of the
+  // largest beside them; fewer where what rounding did to a row's weights goes into the next.
   EXPECT_GT(count.compared, count.all / 2);
-  EXPECT_GT(count.sharp, count.numbers / 4);
+  EXPECT_GT(count.sharp, count.numbers / (row.map_past ? 4 : 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Magnitudes,

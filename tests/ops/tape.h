@@ -121,13 +121,6 @@ inline Number sqrt(const Number& x) {
   const Real y = std::sqrt(x.value);
   return y == 0 ? Number(0) : function_of(x, y, 1 / (2 * y), 1 / (2 * y));
 }
-inline Number tanh(const Number& x) {
-  const Real y = std::tanh(x.value), cosh = std::cosh(x.value);
-  // y is 1 - 2 r and its slope 1 - y^2: both are known to a unit of 1.
-  Number result = function_of(x, y, 1 / (cosh * cosh), 1);
-  result.size += 1;
-  return result;
-}
 inline Number absolute(const Number& x) {
   const Real sign = x.value > 0 ? 1 : x.value < 0 ? -1 : 0;
   return {std::abs(x.value), x.size, {{x.node, -1}, {sign, 0}, {std::abs(sign), 0}}};

@@ -23,19 +23,19 @@ Number relative_key(const Arrays& in, const Vector& query, int64_t i, int64_t j)
 
 }  // namespace
 
-// For 3 queries and 5 keys.
+// For up to 6 queries and 5 keys.
 const std::vector<TapeBias>& tape_biases() {
   static const std::vector<TapeBias> table = {
       {"dense",
-       [](int64_t) {
-         return Shapes{{"dense", {3, 5}}};
+       [](int64_t queries, int64_t) {
+         return Shapes{{"dense", {queries, 5}}};
        },
        [](const Named& x) { return dense_bias(get(x, "dense")); },
        [](const Arrays& in, const Vector&, int64_t i, int64_t j) {
          return get(in, "dense")(i, j);
        }},
       {"alibi",
-       [](int64_t) {
+       [](int64_t, int64_t) {
          return Shapes{{"slopes", {1}}};
        },
        [](const Named& x) { return alibi(get(x, "slopes")); },
@@ -44,7 +44,7 @@ const std::vector<TapeBias>& tape_biases() {
        }},
       // Distances below 8 have a bucket each.
       {"buckets",
-       [](int64_t) {
+       [](int64_t, int64_t) {
          return Shapes{{"buckets", {32}}};
        },
        [](const Named& x) { return buckets({.table = get(x, "buckets")}); },
@@ -52,13 +52,13 @@ const std::vector<TapeBias>& tape_biases() {
          return get(in, "buckets")(std::abs(j - i) + (j > i ? 16 : 0));
        }},
       {"relative_keys",
-       [](int64_t depth) {
+       [](int64_t, int64_t depth) {
          return Shapes{{"relative_keys", {5, depth}}};
        },
        [](const Named& x) { return relative_keys(get(x, "relative_keys")); }, relative_key},
       {"gaussian",
-       [](int64_t) {
-         return Shapes{{"centres", {3}}, {"widths", {3}}};
+       [](int64_t queries, int64_t) {
+         return Shapes{{"centres", {queries}}, {"widths", {queries}}};
        },
        [](const Named& x) { return gaussian(get(x, "centres"), get(x, "widths")); },
        [](const Arrays& in, const Vector&, int64_t i, int64_t j) {
@@ -68,7 +68,7 @@ const std::vector<TapeBias>& tape_biases() {
        }},
       // Of 2 rows of 3.
       {"grid",
-       [](int64_t) {
+       [](int64_t, int64_t) {
          return Shapes{{"grid", {3, 5}}};
        },
        [](const Named& x) { return grid(get(x, "grid")); },

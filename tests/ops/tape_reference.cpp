@@ -16,9 +16,11 @@ constexpr Real infinity = std::numeric_limits<Real>::infinity();
 
 // Twice the longest chain of roundings behind a score: two maps and a sum of four terms each.
 constexpr Real roundings = 24;
-// What the normaliser, the sums over keys and the ways back add: backward and the weights take the
-// exponents from an lse of up to 256, which is rounded as the score is.
-constexpr Real later_roundings = 512;
+// What the normaliser, the sums over keys and the ways back add.
+constexpr Real later_roundings = 48;
+// Backward takes the weights of a softmax from its lse where that is at most coarse_lse: of its
+// rounding, two changes of its unit and the difference from the score.
+constexpr Real lse_roundings = 4, coarse_lse = 256;
 constexpr uint64_t draws = 5;
 
 Vector row_of(const Array& array, int64_t row) {
@@ -34,6 +36,7 @@ struct Pair {
   uint64_t draw;
   int64_t i, j;
   const Vector &previous, &total;
+  const std::vector<Real>& reach;  // of the hidden dimensions: their largest query or key
 
   Real least() const { return precision.least / precision.unit; }
 
@@ -175,14 +178,31 @@ Number sigmoid(const Number& s, Real least) {
   return function_of(s, y, 1 / (2 + std::exp(s.value) + std::exp(-s.value)), y + least);
 }
 
-Number activated(std::string_view score, Number x, const Pair& p) {
+// How much the slope of tanh differs within `most` of x.
+Real slope_change(Real x, Real most) {
+  const auto slope = [](Real at) { return 1 / (std::cosh(at) * std::cosh(at)); };
+  const Real nearest = std::abs(x) <= most ? 0 : std::abs(x) - most;
+  return slope(nearest) - slope(std::abs(x) + most);
+}
+
+// Of hidden dimension a.
+Number activated(std::string_view score, Number x, size_t a, const Pair& p) {
   x.value += noise(x, p);
   // A sum that leaves the range, though what follows would not show it.
   if (!(x.size * roundings < p.precision.largest)) return Number(0, infinity, Node{});
   if (score == "additive_relu") return leaky(x, 0);
   if (score == "additive_leaky_relu") return leaky(x, 0.2L);
-  if (score == "additive_sigmoid") return (tanh(x * Number(0.5L)) + Number(1)) * Number(0.5L);
-  return tanh(x);
+  const bool logistic = score == "additive_sigmoid";
+  if (logistic) x = x * Number(0.5L);
+  // The slope is known to a unit of 1 but for what a moved sum does.
+  const Real y = std::tanh(x.value), cosh = std::cosh(x.value);
+  const Real lost = slope_change(x.value, roundings * p.precision.unit * x.size);
+  Number tanh =
+      function_of(x, y, 1 / (cosh * cosh), 1 + lost / (later_roundings * p.precision.unit));
+  // See Activation, which says where tanh is right to a unit of itself.
+  const bool itself = p.get("query").size(0) <= 4 || p.reach[a] <= 0.06L;
+  if (!itself) tanh.size += 1;
+  return logistic ? (tanh + Number(1)) * Number(0.5L) : tanh;
 }
 
 Number compared(std::string_view score, const Vector& q, const Vector& k, const Pair& p) {
@@ -199,7 +219,7 @@ Number compared(std::string_view score, const Vector& q, const Vector& k, const 
     } else if (score == "absolute_distance") {
       sum = sum - absolute(difference(q[a], k[a]));
     } else if (is_additive(score)) {
-      sum = sum + p.get("v")(static_cast<int64_t>(a)) * activated(score, q[a] + k[a], p);
+      sum = sum + p.get("v")(static_cast<int64_t>(a)) * activated(score, q[a] + k[a], a, p);
     } else {
       sum = sum + q[a] * k[a];
     }
@@ -224,6 +244,7 @@ struct Row {
   Vector weights;
   Number log_sum;  // or threshold, above `top`
   Real top = 0;
+  Real blur = 0;  // of the weights in backward, in later roundings
   bool empty = false;
 };
 
@@ -307,7 +328,9 @@ Row normalised(std::string_view normaliser, const Vector& scores, const Number* 
   }
   if (sink) sum = sum + exp(moved(*sink), least);
   for (Number& w : row.weights) w = w / sum;
-  row.log_sum = log(sum);
+  const Real rest = std::log(sum.value), lse = std::abs(row.top + rest);
+  if (lse <= coarse_lse) row.blur = lse_roundings / later_roundings * lse;
+  row.log_sum = function_of(sum, rest, 1 / sum.value, (1 + row.blur) / sum.value);
   return row;
 }
 
@@ -326,6 +349,7 @@ class Evaluation {
     temperature_ = static_cast<Real>(Normaliser(problem.normaliser).options().temperature);
     name_ = Normaliser(problem.normaliser).row().name;
     const int64_t queries = in_.at("query").size(0);
+    find_reach();
     for (int64_t i = 0; i < queries; ++i) run_row(i);
     const std::vector<Derivative> found = tape_.backward(seeds_);
     for (const auto& [name, array] : in_)
@@ -339,10 +363,28 @@ class Evaluation {
   std::map<std::string, std::vector<Derivative>, std::less<>> gradients;
 
  private:
+  void find_reach() {
+    if (!is_additive(problem_.score)) return;
+    const auto extend = [&](const Vector& x) {
+      reach_.resize(x.size());
+      for (size_t a = 0; a < x.size(); ++a) reach_[a] = std::max(reach_[a], std::abs(x[a].value));
+    };
+    const int64_t queries = in_.at("query").size(0), keys = in_.at("key").size(0);
+    for (int64_t n = 0; n < std::max(queries, keys); ++n) {
+      const Pair pair = pair_of(std::min(n, queries - 1), std::min(n, keys - 1));
+      extend(mapped_query(problem_.score, pair));
+      extend(mapped_key(problem_.score, pair));
+    }
+  }
+
+  Pair pair_of(int64_t i, int64_t j) const {
+    return {in_, precision_, draw_, i, j, previous_, total_, reach_};
+  }
+
   Vector scores_of(int64_t i) {
     Vector scores;
     for (int64_t j = 0; j < in_.at("key").size(0); ++j) {
-      const Pair pair{in_, precision_, draw_, i, j, previous_, total_};
+      const Pair pair = pair_of(i, j);
       Number s = score_of(problem_, pair, temperature_);
       // A bias of -inf is no overflow.
       const bool none = s.value == -infinity;
@@ -365,14 +407,16 @@ class Evaluation {
     if (name_ == "linear" && (row.empty || row.log_sum.value < -60)) fits = false;
     for (const Number& w : row.weights) weights.push_back(w.value);
     const Array& value = in_.at("value");
+    const Vector again = weights_of_backward(row);
     for (int64_t e = 0; e < value.size(1); ++e) {
       Number read(0);
+      Real size = 0;
       for (size_t j = 0; j < scores.size(); ++j) {
         const Number& v = value(static_cast<int64_t>(j), e);
-        read = read + row.weights[j] * v;
-        read.size += least * v.size;
+        read = read + again[j] * v;
+        size += (row.weights[j].size + least) * v.size;
       }
-      context.push_back({read.value, read.size});
+      context.push_back({read.value, size});
       seeds_.emplace_back(read, weight_of("context", context.size() - 1));
     }
     lse.push_back(
@@ -389,6 +433,13 @@ class Evaluation {
     previous_ = row.weights;
   }
 
+  // The same weights, known less well.
+  Vector weights_of_backward(const Row& row) const {
+    Vector weights = row.weights;
+    for (Number& w : weights) w.size += row.blur * std::abs(w.value);
+    return weights;
+  }
+
   Real weight_of(const char* name, size_t n) const {
     return problem_.weights.find(name)->second.view({-1})[static_cast<int64_t>(n)].item<double>();
   }
@@ -401,22 +452,30 @@ class Evaluation {
   Real temperature_ = 1;
   std::string name_;
   Vector previous_, total_;
+  std::vector<Real> reach_;
   std::vector<std::pair<Number, Real>> seeds_;
 };
 
+// What rounding may do to a result of this size.
+Real error_of(const Derivative& x, const Precision& precision) {
+  return later_roundings * (precision.unit * x.size + precision.least);
+}
+
 std::vector<Known> known(const std::vector<Derivative>& exact, const Precision& precision) {
   std::vector<Known> result;
-  for (const Derivative& each : exact)
-    result.push_back(
-        {each.value, later_roundings * (precision.unit * each.size + precision.least)});
+  for (const Derivative& each : exact) result.push_back({each.value, error_of(each, precision)});
   return result;
 }
 
-// Several times what each draw moves: the worst is not among a few.
-void widen(std::vector<Known>& known, const std::vector<Derivative>& moved) {
-  for (size_t n = 0; n < known.size(); ++n)
-    if (known[n].value != moved[n].value)
-      known[n].error += 8 * std::abs(moved[n].value - known[n].value);
+// Moves and roundings of every draw: a key that comes into the support by one brings its own.
+void widen(std::vector<Known>& known, const std::vector<Derivative>& moved,
+           const Precision& precision) {
+  for (size_t n = 0; n < known.size(); ++n) {
+    Real& error = known[n].error;
+    const Real move =
+        known[n].value == moved[n].value ? 0 : std::abs(moved[n].value - known[n].value);
+    error = std::max(error, error_of(moved[n], precision)) + move;
+  }
 }
 
 // Whether rounding leaves the weights as they are, but for a tenth of the largest.
@@ -452,9 +511,10 @@ TapeResult attend_on_tape(const TapeProblem& problem, const Precision& precision
     result.gradients.emplace(name, known(gradient, precision));
   for (uint64_t draw = 1; draw <= draws; ++draw) {
     const Evaluation moved(problem, precision, draw);
-    widen(result.context, moved.context);
-    widen(result.lse, moved.lse);
-    for (auto& [name, gradient] : result.gradients) widen(gradient, moved.gradients.at(name));
+    widen(result.context, moved.context, precision);
+    widen(result.lse, moved.lse, precision);
+    for (auto& [name, gradient] : result.gradients)
+      widen(gradient, moved.gradients.at(name), precision);
     result.known = result.known && tells_weights(exact.weights, moved.weights);
   }
   return result;

@@ -43,7 +43,9 @@ Precision precision_of(at::ScalarType dtype);
 // A row of the table of biases with its formula.
 struct TapeBias {
   std::string name;
-  std::function<std::vector<std::pair<std::string, std::vector<int64_t>>>(int64_t depth)> tensors;
+  std::function<std::vector<std::pair<std::string, std::vector<int64_t>>>(int64_t queries,
+                                                                          int64_t depth)>
+      tensors;
   std::function<Bias(const Named&)> make;
   // Of query i, mapped and scaled, and key j.
   std::function<Number(const Arrays&, const std::vector<Number>& query, int64_t i, int64_t j)>
