@@ -6,7 +6,8 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <ctime>
+
+#include "attend/kernels/peak.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::bench::HWY_NAMESPACE {
@@ -40,16 +41,6 @@ namespace attend::bench {
 
 HWY_EXPORT(ReadAll);
 
-namespace {
-
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-}  // namespace
-
 uint64_t read_all(const void* data, int64_t bytes) {
   return HWY_DYNAMIC_DISPATCH(ReadAll)(data, bytes);
 }
@@ -59,7 +50,7 @@ double core_frequency() {
   double best = 0;
   uint64_t sum = 1, step = 3;
   for (int burst = 0; burst < 20; ++burst) {
-    const double start = now();
+    const double start = kernels::processor_seconds();
     for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 16
       for (int i = 0; i < kUnrolled; ++i) {
@@ -67,7 +58,8 @@ double core_frequency() {
         asm volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them all up itself
       }
     }
-    best = std::max(best, double(kUnrolled) * kRounds / (now() - start));
+    const double seconds = kernels::processor_seconds() - start;
+    best = std::max(best, double(kUnrolled) * kRounds / seconds);
   }
   return best;
 }

@@ -12,12 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline double Now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
 // 12 independent chains: 2 ports x 4 cycles of latency need 8, and 16 registers hold 12.
 double Peak() {
   constexpr int kChains = 12, kRounds = 10000;
@@ -27,12 +21,12 @@ double Peak() {
   const auto factor = hn::Set(d, 0.999f);
   double best = 0;
   for (int burst = 0; burst < 40; ++burst) {
-    const double start = Now();
+    const double start = processor_seconds();
     for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 12
       for (int c = 0; c < kChains; ++c) chain[c] = hn::MulAdd(chain[c], factor, factor);
     }
-    const double seconds = Now() - start;
+    const double seconds = processor_seconds() - start;
     best = std::max(best, 2.0 * kChains * kRounds * hn::Lanes(d) / seconds);
   }
   volatile float keep = 0;
@@ -48,6 +42,12 @@ HWY_AFTER_NAMESPACE();
 namespace attend::kernels {
 
 HWY_EXPORT(Peak);
+
+double processor_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 double multiply_add_peak() { return HWY_DYNAMIC_DISPATCH(Peak)(); }
 

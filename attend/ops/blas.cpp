@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <string_view>
 
@@ -23,7 +22,7 @@ namespace attend {
 namespace {
 
 constexpr const char* kVariable = "OPENBLAS_CORETYPE";
-// Set beside the other one, to tell a choice of choose_blas_kernels from the caller's.
+// Set together with kVariable: tells a choice of choose_blas_kernels from the caller's own.
 constexpr const char* kChosen = "ATTEND_OPENBLAS_CORETYPE";
 
 template <class Function>
@@ -32,14 +31,14 @@ Function* loaded(const char* name) {
 }
 
 // OpenBLAS's cores whose kernels stop at 128-bit vectors. A processor that it does not know gets
-// one of them. A core that is not listed, such as one of a later release, counts as well chosen.
+// one of them. A core that is not listed, such as that of a later release, counts as well chosen.
 constexpr std::array kNarrowCores = {"Katmai",       "Coppermine", "Northwood", "Prescott",
                                      "Banias",       "Atom",       "Core2",     "Penryn",
                                      "Nehalem",      "Dunnington", "Athlon",    "Opteron",
                                      "Opteron_SSE3", "Barcelona",  "Bobcat",    "Nano"};
 
-// The core whose kernels use the widest vectors that the processor has; empty where the narrow ones
-// do.
+// The core whose kernels use the widest vectors that the processor has; empty where 128 bits are
+// its widest.
 std::string widest_core(const Cpu& cpu) {
   const auto runs = [&](std::string_view target) {
     return std::find(cpu.targets.begin(), cpu.targets.end(), target) != cpu.targets.end();
@@ -75,30 +74,24 @@ std::string openblas_kind() {
   }
 }
 
-double processor_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// The best of several, so that the first product, which allocates, does not count.
+// The best of several products counts, because the first one allocates.
 double product_speed() {
   const at::NoGradGuard no_grad;
   constexpr int64_t size = 384;
   const at::Tensor a = at::ones({size, size}), b = at::ones({size, size});
   double best = 0;
-  const double begin = processor_seconds();
-  while (processor_seconds() - begin < 0.05) {
-    const double start = processor_seconds();
+  const double begin = kernels::processor_seconds();
+  while (kernels::processor_seconds() - begin < 0.05) {
+    const double start = kernels::processor_seconds();
     at::mm(a, b);
-    best = std::max(best, 2.0 * size * size * size / (processor_seconds() - start));
+    best = std::max(best, 2.0 * size * size * size / (kernels::processor_seconds() - start));
   }
   return best;
 }
 
 }  // namespace
 
-// The object that serves sgemm to LibTorch, which may be another than the one it was linked to.
+// Looks at the object that serves sgemm to LibTorch: it may not be the one that was linked.
 Blas loaded_blas() {
   Blas blas;
   blas.kind = "unknown";
@@ -139,7 +132,7 @@ ProductSpeed measure_products() {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   ProductSpeed speed{.product = product_speed(), .peak = kernels::multiply_add_peak()};
-  // Whoever shares the core's caches may slow one measurement down, hardly four in a row.
+  // Other processes may slow one measurement down, but hardly four in a row.
   for (int more = 0; more < 3 && speed.slow(); ++more)
     speed.product = std::max(speed.product, product_speed());
   at::set_num_threads(threads);

@@ -18,6 +18,7 @@ struct Blas {
   std::string chosen_core;  // the one that choose_blas_kernels set; else empty
 };
 
+// Looks at the libraries that this process has loaded.
 Blas loaded_blas();
 
 // Runs the program again, once, with OPENBLAS_CORETYPE set where Blas::better_core says so:
