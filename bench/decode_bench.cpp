@@ -167,9 +167,8 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
                          })},
       seconds);
   fmt::print(
-      "{} sentences, beam {}, batches of {}: attend {:.2f} s; torch::nn::Transformer run again "
-      "each "
-      "step {:.2f} s, {:.1f}x (bar: 2x)\n",
+      "{} sentences, beam {}, batches of {}: attend {:.2f} s; "
+      "torch::nn::Transformer run again each step {:.2f} s, {:.1f}x (bar: 2x)\n",
       task.pairs.size(), beam, batch_size, rounds.median(0), rounds.median(1), rounds.ratio(1, 0));
   figures.add("Transformer, beam 5", "over running all again each step", rounds.ratio(1, 0), 2,
               rounds.ratio(1, 0) >= 2);

@@ -76,16 +76,12 @@ void add_train_command(CLI::App& app) {
       "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --recipe cmudict --dump-config\n"
-      "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal. Killed "
-      "at "
-      "any\n"
-      "moment, the same command with --resume goes on to the same bits, but with train.minutes, "
-      "whose\n"
-      "rates follow the clock. What it says of model and texts must be as before. What it says of\n"
-      "train.* holds from there on, except that train.seed and train.shuffle_buffer stay; with "
-      "another\n"
-      "train.batch or train.batch_tokens the rest of the epoch is the same examples in other "
-      "batches.");
+      "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.\n"
+      "A training that was killed at any moment goes on when its command comes with --resume. It\n"
+      "ends with the same bits, except with train.minutes, whose rates follow the clock. Data and\n"
+      "settings of the model must be as before. Settings train.* may change and hold from there\n"
+      "on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
+      "train.batch_tokens, what is left of the epoch comes in batches of the new size.");
   command->callback([options] {
     if (!options->recipe.empty()) options->config = recipe_path(options->recipe);
     run_train(*options);

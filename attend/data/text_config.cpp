@@ -34,8 +34,7 @@ Settings TextConfig::settings() {
        "whether words and punctuation are set apart, and put together again in answers"},
       {"data.language_token", &language_token,
        "whether a source begins with the language to answer in, such as <2de>: one symbol, "
-       "whatever "
-       "the units"},
+       "whatever the units"},
   };
   if (!reads_frames()) return all;
   for (Setting& setting : frames.settings()) all.push_back(std::move(setting));

@@ -55,9 +55,9 @@ std::string style_element(const std::string& light, const std::string& dark) {
 std::string svg_start(double width, double height, const std::string& description) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" "
-      "viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" font-family=\"DejaVu Sans, Verdana, Noto Sans, "
-      "Noto "
-      "Sans CJK SC, sans-serif\" font-size=\"13\">\n<title>{2}</title>\n",
+      "viewBox=\"0 0 {0:g} {1:g}\" role=\"img\" "
+      "font-family=\"DejaVu Sans, Verdana, Noto Sans, Noto Sans CJK SC, sans-serif\" "
+      "font-size=\"13\">\n<title>{2}</title>\n",
       std::ceil(width), std::ceil(height), escape_markup(description));
 }
 

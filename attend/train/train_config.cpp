@@ -30,9 +30,8 @@ Settings amount_settings(TrainConfig& config) {
       {"train.epochs", &config.epochs, "passes over the training data", 1, 1e6},
       {"train.steps", &config.steps, "stop after so many steps; 0: no limit", 0, 1e12},
       {"train.minutes", &config.minutes,
-       "stop after so many minutes, by which the schedule has then decayed, so that no two runs "
-       "are "
-       "the same to the bit; 0: no limit",
+       "stop after so many minutes, by which the schedule has decayed; no two runs are then the "
+       "same to the bit; 0: no limit",
        0, 1e6},
       {"train.batch", &config.batch, "pairs a batch, shared out over the replicas", 1, 1e6},
       {"train.batch_tokens", &config.batch_tokens,
