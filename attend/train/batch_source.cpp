@@ -53,7 +53,7 @@ void PairGroups::regroup(const BatchSize& size) {
   std::vector<int64_t> left;
   for (; place_ < batches_.size(); ++place_)
     left.insert(left.end(), batches_[place_].begin(), batches_[place_].end());
-  // In an order that does not depend on how they were grouped.
+  // The order of what is left must not depend on how it was grouped before.
   std::sort(left.begin(), left.end());
   std::vector<EncodedPair> pairs;
   pairs.reserve(left.size());

@@ -30,8 +30,8 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // From here on batches have that size, which at first is that of the configuration: what is left
-  // of the epoch is grouped anew, so that each example still comes once.
+  // Sets the size of the batches that follow; at first it is that of the configuration. What is
+  // left of the epoch is grouped again, so that each example still comes once.
   virtual void regroup(const BatchSize& size) = 0;
 
   // Goes to the beginning of an epoch, counted from 0.
@@ -47,14 +47,15 @@ class BatchSource {
   virtual uint64_t fingerprint() const = 0;
 };
 
-// Pairs grouped by length, each of which is handed out once.
+// Pairs grouped by length into batches; each pair is handed out once.
 class PairGroups {
  public:
   explicit PairGroups(const TrainConfig& config);
 
-  // Groups them, in an order that is a function of train.seed and `order`. They must outlive this.
+  // Groups the pairs, in an order that is a function of train.seed and `order`. They must outlive
+  // this.
   void begin(const std::vector<EncodedPair>& pairs, int64_t order);
-  // Groups those that are left.
+  // Groups again the pairs that are left.
   void regroup(const BatchSize& size);
 
   // Indices of the pairs of the next batch; only where done() < 1.
@@ -71,7 +72,7 @@ class PairGroups {
   const std::vector<EncodedPair>* pairs_ = nullptr;
   std::vector<std::vector<int64_t>> batches_;
   size_t place_ = 0;
-  double done_before_ = 0;  // when they were grouped last
+  double done_before_ = 0;  // done() when the pairs were grouped last
 };
 
 // Pairs in memory, grouped by length.

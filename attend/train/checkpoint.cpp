@@ -34,7 +34,7 @@ void for_each_number(C& checkpoint, F f) {
   f("data_fingerprint", checkpoint.data_fingerprint);
 }
 
-// What the first checkpoints did not have.
+// Fields that older checkpoints lack.
 template <class C, class F>
 void for_each_later_number(C& checkpoint, F f) {
   f("seed", checkpoint.seed);
@@ -113,7 +113,7 @@ Checkpoint read_checkpoint(const std::string& path) {
   });
   checkpoint.metric = text_of("metric");
   checkpoint.handed_out = parse_runs(text_of("handed_out"), path);
-  // The first checkpoints told their number alone.
+  // Older checkpoints tell only the number of batches.
   if (BatchRun run; file.metadata.contains("batches")) {
     parse(text_of("batches"), run.batches, path, "batches");
     if (run.batches > 0) checkpoint.handed_out = {run};

@@ -21,7 +21,7 @@ struct Checkpoint {
   int64_t step = 0;          // steps done
   int64_t updates = 0;       // of them, those that changed the weights
   int64_t epoch = 0;         // from 0: the one that the next batch is of
-  // Handed out in that epoch. A size of 0 is not known: older checkpoints have none.
+  // The batches handed out in that epoch. Sizes of 0 are unknown: older checkpoints have none.
   std::vector<BatchRun> handed_out;
   double loss_sum = 0;  // objective and target symbols since the last validation
   double loss_symbols = 0;
@@ -32,14 +32,14 @@ struct Checkpoint {
   int64_t rollbacks = 0;
   double seconds = 0;  // spent training
   uint64_t data_fingerprint = 0;
-  // What decides on the order of the data beside them; -1: not known, as above.
+  // They too decide on the order of the data; -1: unknown, as above.
   int64_t seed = -1;
   int64_t shuffle_buffer = -1;
-  std::string metric;  // whose best_metric it is; empty: not known
+  std::string metric;  // the name of what best_metric measures; empty: unknown
 };
 
-// One file, replaced crash-safely. Reading refuses a file that lacks a field, but for those that
-// are younger than the format.
+// One file, replaced crash-safely. Reading refuses a file that lacks a field, except for those
+// fields that older checkpoints do not have.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 Checkpoint read_checkpoint(const std::string& path);
 

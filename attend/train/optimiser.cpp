@@ -19,8 +19,8 @@ torch::optim::AdamOptions adam_options(const TrainConfig& config) {
   return torch::optim::AdamOptions(0.0).betas({config.beta1, config.beta2}).eps(config.epsilon);
 }
 
-// Biases, and the scales of norms, have one axis: shrinking them gains nothing. What has no
-// gradient stays as it is.
+// Biases, and the scales of norms, have one axis: shrinking them gains nothing. A parameter without
+// a gradient stays as it is.
 Tensor decay_mask(const Module& module) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : module->parameters()) {

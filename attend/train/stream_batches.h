@@ -22,7 +22,7 @@ class StreamBatches : public BatchSource {
   // Reads the file once, to count its examples. Errors as ExampleStream, and when it holds none.
   StreamBatches(PairFiles files, Encode encode, const TrainConfig& config);
 
-  // Of the examples that are read already those that are left.
+  // Groups again what is left of the examples that are read already.
   void regroup(const BatchSize& size) override { groups_.regroup(size); }
   void begin(int64_t epoch) override;
   std::vector<EncodedPair> next() override;

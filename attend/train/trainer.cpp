@@ -97,15 +97,15 @@ class Trainer {
       if (lost) roll_back(progress.trouble);
       describe(progress);
       validation_due_ = !lost && (validation_due_ || at_validation());
-      // One that falls on a step that was skipped waits: training may yet return to before it, and
-      // its weights would stay.
+      // A validation that falls on a skipped step waits: training may still return to a checkpoint
+      // before it, and the weights that it found best would stay.
       if (validation_due_ && (out_of_time() || at_limit() || can_go_on())) validate(progress);
       estimate_rest(progress);
       task_.report(progress);
       interrupted = task_.stop && *task_.stop;
       if (interrupted || finished() || progress.validation || due()) save();
-      // Behind the checkpoint that says so: a kill in between is made up for, and the other way
-      // round would leave weights of which no checkpoint knows.
+      // After the checkpoint that says so: the next run makes up for a kill in between. In the
+      // other order, a kill would leave weights that no checkpoint knows.
       if (progress.best) save_best();
       if (epoch_begins() && !finished()) source_.begin(state_.epoch);
     }
@@ -135,7 +135,7 @@ class Trainer {
   bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
   bool due() const { return seconds_since(saved_at_) >= config_.checkpoint_seconds; }
 
-  // Goes to where the state says that the data was left, in batches of the sizes that they had.
+  // Goes to the place in the data that the state tells, by batches of the sizes that they had.
   void find_place() {
     if (!epoch_begins()) source_.regroup(state_.handed_out[0].size);
     source_.begin(state_.epoch);
@@ -144,9 +144,8 @@ class Trainer {
       for (int64_t i = 0; i < run.batches; ++i) {
         if (source_.done() >= 1)
           fail(
-              "{}: was taken after {} batches of epoch {}, which has fewer; give the train.batch "
-              "and "
-              "train.batch_tokens of then",
+              "{}: was taken after {} batches of epoch {}, which has fewer; "
+              "give the train.batch and train.batch_tokens that it was taken with",
               checkpoint_path_, run.batches, state_.epoch + 1);
         source_.next();
       }
@@ -358,7 +357,7 @@ class Trainer {
 
   void restore() {
     Checkpoint stored = read_checkpoint(checkpoint_path_);
-    // A file that is streamed has another fingerprint than its pairs in memory.
+    // First: a file that is streamed has another fingerprint than its pairs in memory.
     check_order("shuffle_buffer", stored.shuffle_buffer, config_.shuffle_buffer);
     if (stored.data_fingerprint != state_.data_fingerprint)
       fail("{}: was trained on other data; give the same --data, or train into a new folder",
@@ -370,7 +369,7 @@ class Trainer {
     state_.shuffle_buffer = config_.shuffle_buffer;
     if (!epoch_begins() && state_.handed_out[0].size == BatchSize{})
       state_.handed_out[0].size = size_;
-    // Figures of two metrics do not compare.
+    // Figures of different metrics cannot be compared.
     if (state_.metric != task_.metric && !state_.metric.empty()) forget_best();
     state_.metric = task_.metric;
   }

@@ -67,14 +67,14 @@ struct TrainOutcome {
 // all state in folder/checkpoint.safetensors and one JSON object a validation in
 // folder/metrics.jsonl and, for TensorBoard, in task.event_folder. With `resume` it continues from
 // the checkpoint, if there is one, bitwise as if it had not stopped or been killed (same build,
-// same replicas); not so with train.minutes, as rates then follow the clock.
+// same replicas), except with train.minutes, whose rates follow the clock.
 //
-// Other settings than those of the checkpoint hold from there on. With another train.batch or
-// train.batch_tokens the rest of the epoch is the same examples in other batches; with another
-// metric the best weights are sought anew. Error on another train.seed or train.shuffle_buffer.
+// Settings that differ from the checkpoint's hold from there on. With another train.batch or
+// train.batch_tokens, what is left of the epoch comes in batches of the new size; with another
+// metric, the best weights are sought anew. Error on another train.seed or train.shuffle_buffer.
 //
 // A step whose loss or gradient is not finite changes nothing, and a validation that falls on it
-// waits for one that is. After 10 in a row training returns to the last checkpoint, with half the
+// waits for a finite step. After 10 in a row training returns to the last checkpoint, with half the
 // rate, at most train.rollbacks times: where that lies depends on the clock. Error when it still
 // diverges, naming a tensor that is not finite; the checkpoint stays. Error also when data or model
 // are not those of the checkpoint, or when a file cannot be written.
