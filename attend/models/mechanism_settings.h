@@ -19,8 +19,8 @@ struct MechanismSettings {
 
   AttentionChoices choices() const;  // Error where there is no such mechanism
 
-  // Error as check_choices, and on a normaliser through which no loss trains the scores, for
-  // networks that have nothing else to train them by. `prefix` as in settings().
+  // For networks that train by the loss alone: Error as check_choices, and on a normaliser that
+  // gives the scores no gradient. `prefix` as in settings().
   void check(const std::string& prefix) const;
 
   // prefix mechanism, prefix score and so on: model. and model.source_. `scores`: choices of the

@@ -64,7 +64,7 @@ std::string largest_part(const PairModel& model) {
     copy_value(defaults[i], setting);
     try {
       const int64_t saved = bytes - parameter_bytes(changed);
-      // A number is the reason rather than the word that makes it count.
+      // Where a word and a number save the same, the number is the reason.
       const bool is_word = std::holds_alternative<std::string*>(setting.value);
       const double weight = static_cast<double>(saved) * (is_word ? 0.99 : 1);
       if (weight <= most) continue;

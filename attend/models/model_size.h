@@ -12,13 +12,13 @@ namespace attend {
 // shapes and dtypes, and no values.
 std::shared_ptr<PairNetwork> outline(const PairModel& model);
 
-// Bytes of the parameters of the model's network, which need not be there; nothing is allocated for
-// them.
+// Bytes of the parameters of the model's network. Nothing is allocated for them; model.network may
+// be null.
 int64_t parameter_bytes(const PairModel& model);
 
-// "model.bias = 'grid:65536x65536' asks for 549.7 GB of them": the setting without which, its
-// default in its place, the parameters would shrink most. Where none does, the vocabularies are
-// large, and it says that.
+// "model.bias = 'grid:65536x65536' asks for 549.7 GB of them": the setting whose default, put in
+// its place, would shrink the parameters most. Where no default shrinks them, the vocabularies are
+// large, and the text says that.
 std::string largest_part(const PairModel& model);
 
 // Error where the parameters, and what training holds for each of them, do not fit memory_limit().

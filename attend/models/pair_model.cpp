@@ -53,7 +53,7 @@ void for_each_line(const std::string& text, const TextCodec& codec, F f) {
   }
 }
 
-// What is a little larger than its weights is refused by their names.
+// A network of up to twice the size is refused later, by the names of its tensors.
 void check_size(const PairModel& model, const std::string& path) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   const int64_t wanted = parameter_bytes(model);
@@ -79,7 +79,7 @@ PairModel read_description(const std::string& folder) {
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
-  // Before a network is made: what it takes is bounded by what is there.
+  // Before a network is made: its size is bounded by the weights that are there, or by the memory.
   if (std::filesystem::exists(weights_path(folder)))
     check_size(model, weights_path(folder));
   else

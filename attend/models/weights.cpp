@@ -11,8 +11,7 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   TensorFile file;
   for (const auto& item : module.named_parameters())
     file.tensors.emplace(item.key(), item.value().detach());
-  const std::string bytes = format_safetensors(file);
-  if (std::filesystem::exists(path) && read_file(path) == bytes) return;
+  if (std::filesystem::exists(path) && read_file(path) == format_safetensors(file)) return;
   write_safetensors(path, file);
 }
 

@@ -12,11 +12,11 @@ namespace attend {
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
 // Error when the file lacks a parameter, holds one that the module does not have, or one of another
-// shape or dtype. Of the module, which may be an outline, it reads these alone.
+// shape or dtype. The module may be an outline: its values are not read.
 void check_weights(const torch::nn::Module& module, const TensorFile& file,
                    const std::string& path);
 
-// Copies the weights of a file that check_weights has passed.
+// Copies the weights of a file into a module for which check_weights has accepted it.
 void copy_weights(const TensorFile& file, torch::nn::Module& module);
 
 // Copies those of the file that have the name, shape and dtype of a parameter of the module;

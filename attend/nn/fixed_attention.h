@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// Why learned queries with such scores cannot pool a set by that normaliser; empty: they can.
+// Says why learned queries with such scores cannot pool a set by that normaliser; empty: they can.
 std::string_view why_not_pooled(const NormaliserRow& row, Features scores);
 
 struct FixedAttentionConfig {

@@ -10,10 +10,10 @@ namespace {
 
 using at::Tensor;
 
-// Of no backend, and above them all: nothing passes here but what is included by hand.
+// This key is of no backend and above them all: calls pass here only while a guard includes it.
 constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// What LibTorch does itself.
+// While it lives, calls go past the key, to LibTorch's own code.
 class Past {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{key};
@@ -30,7 +30,7 @@ bool are_steady(const Tensor& a, const Tensor& b) {
 // Whether a matrix is stored column by column: the transposed weight of a layer.
 bool by_columns(const Tensor& b) { return b.stride(0) == 1 && b.stride(1) >= b.size(0); }
 
-// a [n, k] b [k, m] + start [m], or nothing where undefined.
+// out [n, m] = a [n, k] b [k, m] + start [m]; an undefined start adds nothing.
 void multiply(const Tensor& a, const Tensor& b, const Tensor& start, const Tensor& out) {
   const Tensor left = a.stride(1) == 1 ? a : a.contiguous();
   const bool columns = by_columns(b);
@@ -59,7 +59,7 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Scalar& beta,
              const at::Scalar& alpha) {
   const Past past;
-  // What layers add: a bias.
+  // Layers add a bias and nothing else.
   const bool is_bias = is_plain(start) && start.dim() == 1 && start.is_contiguous() &&
                        b.dim() == 2 && start.size(0) == b.size(1) && beta.equal(1) &&
                        alpha.equal(1);
@@ -74,7 +74,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   const Past past;
   if (!are_steady(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1)) return at::bmm(a, b);
   const Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  // Whether LibTorch has copied what it multiplies, and so turned it, depends on the batch.
+  // It depends on the batch whether LibTorch has copied, and so transposed, what it multiplies.
   const Tensor right = b.contiguous();
   for (int64_t i = 0; i < a.size(0); ++i) multiply(a[i], right[i], {}, out[i]);
   return out;
@@ -88,7 +88,7 @@ Tensor mv(const Tensor& a, const Tensor& b) {
   return out.squeeze(1);
 }
 
-// LibTorch computes the last numbers of an array, which fill no vector, by another exponential.
+// LibTorch's own takes another exponential for the last numbers of an array, which fill no vector.
 Tensor sigmoid(const Tensor& x) {
   const Past past;
   if (!is_plain(x)) return at::sigmoid(x);

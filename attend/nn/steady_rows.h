@@ -8,7 +8,7 @@ namespace attend {
 // entries are beside it and however many, where nothing is padded: float32 on the CPU, without
 // gradients. A BLAS orders its sums, and LibTorch its vectors, by the size of the whole batch; here
 // matrix products sum row by row (kernels::row_products), convolutions see one image at a time, and
-// sigmoids whole vectors.
+// a sigmoid is one formula for all numbers.
 class SteadyRows {
  public:
   SteadyRows();

@@ -19,7 +19,7 @@ struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
 };
 
-// Undefined where none is asked for.
+// A tensor is undefined where its gradient is not asked for.
 struct Gradients {
   Tensor vectors, weight, bias;
 
@@ -69,7 +69,7 @@ double chunk_loss(const Chunk& chunk, int64_t first, const SymbolOutput& output,
   return loss;
 }
 
-// All logits at once.
+// The same by tensor operations, with all logits at once.
 Tensor whole_loss(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
                   double smoothing, int64_t ignored) {
   return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
@@ -112,7 +112,7 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
       inputs.push_back(saved[3 + i]);
     }
     if (!at::GradMode::is_enabled()) return gradients;
-    // Those are constants times a number; to be differentiated again, they have to be functions.
+    // The saved gradients are constants. To be differentiated again, they have to be functions.
     const Tensor loss = whole_loss(saved[3], {saved[4], saved[5]}, saved[6],
                                    context->saved_data["smoothing"].toDouble(), /*ignored=*/-1);
     const variable_list found = torch::autograd::grad({loss}, inputs, {upstream[0]},

@@ -16,7 +16,7 @@ struct SymbolOutput {
 // is not `ignored`, in nats: the same as of the logits, of which only some rows exist at a time, so
 // that memory does not grow with rows x symbols. `smoothing` spreads that much probability over all
 // symbols (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in vectors,
-// weight and bias; the gradients are computed with the loss, where they are recorded. Where these
+// weight and bias; the gradients are computed with the loss, where they are recorded. Where they
 // are to be differentiated again (create_graph), all logits exist at once. Error on shapes that do
 // not fit.
 at::Tensor symbol_loss(const at::Tensor& vectors, const SymbolOutput& output,

@@ -55,7 +55,7 @@ Tensor initial_features(const std::vector<int64_t>& shape) {
   return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
 }
 
-// A source may be shorter than a prefix, and a growing state not hold the whole of one yet.
+// A source may be shorter than a prefix, and a growing state may not hold a whole prefix yet.
 Scope within(Scope scope, int64_t keys) {
   for (Clause& clause : scope.any_of)
     for (Condition& condition : clause)

@@ -12,7 +12,7 @@ using Layout = c10::optional<at::Layout>;
 using Device = c10::optional<at::Device>;
 using Pinned = c10::optional<bool>;
 
-// Of no backend, and above them all: nothing passes here but what is included by hand.
+// This key is of no backend and above them all: calls pass here only while a guard includes it.
 constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 
 // Every tensor that is made begins as one of these two.

@@ -4,9 +4,9 @@
 
 namespace attend {
 
-// While it lives, what this thread makes of tensors has shapes and dtypes and neither storage nor
-// values: LibTorch's meta device, wherever the code says the CPU. A module built then tells what it
-// would take, at no cost; it cannot be used.
+// While it lives, tensors that this thread makes have shapes and dtypes, but neither storage nor
+// values: they are on LibTorch's meta device, wherever the code says the CPU. A module built then
+// tells at no cost what it would take; it cannot compute.
 class WithoutStorage {
  public:
   WithoutStorage();
