@@ -66,7 +66,7 @@ int write_all(int descriptor, std::string_view bytes) {
 
 constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
 
-// The process that a temporary file of that name is of; 0 where it is none.
+// The process that made the temporary file of that name; 0 where the name is not such a file's.
 pid_t writer_of(std::string_view name) {
   if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return 0;
   name.remove_prefix(temporary_start.size());
@@ -92,7 +92,7 @@ int fill_and_rename(int number, const std::string& temporary, const std::string&
                     std::string_view bytes) {
   Descriptor descriptor(number);
   struct stat replaced;
-  // Before there is anything to read. A file system without modes refuses, and has none to lose.
+  // The mode is right before there is anything to read. A file system without modes refuses this.
   if (::stat(target.c_str(), &replaced) == 0)
     static_cast<void>(::fchmod(descriptor.get(), replaced.st_mode & 0777));
   if (const int code = write_all(descriptor.get(), bytes)) return code;
@@ -179,7 +179,7 @@ void remove_temporary_files(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const pid_t writer = writer_of(entry.path().filename().native());
     if (writer == 0) continue;
-    // The number may have come back to this process, which is writing nothing now.
+    // A number is used again, perhaps for this process, which is writing nothing now.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     if (gone) fs::remove(entry.path(), ignored);
   }

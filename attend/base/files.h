@@ -35,10 +35,10 @@ std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1
 // file stands and nothing is left behind.
 void write_file(const std::string& path, std::string_view bytes);
 
-// Removes what write_file left in the folder in processes that were killed.
+// Removes the temporary files that killed processes left in the folder.
 void remove_temporary_files(const std::string& folder);
 
-// The names in a folder, but for those of temporary files and of its lock.
+// Returns the names in a folder, which must exist, except for temporary files and its lock.
 std::set<std::string> names_in(const std::string& folder);
 
 }  // namespace attend

@@ -13,7 +13,7 @@ namespace attend {
 namespace {
 
 [[noreturn]] void fail_for(const std::string& folder, pid_t holder) {
-  // 0 where it is in a container that cannot be seen into, or has just ended.
+  // 0 where the process is in another container, or has just ended.
   const std::string who = holder > 0 ? fmt::format("process {}", holder) : "another process";
   fail("{}: {} is writing there; wait until it has ended, stop it, or choose another folder",
        folder, who);
@@ -40,7 +40,7 @@ FolderLock::FolderLock(FolderLock&& other) noexcept
 
 FolderLock::~FolderLock() {
   if (descriptor_ < 0) return;
-  // In this order: whoever opened the file before finds that it is no longer there.
+  // In this order: a process that opened the file before finds that it is no longer there.
   ::unlink(path_.c_str());
   ::close(descriptor_);
 }
@@ -48,15 +48,15 @@ FolderLock::~FolderLock() {
 bool FolderLock::acquire() {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) return true;
-  // Of all kinds of locks this one alone tells who has it. It ends when the process closes the file
-  // anywhere, so nothing else may open it.
+  // Only this kind of lock tells who has it. It ends when the process closes the file anywhere, so
+  // no other code may open the file.
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (::fcntl(descriptor_, F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN)) {
     const bool told = ::fcntl(descriptor_, F_GETLK, &lock) == 0;
     ::close(std::exchange(descriptor_, -1));
-    // It may have ended in between.
+    // The holder may have ended in between.
     if (told && lock.l_type == F_UNLCK) return false;
     fail_for(folder_, told ? lock.l_pid : 0);
   }

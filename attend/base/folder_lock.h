@@ -4,9 +4,9 @@
 
 namespace attend {
 
-// The right to write into a folder, one process's at a time, by a lock of the system on a file in
-// it, which ends with the process however that ends. Those who only read need none. Where the file
-// cannot be made, or the file system has no locks, everybody has the right.
+// The right to write into a folder, which one process has at a time: a lock of the system on a file
+// in the folder. It ends with the process, however that ends. Readers need none. Where the file
+// cannot be made, or the file system has no locks, every process has the right.
 class FolderLock {
  public:
   static constexpr const char* name = ".attend.lock";
@@ -18,7 +18,7 @@ class FolderLock {
   FolderLock& operator=(FolderLock&&) = delete;
 
  private:
-  // Whether it is decided who has the lock; otherwise the file was removed meanwhile.
+  // False where the file was removed meanwhile, so that it has to be made again.
   bool acquire();
 
   std::string folder_, path_;

@@ -15,7 +15,7 @@ int64_t memory_limit() {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       limit.rlim_cur < static_cast<rlim_t>(std::numeric_limits<int64_t>::max()))
     least = std::min(least, static_cast<int64_t>(limit.rlim_cur));
-  // Of a container, in its own name space; "max" is no number, and then there is none.
+  // The limit of a container, as it sees itself. "max" is no number: there is no limit then.
   std::ifstream group("/sys/fs/cgroup/memory.max");
   if (int64_t bytes = 0; group >> bytes && bytes > 0) least = std::min(least, bytes);
   return least;

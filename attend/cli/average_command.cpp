@@ -21,7 +21,7 @@ struct AverageOptions {
   bool json = false;
 };
 
-// Written first: a folder that has it and no config.toml, which is written last, is of an average
+// This file is written first and config.toml last: a folder with the first alone holds an average
 // that did not come to its end.
 constexpr const char* mark = "average.toml";
 

@@ -82,7 +82,7 @@ void check_rows(const CompareOptions& options, const std::vector<Choice>& choice
 }
 
 // Runs that were trained with other settings would not be comparable. The folder says what its runs
-// share. They are this process's as long as the lock is held.
+// share. No other process may write into it as long as the lock is held.
 FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>& choices) {
   const std::string& folder = options.train.out;
   const std::string path = folder + "/compare.toml";

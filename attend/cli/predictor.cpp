@@ -133,7 +133,7 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<in
       std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch));
   std::vector<std::vector<int64_t>> batches;
   for (const int64_t i : order) {
-    // Sources of one length: padding would change the last bits of what is beside it.
+    // A batch has sources of one length, as padding would change the last bits of its answers.
     if (batches.empty() || batches.back().size() == size || length(batches.back()[0]) != length(i))
       batches.emplace_back();
     batches.back().push_back(i);

@@ -40,9 +40,9 @@ void request_stop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-// What a start leaves that was killed before its first checkpoint: training.toml, written first,
-// and all or some of the description. It holds nothing that the command would not make again, but
-// lacks the weights that --init names.
+// Whether a start was killed before its first checkpoint. It leaves training.toml, which is written
+// first, and all or some of the description: nothing that the command would not make again. What
+// --init names is not in it, so that training cannot go on from there.
 bool is_unfinished_start(const std::set<std::string>& names) {
   static const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
                                               "bpe.codes",     "source.bpe",   "target.bpe",
@@ -69,7 +69,7 @@ class ModelFolder {
     return true;
   }
 
-  // Error when it cannot be, or when somebody else has since.
+  // Error when it cannot be created, or when another process has begun a model there since.
   void create() {
     if (lock_) return;
     std::error_code error;
@@ -256,7 +256,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.higher_is_better = validator.metric().higher_is_better;
   int64_t steps = 0;
   task.report = [&](const TrainProgress& progress) {
-    // They hold from here on, once steps were taken with them.
+    // The settings are those of the folder once training has gone on with them.
     if (resume && ++steps == 2) write_settings(options, config.train);
     printer.show(progress);
   };

@@ -9,9 +9,9 @@
 
 namespace attend::internal {
 
-// A folder to write data into, without what a command that was killed left there. Several may write
-// into one at a time: each file is whole at every moment. Error where it is a file or cannot be
-// created.
+// Creates a folder to write data into, and removes what killed commands left there. Several
+// processes may write into it at a time: each file is whole at every moment. Error where it is a
+// file or cannot be created.
 inline void create_folder(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))

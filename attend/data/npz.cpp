@@ -63,7 +63,7 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
                        const std::string& where) {
   const File file(zip_fopen_index(archive, index, 0));
   if (!file) fail("{}: cannot be read: {}", where, zip_strerror(archive));
-  // The size is the archive's word; no more than twice of what has come is taken for it.
+  // The archive may lie about the size: memory grows to at most twice what was read.
   std::string bytes;
   size_t size = 0;
   while (size < status.size) {
