@@ -27,8 +27,8 @@ struct SplitLse {
   T sum() const { return reference + offset; }
 };
 
-// The softmax of a row over two sets of keys from those over each: context becomes that of both.
-// NaN in one set reaches context and lse.
+// Merges the softmax of a row over one set of keys with that over another: context becomes that
+// over both. NaN in one set reaches context and lse.
 template <class T>
 SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
                       const T* add, T* context) {
@@ -47,7 +47,7 @@ SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_
   return {top, high + std::log(both)};
 }
 
-// Context and lse become those of both where weights do not depend on other keys.
+// The same for normalisers whose weights do not depend on other keys: the contexts add up.
 template <class T>
 SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth, const T* add,
                     T* context) {
@@ -62,7 +62,7 @@ void each_row(const Shape& s, const Work& work) {
     work(row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries, row);
 }
 
-// The splits one after another, in their order.
+// Merges the splits one after another, always in their order.
 template <class T>
 void merge_splits(const ForwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;

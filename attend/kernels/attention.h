@@ -123,8 +123,8 @@ struct Problem {
 // What forward writes. lse, [batch, heads, queries], contiguous, normalises a row: the natural
 // logarithm of the sum of exp(score) over the scope for softmax, the threshold t for sparsemax and
 // entmax, 0 for the others. A row with no key in scope gets context 0 and lse -inf (its sink's
-// score, where there are sinks). Scores of 1e8 leave a float no digits for what lse adds to the
-// largest: where it would be felt, backward and the weights look at the scores again.
+// score, where there are sinks). Beside scores of 1e8 a float has no digits for the difference of
+// lse from the largest: where this matters, backward and the weights compute the scores again.
 template <class S>
 struct Result {
   View<S> context;  // [batch, heads, queries, value_depth]
@@ -168,8 +168,8 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                         const Gradients<S>& gradients, int threads = 0);
 
 // The result of softmax over two disjoint sets of keys from the results over each: into becomes
-// both, in the shares that the two lse tell. Rows without keys on either side weigh nothing. T is
-// float or double.
+// both, weighted by the two lse. Rows without keys on either side weigh nothing. T is float or
+// double.
 template <class T>
 void merge(const Shape& shape, const Result<T>& into, const Result<T>& other);
 

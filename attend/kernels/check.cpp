@@ -16,7 +16,7 @@ void check_shape(const Shape& s) {
   for (const auto& [name, size] : sizes) {
     if (size < 0) fail("[attention] shape.{} is {}; sizes must not be negative", name, size);
   }
-  // Places are 64-bit numbers: so are those of the largest array, its padding included.
+  // Offsets are 64-bit numbers. This bounds those into the largest array, with its padding.
   const auto rows = static_cast<double>(std::max(s.queries, s.keys));
   const auto columns = static_cast<double>(std::max(s.depth, s.value_depth)) + 64;
   const double numbers =

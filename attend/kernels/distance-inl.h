@@ -15,10 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // Squared distances: s_ij = -scale |q_i - k_j|^2 = scale (2 (q_i - c) . (k_j - c) - N), N = |q_i -
-// c|^2 + |k_j - c|^2, for any c; here the mean of the panel's queries. With u half a unit in the
+// c|^2 + |k_j - c|^2, for any c; c is the mean of the panel's queries. With u half a unit in the
 // last place, rounding q - c, k - c and the terms of the sum, each at most scale N, leaves an error
-// of a few u scale N. Where |q_i - k_j|^2 >= N / 4 that is a few u of the score, as it is of a sum
-// of differences squared. Nearer pairs, and those whose N overflows, are summed up that way.
+// of a few u scale N. Where |q_i - k_j|^2 >= N / 4 that is a few u of the score, as exact as a sum
+// of squared differences. The scores of nearer pairs, and of those whose N overflows, are such
+// sums.
 template <class T>
 class SquaredDistanceScores : public TileScores<T> {
  public:
@@ -92,7 +93,7 @@ class SquaredDistanceScores : public TileScores<T> {
     }
   }
 
-  // Whether the last tile had pairs much nearer to each other than to c.
+  // Whether the last tile had pairs that are much nearer to each other than to c.
   bool has_near() const { return has_near_; }
 
  private:
@@ -148,8 +149,8 @@ class SquaredDistanceScores : public TileScores<T> {
 };
 
 // ds_ij gives dq_i = -2 scale sum_j ds_ij (q_i - k_j) and dk_j = 2 scale sum_i ds_ij (q_i - k_j).
-// The sums are taken as products of ds with q - c and k - c, c that of the scores, but for tiles
-// with pairs so near that these would cancel.
+// The sums are products of ds with q - c and k - c, where c is that of the scores. In tiles with
+// pairs so near that the products would cancel, the differences are summed up pair by pair.
 template <class T>
 class SquaredDistanceGradients : public TileGradients<T> {
  public:
@@ -235,7 +236,7 @@ class SquaredDistanceGradients : public TileGradients<T> {
                 {gradient, padded_});
   }
 
-  // Pair by pair; a vector holds as many dimensions.
+  // Sums up pair by pair; the lanes of a vector are dimensions.
   void add_differences(const T* tile, const T* key, int64_t keys, int64_t width, T* gradient) {
     constexpr int kStep = 4;  // keys at a time: each has its sum and itself in registers
     LoadRows(key, problem_.key.row_stride, keys, depth_, keys, keys_, padded_);

@@ -70,7 +70,7 @@ class Noise {
     constexpr R kFar = R(1) / 1024;
     const R step = unit * magnitude;
     if (std::abs(step) < kFar) return engine_() % 2 == 0 ? step : -step;
-    // a bit of a product with an odd number is as good as drawn
+    // A bit of a product with an odd number is as good as drawn.
     const uint64_t mixed = std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL;
     return mixed >> 63 ? step : -step;
   }
@@ -237,7 +237,7 @@ class NaiveAttention {
   }
 
   R biased(int64_t j, R score) {
-    // exponentials are as far off as their exponents
+    // Exponentials are as far off as their exponents.
     R size = (p_.normaliser == Normaliser::none ? 0 : 1) + std::abs(score);
     const auto add = [&](R part) {
       score += part;

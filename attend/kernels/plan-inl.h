@@ -69,7 +69,7 @@ inline bool is_sparse(Normaliser normaliser) {
   return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
 }
 
-// Whether weights need to know something of their whole row.
+// Whether a weight depends on the other scores of its row.
 inline bool needs_shifts(Normaliser normaliser) {
   return normaliser == Normaliser::softmax || is_sparse(normaliser);
 }
@@ -125,8 +125,8 @@ struct HalfKeys {
 };
 inline constexpr HalfKeys kPlainKeys;
 
-// What forward reads of few queries, backward and the weights do: scores then agree to the last
-// bit.
+// Backward and the weights read the keys of few queries as forward does: scores then agree to the
+// last bit.
 inline const HalfKeys* few_keys(const Shape& shape) {
   return few_queries(shape) ? &kPlainKeys : nullptr;
 }

@@ -13,9 +13,9 @@ struct RowProducts {
   int64_t depth = 0;
   const float* a = nullptr;  // a_rk at a[r * a_stride + k]
   int64_t a_stride = 0;
-  const float* b = nullptr;      // b_kc at b[k * b_stride + c], or
-  int64_t b_stride = 0;          //
-  bool b_by_columns = false;     // at b[c * b_stride + k]
+  const float* b = nullptr;  // b_kc at b[k * b_stride + c] or, by columns, at b[c * b_stride + k]
+  int64_t b_stride = 0;
+  bool b_by_columns = false;
   const float* start = nullptr;  // s [columns]; null: zeros
   float* out = nullptr;          // y_rc at out[r * out_stride + c]
   int64_t out_stride = 0;

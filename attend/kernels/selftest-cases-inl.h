@@ -89,8 +89,8 @@ std::vector<T> normal(int64_t count, std::mt19937_64& engine, double mean = 0) {
   return numbers;
 }
 
-// What queries and keys are multiplied by, besides 1, where a number of type S leaves room for
-// that: so small that scores are nearly equal, so large that all weight is on the largest.
+// What queries and keys are multiplied by: 1; so small a number that scores are nearly equal; so
+// large a number, where type S has room for it, that all weight is on the largest score.
 template <class S>
 std::array<double, 3> magnitudes() {
   if (std::is_same_v<S, double>) return {1, 1e-100, 1e50};

@@ -209,7 +209,7 @@ struct Choices {
   int64_t turn;
 };
 
-// Turns that follow each other differ in it, and so do those of a scope, of which there are six.
+// It changes from turn to turn, and also from one turn of a scope to its next, six turns later.
 template <class S>
 double magnitude_of(int64_t turn) {
   return magnitudes<S>()[(turn + turn / 6) % 3];

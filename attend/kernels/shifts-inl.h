@@ -15,15 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The shifts of rows for backward and the weights. An lse alone does where its rounding is felt no
-// more than that of the scores; where it is felt, and for the thresholds of the sparse normalisers,
-// whose rows differ by less than scores are large, the scores are looked at once more.
+// The shifts of rows for backward and the weights. An lse alone suffices where its rounding matters
+// no more than that of the scores. Where it matters more, and for the thresholds of the sparse
+// normalisers, which are near the largest score however large that is, the scores are computed
+// again.
 
 // Beyond it the lse of a softmax, a float and then in units of log2, is off by up to 2^-15.
 inline constexpr double kCoarseLse = 256;
 
-// Of a sparse normaliser; `scores` has room for all keys of the panel. `at` is the number of the
-// panel's first row.
+// The shifts of a sparse normaliser. `scores` has room for all keys of the panel; `at` is the
+// number of the panel's first row.
 template <class T>
 void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
                        T* scores, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
@@ -36,8 +37,8 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
   std::copy_n(found.offset, panel.rows, to.offset + at);
 }
 
-// Of softmax. An lse may be of more keys, as merge makes it: it holds where it is above that of
-// these keys by more than the rounding of scores, which differs with the panels.
+// The shifts of softmax. An lse may be over more keys, as merge makes it: it is taken where it is
+// above that of these keys by more than the rounding of scores, which differs between panels.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
                         T* tile, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
@@ -61,7 +62,7 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   }
 }
 
-// Of softmax, from lse that tell; false where one does not.
+// The shifts of softmax from the lse alone; false where one is too coarse.
 template <class T>
 bool ConvertShifts(const T* lse, int64_t at, int64_t rows, const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();

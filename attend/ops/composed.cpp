@@ -61,11 +61,11 @@ Tensor within_scope(const Tensor& scores, const Parts& parts, const Form& form) 
 }
 
 // True in the rows whose scores are all -inf, with one key; undefined where there is no such row.
-// Not the scope alone empties a row: a bias or a score may be -inf too.
+// A row may be empty for other reasons than the scope: a bias or a score may be -inf.
 Tensor empty_rows(const Tensor& scores) {
   if (scores.size(-1) == 0) return at::ones({}, scores.options().dtype(at::kBool));
   const Tensor empty = scores.detach().amax(-1, true) == minus_infinity;
-  // What is not there costs a pass or two over the scores; asking an accelerator would stall it.
+  // To handle rows that are not there costs a pass or two; to ask an accelerator would stall it.
   return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
 }
 
@@ -98,7 +98,7 @@ Tensor composed_scores(const Parts& parts, const Form& form) {
                       form);
 }
 
-// Not from the lse: beside large scores it is rounded to where it does not tell the weights.
+// The lse would not do: beside large scores it is rounded too coarsely to tell the weights.
 Tensor composed_weights(const Parts& parts, const Form& form) {
   return normalised_scores(parts, form).weights;
 }

@@ -142,8 +142,8 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
       saved.push_back(x->value_or(Tensor()));
     variable_list results = run_forward(parts_of(saved), *form);
     saved.insert(saved.end(), results.begin(), results.end());
-    // Backward reads the form's scope again: saved, its tensors are an error there once they were
-    // changed in place.
+    // Backward reads the tensors of the scope again. As they are saved, changing them in place
+    // before that is an error.
     append_tensors(form->scope, saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["form"] = c10::IValue::make_capsule(form);

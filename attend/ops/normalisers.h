@@ -24,7 +24,7 @@ struct NormaliserOptions {
 // What trains the scores behind the weights.
 enum class Training {
   gradient,  // that of the weights
-  reward,    // no gradient reaches them; what a key turned out to be worth does (Williams 1992)
+  reward,  // no gradient reaches them; the reward of the keys that were drawn does (Williams 1992)
   none,
 };
 
@@ -42,7 +42,7 @@ struct NormaliserRow {
   bool fused = true;                 // the kernels have it
   bool sequential = false;           // a row needs the weights of the one before
   bool twice_differentiable = true;  // else the second derivative is an Error
-  // It divides by the sum of scores, none of which may be negative, and need not form the weights.
+  // Weights are scores over their sum, where no score may be negative, and need not be formed.
   bool running_sums = false;
   Training training = Training::gradient;
 };

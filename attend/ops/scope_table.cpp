@@ -126,7 +126,7 @@ const std::vector<ScopeRow>& scope_table() {
 }
 
 Scope parse_scope(std::string_view text) {
-  // global:N is a union of two clauses, and an intersection has the product of their numbers.
+  // global:N has two clauses, and an intersection as many as the product of its parts' numbers.
   constexpr auto most = 8;
   const auto is_joint = [](char c) { return c == '&' || c == '|'; };
   if (std::count_if(text.begin(), text.end(), is_joint) >= most)
