@@ -130,9 +130,9 @@ def read_metrics(model):
 def training_outcome(model):
     """All that training leaves, without the times that it took.
 
-    Every file of the model folder by its bytes, but of the checkpoint all fields except `seconds` and
-    all tensors, of metrics.jsonl all fields except `seconds` and `pairs_per_second`, and no event
-    files of TensorBoard, in which every record has its time.
+    Every file of the model folder by its bytes, with three exceptions: of the checkpoint all tensors
+    and all fields but `seconds`; of metrics.jsonl all fields but `seconds` and `pairs_per_second`;
+    nothing of TensorBoard's event files, in which every record has its time.
     """
     metadata, tensors = read_safetensors(model / "checkpoint.safetensors")
     metadata.pop("seconds")

@@ -1,4 +1,4 @@
-"""Commands that are killed at random moments, and given again, end as if nobody had killed them.
+"""Commands that are killed at random moments, and run again, end as if nobody had killed them.
 
 ATTEND_KILLS says how many kills, ATTEND_SEED from which seed their moments are drawn.
 """
@@ -92,7 +92,7 @@ class Killed(program.Case):
 
     def finished(self, run, errors):
         """Whether a command that was not killed came to its end."""
-        # What is there already is whole, and no longer its to write.
+        # A command may refuse an --out that is finished already.
         done = run.returncode == 0 or (self.refuses_when_done and self.out.exists()
                                        and "is there already" in errors)
         self.assertTrue(done, f"{run.args}: {run.returncode}: {errors}")
@@ -109,7 +109,7 @@ class Killed(program.Case):
                                 env=program.environment())
 
     def wait_for_writing(self, run):
-        """Until the folder is another, or the command has ended."""
+        """Waits until the folder has changed, or the command has ended."""
         while run.poll() is None and self.changed() == self.before:
             time.sleep(0.001)
 
@@ -128,7 +128,7 @@ class Killed(program.Case):
 
     def check(self, share, command, out, outcome, *, prepare=None, stage=stage_of_folder,
               refuses_when_done=False):
-        """`share` of the kills fall on the command, after which it is given again."""
+        """`share` of the kills fall on the command, after each of which it is run again."""
         self.command, self.out, self.outcome = command, self.folder / out, outcome
         self.prepare, self.refuses_when_done = prepare, refuses_when_done
         self.begin_anew()

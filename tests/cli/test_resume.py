@@ -187,7 +187,7 @@ class AnotherCommand(program.Case):
                 self.assertEqual(training_outcome(self.model), expected)
 
     def test_batches_of_another_size(self):
-        """40 of the 60 pairs came by 4: then come 2 by 1, and the other 18 by as many as there are."""
+        """40 of the 60 pairs come in batches of 4, then 2 in batches of 1, then the other 18."""
         for stream, validated in (0, [(10, 1), (12, 1), (13, 1), (14, 2), (15, 3), (16, 4)]), \
                 (16, [(10, 1), (12, 1), (14, 1), (16, 2)]):  # in memory are 16 at a time
             with self.subTest(stream):
@@ -244,7 +244,7 @@ class AnotherCommand(program.Case):
         self.succeed(*self.train("--resume"))
 
 
-# Has the lock of the folder until nobody writes to it any more.
+# Holds the lock of the folder until its standard input ends.
 HOLD = """import fcntl, sys
 with open(".attend.lock", "w") as file:
     fcntl.lockf(file, fcntl.LOCK_EX)
@@ -272,7 +272,7 @@ class Taken(program.Case):
             for command in commands:
                 self.refuse(*command, "--out", "taken",
                             names=["taken: ", f"process {holder.pid} is writing", "wait"])
-        # What is left of one that was killed is in nobody's way.
+        # The lock file that a killed process left stops nobody.
         self.succeed("average", "model", "--out", "taken")
         self.assertNotIn(".attend.lock", [path.name for path in (self.folder / "taken").iterdir()])
 

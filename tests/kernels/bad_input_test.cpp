@@ -244,8 +244,9 @@ TEST(BadInput, Selections) {
       says("keys is null"));
 }
 
-// Every key is the same one: the shape fits, what is computed of it does not. The additive family
-// asks for memory before its threads begin; thresholds and gradients of keys, in each of them.
+// Every key is the same one: the shape fits into memory, and what is computed for it does not. The
+// additive family takes its memory before its threads begin, and each thread takes that of
+// thresholds and of the gradients of keys.
 TEST(BadInput, MoreThanTheMemory) {
   const auto message =
       ThrowsMessage<Error>(AllOf(HasSubstr("no memory for "), HasSubstr("of 4 bytes")));

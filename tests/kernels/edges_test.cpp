@@ -40,7 +40,7 @@ std::vector<T> weights_of(const Case<T>& c, const Output<T>& forward) {
 constexpr Normaliser kSumToOne[] = {Normaliser::softmax, Normaliser::sparsemax,
                                     Normaliser::entmax15};
 
-// Scores of 1e8 are 8 apart in a float, an lse is their sum with 1.1: rounded, it tells nothing.
+// Floats near 1e8 are 8 apart. An lse of 1e8 + 1.1 is rounded so far that it tells no weights.
 TYPED_TEST(Edges, EqualKeysOfLargeScoresShareTheWeight) {
   using T = TypeParam;
   const T large = std::is_same_v<T, float> ? T(1e4) : T(1e9);
@@ -82,7 +82,7 @@ TYPED_TEST(Edges, OneKeyFarAheadHasAllWeight) {
   }
 }
 
-// exp(-1/4) to 1: times of events, pixels of a picture.
+// Weights of exp(-1/4) to 1, of positions such as times of events or pixels of a picture.
 TYPED_TEST(Edges, DistancesOfNearPairsFarFromOthers) {
   using T = TypeParam;
   auto c = numbers<T>(Family::squared_distance, Normaliser::softmax, {0, 10000}, {10000, 10000.5},
@@ -167,7 +167,7 @@ TYPED_TEST(Edges, MergeOfLargeAndOfLostRows) {
   }
 }
 
-// The weights of some of the keys that an lse is of, as merge makes it.
+// An lse may be over more keys than those whose weights are asked for, as merge makes it.
 TYPED_TEST(Edges, LseOfMoreKeysHolds) {
   using T = TypeParam;
   const auto c = numbers<T>(Family::dot, Normaliser::softmax, {1}, {1000, 1001}, {1, 2});
@@ -175,13 +175,13 @@ TYPED_TEST(Edges, LseOfMoreKeysHolds) {
   forward.lse[0] = T(1002 + std::log(1 + std::exp(-1.0) + std::exp(-2.0)));
   on_every_target([&] {
     const std::vector<T> weights = weights_of(c, forward);
-    // an lse of 1000 is rounded to 2^-15
+    // An lse of 1000 is rounded to 2^-15.
     EXPECT_NEAR(weights[0], std::exp(1000 - forward.lse[0]), 1e-4);
     EXPECT_NEAR(weights[1], std::exp(1001 - forward.lse[0]), 1e-4);
   });
 }
 
-// Keys past the length of their batch entry, and what lies between rows, are nobody's.
+// No query sees keys past the length of their batch entry, or numbers that lie between rows.
 TYPED_TEST(Edges, NanThatNobodySeesChangesNothing) {
   using T = TypeParam;
   const Shape shape{2, 2, 1, 21, 90, 9, 5};

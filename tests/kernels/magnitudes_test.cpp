@@ -31,7 +31,7 @@ double all_of(int64_t, double magnitude) { return magnitude; }
 
 const Pattern kPatterns[] = {
     {"random", all_of, nowhere},
-    // the digits of the distance are the last of the numbers
+    // The distance is in the last digits of the numbers.
     {"clusters", [](int64_t, double magnitude) { return std::min(1.0, magnitude / 1000); },
      [](int64_t row, double magnitude) { return row % 2 == 0 ? magnitude : -magnitude; }},
     {"equal keys", all_of, nowhere, true},

@@ -124,7 +124,7 @@ class Expected {
   using C = Compute<S>;
   using R = std::conditional_t<std::is_same_v<S, double>, long double, double>;
 
-  // units: a result is the last of a few operations of its own
+  // `units` of rounding are allowed to a result, the last of a few operations of its own.
   explicit Expected(const Case<S>& c, double units = 4)
       : units_(units), want_(reference<R>(c)), rows_(c.rows()) {
     const double unit = unit_roundoff<C>();
@@ -132,7 +132,7 @@ class Expected {
     for (const uint64_t seed : {1, 2})
       composed_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed}));
     find_lost();
-    // What is lost of a weight below the least normal number, times what weights are multiplied by.
+    // A weight below the least normal number is lost, and with it what it is multiplied by.
     double largest = 4;
     for (const auto* numbers : {&c.query, &c.key, &c.value, &c.grad_context}) {
       for (const S x : *numbers) {
@@ -147,7 +147,7 @@ class Expected {
 
   void check(const Output<S>& got) const {
     compare("context", got.context, &NaiveResults<R>::context, &NaiveResults<C>::context, 2, true);
-    // weights follow its absolute error
+    // Weights follow the absolute error of the lse.
     std::vector<R> sizes = want_.lse;
     sizes.push_back(1);
     compare("lse", got.lse, &NaiveResults<R>::lse, &NaiveResults<C>::lse, 2, true, sizes);

@@ -14,7 +14,7 @@ struct SomeNetwork {
   std::vector<std::string> settings;  // beside type, as key=value
   SourceShape source = {12};
 
-  // Depths that fill no vector.
+  // All depths are such that they fill no vector.
   ModelConfig config() const {
     ModelConfig config;
     assign({config.type_setting()}, "model.type=" + name.substr(0, name.find('_')));

@@ -32,7 +32,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     tokens.select(1, 0).fill_(Vocabulary::start);
   }
 
-  // All of them together.
+  // What the network gives to sources of these numbers as one batch.
   std::vector<Given> answers(const std::vector<int64_t>& rows) const {
     const at::NoGradGuard no_gradient;
     const SteadyRows steady;

@@ -70,7 +70,7 @@ TEST_F(TrainerTest, ResumesWithBatchesOfAnotherSize) {
   EXPECT_EQ(seen, all);
 }
 
-// Stopped in the part of another size, too.
+// The training also stops where batches have the other size.
 TEST_F(TrainerTest, ResumesBitwiseBehindAnotherSize) {
   const auto change = [&](const std::string& name) {
     config.batch = 8;
@@ -98,7 +98,7 @@ TEST_F(TrainerTest, RefusesAnotherOrderByName) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("train.shuffle_buffer = 16")));
 }
 
-// Checkpoints of before sizes, seed and metric were in them.
+// Older checkpoints lack sizes of batches, seed and metric.
 TEST_F(TrainerTest, ResumesFromAnOlderCheckpoint) {
   run("whole");
   run("old", false, 13);
@@ -154,7 +154,7 @@ TEST_F(TrainerTest, RefusesOtherDataAndAnotherModel) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("parameters")));
 }
 
-// A kill between a checkpoint and the weights of which it says that they are the best.
+// A kill may come between a checkpoint and the weights that it calls the best.
 TEST_F(TrainerTest, MakesUpForBestWeightsThatWereNotWritten) {
   config.epochs = 1;
   run("a");

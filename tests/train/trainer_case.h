@@ -148,10 +148,10 @@ class TrainerTest : public testing::Test {
   std::vector<EncodedPair> pairs;
   std::vector<std::vector<EncodedPair>> handed_out;  // in the last epoch, skipped ones included
   std::vector<TrainProgress> reports;
-  std::map<int64_t, std::map<std::string, Tensor>> validated;  // the weights after each such step
+  std::map<int64_t, std::map<std::string, Tensor>> validated;  // weights, by the step validated
   std::function<double()> metric;
   std::string metric_name = "metric";
-  std::function<bool(int64_t)> poison;  // of the steps that this program has taken
+  std::function<bool(int64_t)> poison;  // of the steps reported so far: whether the loss is NaN
   bool higher_is_better = false;
 };
 
