@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/folder_lock.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/out_folder.h"
 #include "attend/models/pair_model.h"
 #include "attend/train/kept_weights.h"
 
@@ -35,17 +34,13 @@ void check_unused(const std::string& folder) {
 void run_average(const AverageOptions& options) {
   const PairModel model = load_description(options.model);
   std::vector<int64_t> steps = kept_steps(options.model);
-  if (std::filesystem::exists(options.out) && !std::filesystem::is_directory(options.out))
-    fail("--out {}: is a file; a folder is wanted", options.out);
   const auto count = static_cast<int64_t>(steps.size());
   if (count > options.last) steps.erase(steps.begin(), steps.end() - options.last);
   if (steps.empty())
     fail("{}: keeps no weights to average; train with --set train.keep_checkpoints={}",
          options.model, options.last);
-  std::filesystem::create_directories(options.out);
-  const FolderLock lock(options.out);
+  const FolderLock lock = take_out_folder(options.out);
   check_unused(options.out);
-  remove_temporary_files(options.out);
   write_file(fmt::format("{}/{}", options.out, mark),
              fmt::format("# The mean of the weights that a training had after\nsteps = [{}]\n",
                          fmt::join(steps, ", ")));

@@ -7,10 +7,10 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/folder_lock.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/out_folder.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/run_config.h"
 #include "attend/cli/train_data.h"
@@ -94,10 +94,7 @@ FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>
     own.config = choice.config;
     shared += fmt::format("\n# {}\n{}", choice.name, training_config(own));
   }
-  if (fs::exists(folder) && !fs::is_directory(folder))
-    fail("--out {}: is a file; a folder is wanted", folder);
-  fs::create_directories(folder);
-  FolderLock lock(folder);
+  FolderLock lock = take_out_folder(folder);
   if (fs::exists(path)) {
     if (read_file(path) != shared)
       fail("--out {}: holds runs with other settings or data (compare.toml); choose a new folder",
@@ -105,7 +102,6 @@ FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>
   } else if (!names_in(folder).empty()) {
     fail("--out {}: holds other files; choose a new folder", folder);
   }
-  remove_temporary_files(folder);
   write_file(path, shared);
   return lock;
 }

@@ -16,8 +16,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/folder_lock.h"
 #include "attend/cli/history.h"
+#include "attend/cli/out_folder.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/run_config.h"
 #include "attend/cli/train_data.h"
@@ -55,13 +55,12 @@ bool is_unfinished_start(const std::set<std::string>& names) {
 class ModelFolder {
  public:
   explicit ModelFolder(std::string path) : path_(std::move(path)) {
-    if (fs::exists(path_)) claim();
+    if (fs::exists(path_)) lock_.emplace(take_out_folder(path_));
   }
 
   // Whether there is a model to train further. Error when the folder holds something else.
   bool holds_model() const {
     if (!lock_) return false;
-    if (!fs::is_directory(path_)) fail("--out {}: is a file; a folder is wanted", path_);
     const std::set<std::string> names = names_in(path_);
     if (names.empty() || is_unfinished_start(names)) return false;
     if (!names.contains("config.toml"))
@@ -72,21 +71,12 @@ class ModelFolder {
   // Error when it cannot be created, or when another process has begun a model there since.
   void create() {
     if (lock_) return;
-    std::error_code error;
-    fs::create_directories(path_, error);
-    if (error)
-      fail("--out {}: cannot be created: {}; choose another folder", path_, error.message());
-    claim();
+    lock_.emplace(take_out_folder(path_));
     if (!names_in(path_).empty())
       fail("--out {}: another process has begun a model there; choose another folder", path_);
   }
 
  private:
-  void claim() {
-    lock_.emplace(path_);
-    remove_temporary_files(path_);
-  }
-
   const std::string path_;
   std::optional<FolderLock> lock_;
 };
