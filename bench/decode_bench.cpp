@@ -16,7 +16,7 @@
 #include "attend/data/cmudict.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
-#include "attend/train/replica_threads.h"
+#include "attend/nn/replica_threads.h"
 #include "bench/measure.h"
 #include "bench/plain_models.h"
 

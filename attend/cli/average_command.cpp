@@ -7,8 +7,8 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/out_folder.h"
 #include "attend/models/pair_model.h"
+#include "attend/runs/out_folder.h"
 #include "attend/train/kept_weights.h"
 
 namespace attend {

@@ -8,13 +8,13 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
-#include "attend/cli/out_folder.h"
 #include "attend/cli/progress.h"
-#include "attend/cli/run_config.h"
-#include "attend/cli/train_data.h"
-#include "attend/cli/training.h"
+#include "attend/runs/comparison.h"
+#include "attend/runs/out_folder.h"
+#include "attend/runs/run_config.h"
+#include "attend/runs/train_data.h"
+#include "attend/runs/training.h"
 
 namespace attend {
 namespace {
@@ -136,7 +136,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options, const std::vecto
                            : fmt::format(" | all done in about {}",
                                          clock_time(elapsed / static_cast<double>(done) *
                                                     static_cast<double>(total - done))));
-      const TrainOutcome outcome = train_model(run).outcome;
+      const TrainOutcome outcome = train_with_progress(run).outcome;
       row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
       row.runs.push_back(test(options, run.out, examples, row.text));
       ++done;

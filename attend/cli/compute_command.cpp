@@ -7,10 +7,11 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/compute_graph.h"
-#include "attend/cli/compute_problem.h"
-#include "attend/cli/worked_example.h"
+#include "attend/cli/compute_inputs.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
+#include "attend/explain/worked_example.h"
+#include "attend/nn/compute_problem.h"
 
 namespace attend {
 namespace {

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "attend/nn/attention_choices.h"
-#include "attend/ops/attention.h"
+#include "attend/nn/compute_problem.h"
 
 namespace attend {
 
@@ -25,20 +21,6 @@ struct ComputeFiles {
   std::string context_gradient;         // "" for none
   double soft_cap = 0;
   int64_t seed = 0;  // of what the normaliser draws; 0: nothing is drawn
-};
-
-struct ComputeProblem {
-  at::Tensor query, key, value;
-  std::string mechanism;  // "" for none
-  AttentionChoices choices;
-  Parameters parameters;    // of mechanism and choices, by the names of parameters_of()
-  Scope scope;              // what further scopes and the files add to the choice
-  bool looks_ahead = true;  // no scope is causal
-  at::Tensor key_lengths;   // undefined without
-  double soft_cap = 0;
-  int64_t seed = 0;
-  at::Tensor context_gradient;  // undefined when not given
-  bool only_json = true;        // no input came from an .npy file
 };
 
 // Reads the files. All numbers take the dtype of the .npy files, which must agree; float64 when

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "attend/cli/predictor.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 

@@ -7,13 +7,13 @@
 
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/comparison.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evaluate_text.h"
-#include "attend/cli/predictor.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/text_metrics.h"
-#include "attend/cli/train_data.h"
+#include "attend/inference/predictor.h"
+#include "attend/runs/comparison.h"
+#include "attend/runs/train_data.h"
 
 namespace attend {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
-#include "attend/cli/train_data.h"
 #include "attend/data/metrics.h"
 #include "attend/data/text_windows.h"
+#include "attend/runs/train_data.h"
 
 namespace attend {
 namespace {

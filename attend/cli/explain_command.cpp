@@ -9,9 +9,9 @@
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
-#include "attend/cli/predictor.h"
 #include "attend/explain/alignment.h"
 #include "attend/explain/source_panels.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {

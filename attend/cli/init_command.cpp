@@ -7,7 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/training.h"
+#include "attend/runs/training.h"
 
 namespace attend {
 namespace {

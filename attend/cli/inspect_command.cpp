@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
-#include "attend/cli/history.h"
-#include "attend/cli/validation_metric.h"
 #include "attend/models/pair_model.h"
+#include "attend/runs/history.h"
+#include "attend/runs/validation_metric.h"
 
 namespace attend {
 namespace {

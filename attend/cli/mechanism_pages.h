@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "attend/cli/choice_parameters.h"
+#include "attend/nn/choice_parameters.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {

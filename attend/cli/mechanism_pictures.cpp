@@ -7,9 +7,9 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/cli/mechanism_fit.h"
 #include "attend/data/tensor_json.h"
 #include "attend/explain/thumbnail.h"
+#include "attend/nn/mechanism_fit.h"
 
 namespace attend {
 namespace {

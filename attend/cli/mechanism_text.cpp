@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "attend/cli/compute_modules.h"
 #include "attend/cli/mechanism_pages.h"
+#include "attend/nn/compute_modules.h"
 #include "attend/ops/attention.h"
 
 namespace attend {

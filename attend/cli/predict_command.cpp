@@ -8,7 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
-#include "attend/cli/predictor.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {

@@ -4,14 +4,28 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <csignal>
+#include <optional>
 
 #include "attend/explain/sparkline.h"
 #include "attend/ops/blas.h"
 
 namespace attend {
 namespace {
+
+std::atomic<bool> stop_requested = false;
+std::atomic<int> stop_signal = 0;
+
+void request_stop(int signal) {
+  stop_signal = signal;
+  stop_requested = true;
+  // A second signal ends the program at once.
+  std::signal(signal, SIG_DFL);
+}
 
 constexpr auto terminal_interval = std::chrono::milliseconds(200);
 constexpr auto plain_interval = std::chrono::seconds(10);
@@ -34,6 +48,28 @@ bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
+Trained train_with_progress(const TrainOptions& options) {
+  std::optional<ProgressPrinter> printer(std::in_place);
+  TrainWatch watch;
+  watch.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  watch.progress = [&](const TrainProgress& progress, const ValidationMetric& metric) {
+    printer->show(progress, metric);
+  };
+  watch.begin = [] {
+    std::signal(SIGINT, request_stop);
+    std::signal(SIGTERM, request_stop);
+  };
+  watch.stop = &stop_requested;
+  Trained trained = train_model(options, watch);
+  printer.reset();
+  if (trained.outcome.interrupted) {
+    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
+               trained.outcome.steps, options.resume ? "" : " with --resume");
+    throw CLI::RuntimeError(128 + stop_signal);
+  }
+  return trained;
+}
+
 void warn_about_products() {
   const std::string warning = slow_products(loaded_blas(), measure_products());
   if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
@@ -46,14 +82,13 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-ProgressPrinter::ProgressPrinter(ValidationMetric metric)
-    : metric_(std::move(metric)), terminal_(on_terminal()) {}
+ProgressPrinter::ProgressPrinter() : terminal_(on_terminal()) {}
 
 ProgressPrinter::~ProgressPrinter() {
   if (lines_below_ > 0) fmt::print(stderr, "\033[{}B\r\n", lines_below_);
 }
 
-void ProgressPrinter::show(const TrainProgress& progress) {
+void ProgressPrinter::show(const TrainProgress& progress, const ValidationMetric& metric) {
   const auto now = std::chrono::steady_clock::now();
   loss_sum_ += progress.step_loss;
   ++loss_steps_;
@@ -66,8 +101,8 @@ void ProgressPrinter::show(const TrainProgress& progress) {
                   progress.steps, progress.loss, progress.pairs_per_second);
   if (progress.validation) {
     line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
-    if (metric_.decodes)
-      line += fmt::format(" {} {}", metric_.words, metric_.shown(progress.validation->metric));
+    if (metric.decodes)
+      line += fmt::format(" {} {}", metric.words, metric.shown(progress.validation->metric));
     if (progress.best) line += " (best)";
   }
   line += fmt::format(" | {} left", clock_time(progress.remaining));

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/cli/validation_metric.h"
+#include "attend/runs/training.h"
+#include "attend/runs/validation_metric.h"
 #include "attend/train/trainer.h"
 
 namespace attend {
@@ -15,18 +16,16 @@ namespace attend {
 // its own.
 class ProgressPrinter {
  public:
-  explicit ProgressPrinter(ValidationMetric metric);
-
+  ProgressPrinter();
   ~ProgressPrinter();
   ProgressPrinter(const ProgressPrinter&) = delete;
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
-  void show(const TrainProgress& progress);
+  void show(const TrainProgress& progress, const ValidationMetric& metric);
 
  private:
   void show_on_terminal(const std::string& line, bool stays);
 
-  ValidationMetric metric_;
   bool terminal_;
   int64_t lines_below_ = 0;  // of the plot, under the cursor
   double loss_sum_ = 0;      // of the steps since the last point of the plot
@@ -52,6 +51,10 @@ class CountPrinter {
   bool shown_ = false;
   std::chrono::steady_clock::time_point start_, next_;
 };
+
+// train_model with what it says and how far it is on standard error. A first SIGINT or SIGTERM
+// saves everything and leaves with CLI::RuntimeError(128 + signal).
+Trained train_with_progress(const TrainOptions& options);
 
 // Says on standard error, in one line, that matrix products run far below what the core can do, and
 // the remedy; nothing where they do not.

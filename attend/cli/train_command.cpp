@@ -5,7 +5,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
-#include "attend/cli/training.h"
+#include "attend/runs/training.h"
 
 namespace attend {
 namespace {
@@ -15,7 +15,7 @@ void run_train(const TrainOptions& options) {
     fmt::print("{}", training_config(options));
     return;
   }
-  const auto [outcome, metric] = train_model(options);
+  const auto [outcome, metric] = train_with_progress(options);
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"model", options.out},
                                       {"steps", outcome.steps},

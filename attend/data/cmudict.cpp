@@ -13,6 +13,7 @@
 #include "attend/data/compressed.h"
 #include "attend/data/folder-inl.h"
 #include "attend/data/lines-inl.h"
+#include "attend/data/split.h"
 #include "attend/data/units.h"
 
 namespace attend {
@@ -21,14 +22,6 @@ namespace {
 constexpr int64_t maximum_line = 1 << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view digits = "0123456789";
-
-uint64_t fnv1a(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 bool holds_letter(const std::string& word) {
   const auto characters = split_units(word, Units::character);
@@ -83,11 +76,6 @@ void add(std::string& lines, int64_t& pairs, int64_t& words, const Pronounced& e
 }
 
 }  // namespace
-
-Part part_of(std::string_view word) {
-  const uint64_t hundredth = fnv1a(to_nfc(word)) % 100;
-  return hundredth < 90 ? Part::train : hundredth < 95 ? Part::valid : Part::test;
-}
 
 std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string& name) {
   std::vector<Pronounced> entries;

@@ -14,12 +14,6 @@ struct SplitCounts {
   int64_t test_pairs = 0, test_words = 0;
 };
 
-enum class Part { train, valid, test };
-
-// Where a word falls: h = FNV-1a of 64 bits over its UTF-8 spelling in NFC, modulo 100; train below
-// 90, valid below 95, else test. The same on every machine, and whatever else the file holds.
-Part part_of(std::string_view word);
-
 // A word and its pronunciations: phonemes joined by spaces, without stress, each once.
 struct Pronounced {
   std::string word;

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "attend/nn/replica_threads.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/flat_parameters.h"
-#include "attend/train/replica_threads.h"
 #include "attend/train/train_config.h"
 
 namespace attend {

@@ -13,12 +13,12 @@
 #include "attend/base/error.h"
 #include "attend/models/weights.h"
 #include "attend/nn/linear.h"
+#include "attend/nn/replica_threads.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/event_file.h"
 #include "attend/train/kept_weights.h"
 #include "attend/train/metrics_log.h"
 #include "attend/train/optimiser.h"
-#include "attend/train/replica_threads.h"
 
 namespace attend {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/data/pairs.h"
+#include "attend/data/split.h"
 #include "tests/support/files.h"
 
 namespace attend {

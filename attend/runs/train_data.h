@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/cli/run_config.h"
 #include "attend/data/pairs.h"
+#include "attend/runs/run_config.h"
 
 namespace attend {
 
@@ -29,11 +29,11 @@ std::vector<Example> lines_of(const std::string& text);
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
-// that no answer could equal are left out, and a line on standard error says so; another tells of
-// sources that are cut. Error where nothing could be learned. With train.shuffle_buffer the
-// training examples are not read here, and are neither split nor told of. Of a text, where --valid
-// is not given, the last tenth is set aside.
-PairData read_training_data(const TrainOptions& options, const RunConfig& config);
+// that no answer could equal are left out, and `say` is told; so it is of sources that are cut.
+// Error where nothing could be learned. With train.shuffle_buffer the training examples are not
+// read here, and are neither split nor told of. Of a text, where --valid is not given, the last
+// tenth is set aside.
+PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say);
 
 // Error where a text is longer than the model reads or answers; `name` is the file's, for the
 // message.

@@ -1,4 +1,4 @@
-#include "attend/cli/choice_parameters.h"
+#include "attend/nn/choice_parameters.h"
 
 #include <fmt/ranges.h>
 

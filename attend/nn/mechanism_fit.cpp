@@ -1,9 +1,9 @@
-#include "attend/cli/mechanism_fit.h"
+#include "attend/nn/mechanism_fit.h"
 
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "attend/cli/compute_modules.h"
+#include "attend/nn/compute_modules.h"
 #include "attend/nn/trained_spec.h"
 
 namespace attend {

@@ -1,4 +1,4 @@
-#include "attend/cli/predictor.h"
+#include "attend/inference/predictor.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "attend/cli/comparison.h"
+#include "attend/runs/comparison.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <utility>
 
-#include "attend/cli/validation_metric.h"
 #include "attend/explain/chart.h"
+#include "attend/runs/validation_metric.h"
 
 namespace attend {
 namespace {

@@ -1,4 +1,4 @@
-#include "attend/cli/run_config.h"
+#include "attend/runs/run_config.h"
 
 #include <filesystem>
 

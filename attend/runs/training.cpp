@@ -1,13 +1,10 @@
-#include "attend/cli/training.h"
+#include "attend/runs/training.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -16,12 +13,12 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/cli/history.h"
-#include "attend/cli/out_folder.h"
-#include "attend/cli/progress.h"
-#include "attend/cli/run_config.h"
-#include "attend/cli/train_data.h"
 #include "attend/models/weights.h"
+#include "attend/ops/blas.h"
+#include "attend/runs/history.h"
+#include "attend/runs/out_folder.h"
+#include "attend/runs/run_config.h"
+#include "attend/runs/train_data.h"
 #include "attend/train/stream_batches.h"
 #include "attend/train/window_batches.h"
 
@@ -29,16 +26,6 @@ namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::atomic<bool> stop_requested = false;
-std::atomic<int> stop_signal = 0;
-
-void request_stop(int signal) {
-  stop_signal = signal;
-  stop_requested = true;
-  // A second signal ends the program at once.
-  std::signal(signal, SIG_DFL);
-}
 
 // Whether a start was killed before its first checkpoint. It leaves training.toml, which is written
 // first, and all or some of the description: nothing that the command would not make again. What
@@ -88,7 +75,7 @@ void write_settings(const TrainOptions& options, TrainConfig config) {
 // Begins with what another model has learned. Its symbols are taken, and how texts become these,
 // for their weights mean nothing for others; those of its targets where the model is of the same
 // type.
-void begin_from(const std::string& folder, PairModel& model) {
+void begin_from(const std::string& folder, PairModel& model, const Say& say) {
   const PairModel other = load_description(folder);
   if (other.text.source_units != model.text.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
@@ -109,7 +96,7 @@ void begin_from(const std::string& folder, PairModel& model) {
   const int64_t taken = load_shared_weights(*model.network, folder + "/weights.safetensors");
   if (taken == 0)
     fail("--init {}: none of its weights has the name and shape of one of this model", folder);
-  fmt::print(stderr, "{} of {} weights begin as in {}\n", taken, all, folder);
+  say(fmt::format("{} of {} weights begin as in {}", taken, all, folder));
 }
 
 PairModel new_model(const RunConfig& config, const PairData& data) {
@@ -127,11 +114,11 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
 }
 
 PairModel prepare_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
-                        ModelFolder& folder) {
+                        ModelFolder& folder, const Say& say) {
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   if (folder.holds_model()) return load_description(options.out);
   PairModel model = new_model(config, data);
-  if (!options.init.empty()) begin_from(options.init, model);
+  if (!options.init.empty()) begin_from(options.init, model, say);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   model.network->place(parse_devices(options.device, ""));
@@ -157,7 +144,7 @@ std::string event_folder(const TrainOptions& options, const RunConfig& config) {
 // `pairs` takes those that are held in memory; all that is given must outlive the source.
 std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
                                          const PairModel& model, const PairData& data,
-                                         std::vector<EncodedPair>& pairs) {
+                                         std::vector<EncodedPair>& pairs, const Say& say) {
   if (!data.text.empty())
     return std::make_unique<WindowBatches>(model.encode_text(data.text), config.model.lm.context,
                                            config.train);
@@ -165,10 +152,9 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     int64_t cut = 0;
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
-      fmt::print(stderr,
-                 "attend: {}: {} sounds are cut to their first {} frames "
-                 "(model.maximum_source_length)\n",
-                 options.data, cut, config.model.maximum_source_length());
+      say(fmt::format(
+          "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
+          options.data, cut, config.model.maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }
   const auto longest = static_cast<size_t>(config.model.maximum_target_length());
@@ -219,7 +205,7 @@ class Validator {
 };
 
 Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
-                     const PairData& data, bool resume) {
+                     const PairData& data, bool resume, const TrainWatch& watch) {
   std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
@@ -229,9 +215,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   averaged->place(devices);
   averaged->eval();
   std::vector<EncodedPair> pairs;
-  const auto source = make_source(options, config, model, data, pairs);
+  const auto source = make_source(options, config, model, data, pairs, watch.say);
   Validator validator(config, model, data, averaged);
-  ProgressPrinter printer(validator.metric());
 
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
@@ -248,9 +233,9 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.report = [&](const TrainProgress& progress) {
     // The settings are those of the folder once training has gone on with them.
     if (resume && ++steps == 2) write_settings(options, config.train);
-    printer.show(progress);
+    if (watch.progress) watch.progress(progress, validator.metric());
   };
-  task.stop = &stop_requested;
+  task.stop = watch.stop;
   task.folder = options.out;
   task.event_folder = event_folder(options, config);
   const TrainOutcome outcome = train(config.train, task, resume);
@@ -260,7 +245,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   return {outcome, validator.metric()};
 }
 
-void check_resume(const TrainOptions& options, bool holds_model) {
+void check_resume(const TrainOptions& options, bool holds_model, const Say& say) {
   if (holds_model && !options.resume)
     fail(
         "--out {}: holds a model already; add --resume to train it further, or choose a new folder",
@@ -271,19 +256,18 @@ void check_resume(const TrainOptions& options, bool holds_model) {
         "with its weights: --init {0}",
         options.out);
   if (options.resume && !holds_model && fs::exists(options.out) && !names_in(options.out).empty())
-    fmt::print(stderr,
-               "{} was left before its first checkpoint; training begins as this command says\n",
-               options.out);
+    say(fmt::format("{} was left before its first checkpoint; training begins as this command says",
+                    options.out));
 }
 
-void tell(const PairData& data, const PairModel& model) {
+std::string description(const PairData& data, const PairModel& model) {
   if (!data.text.empty())
-    fmt::print(stderr, "a text of {} bytes, one of {} to validate on; {} symbols\n",
-               data.text.size(), data.valid_text.size(), model.target_vocabulary.size());
-  else
-    fmt::print(stderr, "{} training and {} validation sources; {} source and {} target symbols\n",
-               data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
-               data.valid.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
+    return fmt::format("a text of {} bytes, one of {} to validate on; {} symbols", data.text.size(),
+                       data.valid_text.size(), model.target_vocabulary.size());
+  return fmt::format("{} training and {} validation sources; {} source and {} target symbols",
+                     data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
+                     data.valid.size(), model.source_vocabulary.size(),
+                     model.target_vocabulary.size());
 }
 
 }  // namespace
@@ -293,7 +277,7 @@ std::string training_config(const TrainOptions& options) {
   return to_toml(config.settings(), /*with_help=*/true);
 }
 
-Trained train_model(const TrainOptions& options) {
+Trained train_model(const TrainOptions& options, const TrainWatch& watch) {
   if (options.data.empty())
     fail(
         "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
@@ -301,22 +285,16 @@ Trained train_model(const TrainOptions& options) {
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
   ModelFolder folder(options.out);
   const bool resume = folder.holds_model();
-  check_resume(options, resume);
+  check_resume(options, resume, watch.say);
   RunConfig config = resume ? stored_config(options) : new_config(options);
   event_folder(options, config);
-  const PairData data = read_training_data(options, config);
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
-  const PairModel model = prepare_model(options, config, data, folder);
-  warn_about_products();
-  tell(data, model);
-  Trained trained = run_training(options, config, model, data, resume);
-  if (trained.outcome.interrupted) {
-    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
-               trained.outcome.steps, options.resume ? "" : " with --resume");
-    throw CLI::RuntimeError(128 + stop_signal);
-  }
-  return trained;
+  const PairData data = read_training_data(options, config, watch.say);
+  if (watch.begin) watch.begin();
+  const PairModel model = prepare_model(options, config, data, folder, watch.say);
+  if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
+    watch.say("warning: " + slow);
+  watch.say(description(data, model));
+  return run_training(options, config, model, data, resume, watch);
 }
 
 }  // namespace attend

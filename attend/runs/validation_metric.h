@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attend/cli/predictor.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 

@@ -1,4 +1,4 @@
-#include "attend/cli/compute_modules.h"
+#include "attend/nn/compute_modules.h"
 
 #include <fmt/ranges.h>
 

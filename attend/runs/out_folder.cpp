@@ -1,4 +1,4 @@
-#include "attend/cli/out_folder.h"
+#include "attend/runs/out_folder.h"
 
 #include <filesystem>
 #include <system_error>

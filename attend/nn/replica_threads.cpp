@@ -1,4 +1,4 @@
-#include "attend/train/replica_threads.h"
+#include "attend/nn/replica_threads.h"
 
 #include <ATen/Parallel.h>
 

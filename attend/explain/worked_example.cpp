@@ -1,12 +1,12 @@
-#include "attend/cli/worked_example.h"
+#include "attend/explain/worked_example.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "attend/cli/compute_problem.h"
-#include "attend/cli/steps_text.h"
-#include "attend/cli/worked_weights.h"
+#include "attend/explain/steps_text.h"
+#include "attend/explain/worked_weights.h"
+#include "attend/nn/compute_problem.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {

@@ -1,4 +1,4 @@
-#include "attend/cli/compute_problem.h"
+#include "attend/nn/compute_problem.h"
 
 #include <fmt/ranges.h>
 

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/cli/choice_parameters.h"
-#include "attend/cli/compute_inputs.h"
+#include "attend/nn/choice_parameters.h"
+#include "attend/ops/attention.h"
 
 namespace attend {
 

@@ -1,4 +1,4 @@
-#include "attend/cli/history.h"
+#include "attend/runs/history.h"
 
 #include <filesystem>
 #include <sstream>

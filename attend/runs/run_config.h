@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attend/cli/training.h"
 #include "attend/models/pair_model.h"
+#include "attend/runs/training.h"
 #include "attend/train/train_config.h"
 
 namespace attend {

@@ -10,7 +10,7 @@
 #include "attend/decode/ensemble.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
-#include "attend/train/replica_threads.h"
+#include "attend/nn/replica_threads.h"
 
 namespace attend {
 

@@ -1,11 +1,11 @@
-#include "attend/cli/worked_weights.h"
+#include "attend/explain/worked_weights.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "attend/cli/steps_text.h"
+#include "attend/explain/steps_text.h"
 
 namespace attend {
 namespace {

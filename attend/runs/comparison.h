@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/cli/predictor.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 

@@ -1,4 +1,4 @@
-#include "attend/cli/validation_metric.h"
+#include "attend/runs/validation_metric.h"
 
 #include <algorithm>
 #include <array>

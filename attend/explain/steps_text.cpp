@@ -1,4 +1,4 @@
-#include "attend/cli/steps_text.h"
+#include "attend/explain/steps_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

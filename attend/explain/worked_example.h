@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attend/cli/compute_inputs.h"
+#include "attend/nn/compute_problem.h"
 
 namespace attend {
 

@@ -1,4 +1,4 @@
-#include "attend/cli/train_data.h"
+#include "attend/runs/train_data.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "attend/base/error.h"
-#include "attend/cli/predictor.h"
-#include "attend/data/cmudict.h"
+#include "attend/data/split.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {
@@ -26,12 +26,11 @@ PairFiles validation_files(const TrainOptions& options) {
   return {options.valid, options.valid_target};
 }
 
-std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text) {
+std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Say& say) {
   if (files.target.empty()) return read_table(files.source, text);
   auto [examples, skipped] = read_parallel(files.source, files.target, {.skip_empty = true});
   if (skipped > 0)
-    fmt::print(stderr, "attend: {}: {} pairs with an empty side are left out\n", files.source,
-               skipped);
+    say(fmt::format("attend: {}: {} pairs with an empty side are left out", files.source, skipped));
   return std::move(examples);
 }
 
@@ -61,19 +60,19 @@ PairData split(std::vector<Example> all, const std::string& name) {
   return data;
 }
 
-PairData read_data(const TrainOptions& options, const TextConfig& text) {
-  std::vector<Example> train = read_examples(training_files(options), text);
+PairData read_data(const TrainOptions& options, const TextConfig& text, const Say& say) {
+  std::vector<Example> train = read_examples(training_files(options), text, say);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
-  return {std::move(train), read_examples(validation_files(options), text)};
+  return {std::move(train), read_examples(validation_files(options), text, say)};
 }
 
-PairData read_streamed(const TrainOptions& options, const TextConfig& text) {
+PairData read_streamed(const TrainOptions& options, const TextConfig& text, const Say& say) {
   if (text.reads_frames())
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
   if (options.valid.empty() && !fs::is_directory(options.data))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
-  return {{}, read_examples(validation_files(options), text), training_files(options)};
+  return {{}, read_examples(validation_files(options), text, say), training_files(options)};
 }
 
 std::string target_limit(const RunConfig& config) {
@@ -84,7 +83,8 @@ std::string target_limit(const RunConfig& config) {
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
 void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
-                            std::vector<Example>& examples, const std::string& name) {
+                            std::vector<Example>& examples, const std::string& name,
+                            const Say& say) {
   const auto longest = static_cast<size_t>(config.model.maximum_target_length());
   size_t left_out = 0;
   for (Example& example : examples)
@@ -93,25 +93,25 @@ void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
     });
   if (left_out == 0) return;
   std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
-  fmt::print(
-      stderr,
-      "attend: {}: {} targets of over {} symbols are left out: no answer is that long ({})\n", name,
-      left_out, longest, target_limit(config));
+  say(fmt::format(
+      "attend: {}: {} targets of over {} symbols are left out: no answer is that long ({})", name,
+      left_out, longest, target_limit(config)));
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
 
 void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
-                      const std::vector<Example>& examples, const std::string& name) {
+                      const std::vector<Example>& examples, const std::string& name,
+                      const Say& say) {
   if (config.text.reads_frames()) return;  // how long they are is known when they are read
   const auto longest = static_cast<size_t>(config.model.maximum_source_length());
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
     return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
-    fmt::print(
-        stderr, "attend: {}: {} sources are cut to their {} {} symbols ({})\n", name, cut,
-        config.model.is_language_model() ? "last" : "first", longest,
-        config.model.is_language_model() ? "half of model.context" : "model.maximum_source_length");
+    say(fmt::format("attend: {}: {} sources are cut to their {} {} symbols ({})", name, cut,
+                    config.model.is_language_model() ? "last" : "first", longest,
+                    config.model.is_language_model() ? "half of model.context"
+                                                     : "model.maximum_source_length"));
 }
 
 // The last tenth, from the beginning of a character on.
@@ -202,22 +202,22 @@ bool names_text(const ModelConfig& model, const std::string& data) {
   return name.extension() != ".tsv";
 }
 
-PairData read_training_data(const TrainOptions& options, const RunConfig& config) {
+PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_targets(options, config.text);
   const bool text = options.target.empty() && names_text(config.model, options.data);
   if (text && config.model.is_language_model()) return read_texts(options, config);
   const bool streamed = config.train.shuffle_buffer > 0;
   PairData data = text       ? read_text_lines(options, config)
-                  : streamed ? read_streamed(options, config.text)
-                             : read_data(options, config.text);
+                  : streamed ? read_streamed(options, config.text, say)
+                             : read_data(options, config.text, say);
   const TextCodecs codecs = make_codecs(config.text);
   for (auto* examples : {&data.train, &data.valid}) {
     const std::string part =
         options.data + (examples == &data.train ? ", training" : ", validation");
     if (options.strict) check_lengths(config, codecs, *examples, part);
-    leave_out_long_targets(config, codecs.target, *examples, part);
-    tell_cut_sources(config, codecs.source, *examples, part);
+    leave_out_long_targets(config, codecs.target, *examples, part, say);
+    tell_cut_sources(config, codecs.source, *examples, part, say);
   }
   if (!streamed) check_pairs(data.train, codecs.target, options.data);
   return data;

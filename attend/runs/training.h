@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attend/runs/validation_metric.h"
+#include "attend/train/trainer.h"
+
+namespace attend {
+
+// What `attend train` is told.
+struct TrainOptions {
+  std::string data, target, valid, valid_target, out, config, recipe, init;
+  std::vector<std::string> assignments;
+  std::string source_units, target_units;
+  std::string device = "cpu";
+  bool resume = false, strict = false, dump_config = false, json = false;
+};
+
+// Is told a line of what a run does, without its end.
+using Say = std::function<void(const std::string& line)>;
+
+// Who follows a training; what is left out is not called.
+struct TrainWatch {
+  Say say = [](const std::string&) {};
+  std::function<void(const TrainProgress&, const ValidationMetric&)> progress = {};
+  // Before the first file is written; errors of the command and the data come before.
+  std::function<void()> begin = {};
+  // Once it is true everything is saved and the training ends, outcome.interrupted.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct Trained {
+  TrainOutcome outcome;
+  ValidationMetric metric;  // of outcome.best_metric
+};
+
+// What would run, as a TOML document: flag > environment > file > default. Error on settings that
+// do not fit.
+std::string training_config(const TrainOptions& options);
+
+// Trains a model into options.out. With options.resume what is there is trained further; where it
+// was trained to its end, nothing is left to do. Error when another process is training there.
+Trained train_model(const TrainOptions& options, const TrainWatch& watch = {});
+
+}  // namespace attend
