@@ -1,4 +1,5 @@
 #include "attend/data/cmudict.h"
+#include "attend/data/split.h"
 #include "attend/data/pairs.h"
 #include "tests/fuzz/fuzz.h"
 
