@@ -14,6 +14,7 @@
 
 #include "attend/base/files.h"
 #include "attend/data/cmudict.h"
+#include "attend/data/split.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
 #include "attend/nn/replica_threads.h"
