@@ -52,8 +52,8 @@ class CountPrinter {
   std::chrono::steady_clock::time_point start_, next_;
 };
 
-// train_model with what it says and how far it is on standard error. A first SIGINT or SIGTERM
-// saves everything and leaves with CLI::RuntimeError(128 + signal).
+// Calls train_model and prints its messages and its progress to standard error. The first SIGINT or
+// SIGTERM saves everything; the function then throws CLI::RuntimeError(128 + signal).
 Trained train_with_progress(const TrainOptions& options);
 
 // Says on standard error, in one line, that matrix products run far below what the core can do, and

@@ -63,7 +63,8 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
                        const std::string& where) {
   const File file(zip_fopen_index(archive, index, 0));
   if (!file) fail("{}: cannot be read: {}", where, zip_strerror(archive));
-  // The archive may lie about the size: memory grows to at most twice what was read.
+  // The size comes from the archive and may be false: the buffer grows as bytes arrive, to twice
+  // their number at most.
   std::string bytes;
   size_t size = 0;
   while (size < status.size) {

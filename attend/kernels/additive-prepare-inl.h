@@ -16,7 +16,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // How far e^(2x) may go, in units of x. kAround: around 0 tanh is a short polynomial. kUnit: e^(2x)
 // stays within a few times 1. kQuadruple and kPair: the product of four or two sums, and
-// its numerator, stay normal numbers; kShared: that of four times 1 + A G in backward, finite.
+// its numerator, stay normal numbers; kShared: the product of four sums 1 + A G in backward stays
+// finite.
 // kClamp: beyond it x is cut off, and A G stays finite. kAlone: likewise for e^(2x) alone; its
 // reciprocal, and with it the slope, is all but 0. kOther: where one side is cut off the other
 // may reach this far and still be below the last bit of the sum.

@@ -149,8 +149,8 @@ class SquaredDistanceScores : public TileScores<T> {
 };
 
 // ds_ij gives dq_i = -2 scale sum_j ds_ij (q_i - k_j) and dk_j = 2 scale sum_i ds_ij (q_i - k_j).
-// The sums are products of ds with q - c and k - c, where c is that of the scores. In tiles with
-// pairs so near that the products would cancel, the differences are summed up pair by pair.
+// Matrix products of ds with q - c and k - c give the sums; c is the centre that the scores use. In
+// tiles with pairs so near that the products would cancel, differences are summed pair by pair.
 template <class T>
 class SquaredDistanceGradients : public TileGradients<T> {
  public:

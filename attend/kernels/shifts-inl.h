@@ -15,10 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The shifts of rows for backward and the weights. An lse alone suffices where its rounding matters
-// no more than that of the scores. Where it matters more, and for the thresholds of the sparse
-// normalisers, which are near the largest score however large that is, the scores are computed
-// again.
+// The shifts of rows for backward and the weights. A moderate lse suffices as a shift: its rounding
+// matters no more than that of the scores. The scores are computed again for a large lse, and for
+// the thresholds of the sparse normalisers, which lie near the largest score.
 
 // Beyond it the lse of a softmax, a float and then in units of log2, is off by up to 2^-15.
 inline constexpr double kCoarseLse = 256;
@@ -37,8 +36,8 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
   std::copy_n(found.offset, panel.rows, to.offset + at);
 }
 
-// The shifts of softmax. An lse may be over more keys, as merge makes it: it is taken where it is
-// above that of these keys by more than the rounding of scores, which differs between panels.
+// The shifts of softmax. A given lse may cover more keys, as merge makes it. It is taken where it
+// exceeds the lse of these keys by more than scores of different panels differ in rounding.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
                         T* tile, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {

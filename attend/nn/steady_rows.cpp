@@ -74,7 +74,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   const Past past;
   if (!are_steady(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1)) return at::bmm(a, b);
   const Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  // It depends on the batch whether LibTorch has copied, and so transposed, what it multiplies.
+  // LibTorch copies, and so transposes, the right operand in some batches and not in others.
   const Tensor right = b.contiguous();
   for (int64_t i = 0; i < a.size(0); ++i) multiply(a[i], right[i], {}, out[i]);
   return out;

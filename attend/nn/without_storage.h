@@ -5,8 +5,8 @@
 namespace attend {
 
 // While it lives, tensors that this thread makes have shapes and dtypes, but neither storage nor
-// values: they are on LibTorch's meta device, wherever the code says the CPU. A module built then
-// tells at no cost what it would take; it cannot compute.
+// values: they are on LibTorch's meta device, wherever the code says the CPU. A module that is
+// built then has the sizes of its weights but no memory for them; it cannot compute.
 class WithoutStorage {
  public:
   WithoutStorage();

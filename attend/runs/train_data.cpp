@@ -9,7 +9,6 @@
 #include "attend/data/split.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
-#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {
