@@ -49,7 +49,7 @@ void decode(const Task& task, int64_t size, ReplicaThreads& threads, int64_t thr
       std::vector<SearchTask> tasks;
       for (const int64_t i : batches[b]) tasks.push_back({.longest = task.steps(i)});
       search(*task.network, task.network->start(batch.source, batch.source_lengths), tasks,
-             {Vocabulary::start, Vocabulary::end}, task.search);
+             {Vocabulary::bos, Vocabulary::eos}, task.search);
     }
   });
 }
@@ -65,7 +65,7 @@ void plain_beam(PlainTransformer& model, const Task& task) {
     const at::Tensor source_padding = padding_of(batch.source, batch.source_lengths);
     const at::Tensor memory = model.encode(batch.source, source_padding).repeat_interleave(beam, 1);
     const at::Tensor padding = source_padding.repeat_interleave(beam, 0);
-    at::Tensor targets = at::full({1, sentences * beam}, Vocabulary::start, at::kLong);
+    at::Tensor targets = at::full({1, sentences * beam}, Vocabulary::bos, at::kLong);
     at::Tensor scores = at::full({sentences, beam}, -1e9);
     scores.select(1, 0).zero_();  // all begin as one
     const at::Tensor first = at::arange(sentences).unsqueeze(1) * beam;
@@ -81,7 +81,7 @@ void plain_beam(PlainTransformer& model, const Task& task) {
   }
 }
 
-// Milliseconds of a greedy step from symbol `first` on, for the first `sentences` at once.
+// Milliseconds of a greedy step from token `first` on, for the first `sentences` at once.
 double step_milliseconds(PairNetwork& network, const Task& task, int64_t sentences, int64_t first) {
   constexpr int64_t count = 32;
   std::vector<int64_t> indices(static_cast<size_t>(sentences));
@@ -138,12 +138,12 @@ void words(Threads& threads, double seconds, Figures& figures) {
 std::vector<EncodedPair> sentences(int64_t count) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> length(13.5, 4.5);
-  std::uniform_int_distribution<int64_t> symbol(Vocabulary::unknown + 1, codes - 1);
+  std::uniform_int_distribution<int64_t> token(Vocabulary::unknown + 1, codes - 1);
   std::vector<EncodedPair> pairs(static_cast<size_t>(count));
   for (EncodedPair& pair : pairs)
     for (auto* side : {&pair.source, &pair.target}) {
       side->resize(static_cast<size_t>(std::clamp(length(random), 4.0, 45.0)));
-      for (int64_t& id : *side) id = symbol(random);
+      for (int64_t& id : *side) id = token(random);
     }
   return pairs;
 }
@@ -181,10 +181,10 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
                            [&] { return step_milliseconds(*network, task, sentences, 200); }},
                           seconds / 2);
     fmt::print(
-        "a greedy step of {} sentences: {:.2f} ms after 8 symbols, {:.2f} ms after 200, {:.2f}x\n",
+        "a greedy step of {} sentences: {:.2f} ms after 8 tokens, {:.2f} ms after 200, {:.2f}x\n",
         sentences, steps.median(0), steps.median(1), steps.ratio(1, 0));
     figures.add(fmt::format("Transformer, greedy step of {}", sentences),
-                "after 200 symbols over after 8", steps.ratio(1, 0), 1.25,
+                "after 200 tokens over after 8", steps.ratio(1, 0), 1.25,
                 steps.ratio(1, 0) <= 1.25);
   }
 }

@@ -18,17 +18,17 @@ Tensor padding_of(const Tensor& source, const Tensor& lengths) {
 
 PlainTransformer::PlainTransformer(const PlainSizes& sizes)
     : dropout_(sizes.dropout),
-      source_(register_module("source", nn::Embedding(sizes.source_symbols, sizes.depth))),
-      target_(register_module("target", nn::Embedding(sizes.target_symbols, sizes.depth))),
+      source_(register_module("source", nn::Embedding(sizes.source_tokens, sizes.depth))),
+      target_(register_module("target", nn::Embedding(sizes.target_tokens, sizes.depth))),
       transformer_(register_module(
           "transformer", nn::Transformer(nn::TransformerOptions(sizes.depth, sizes.heads,
                                                                 sizes.layers, sizes.layers)
                                              .dim_feedforward(sizes.feed_forward)
                                              .dropout(sizes.dropout)))),
-      output_(register_module("output", nn::Linear(sizes.depth, sizes.target_symbols))) {}
+      output_(register_module("output", nn::Linear(sizes.depth, sizes.target_tokens))) {}
 
-Tensor PlainTransformer::embedded(nn::Embedding& embedding, const Tensor& symbols) const {
-  const Tensor x = embedding->forward(symbols);
+Tensor PlainTransformer::embedded(nn::Embedding& embedding, const Tensor& tokens) const {
+  const Tensor x = embedding->forward(tokens);
   const int64_t depth = x.size(2);
   const Tensor places = at::arange(x.size(0), x.options()).unsqueeze(1);
   const Tensor rates =
@@ -39,7 +39,7 @@ Tensor PlainTransformer::embedded(nn::Embedding& embedding, const Tensor& symbol
 }
 
 Tensor PlainTransformer::logits(const Batch& batch) {
-  const Tensor before = symbols_before(batch.target).t();
+  const Tensor before = shift_right(batch.target).t();
   const Tensor padding = padding_of(batch.source, batch.source_lengths);
   const Tensor mask = transformer_->generate_square_subsequent_mask(before.size(0));
   const Tensor y = transformer_->forward(embedded(source_, batch.source.t()),
@@ -61,8 +61,8 @@ Tensor PlainTransformer::decode(const Tensor& before, const Tensor& memory, cons
 
 PlainRecurrent::PlainRecurrent(const PlainSizes& sizes)
     : dropout_(sizes.dropout),
-      source_(register_module("source", nn::Embedding(sizes.source_symbols, sizes.depth))),
-      target_(register_module("target", nn::Embedding(sizes.target_symbols, sizes.depth))),
+      source_(register_module("source", nn::Embedding(sizes.source_tokens, sizes.depth))),
+      target_(register_module("target", nn::Embedding(sizes.target_tokens, sizes.depth))),
       encoder_(register_module(
           "encoder", nn::GRU(nn::GRUOptions(sizes.depth, sizes.hidden / 2).bidirectional(true)))),
       decoder_(register_module("decoder", nn::GRUCell(sizes.depth + sizes.hidden, sizes.hidden))),
@@ -72,18 +72,18 @@ PlainRecurrent::PlainRecurrent(const PlainSizes& sizes)
       score_(register_module("score", nn::Linear(sizes.hidden, 1))),
       readout_(
           register_module("readout", nn::Linear(2 * sizes.hidden + sizes.depth, 2 * sizes.hidden))),
-      output_(register_module("output", nn::Linear(sizes.hidden, sizes.target_symbols))) {}
+      output_(register_module("output", nn::Linear(sizes.hidden, sizes.target_tokens))) {}
 
 Tensor PlainRecurrent::logits(const Batch& batch) {
   const bool training = is_training();
-  const auto embedded = [&](nn::Embedding& embedding, const Tensor& symbols) {
-    return at::dropout(embedding->forward(symbols), dropout_, training);
+  const auto embedded = [&](nn::Embedding& embedding, const Tensor& tokens) {
+    return at::dropout(embedding->forward(tokens), dropout_, training);
   };
   const Tensor annotations =
       std::get<0>(encoder_->forward(embedded(source_, batch.source.t()))).transpose(0, 1);
   const Tensor keys = key_->forward(annotations);  // [B, S, H]
   const Tensor padding = padding_of(batch.source, batch.source_lengths);
-  const Tensor before = embedded(target_, symbols_before(batch.target).t());
+  const Tensor before = embedded(target_, shift_right(batch.target).t());
   Tensor state = initial_->forward(annotations.mean(1)).tanh();
   std::vector<Tensor> steps;
   for (int64_t t = 0; t < before.size(0); ++t) {

@@ -10,8 +10,8 @@ namespace attend {
 
 // Models as one writes them with the layers that LibTorch has, to measure Attend's against.
 struct PlainSizes {
-  int64_t source_symbols = 0;
-  int64_t target_symbols = 0;
+  int64_t source_tokens = 0;
+  int64_t target_tokens = 0;
   int64_t depth = 128;  // of the Transformer's vectors; the recurrent one's embeddings
   int64_t heads = 4;
   int64_t layers = 4;  // on each side
@@ -33,7 +33,7 @@ class PlainTransformer : public torch::nn::Module {
   at::Tensor decode(const at::Tensor& before, const at::Tensor& memory, const at::Tensor& padding);
 
  private:
-  at::Tensor embedded(torch::nn::Embedding& embedding, const at::Tensor& symbols) const;
+  at::Tensor embedded(torch::nn::Embedding& embedding, const at::Tensor& tokens) const;
 
   double dropout_;
   torch::nn::Embedding source_{nullptr}, target_{nullptr};

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t batch_tokens = 4096;
 constexpr double smoothing = 0.1;
 constexpr double bar = 1.5;
-constexpr int64_t codes = 10000;  // symbols of sentences
+constexpr int64_t codes = 10000;  // tokens of sentences
 
 struct Options {
   double seconds = 8;  // a turn
@@ -45,7 +45,7 @@ double seconds_since(Clock::time_point start) {
 struct Task {
   std::string name;
   ModelConfig model;
-  int64_t source_symbols, target_symbols;
+  int64_t source_tokens, target_tokens;
   std::vector<EncodedPair> pairs;
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
   std::vector<at::Tensor> parameters = {};              // the same model's
@@ -89,7 +89,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   config.checkpoint_seconds = 1e6;
   std::vector<std::shared_ptr<PairNetwork>> networks;
   for (int64_t r = 0; r <= config.replicas; ++r)
-    networks.push_back(task.model.make_network(task.source_symbols, task.target_symbols));
+    networks.push_back(task.model.make_network(task.source_tokens, task.target_tokens));
   const auto folder = std::filesystem::temp_directory_path() / "attend-train-bench";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
@@ -100,8 +100,8 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.averaged = networks.back();
   PairBatches source(task.pairs, config);
   training.source = &source;
-  training.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-    return networks[static_cast<size_t>(replica)]->objective(batch, noise, smoothing);
+  training.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, generator, smoothing);
   };
   training.validate = [] { return Validation{}; };
   training.report = [&](const TrainProgress& progress) {
@@ -110,7 +110,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   };
   training.stop = &stop;
   training.folder = folder;
-  train(config, training, false);
+  train_network(config, training, false);
   std::filesystem::remove_all(folder);
   return rate * task.tokens_a_pair();
 }
@@ -157,13 +157,13 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
 
 // Pairs as long as Multi30k's in 10,000 byte-pair codes: what is measured does not depend on what
 // they say.
-std::vector<EncodedPair> sentences(int64_t symbols) {
+std::vector<EncodedPair> sentences(int64_t tokens) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> length(13.5, 4.5), difference(0, 2);
-  std::uniform_int_distribution<int64_t> symbol(Vocabulary::unknown + 1, symbols - 1);
+  std::uniform_int_distribution<int64_t> token(Vocabulary::unknown + 1, tokens - 1);
   const auto draw = [&](double count) {
     std::vector<int64_t> ids(static_cast<size_t>(std::clamp(count, 4.0, 45.0)));
-    for (int64_t& id : ids) id = symbol(random);
+    for (int64_t& id : ids) id = token(random);
     return ids;
   };
   std::vector<EncodedPair> pairs(20000);
@@ -187,7 +187,7 @@ void transformer(const Options& options, nlohmann::json& figures) {
 
 void recurrent(Task task, const Options& options, nlohmann::json& figures) {
   const auto network =
-      std::make_shared<PlainRecurrent>(PlainSizes{task.source_symbols, task.target_symbols});
+      std::make_shared<PlainRecurrent>(PlainSizes{task.source_tokens, task.target_tokens});
   task.logits = [network](const Batch& batch) { return network->logits(batch); };
   task.parameters = network->parameters();
   compare(task, options, figures);

@@ -27,7 +27,7 @@ SOURCE = "lightweight and flexible command-line json processor - shared library"
 TARGET = ("leichtgewichtiger und flexibler json-prozessor für die kommandozeile - "
           "laufzeitbibliothek")
 LONGEST = 10
-START = 1  # the id of the start symbol
+START = 1  # the id of the start token
 
 
 def words(text):
@@ -94,7 +94,7 @@ def states(model):
     weights = read_weights(model / "weights.safetensors")
     part = lambda prefix: {name[len(prefix):]: value for name, value in weights.items()
                            if name.startswith(prefix)}
-    ids = {side: {symbol: i for i, symbol in enumerate(
+    ids = {side: {token: i for i, token in enumerate(
         (model / f"{side}.vocab").read_text(encoding="utf-8").splitlines())}
         for side in ("source", "target")}
     embedded = [weights["source_embedding.weight"][ids["source"][word]] for word in SOURCE.split()]

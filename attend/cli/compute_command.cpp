@@ -110,7 +110,7 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
 
 void run(const Options& options) {
   if (!options.out.empty() && !options.out.ends_with(".npz"))
-    fail("--out {}: the results are an .npz file; name it so", shown(options.out));
+    fail("--out {}: the results are an .npz file; name it so", quoted(options.out));
   const ComputeProblem problem = read_problem(options.files);
   const bool prints = problem.only_json || options.as_json || options.steps;
   if (options.out.empty() && options.graph.empty() && !prints)

@@ -21,7 +21,7 @@ struct Input {
 Input read_input(const std::string& path, const char* option) {
   if (path.ends_with(".npy")) return {path, read_npy(path), false};
   if (path.ends_with(".json")) return {path, read_tensor_json(path), true};
-  fail("{} {}: is neither an .npy nor a .json file", option, shown(path));
+  fail("{} {}: is neither an .npy nor a .json file", option, quoted(path));
 }
 
 std::optional<double> as_number(const std::string& text) {
@@ -37,15 +37,15 @@ std::map<std::string, Input> read_parameters(const std::vector<std::string>& ass
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == assignment.size())
-      fail("--param {}: write NAME=FILE or NAME=NUMBER", shown(assignment));
+      fail("--param {}: write NAME=FILE or NAME=NUMBER", quoted(assignment));
     const std::string name = assignment.substr(0, equals);
     const std::string source = assignment.substr(equals + 1);
     const auto number = as_number(source);
-    Input input = number ? Input{"--param " + shown(assignment),
+    Input input = number ? Input{"--param " + quoted(assignment),
                                  at::scalar_tensor(*number, at::kDouble), true}
                          : read_input(source, "--param");
     if (!parameters.emplace(name, std::move(input)).second)
-      fail("--param {}: is given twice", shown(name));
+      fail("--param {}: is given twice", quoted(name));
   }
   return parameters;
 }

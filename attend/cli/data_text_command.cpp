@@ -39,7 +39,7 @@ void run_learn(LearnOptions options) {
   options.text.source_units = "space";
   const TextCodec codec = make_codecs(options.text).source;
   WordCounts counts;
-  for (const std::string& path : options.files) count_symbols(path, codec, counts);
+  for (const std::string& path : options.files) count_tokens(path, codec, counts);
   const auto codes = BytePairEncoding::learn(counts, options.merges, options.minimum_count);
   codes.save(options.out);
   if (options.json)

@@ -19,14 +19,14 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
       "the length is (5 + length) / 6 (Wu et al. 2016)");
   command
       .add_option("--coverage-penalty", search.coverage_penalty,
-                  "how much a source symbol that nothing looked at counts (Wu et al. 2016)")
+                  "how much a source token that nothing looked at counts (Wu et al. 2016)")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  command.add_option("--minimum-length", search.minimum_length, "symbols of an answer at least")
+  command.add_option("--minimum-length", search.minimum_length, "tokens of an answer at least")
       ->check(CLI::Range(0, 1000000));
   command
       .add_option("--maximum-length", options.decoding.maximum_length,
-                  "symbols of an answer at most; else 3 for a source symbol, and 10")
+                  "tokens of an answer at most; else 3 for a source token, and 10")
       ->check(CLI::Range(1, 1000000));
   command.add_flag("--strict", options.decoding.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");

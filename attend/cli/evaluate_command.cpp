@@ -39,7 +39,7 @@ struct Figures {
   Likelihood likelihood;
   double seconds = 0;
 
-  double loss() const { return likelihood.nats / static_cast<double>(likelihood.symbols); }
+  double loss() const { return likelihood.nats / static_cast<double>(likelihood.tokens); }
 };
 
 bool asks_for(const EvaluateOptions& options, const std::string& name) {
@@ -55,13 +55,13 @@ Likelihood likelihood_of(Predictor& predictor, const PairModel& model,
                          const std::vector<Example>& examples) {
   const std::vector<EncodedPair> pairs = model.encode(examples);
   Likelihood likelihood;
-  for (const EncodedPair& pair : pairs) likelihood.symbols += pair.target_length();
+  for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
   for (const Example& example : examples)
     for (const std::string& target : example.targets)
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.symbols);
-  // A label's end, the other symbol, costs nothing.
-  if (model.model.is_classifier()) likelihood.symbols /= 2;
+  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.tokens);
+  // A label's end, the other token, costs nothing.
+  if (model.config.is_classifier()) likelihood.tokens /= 2;
   return likelihood;
 }
 
@@ -72,7 +72,7 @@ ScoredTexts scored_texts(const PairModel& model, const std::vector<Example>& exa
   const TextCodec& codec = model.codecs.target;
   for (const Example& example : examples) {
     auto& references = texts.references.emplace_back(example.targets);
-    if (!model.model.is_classifier()) continue;
+    if (!model.config.is_classifier()) continue;
     for (std::string& label : references) label = codec.join(codec.split(label));
   }
   return texts;
@@ -121,11 +121,11 @@ Figures measure(const EvaluateOptions& options, const PairModel& model) {
   }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (figures.evaluation.cut > 0)
-    fmt::print(stderr, "attend: {}: {} sources are cut to their first {} symbols\n", options.data,
-               figures.evaluation.cut, model.model.maximum_source_length());
+    fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
+               figures.evaluation.cut, model.config.maximum_source_length());
   figures.likelihood = likelihood_of(predictor, model, examples);
   figures.texts = scored_texts(model, examples, figures.evaluation);
-  if (model.model.is_classifier()) figures.labels = count_labels(figures.texts);
+  if (model.config.is_classifier()) figures.labels = count_labels(figures.texts);
   if (!options.scores.empty()) write_scores(options.scores, predictor, model, examples);
   return figures;
 }
@@ -218,7 +218,7 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
     if (name != "perplexity" && name != "bits_per_byte")
       fmt::print("{}", metric_lines(name, metric_of(name, options, figures)));
   fmt::print("loss                 {:6.4f} nats a {}\n", figures.loss(),
-             labels ? "label" : "symbol");
+             labels ? "label" : "token");
   if (asks_for(options, "perplexity"))
     fmt::print("perplexity           {:6.4f}\n", figures.likelihood.perplexity());
   if (asks_for(options, "bits_per_byte"))
@@ -232,9 +232,10 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
 void run_evaluate(EvaluateOptions options) {
   options.bleu.check();
   const PairModel model = load_pair_model(options.models[0]);
-  if (model.model.is_masked() || (options.target.empty() && names_text(model.model, options.data)))
+  if (model.config.is_masked() ||
+      (options.target.empty() && names_text(model.config, options.data)))
     return evaluate_text(options, model, options.data, options.json);
-  const bool labels = model.model.is_classifier();
+  const bool labels = model.config.is_classifier();
   if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
   if (options.metrics.empty()) options.metrics = {"token_error", "sequence_error", "perplexity"};
   const Figures figures = measure(options, model);
@@ -271,7 +272,7 @@ void add_evaluate_command(CLI::App& app) {
       "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
       "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
       "  attend evaluate book-model --data rest-of-the-book.txt\n"
-      "The token error rate is edits a reference symbol (PER for phonemes), the sequence error\n"
+      "The token error rate is edits a reference token (PER for phonemes), the sequence error\n"
       "rate the share of answers that match no reference (WER for words); of several references "
       "the\n"
       "nearest counts. With bleu or chrf, sacreBLEU's to the digit, each line is a sentence of "
@@ -284,10 +285,10 @@ void add_evaluate_command(CLI::App& app) {
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
       "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
-      "bits_per_byte, symbols and bytes, each symbol with half a context or more in front of it,\n"
+      "bits_per_byte, tokens and bytes, each token with half a context or more in front of it,\n"
       "but for the first; and window_loss, of windows that fill the context one after another, as\n"
       "in validation.\n"
-      "Of an encoder: loss and perplexity of the symbols that are asked for, symbols, examples.");
+      "Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.");
   command->callback([options] { run_evaluate(*options); });
 }
 

@@ -28,7 +28,7 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
   try {
     return predictor.predict({options.text}, decoding)[0];
   } catch (const Error& error) {
-    fail("text {}: {}", shown(options.text), error.what());
+    fail("text {}: {}", quoted(options.text), error.what());
   }
 }
 
@@ -53,16 +53,16 @@ std::optional<SourcePicture> source_picture(const PairModel& model, const std::s
 Alignment align(const ExplainOptions& options, const PairModel& model) {
   if (!model.network->attends())
     fail("{}: was trained with {}, so it has no weights that could be shown", options.model,
-         why_nothing_attends(model.model));
+         why_nothing_attends(model.config));
   const Prediction prediction = predict(options, model);
   if (prediction.source.empty()) fail("the text is empty; give one to explain");
   if (prediction.cut)
-    fmt::print(stderr, "attend: the text is cut to its {} {} symbols\n",
-               model.model.is_language_model() ? "last" : "first", prediction.source.size());
+    fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
+               model.config.is_language_model() ? "last" : "first", prediction.source.size());
   const Hypothesis& best = prediction.hypotheses[0];
   Alignment alignment;
   alignment.source = prediction.source;
-  alignment.target = model.target_vocabulary.decode(best.symbols);
+  alignment.target = model.target_vocabulary.decode(best.tokens);
   alignment.weights = best.weights.defined()
                           ? best.weights.narrow(1, 0, static_cast<int64_t>(alignment.source.size()))
                           : at::zeros({0, static_cast<int64_t>(alignment.source.size())});
@@ -109,7 +109,7 @@ void run_explain(const ExplainOptions& options) {
 void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command =
-      app.add_subcommand("explain", "Show which source symbols each target symbol came from");
+      app.add_subcommand("explain", "Show which source tokens each target token came from");
   command->add_option("model", options->model, "model folder")->required();
   add_search_options(*command, *options);
   command

@@ -77,7 +77,7 @@ size_t shown_distances(const ModelFlow& model) {
 std::string chart_of(const std::vector<ModelFlow>& flows) {
   Chart chart;
   chart.title = "How much of the loss reaches the encoder";
-  chart.x_label = "symbols between the state and the end of the source";
+  chart.x_label = "tokens between the state and the end of the source";
   chart.y_label = "norm of d loss / d state";
   chart.y_from_zero = false;
   chart.y_powers_of_ten = true;
@@ -110,7 +110,7 @@ void print_table(const std::vector<ModelFlow>& flows) {
 
 void run_gradients(const GradientsOptions& options) {
   if (!options.out.empty() && !options.out.ends_with(".svg"))
-    fail("--out {}: the plot is an .svg file; name it so", shown(options.out));
+    fail("--out {}: the plot is an .svg file; name it so", quoted(options.out));
   const std::vector<ModelFlow> flows = measure(options);
   if (!options.out.empty()) write_file(options.out, chart_of(flows));
   if (!options.json) {
@@ -144,7 +144,7 @@ void add_gradients_command(CLI::App& app) {
       "Example:\n"
       "  attend gradients runs/none-1 runs/bahdanau-1 --data data --out gradients.svg\n"
       "The norm of the gradient of a pair's loss with respect to each hidden state of the\n"
-      "encoder's forward direction, by the number of symbols that follow it: the geometric mean\n"
+      "encoder's forward direction, by the number of tokens that follow it: the geometric mean\n"
       "over the pairs, before training (new weights) and after it. Without attention the loss\n"
       "reaches a state through the recurrence alone, and vanishes with distance until training\n"
       "has found its way. JSON: models: [{model, trained, norms, states (how many a norm is the\n"

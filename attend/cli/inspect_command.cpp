@@ -15,7 +15,7 @@ using nlohmann::json;
 
 json configuration(PairModel& model) {
   json values = json::object();
-  for (const Settings& settings : {model.text.settings(), model.model.settings()})
+  for (const Settings& settings : {model.text.settings(), model.config.settings()})
     for (const Setting& setting : settings)
       std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
   return values;
@@ -51,7 +51,7 @@ std::string metric_of(const json& record) {
 }
 
 void print(const json& model) {
-  fmt::print("{}: {} source and {} target symbols\n\n", model["model"].get<std::string>(),
+  fmt::print("{}: {} source and {} target tokens\n\n", model["model"].get<std::string>(),
              model["source_symbols"].get<int64_t>(), model["target_symbols"].get<int64_t>());
   for (const auto& [key, value] : model["config"].items())
     fmt::print("  {:32} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());

@@ -18,7 +18,7 @@ keys and values come from. n queries `[n, query_depth]` over m keys `[m, key_dep
 stand before them. Time and memory are those of one head of depth d. The numbers in a scope or a bias,
 such as the reach of a window, are examples.
 
-In C++ a row is `mechanism("bahdanau").choices` (`attend/nn/mechanism_table.h`), which `TrainedSpec`
+In C++ a row is `mechanism("bahdanau").choices` (`attend/nn/mechanism_table.h`), which `LearnedAttention`
 makes trainable; in a recurrent decoder it is `--set model.mechanism=bahdanau`; on numbers in files it
 is the command that stands with it, and `--steps` in place of `--weights --out` writes out the
 arithmetic.

@@ -82,16 +82,16 @@ nlohmann::json as_json(const PredictOptions& options, const PairModel& model,
                        const std::string& source, const Prediction& prediction) {
   nlohmann::json answers = nlohmann::json::array();
   for (const Hypothesis& hypothesis : prediction.hypotheses) {
-    answers.push_back({{"target", model.target_text(hypothesis.symbols)},
+    answers.push_back({{"target", model.target_text(hypothesis.tokens)},
                        {"score", hypothesis.score},
                        {"log_probability", hypothesis.log_probability},
                        {"complete", hypothesis.complete}});
     if (!options.details) continue;
     nlohmann::json& answer = answers.back();
-    answer["symbols"] = model.target_vocabulary.decode(hypothesis.symbols);
+    answer["symbols"] = model.target_vocabulary.decode(hypothesis.tokens);
     answer["log_probabilities"] = hypothesis.log_probabilities;
     if (!model.network->attends()) continue;
-    answer["weights"] = nlohmann::json::array();  // of an answer without symbols
+    answer["weights"] = nlohmann::json::array();  // of an answer without tokens
     if (hypothesis.weights.defined())
       answer["weights"] = rows_of(hypothesis.weights, prediction.source.size());
   }
@@ -107,12 +107,12 @@ void print_answer(const PredictOptions& options, const PairModel& model, const s
   } else if (options.decoding.search.nbest == 1) {
     fmt::print("{}\n", prediction.hypotheses.empty()
                            ? ""
-                           : model.target_text(prediction.hypotheses[0].symbols));
+                           : model.target_text(prediction.hypotheses[0].tokens));
   } else if (prediction.hypotheses.empty()) {
     fmt::print("{}\t\t\n", source);
   } else {
     for (const Hypothesis& hypothesis : prediction.hypotheses)
-      fmt::print("{}\t{}\t{:.4f}\n", source, model.target_text(hypothesis.symbols),
+      fmt::print("{}\t{}\t{:.4f}\n", source, model.target_text(hypothesis.tokens),
                  hypothesis.score);
   }
 }
@@ -133,7 +133,7 @@ Questions read_questions(const PredictOptions& options, const PairModel& model,
         lines[i].resize(std::min(tab, lines[i].size()));
         model.codecs.target.split(questions.prefixes.back());
       }
-      model.source_ids(model.source_symbols(lines[i]));
+      model.source_ids(model.source_tokens(lines[i]));
     } catch (const Error& error) {
       fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
     }
@@ -161,10 +161,10 @@ void run_predict(const PredictOptions& options) {
         predictor.predict(questions.sources, options.decoding, {}, questions.prefixes);
     for (size_t i = 0; i < predictions.size(); ++i) {
       if (predictions[i].cut)
-        fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} symbols\n",
+        fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
                    first + static_cast<int64_t>(i),
-                   model.model.is_language_model() ? "last" : "first",
-                   model.model.maximum_source_length());
+                   model.config.is_language_model() ? "last" : "first",
+                   model.config.maximum_source_length());
       print_answer(options, model, questions.sources[i], predictions[i]);
     }
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
@@ -181,11 +181,11 @@ void add_sampling_options(CLI::App& command, PredictOptions& options) {
           .add_option("--temperature", sampling.temperature,
                       "draw answers; below 1 the probable ones more often")
           ->check(CLI::Range(1e-3, 1e3)),
-      command.add_option("--top-k", sampling.top_k, "draw from the most probable k symbols")
+      command.add_option("--top-k", sampling.top_k, "draw from the most probable k tokens")
           ->check(CLI::Range(1, 1000000000)),
       command
           .add_option("--top-p", sampling.top_p,
-                      "draw from the fewest symbols that have this probability")
+                      "draw from the fewest tokens that have this probability")
           ->check(CLI::Range(1e-6, 1.0)),
       command.add_option("--seed", sampling.seed, "of what is drawn")->capture_default_str()};
   for (CLI::Option* option : all)
@@ -208,7 +208,7 @@ void add_predict_command(CLI::App& app) {
                     "lines are a source, a TAB and what the answer begins with");
   command->add_flag("--json", options->json, "one JSON object a line");
   command->add_flag("--details", options->details,
-                    "with --json: symbols, their probabilities and what they attended to");
+                    "with --json: tokens, their probabilities and what they attended to");
   command->footer(
       "Examples:\n"
       "  echo attention | attend predict model\n"
@@ -219,8 +219,8 @@ void add_predict_command(CLI::App& app) {
       "score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\"};\n"
-      "with --details also source_symbols, and of each prediction symbols, log_probabilities (the\n"
-      "end's last, where complete) and weights [symbols, source symbols].\n"
+      "with --details also source_tokens, and of each prediction tokens, log_probabilities (the\n"
+      "end's last, where complete) and weights [tokens, source tokens].\n"
       "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
       "there;\n"
       "what a line gets depends on the seed and its number alone.\n"

@@ -127,7 +127,7 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
     const int64_t index = indices[static_cast<size_t>(row)];
     const EncodedPair& pair = pairs[static_cast<size_t>(index)];
     std::vector<int64_t> target = pair.target;
-    if (!pair.goes_on) target.push_back(Vocabulary::end);
+    if (!pair.no_eos) target.push_back(Vocabulary::eos);
     if (batch.source.dim() == 3)
       fill_frames(batch.source, row, pair, index);
     else

@@ -7,25 +7,25 @@
 
 namespace attend {
 
-// One source and one target as ids, without start or end symbols.
+// One source and one target as ids, without start or end tokens.
 struct EncodedPair {
   std::vector<int64_t> source;  // empty where there is none, or frames instead
   std::vector<int64_t> target;
   at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
-  bool goes_on = false;    // no end follows the target: it is a part of a longer text
+  bool no_eos = false;     // no end follows the target: it is a part of a longer text
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
   }
   // What is predicted: the end too, if there is one.
-  int64_t target_length() const { return static_cast<int64_t>(target.size()) + (goes_on ? 0 : 1); }
+  int64_t target_length() const { return static_cast<int64_t>(target.size()) + (no_eos ? 0 : 1); }
 };
 
 // Padded with Vocabulary::padding on the right.
 struct Batch {
   at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0
   at::Tensor source_lengths;  // [B] int64
-  at::Tensor target;          // [B, T] int64: the target and, unless it goes on, Vocabulary::end
+  at::Tensor target;          // [B, T] int64: the target and, unless it goes on, Vocabulary::eos
   at::Tensor target_lengths;  // [B] int64, end included
 };
 
@@ -36,7 +36,7 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch);
 
-// The same with batches of as many pairs as have at most `tokens` symbols of source and target,
+// The same with batches of as many pairs as have at most `tokens` tokens of source and target,
 // ends and padding included; a pair that has more alone is a batch.
 std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
                                                     int64_t tokens, uint64_t seed, int64_t epoch);

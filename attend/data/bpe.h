@@ -16,7 +16,7 @@ using WordCounts = std::unordered_map<std::string, int64_t>;
 // Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often. A word begins as its
 // characters, the last of them marked by "</w>"; then each merge in turn joins the two pieces of a
 // pair wherever they stand beside each other. What a text without learned codes holds is thereby
-// written with few symbols, and no word is unknown.
+// written with few tokens, and no word is unknown.
 class BytePairEncoding {
  public:
   using Merge = std::pair<std::string, std::string>;

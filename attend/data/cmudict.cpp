@@ -49,22 +49,22 @@ std::vector<std::string> parse_line(std::string_view line) {
   // would be taken for that file's.
   while (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   if (line.starts_with(";;;")) return {};
-  std::vector<std::string> symbols = split_units(line, Units::space);
-  const auto comment = std::find_if(symbols.begin(), symbols.end(),
+  std::vector<std::string> tokens = split_units(line, Units::space);
+  const auto comment = std::find_if(tokens.begin(), tokens.end(),
                                     [](const std::string& s) { return s.starts_with('#'); });
-  symbols.erase(comment, symbols.end());
-  if (symbols.empty()) return {};
-  symbols[0] = without_number(symbols[0]);
-  if (symbols.size() == 1) fail("the word {} has no phonemes", shown(symbols[0]));
-  for (size_t i = 1; i < symbols.size(); ++i) {
-    const size_t last = symbols[i].find_last_not_of(digits);
+  tokens.erase(comment, tokens.end());
+  if (tokens.empty()) return {};
+  tokens[0] = without_number(tokens[0]);
+  if (tokens.size() == 1) fail("the word {} has no phonemes", quoted(tokens[0]));
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    const size_t last = tokens[i].find_last_not_of(digits);
     if (last == std::string::npos) {
       fail("{} is no phoneme; a line is a word and its phonemes, as in: cat K AE1 T",
-           shown(symbols[i]));
+           quoted(tokens[i]));
     }
-    symbols[i].resize(last + 1);
+    tokens[i].resize(last + 1);
   }
-  return symbols;
+  return tokens;
 }
 
 void add(std::string& lines, int64_t& pairs, int64_t& words, const Pronounced& entry) {
@@ -84,11 +84,11 @@ std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string&
   internal::Lines lines(bytes, name, maximum_line);
   std::string_view line;
   while (lines.next(line)) {
-    std::vector<std::string> symbols = internal::at_line(lines, [&] { return parse_line(line); });
-    if (symbols.empty() || !holds_letter(symbols[0])) continue;
-    const std::string word = symbols[0];
-    symbols.erase(symbols.begin());
-    const std::string pronunciation = join_units(symbols, Units::space);
+    std::vector<std::string> tokens = internal::at_line(lines, [&] { return parse_line(line); });
+    if (tokens.empty() || !holds_letter(tokens[0])) continue;
+    const std::string word = tokens[0];
+    tokens.erase(tokens.begin());
+    const std::string pronunciation = join_units(tokens, Units::space);
     if (!seen.insert(fmt::format("{}\t{}", word, pronunciation)).second) continue;
     const auto [place, added] = places.emplace(word, entries.size());
     if (added) entries.push_back({word, {}});

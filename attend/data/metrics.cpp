@@ -45,23 +45,23 @@ void ErrorCounts::add(const std::vector<std::string>& answer,
   ++examples;
   wrong += fewest != 0;
   edits += fewest;
-  reference_symbols += length;
+  reference_tokens += length;
 }
 
 ErrorCounts& ErrorCounts::operator+=(const ErrorCounts& other) {
   examples += other.examples;
   wrong += other.wrong;
   edits += other.edits;
-  reference_symbols += other.reference_symbols;
+  reference_tokens += other.reference_tokens;
   return *this;
 }
 
-double ErrorCounts::token_error_rate() const { return share(edits, reference_symbols); }
+double ErrorCounts::token_error_rate() const { return share(edits, reference_tokens); }
 
 double ErrorCounts::sequence_error_rate() const { return share(wrong, examples); }
 
 void LabelCounts::add(const std::string& answer, const std::vector<std::string>& right) {
-  if (right.empty()) fail("[labels] answer {} has no right label beside it", shown(answer));
+  if (right.empty()) fail("[labels] answer {} has no right label beside it", quoted(answer));
   const bool found = std::find(right.begin(), right.end(), answer) != right.end();
   ++answers[found ? answer : right[0]][answer];
 }
@@ -110,7 +110,7 @@ LabelCounts::Score LabelCounts::macro() const {
 }
 
 double Likelihood::perplexity() const {
-  return std::exp(symbols == 0 ? 0 : nats / static_cast<double>(symbols));
+  return std::exp(tokens == 0 ? 0 : nats / static_cast<double>(tokens));
 }
 
 double Likelihood::bits_per_byte() const {

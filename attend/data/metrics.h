@@ -13,15 +13,15 @@ int64_t edit_distance(const std::vector<std::string>& a, const std::vector<std::
 // Errors of answers against their references, summed.
 struct ErrorCounts {
   int64_t examples = 0;
-  int64_t wrong = 0;              // answers that equal none of their references
-  int64_t edits = 0;              // to the nearest reference
-  int64_t reference_symbols = 0;  // of those nearest references
+  int64_t wrong = 0;             // answers that equal none of their references
+  int64_t edits = 0;             // to the nearest reference
+  int64_t reference_tokens = 0;  // of those nearest references
 
   void add(const std::vector<std::string>& answer,
            const std::vector<std::vector<std::string>>& references);
   ErrorCounts& operator+=(const ErrorCounts& other);
 
-  double token_error_rate() const;     // edits a reference symbol (PER for phonemes)
+  double token_error_rate() const;     // edits a reference token (PER for phonemes)
   double sequence_error_rate() const;  // share of wrong answers (WER for words)
 };
 
@@ -46,11 +46,11 @@ struct LabelCounts {
 
 // What a model gives to texts.
 struct Likelihood {
-  double nats = 0;      // negative log-likelihood of all symbols, ends included
-  int64_t symbols = 0;  // ends included
-  int64_t bytes = 0;    // of the texts in UTF-8, one for the end of each included
+  double nats = 0;     // negative log-likelihood of all tokens, ends included
+  int64_t tokens = 0;  // ends included
+  int64_t bytes = 0;   // of the texts in UTF-8, one for the end of each included
 
-  double perplexity() const;  // of a symbol
+  double perplexity() const;  // of a token
   double bits_per_byte() const;
 };
 

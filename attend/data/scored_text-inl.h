@@ -24,8 +24,8 @@ std::string lower_case(std::string_view text);
 // How often each n-gram of a sequence occurs.
 using NgramCounts = std::unordered_map<std::string, int64_t>;
 
-// The n-grams of `order` symbols, joined by `between`.
-NgramCounts count_ngrams(const std::vector<std::string>& symbols, size_t order,
+// The n-grams of `order` tokens, joined by `between`.
+NgramCounts count_ngrams(const std::vector<std::string>& tokens, size_t order,
                          std::string_view between);
 
 // Occurrences in `ngrams` that `reference` has too, each of its own counted once.

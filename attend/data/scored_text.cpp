@@ -111,12 +111,12 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-NgramCounts count_ngrams(const std::vector<std::string>& symbols, size_t order,
+NgramCounts count_ngrams(const std::vector<std::string>& tokens, size_t order,
                          std::string_view between) {
   NgramCounts counts;
-  for (size_t first = 0; first + order <= symbols.size(); ++first) {
-    std::string ngram = symbols[first];
-    for (size_t i = 1; i < order; ++i) ngram.append(between).append(symbols[first + i]);
+  for (size_t first = 0; first + order <= tokens.size(); ++first) {
+    std::string ngram = tokens[first];
+    for (size_t i = 1; i < order; ++i) ngram.append(between).append(tokens[first + i]);
     ++counts[std::move(ngram)];
   }
   return counts;

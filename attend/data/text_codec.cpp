@@ -22,8 +22,8 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
-    fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, shown(own_codes), side,
-         shown(units));
+    fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, quoted(own_codes), side,
+         quoted(units));
   if (!pieces) return codec;
   const std::string& path = own_codes.empty() ? text.bpe : own_codes;
   if (path.empty())
@@ -35,8 +35,8 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
 
 }  // namespace
 
-bool is_language_token(std::string_view symbol) {
-  return symbol.size() > 2 && symbol.front() == '<' && symbol.back() == '>';
+bool is_language_token(std::string_view token) {
+  return token.size() > 2 && token.front() == '<' && token.back() == '>';
 }
 
 std::vector<std::string> TextCodec::split(std::string_view text) const {
@@ -50,11 +50,11 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
     fail(
         "{} begins with no language; data.language_token = true wants a token such as <2de> and a "
         "space before each source",
-        shown(text));
-  std::vector<std::string> symbols = {token};
+        quoted(text));
+  std::vector<std::string> tokens = {token};
   const size_t rest = std::min(text.find_first_not_of(spaces, end), text.size());
-  for (std::string& symbol : split_rest(text.substr(rest))) symbols.push_back(std::move(symbol));
-  return symbols;
+  for (std::string& token : split_rest(text.substr(rest))) tokens.push_back(std::move(token));
+  return tokens;
 }
 
 std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
@@ -71,31 +71,31 @@ std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
 std::vector<std::string> TextCodec::split_lines(std::string_view text) const {
   const std::vector<std::string> line_break =
       units == Units::byte ? split_units("\n", Units::byte) : std::vector<std::string>{"\n"};
-  std::vector<std::string> symbols;
+  std::vector<std::string> tokens;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    for (std::string& symbol : split(text.substr(0, end))) symbols.push_back(std::move(symbol));
+    for (std::string& token : split(text.substr(0, end))) tokens.push_back(std::move(token));
     text.remove_prefix(end);
     if (text.empty()) break;
-    symbols.insert(symbols.end(), line_break.begin(), line_break.end());
+    tokens.insert(tokens.end(), line_break.begin(), line_break.end());
     text.remove_prefix(1);
   }
-  return symbols;
+  return tokens;
 }
 
-std::string TextCodec::join(const std::vector<std::string>& symbols) const {
+std::string TextCodec::join(const std::vector<std::string>& tokens) const {
   std::string text;
-  for (auto begin = symbols.begin();;) {
-    const auto end = std::find(begin, symbols.end(), "\n");
+  for (auto begin = tokens.begin();;) {
+    const auto end = std::find(begin, tokens.end(), "\n");
     text += join_line({begin, end});
-    if (end == symbols.end()) return text;
+    if (end == tokens.end()) return text;
     text += '\n';
     begin = end + 1;
   }
 }
 
-std::string TextCodec::join_line(const std::vector<std::string>& symbols) const {
-  std::string text = join_units(symbols, units);
+std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
+  std::string text = join_units(tokens, units);
   if (codes) text = BytePairEncoding::undo(text);
   return tokenise ? undo_tokenise(text) : text;
 }
@@ -108,7 +108,7 @@ std::vector<std::string> TextCodec::alphabet() const {
 TextCodecs make_codecs(const TextConfig& text) {
   if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
-         shown(text.bpe));
+         quoted(text.bpe));
   if (text.language_token && text.reads_frames())
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
          text.source_units);
@@ -135,13 +135,13 @@ void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::str
   save(codecs.target, stored.target_bpe);
 }
 
-void count_symbols(const std::string& path, const TextCodec& codec, WordCounts& counts) {
+void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& counts) {
   constexpr int64_t maximum_line = 1 << 20;
   internal::Lines lines(ByteReader(path), maximum_line);
   std::string_view line;
   while (lines.next(line))
-    for (const std::string& symbol : internal::at_line(lines, [&] { return codec.split(line); }))
-      ++counts[symbol];
+    for (const std::string& token : internal::at_line(lines, [&] { return codec.split(line); }))
+      ++counts[token];
 }
 
 void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
@@ -149,17 +149,17 @@ void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
   std::string only;
   for (const Example& example : examples) {
     for (const std::string& target : example.targets) {
-      for (const std::string& symbol : targets.split(target)) {
-        if (!only.empty() && symbol != only) return;
-        only = symbol;
+      for (const std::string& token : targets.split(target)) {
+        if (!only.empty() && token != only) return;
+        only = token;
       }
     }
   }
   if (only.empty()) fail("{}: holds no targets to learn from", name);
   fail(
-      "{}: every target is made of the one symbol {}; at least two are needed to learn from "
+      "{}: every target is made of the one token {}; at least two are needed to learn from "
       "(are --target-units right?)",
-      name, shown(only));
+      name, quoted(only));
 }
 
 }  // namespace attend

@@ -12,7 +12,7 @@
 
 namespace attend {
 
-// How the texts of one side become symbols, and symbols a text again.
+// How the texts of one side become tokens, and tokens a text again.
 struct TextCodec {
   Units units = Units::character;
   std::optional<BytePairEncoding> codes = {};  // splits the words of Units::space further
@@ -22,24 +22,24 @@ struct TextCodec {
   bool language_token = false;
 
   // Normalised, lower-cased, tokenised and split, in this order. With language_token the first word
-  // is a symbol as it stands (Johnson et al. 2017), and the rest is split. Error on invalid UTF-8,
+  // is a token as it stands (Johnson et al. 2017), and the rest is split. Error on invalid UTF-8,
   // and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // The same of a text of several lines, each with its line break, a symbol of its own, behind it.
+  // The same of a text of several lines, each with its line break, a token of its own, behind it.
   std::vector<std::string> split_lines(std::string_view text) const;
   // What was split, but for letter case, normal form and, where words are split, white space other
   // than line breaks.
-  std::string join(const std::vector<std::string>& symbols) const;
-  // The symbols that there are whatever the texts hold: bytes; none of other units.
+  std::string join(const std::vector<std::string>& tokens) const;
+  // The tokens that there are whatever the texts hold: bytes; none of other units.
   std::vector<std::string> alphabet() const;
 
  private:
-  std::string join_line(const std::vector<std::string>& symbols) const;
+  std::string join_line(const std::vector<std::string>& tokens) const;
   std::vector<std::string> split_rest(std::string_view text) const;
 };
 
-// Whether a symbol is written as one that names a language: <2de>.
-bool is_language_token(std::string_view symbol);
+// Whether a token is written as one that names a language: <2de>.
+bool is_language_token(std::string_view token);
 
 struct TextCodecs {
   TextCodec source;
@@ -56,11 +56,11 @@ TextCodecs make_codecs(const TextConfig& text);
 TextConfig with_codes_in(const std::string& folder, TextConfig text);
 void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder);
 
-// Adds up the symbols of a text file, packed or not, line by line. Errors name file and line.
-void count_symbols(const std::string& path, const TextCodec& codec, WordCounts& counts);
+// Adds up the tokens of a text file, packed or not, line by line. Errors name file and line.
+void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& counts);
 
 // Error when nothing can be learned from the examples: no example, or targets that hold a single
-// distinct symbol between them. `name` is the file's, for the message.
+// distinct token between them. `name` is the file's, for the message.
 void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
                  const std::string& name);
 

@@ -5,7 +5,7 @@ namespace attend {
 Setting TextConfig::source_units_setting() {
   return {"data.source_units",
           &source_units,
-          "what a symbol of the source is; image, sound: a patch or some windows of that file",
+          "what a token of the source is; image, sound: a patch or some windows of that file",
           {},
           {},
           {"char", "space", "line", "byte", "bpe", "image", "sound"}};
@@ -15,8 +15,8 @@ Settings TextConfig::settings() {
   const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
   Settings all = {
       source_units_setting(),
-      {"data.target_units", &target_units, "what a symbol of the target is", {}, {}, units},
-      {"data.minimum_count", &minimum_count, "rarer symbols are treated as unknown", 1, 1e9},
+      {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
+      {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
       {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
       {"data.bpe", &bpe,
        "file of byte-pair codes of both sides, of which attend data bpe train makes one"},
@@ -33,7 +33,7 @@ Settings TextConfig::settings() {
       {"data.tokenise", &tokenise,
        "whether words and punctuation are set apart, and put together again in answers"},
       {"data.language_token", &language_token,
-       "whether a source begins with the language to answer in, such as <2de>: one symbol, "
+       "whether a source begins with the language to answer in, such as <2de>: one token, "
        "whatever the units"},
   };
   if (!reads_frames()) return all;

@@ -8,11 +8,11 @@
 
 namespace attend {
 
-// How texts become symbols, and images and sounds frames.
+// How texts become tokens, and images and sounds frames.
 struct TextConfig {
   std::string source_units = "char";  // "image", "sound": a source names a file
   std::string target_units = "space";
-  int64_t minimum_count = 1;      // rarer symbols are unknown
+  int64_t minimum_count = 1;      // rarer tokens are unknown
   bool joint_vocabulary = false;  // one for both sides
   // Paths of byte-pair codes, where units are "bpe": of both sides, or of one.
   std::string bpe = "";

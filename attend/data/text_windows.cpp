@@ -8,31 +8,31 @@
 namespace attend {
 namespace {
 
-// Cut at `first_cut`, and every `length` symbols behind it.
-std::vector<TextWindow> cut(int64_t symbols, int64_t length, int64_t first_cut) {
+// Cut at `first_cut`, and every `length` tokens behind it.
+std::vector<TextWindow> cut(int64_t tokens, int64_t length, int64_t first_cut) {
   std::vector<TextWindow> windows;
-  windows.reserve(static_cast<size_t>(symbols / length + 2));
+  windows.reserve(static_cast<size_t>(tokens / length + 2));
   int64_t first = 0;
-  for (int64_t end = first_cut > 0 ? first_cut : length; first < symbols; end += length) {
-    windows.push_back({first, std::min(end, symbols)});
+  for (int64_t end = first_cut > 0 ? first_cut : length; first < tokens; end += length) {
+    windows.push_back({first, std::min(end, tokens)});
     first = end;
   }
   return windows;
 }
 
 void check(int64_t length) {
-  if (length < 1) fail("[text windows] of {} symbols; at least 1 is wanted", length);
+  if (length < 1) fail("[text windows] of {} tokens; at least 1 is wanted", length);
 }
 
 }  // namespace
 
-std::vector<TextWindow> shuffled_windows(int64_t symbols, int64_t length, uint64_t seed,
+std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_t seed,
                                          int64_t epoch) {
   check(length);
   std::mt19937_64 random = internal::generator(seed, epoch);
   const auto first_cut =
       static_cast<int64_t>(internal::draw_below(static_cast<uint64_t>(length), random));
-  std::vector<TextWindow> windows = cut(symbols, length, first_cut);
+  std::vector<TextWindow> windows = cut(tokens, length, first_cut);
   internal::shuffle(windows, random);
   return windows;
 }
@@ -41,7 +41,7 @@ EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int
   const auto at = [&](int64_t place) { return text.begin() + place; };
   return {.source = {at(std::max<int64_t>(window.first - before, 0)), at(window.first)},
           .target = {at(window.first), at(window.end)},
-          .goes_on = true};
+          .no_eos = true};
 }
 
 std::vector<EncodedPair> windows_in_order(const std::vector<int64_t>& text, int64_t length,

@@ -31,7 +31,7 @@ std::string valid_utf8(std::string_view bytes) {
   return text;
 }
 
-std::string join_bytes(const std::vector<std::string>& symbols) {
+std::string join_bytes(const std::vector<std::string>& tokens) {
   static const auto bytes = [] {
     std::unordered_map<std::string, char> all;
     for (int byte = 0; byte < 256; ++byte)
@@ -39,10 +39,10 @@ std::string join_bytes(const std::vector<std::string>& symbols) {
     return all;
   }();
   std::string text;
-  for (const std::string& symbol : symbols) {
-    const auto found = bytes.find(symbol);
+  for (const std::string& token : tokens) {
+    const auto found = bytes.find(token);
     if (found == bytes.end())
-      text += symbol;  // <unk>
+      text += token;  // <unk>
     else
       text += found->second;
   }
@@ -56,7 +56,7 @@ Units parse_units(std::string_view name) {
   if (name == "space") return Units::space;
   if (name == "line") return Units::line;
   if (name == "byte") return Units::byte;
-  fail("units are char, space, line or byte, not {}", shown(name));
+  fail("units are char, space, line or byte, not {}", quoted(name));
 }
 
 std::vector<std::string> byte_names() {
@@ -93,11 +93,11 @@ std::vector<std::string_view> split_words(std::string_view text) {
 std::vector<std::string> split_units(std::string_view text, Units units) {
   const std::string normal = to_nfc(text);
   if (units == Units::character) return split_characters(normal);
-  std::vector<std::string> symbols;
+  std::vector<std::string> tokens;
   if (units == Units::byte) {
-    symbols.reserve(normal.size());
-    for (const char byte : normal) symbols.push_back(byte_name(static_cast<unsigned char>(byte)));
-    return symbols;
+    tokens.reserve(normal.size());
+    for (const char byte : normal) tokens.push_back(byte_name(static_cast<unsigned char>(byte)));
+    return tokens;
   }
   const auto words = split_words(normal);
   if (words.empty()) return {};
@@ -105,9 +105,9 @@ std::vector<std::string> split_units(std::string_view text, Units units) {
   return {words.begin(), words.end()};
 }
 
-std::string join_units(const std::vector<std::string>& symbols, Units units) {
-  if (units == Units::byte) return join_bytes(symbols);
-  return fmt::format("{}", fmt::join(symbols, units == Units::space ? " " : ""));
+std::string join_units(const std::vector<std::string>& tokens, Units units) {
+  if (units == Units::byte) return join_bytes(tokens);
+  return fmt::format("{}", fmt::join(tokens, units == Units::space ? " " : ""));
 }
 
 }  // namespace attend

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// What one symbol of a sequence is: a character (a Unicode code point after NFC), a run of text
+// What one token of a sequence is: a character (a Unicode code point after NFC), a run of text
 // between ASCII white space, the whole text without the white space around it, or a byte of its
 // UTF-8; in NFC too. A byte is named by itself where it is printable ASCII, and "<0xC3>" otherwise.
 enum class Units { character, space, line, byte };
@@ -16,13 +16,13 @@ enum class Units { character, space, line, byte };
 // "char", "space", "line" or "byte"; Error otherwise.
 Units parse_units(std::string_view name);
 
-// The symbols of a text. Errors as to_nfc. Empty text gives no symbols, nor does white space as a
+// The tokens of a text. Errors as to_nfc. Empty text gives no tokens, nor does white space as a
 // line.
 std::vector<std::string> split_units(std::string_view text, Units units);
 
 // The inverse of split_units: joined by nothing or by one space. Bytes that are no UTF-8 together
 // become U+FFFD, a run of them at a time.
-std::string join_units(const std::vector<std::string>& symbols, Units units);
+std::string join_units(const std::vector<std::string>& tokens, Units units);
 
 // The names of all 256 bytes.
 std::vector<std::string> byte_names();

@@ -8,13 +8,13 @@ namespace {
 
 using at::Tensor;
 
-Candidates on_cpu(const Tensor& log_probabilities, const Tensor& symbols) {
+Candidates on_cpu(const Tensor& log_probabilities, const Tensor& tokens) {
   return {log_probabilities.to(at::kCPU, at::kDouble).contiguous(),
-          symbols.to(at::kCPU).contiguous()};
+          tokens.to(at::kCPU).contiguous()};
 }
 
-Candidates at_symbols(const Tensor& log_probabilities, const Tensor& symbols) {
-  return on_cpu(log_probabilities.gather(1, symbols), symbols);
+Candidates at_tokens(const Tensor& log_probabilities, const Tensor& tokens) {
+  return on_cpu(log_probabilities.gather(1, tokens), tokens);
 }
 
 // SplitMix64 (Steele et al. 2014): one step of the generator, from any state.
@@ -29,40 +29,40 @@ uint64_t mixed(uint64_t state) {
 
 Candidates most_probable(const Tensor& log_probabilities, int64_t count) {
   if (count == 1) {
-    const auto [values, symbols] = log_probabilities.max(1, /*keepdim=*/true);
-    return on_cpu(values, symbols);
+    const auto [values, tokens] = log_probabilities.max(1, /*keepdim=*/true);
+    return on_cpu(values, tokens);
   }
-  const auto [values, symbols] =
+  const auto [values, tokens] =
       log_probabilities.topk(std::min(count, log_probabilities.size(1)), 1);
-  return on_cpu(values, symbols);
+  return on_cpu(values, tokens);
 }
 
-Candidates given(const Tensor& log_probabilities, const std::vector<int64_t>& symbols) {
-  const Tensor index = at::tensor(at::ArrayRef<int64_t>(symbols), at::kLong).unsqueeze(1);
-  return at_symbols(log_probabilities, index.to(log_probabilities.device()));
+Candidates given(const Tensor& log_probabilities, const std::vector<int64_t>& tokens) {
+  const Tensor index = at::tensor(at::ArrayRef<int64_t>(tokens), at::kLong).unsqueeze(1);
+  return at_tokens(log_probabilities, index.to(log_probabilities.device()));
 }
 
 Candidates drawn(const Tensor& log_probabilities, const std::vector<double>& uniforms,
                  const Sampling& sampling) {
-  Tensor values = log_probabilities, symbols;
+  Tensor values = log_probabilities, tokens;
   if (sampling.top_k > 0)
-    std::tie(values, symbols) = values.topk(std::min(sampling.top_k, values.size(1)), 1);
+    std::tie(values, tokens) = values.topk(std::min(sampling.top_k, values.size(1)), 1);
   else if (sampling.top_p < 1)
-    std::tie(values, symbols) = values.sort(1, /*descending=*/true);
+    std::tie(values, tokens) = values.sort(1, /*descending=*/true);
   Tensor probabilities = (values.to(at::kDouble) / sampling.temperature).softmax(1);
   Tensor below = probabilities.cumsum(1);
   if (sampling.top_p < 1) {
-    // A symbol stays while those before it have less than top_p.
+    // A token stays while those before it have less than top_p.
     probabilities = probabilities * (below - probabilities < sampling.top_p);
     below = probabilities.cumsum(1);
   }
   const Tensor chance =
       at::tensor(at::ArrayRef<double>(uniforms), at::kDouble).to(below.device()).unsqueeze(1);
   const Tensor total = below.narrow(1, below.size(1) - 1, 1);
-  // Below the total by 2^-48 of it at least, so that rounding leaves a symbol above.
+  // Below the total by 2^-48 of it at least, so that rounding leaves a token above.
   const Tensor place = at::searchsorted(below, chance * total, /*out_int32=*/false, /*right=*/true)
                            .clamp_max(below.size(1) - 1);
-  return at_symbols(log_probabilities, symbols.defined() ? symbols.gather(1, place) : place);
+  return at_tokens(log_probabilities, tokens.defined() ? tokens.gather(1, place) : place);
 }
 
 double uniform(const Sampling& sampling, uint64_t stream, int64_t answer, int64_t step) {

@@ -44,7 +44,7 @@ StepResult Ensemble::step(const at::Tensor& tokens, StepState& state, bool with_
   for (size_t i = 0; i < models_.size(); ++i) {
     StepResult result = models_[i]->step(tokens, state.members[i], with_weights);
     if (i > 0 && result.log_probabilities.size(1) != log_probabilities[0].size(1))
-      fail("[ensemble] model {} has {} symbols, the first {}; they must be the same", i + 1,
+      fail("[ensemble] model {} has {} tokens, the first {}; they must be the same", i + 1,
            result.log_probabilities.size(1), log_probabilities[0].size(1));
     log_probabilities.push_back(std::move(result.log_probabilities));
     if (result.weights.defined()) weights.push_back(std::move(result.weights));

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// Several models of the same symbols as one: a symbol's probability is the mean of theirs, and so
+// Several models of the same tokens as one: a token's probability is the mean of theirs, and so
 // are the weights. Its state holds theirs, in StepState::members.
 class Ensemble : public StepModel {
  public:

@@ -17,9 +17,9 @@ using internal::Candidates;
 
 constexpr double impossible = -std::numeric_limits<double>::infinity();
 
-// One symbol of a hypothesis, and the one before it. Hypotheses share their beginnings.
+// One token of a hypothesis, and the one before it. Hypotheses share their beginnings.
 struct Node {
-  int64_t symbol = 0;
+  int64_t token = 0;
   double log_probability = 0;
   int64_t before = -1;  // index of a node, -1 at the start
   int64_t step = 0;
@@ -28,7 +28,7 @@ struct Node {
 
 struct Live {
   int64_t node = -1;
-  double log_probability = 0;  // of all symbols so far
+  double log_probability = 0;  // of all tokens so far
   int64_t answer = 0;          // which of those that are drawn
 };
 
@@ -53,7 +53,7 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
 class Search {
  public:
   Search(StepModel& model, StepState start, const std::vector<SearchTask>& tasks,
-         const SequenceEnds& ends, const SearchOptions& options)
+         const SpecialTokens& ends, const SearchOptions& options)
       : model_(model), ends_(ends), options_(options), state_(std::move(start)) {
     const int64_t answers = options.sampling ? options.nbest : 1;
     sentences_.resize(tasks.size());
@@ -83,12 +83,12 @@ class Search {
 
   // One step of the model for every live hypothesis; each sentence then keeps some candidates.
   void extend(int64_t step) {
-    std::vector<int64_t> symbols;
-    symbols.reserve(owners_.size());
+    std::vector<int64_t> tokens;
+    tokens.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        symbols.push_back(live.node < 0 ? ends_.start : node(live.node).symbol);
-    const StepResult result = model_.step(to_tensor(symbols), state_, keeps_weights());
+        tokens.push_back(live.node < 0 ? ends_.start : node(live.node).token);
+    const StepResult result = model_.step(to_tensor(tokens), state_, keeps_weights());
     if (keeps_weights() && result.weights.defined())
       weights_.push_back(result.weights.to(at::kCPU, at::kFloat));
     const Candidates given = given_candidates(result.log_probabilities, step);
@@ -105,16 +105,16 @@ class Search {
   }
 
   Candidates given_candidates(const Tensor& log_probabilities, int64_t step) const {
-    std::vector<int64_t> symbols;
-    symbols.reserve(owners_.size());
+    std::vector<int64_t> tokens;
+    tokens.reserve(owners_.size());
     bool any = false;
     for (const Sentence& sentence : sentences_) {
       const bool is_given = sentence.is_given(step);
       any |= is_given;
-      symbols.insert(symbols.end(), sentence.live.size(),
-                     is_given ? sentence.task->prefix[static_cast<size_t>(step)] : ends_.end);
+      tokens.insert(tokens.end(), sentence.live.size(),
+                    is_given ? sentence.task->prefix[static_cast<size_t>(step)] : ends_.end);
     }
-    return any ? internal::given(log_probabilities, symbols) : Candidates();
+    return any ? internal::given(log_probabilities, tokens) : Candidates();
   }
 
   Candidates free_candidates(const Tensor& log_probabilities, int64_t step) const {
@@ -140,13 +140,13 @@ class Search {
     double total;
     double log_probability;
     size_t live;  // which hypothesis of the sentence it extends
-    int64_t symbol;
+    int64_t token;
   };
 
   std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row, int64_t step,
                                     const Candidates& candidates) const {
     const auto value = candidates.log_probabilities.accessor<double, 2>();
-    const auto symbol = candidates.symbols.accessor<int64_t, 2>();
+    const auto token = candidates.tokens.accessor<int64_t, 2>();
     std::vector<Extension> extensions;
     extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
     for (size_t live = 0; live < sentence.live.size(); ++live) {
@@ -155,7 +155,7 @@ class Search {
       for (int64_t c = 0; c < value.size(1); ++c)
         if (value[row][c] > impossible || sentence.is_given(step))
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
-                                live, symbol[row][c]});
+                                live, token[row][c]});
     }
     if (options_.sampling) return extensions;  // answers that are drawn do not compete
     std::stable_sort(extensions.begin(), extensions.end(),
@@ -172,9 +172,9 @@ class Search {
       const Live& from = sentence.live[extension.live];
       const int64_t row = first_row + static_cast<int64_t>(extension.live);
       const auto index = static_cast<int64_t>(nodes_.size());
-      nodes_.push_back({extension.symbol, extension.log_probability, from.node, step, row});
+      nodes_.push_back({extension.token, extension.log_probability, from.node, step, row});
       const Live live{index, extension.total, from.answer};
-      if (extension.symbol == ends_.end) {
+      if (extension.token == ends_.end) {
         sentence.finished.push_back({hypothesis(sentence, live, true), live.answer});
       } else {
         next.push_back(live);
@@ -250,11 +250,11 @@ class Search {
       const Node& part = node(at);
       result.log_probabilities.push_back(part.log_probability);
       if (complete && at == live.node) continue;
-      result.symbols.push_back(part.symbol);
+      result.tokens.push_back(part.token);
       if (!weights_.empty())
         rows.push_back(weights_[static_cast<size_t>(part.step)].select(0, part.row));
     }
-    std::reverse(result.symbols.begin(), result.symbols.end());
+    std::reverse(result.tokens.begin(), result.tokens.end());
     std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
     std::reverse(rows.begin(), rows.end());
     if (!rows.empty()) result.weights = at::stack(rows);
@@ -266,8 +266,8 @@ class Search {
   }
 
   double score(const Hypothesis& hypothesis, int64_t source_length) const {
-    // The end counts as a symbol, so the length is never 0.
-    const auto length = static_cast<double>(hypothesis.symbols.size() + 1);
+    // The end counts as a token, so the length is never 0.
+    const auto length = static_cast<double>(hypothesis.tokens.size() + 1);
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
     const double score = hypothesis.log_probability /
                          std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);
@@ -276,11 +276,11 @@ class Search {
 
   // sum_i log(min(sum_j w_ji, 1)).
   double coverage(const Hypothesis& hypothesis, int64_t source_length) const {
-    if (options_.coverage_penalty == 0 || hypothesis.symbols.empty()) return 0;
+    if (options_.coverage_penalty == 0 || hypothesis.tokens.empty()) return 0;
     if (!hypothesis.weights.defined())
       fail(
           "[search] coverage_penalty is of what was attended to, and the model attends to nothing");
-    // A symbol that nothing looked at is as bad as can be, not infinitely so.
+    // A token that nothing looked at is as bad as can be, not infinitely so.
     constexpr double least = 1e-10;
     return hypothesis.weights.narrow(1, 0, source_length)
         .sum(0, /*keepdim=*/false, at::kDouble)
@@ -291,7 +291,7 @@ class Search {
   }
 
   StepModel& model_;
-  const SequenceEnds ends_;
+  const SpecialTokens ends_;
   const SearchOptions& options_;
   StepState state_;
   std::vector<Sentence> sentences_;
@@ -315,7 +315,7 @@ void SearchOptions::check() const {
   from("minimum_length", static_cast<double>(minimum_length), 0);
   if (!sampling) return;
   if (!(sampling->temperature > 0))
-    fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable symbol",
+    fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
          sampling->temperature);
   from("top_k", static_cast<double>(sampling->top_k), 0);
   if (!(sampling->top_p > 0 && sampling->top_p <= 1))
@@ -324,12 +324,12 @@ void SearchOptions::check() const {
 
 std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const std::vector<SearchTask>& tasks,
-                                            const SequenceEnds& ends,
+                                            const SpecialTokens& ends,
                                             const SearchOptions& options) {
   options.check();
   for (const SearchTask& task : tasks)
     if (static_cast<int64_t>(task.prefix.size()) > task.longest)
-      fail("[search] a prefix of {} symbols for an answer of at most {}; raise longest",
+      fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
   at::NoGradGuard no_gradient;
   return Search(model, std::move(start), tasks, ends, options).run();
@@ -337,7 +337,7 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
 
 std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
                                                const std::vector<std::vector<int64_t>>& targets,
-                                               const SequenceEnds& ends) {
+                                               const SpecialTokens& ends) {
   std::vector<SearchTask> tasks(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     tasks[i].prefix = targets[i];

@@ -8,7 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/explain/grid-inl.h"
-#include "attend/explain/symbols-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -30,7 +30,7 @@ Grid checked_grid(const Alignment& alignment) {
          c10::toString(weights.scalar_type()));
   }
   if (weights.dim() != 2 || weights.size(0) != rows || weights.size(1) != columns) {
-    fail("[explain] weights have shape [{}]; {} target and {} source symbols need [{}, {}]",
+    fail("[explain] weights have shape [{}]; {} target and {} source tokens need [{}, {}]",
          fmt::join(weights.sizes(), ", "), rows, columns, rows, columns);
   }
   const at::Tensor dense = weights.detach().to(at::kCPU, at::kDouble).contiguous();
@@ -39,10 +39,10 @@ Grid checked_grid(const Alignment& alignment) {
 }
 
 Grid checked_picture_grid(const Alignment& alignment) {
-  const size_t limit = kMaximumPictureSymbols;
+  const size_t limit = kMaximumPictureTokens;
   if (alignment.source.size() > limit || alignment.target.size() > limit) {
     fail(
-        "[explain] {} source and {} target symbols are too many for a picture (at most {} each); "
+        "[explain] {} source and {} target tokens are too many for a picture (at most {} each); "
         "explain a part of the text, or write .json for all weights",
         alignment.source.size(), alignment.target.size(), limit);
   }
@@ -92,7 +92,7 @@ std::string short_weight(double weight) {
 
 std::string describe(const Alignment& alignment) {
   if (!alignment.title.empty()) return visible_text(alignment.title);
-  return fmt::format("Attention of {} target symbols to {} source symbols", alignment.target.size(),
+  return fmt::format("Attention of {} target tokens to {} source tokens", alignment.target.size(),
                      alignment.source.size());
 }
 

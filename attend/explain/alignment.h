@@ -8,8 +8,8 @@
 
 namespace attend {
 
-// One attention map: which source symbols each target symbol looked at (Bahdanau, Cho and Bengio
-// 2015, figure 3). Symbols are UTF-8 and may be characters, phonemes or words; the pictures show
+// One attention map: which source tokens each target token looked at (Bahdanau, Cho and Bengio
+// 2015, figure 3). Tokens are UTF-8 and may be characters, phonemes or words; the pictures show
 // spaces and control characters as visible signs, bytes that are no UTF-8 as U+FFFD.
 struct Alignment {
   std::vector<std::string> source;  // along the top
@@ -23,14 +23,14 @@ struct Alignment {
 // to 1, or to the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that holds the largest weight; the
 // legend says which.
 
-// The largest number of source or of target symbols that a picture shows; more is an Error.
-inline constexpr int64_t kMaximumPictureSymbols = 2000;
+// The largest number of source or of target tokens that a picture shows; more is an Error.
+inline constexpr int64_t kMaximumPictureTokens = 2000;
 
 // A self-contained SVG 1.1 document: light, or dark where the viewer prefers that. Weights are
-// written into the cells while these are large enough (up to about 30 symbols a side).
+// written into the cells while these are large enough (up to about 30 tokens a side).
 std::string alignment_svg(const Alignment& alignment);
 
-// The light picture as PNG, at two device pixels to one pixel of the SVG. Symbols outside the
+// The light picture as PNG, at two device pixels to one pixel of the SVG. Tokens outside the
 // installed fonts come out as boxes.
 std::string alignment_png(const Alignment& alignment);
 
@@ -43,16 +43,16 @@ std::string alignment_html(const Alignment& alignment);
 std::string alignment_json(const Alignment& alignment);
 
 struct TextOptions {
-  bool color = false;             // 24-bit background colours
-  bool dark = true;               // colours for a dark terminal
-  bool unicode = true;            // false: ASCII alone, other characters shown as '?'
-  int width = 80;                 // columns of the terminal, at least 20
-  int64_t maximum_symbols = 200;  // a side, at least 1; what is left out is said in a last line
+  bool color = false;            // 24-bit background colours
+  bool dark = true;              // colours for a dark terminal
+  bool unicode = true;           // false: ASCII alone, other characters shown as '?'
+  int width = 80;                // columns of the terminal, at least 20
+  int64_t maximum_tokens = 200;  // a side, at least 1; what is left out is said in a last line
 };
 
 // For the terminal, lines ending in '\n': a title, the source along the top, shaded cells with
 // their weights in hundredths. A map that is too wide for that gets cells of two columns with the
-// strongest source symbol at the end of each row, and then continues below in further panels.
+// strongest source token at the end of each row, and then continues below in further panels.
 std::string alignment_text(const Alignment& alignment, const TextOptions& options = {});
 
 }  // namespace attend

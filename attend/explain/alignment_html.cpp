@@ -5,7 +5,7 @@
 
 #include "attend/explain/alignment.h"
 #include "attend/explain/picture-inl.h"
-#include "attend/explain/symbols-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -147,10 +147,10 @@ std::string script_data(const nlohmann::ordered_json& document) {
   return result;
 }
 
-std::vector<std::string> visible(const std::vector<std::string>& symbols) {
+std::vector<std::string> visible(const std::vector<std::string>& tokens) {
   std::vector<std::string> result;
-  result.reserve(symbols.size());
-  for (const std::string& symbol : symbols) result.push_back(visible_symbol(symbol));
+  result.reserve(tokens.size());
+  for (const std::string& token : tokens) result.push_back(visible_token(token));
   return result;
 }
 

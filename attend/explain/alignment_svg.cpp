@@ -9,8 +9,8 @@
 #include "attend/explain/alignment.h"
 #include "attend/explain/picture-inl.h"
 #include "attend/explain/render.h"
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -40,14 +40,12 @@ bool is_hatched(const Grid& grid) {
                      [](double value) { return !std::isfinite(value); });
 }
 
-std::string label(const std::string& symbol) {
-  return shorten(visible_symbol(symbol), kLabelColumns);
-}
+std::string label(const std::string& token) { return shorten(visible_token(token), kLabelColumns); }
 
-double widest_label(const std::vector<std::string>& symbols, double font) {
+double widest_label(const std::vector<std::string>& tokens, double font) {
   double width = 0;
-  for (const std::string& symbol : symbols) {
-    width = std::max(width, estimated_width(label(symbol), font));
+  for (const std::string& token : tokens) {
+    width = std::max(width, estimated_width(label(token), font));
   }
   return width;
 }

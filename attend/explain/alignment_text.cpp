@@ -7,15 +7,15 @@
 #include "attend/base/error.h"
 #include "attend/explain/alignment.h"
 #include "attend/explain/grid-inl.h"
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
 
 constexpr int kMaximumLabel = 16;
 constexpr int kMaximumHeading = 10;  // widest heading across, tallest heading upright
-constexpr int kNarrowestMap = 20;    // columns, before the strongest source symbols give way
+constexpr int kNarrowestMap = 20;    // columns, before the strongest source tokens give way
 constexpr int kNarrowCell = 2;       // room for one wide character
 
 // What the lines are made of: the shown part of the map, its labels and the room for them.
@@ -66,12 +66,12 @@ std::string cut(const std::string& text, int width, bool unicode) {
   return unicode ? shorten(text, width) : shorten(plain_ascii(text), width, "~");
 }
 
-std::vector<std::string> shown_labels(const std::vector<std::string>& symbols,
+std::vector<std::string> shown_labels(const std::vector<std::string>& tokens,
                                       const TextOptions& options) {
-  const auto count = std::min(symbols.size(), static_cast<size_t>(options.maximum_symbols));
+  const auto count = std::min(tokens.size(), static_cast<size_t>(options.maximum_tokens));
   std::vector<std::string> labels;
-  for (const std::string& symbol : std::span(symbols).first(count)) {
-    labels.push_back(cut(visible_symbol(symbol), kMaximumLabel, options.unicode));
+  for (const std::string& token : std::span(tokens).first(count)) {
+    labels.push_back(cut(visible_token(token), kMaximumLabel, options.unicode));
   }
   return labels;
 }
@@ -129,7 +129,7 @@ std::string narrow_cell(const Sheet& sheet, double weight) {
 void append_wide(std::string& out, const Sheet& sheet, int cell) {
   const std::string gap = sheet.options.color ? "" : " ";
   std::string heading = repeat(" ", sheet.label_width + 1);
-  for (const std::string& symbol : sheet.source) heading += gap + centred(symbol, cell);
+  for (const std::string& token : sheet.source) heading += gap + centred(token, cell);
   end_line(out, heading);
   for (int64_t row = 0; row < sheet.rows; ++row) {
     std::string line = pad_left(sheet.target[static_cast<size_t>(row)], sheet.label_width) + " ";
@@ -140,7 +140,7 @@ void append_wide(std::string& out, const Sheet& sheet, int cell) {
   }
 }
 
-// The source symbols from top to bottom, each in its column, ending on the same line.
+// The source tokens from top to bottom, each in its column, ending on the same line.
 void append_upright(std::string& out, const Sheet& sheet, int64_t first, int64_t last) {
   std::vector<std::vector<Cluster>> stacks;
   size_t height = 0;
@@ -160,7 +160,7 @@ void append_upright(std::string& out, const Sheet& sheet, int64_t first, int64_t
   }
 }
 
-// Of all source symbols, whether shown or not.
+// Of all source tokens, whether shown or not.
 std::string strongest(const Sheet& sheet, int64_t row, int width) {
   int64_t best = -1;
   for (int64_t column = 0; column < sheet.grid.columns; ++column) {
@@ -171,8 +171,8 @@ std::string strongest(const Sheet& sheet, int64_t row, int width) {
   if (best < 0) return "";
   const std::string value = short_weight(sheet.grid.at(row, best));
   if (value.empty()) return "";
-  const std::string& symbol = sheet.alignment.source[static_cast<size_t>(best)];
-  return fmt::format("{} {}", value, cut(visible_symbol(symbol), width, sheet.options.unicode));
+  const std::string& token = sheet.alignment.source[static_cast<size_t>(best)];
+  return fmt::format("{} {}", value, cut(visible_token(token), width, sheet.options.unicode));
 }
 
 void append_panels(std::string& out, const Sheet& sheet) {
@@ -226,8 +226,8 @@ int widest_value(const Sheet& sheet) {
 std::string alignment_text(const Alignment& alignment, const TextOptions& options) {
   if (options.width < 20)
     fail("[alignment_text] width is {}; it must be at least 20", options.width);
-  if (options.maximum_symbols < 1) {
-    fail("[alignment_text] maximum_symbols is {}; it must be at least 1", options.maximum_symbols);
+  if (options.maximum_tokens < 1) {
+    fail("[alignment_text] maximum_tokens is {}; it must be at least 1", options.maximum_tokens);
   }
   Sheet sheet{.alignment = alignment,
               .options = options,
@@ -244,8 +244,8 @@ std::string alignment_text(const Alignment& alignment, const TextOptions& option
   sheet.rows = static_cast<int64_t>(sheet.target.size());
   sheet.columns = static_cast<int64_t>(sheet.source.size());
   sheet.label_width = std::min(widest(sheet.target), options.width / 4);
-  for (std::string& symbol : sheet.target) symbol = cut(symbol, sheet.label_width, options.unicode);
-  for (std::string& symbol : sheet.source) symbol = cut(symbol, options.width / 4, options.unicode);
+  for (std::string& token : sheet.target) token = cut(token, sheet.label_width, options.unicode);
+  for (std::string& token : sheet.source) token = cut(token, options.width / 4, options.unicode);
 
   std::string out;
   if (!alignment.title.empty()) {
@@ -262,8 +262,8 @@ std::string alignment_text(const Alignment& alignment, const TextOptions& option
   }
   append_legend(out, sheet);
   if (sheet.rows < sheet.grid.rows || sheet.columns < sheet.grid.columns) {
-    end_line(out, fmt::format("the first {} of {} source and {} of {} target symbols",
-                              sheet.columns, sheet.grid.columns, sheet.rows, sheet.grid.rows));
+    end_line(out, fmt::format("the first {} of {} source and {} of {} target tokens", sheet.columns,
+                              sheet.grid.columns, sheet.rows, sheet.grid.rows));
   }
   return out;
 }

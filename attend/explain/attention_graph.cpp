@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "attend/base/error.h"
-#include "attend/explain/symbols-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -21,7 +21,7 @@ at::Tensor checked_maps(size_t labels, const at::Tensor& weights) {
                     weights.size(-2) == count;
   if (!fits)
     fail(
-        "[attention graph] weights have shape {}; {} symbols need [{}, {}] or that after an axis "
+        "[attention graph] weights have shape {}; {} tokens need [{}, {}] or that after an axis "
         "of heads, in floating point",
         weights.defined() ? fmt::format("[{}]", fmt::join(weights.sizes(), ", ")) : "undefined",
         count, count, count);
@@ -61,7 +61,7 @@ std::string number(double weight) { return fmt::format("{}", static_cast<float>(
 // Quotes end a string of DOT, backslashes begin its escapes, and Graphviz reads entities.
 std::string dot_string(const std::string& label) {
   std::string result = "\"";
-  for (const char c : visible_symbol(label)) {
+  for (const char c : visible_token(label)) {
     if (c == '"' || c == '\\') result += '\\';
     result += c;
     if (c == '&') result += "amp;";
@@ -100,7 +100,7 @@ std::string graph_graphml(const AttentionGraph& graph) {
     fmt::format_to(out, "    <desc>{}</desc>\n", escape_markup(visible_text(graph.title)));
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     fmt::format_to(out, "    <node id=\"n{}\"><data key=\"label\">{}</data></node>\n", i,
-                   escape_markup(visible_symbol(graph.nodes[i])));
+                   escape_markup(visible_token(graph.nodes[i])));
   for (const GraphEdge& edge : graph.edges) {
     fmt::format_to(out, "    <edge source=\"n{}\" target=\"n{}\"><data key=\"weight\">{}</data>",
                    edge.from, edge.to, number(edge.weight));

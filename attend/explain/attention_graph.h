@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// A map of self-attention as a weighted graph: symbols are its nodes, and an edge from i to j says
+// A map of self-attention as a weighted graph: tokens are its nodes, and an edge from i to j says
 // that i looked at j (Veličković et al. 2018 read attention so).
 
 struct GraphEdge {
@@ -33,7 +33,7 @@ struct GraphOptions {
   bool undirected = false;
 };
 
-// weights [T, T] or [heads, T, T], floating point: row i holds what labels[i] looked at. A symbol
+// weights [T, T] or [heads, T, T], floating point: row i holds what labels[i] looked at. A token
 // that looks at itself is an edge; weights that are not finite are none.
 //
 // Where queries and keys share their projection, scores are symmetric: that i and j belong together

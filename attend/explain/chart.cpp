@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "attend/base/error.h"
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {

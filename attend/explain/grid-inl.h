@@ -21,10 +21,10 @@ struct Grid {
   }
 };
 
-// Error when the weights do not belong to the symbols.
+// Error when the weights do not belong to the tokens.
 Grid checked_grid(const Alignment& alignment);
 
-// The same, for a picture: also an Error when there are too many symbols.
+// The same, for a picture: also an Error when there are too many tokens.
 Grid checked_picture_grid(const Alignment& alignment);
 
 // The first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight; 1 when that is

@@ -13,7 +13,7 @@ struct PictureLayout {
   double width, height;        // the whole picture
   double font;                 // size of the labels
   double angle;                // of the source labels: 0, -45 or -90 degrees
-  int64_t label_every_column;  // every n-th symbol is named
+  int64_t label_every_column;  // every n-th token is named
   int64_t label_every_row;
 };
 

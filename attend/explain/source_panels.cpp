@@ -8,8 +8,8 @@
 #include "attend/base/error.h"
 #include "attend/explain/grid-inl.h"
 #include "attend/explain/render.h"
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -27,10 +27,10 @@ void check(const Alignment& alignment, const SourcePicture& picture) {
     fail("[explain] the source is a picture of {} x {} pixels; 1 to {} a side are drawn",
          picture.width, picture.height, most_pixels);
   if (picture.rows * picture.columns != static_cast<int64_t>(alignment.source.size()))
-    fail("[explain] the picture has {} x {} parts and the alignment {} source symbols",
-         picture.rows, picture.columns, alignment.source.size());
+    fail("[explain] the picture has {} x {} parts and the alignment {} source tokens", picture.rows,
+         picture.columns, alignment.source.size());
   if (alignment.target.size() > most_targets)
-    fail("[explain] {} target symbols are too many for a panel each (at most {}); write .json",
+    fail("[explain] {} target tokens are too many for a panel each (at most {}); write .json",
          alignment.target.size(), most_targets);
 }
 
@@ -78,7 +78,7 @@ std::string label(const std::string& text, double width) {
   return escape_markup(shorten(text, std::max(4, static_cast<int>(width / 8))));
 }
 
-// What target symbol `row` looked at, on top of its panel.
+// What target token `row` looked at, on top of its panel.
 std::string overlay(const Alignment& alignment, const SourcePicture& picture, const Grid& grid,
                     const PanelLayout& layout, int64_t row, double end) {
   const double width = layout.width / static_cast<double>(picture.columns);
@@ -94,7 +94,7 @@ std::string overlay(const Alignment& alignment, const SourcePicture& picture, co
                    left + static_cast<double>(i % picture.columns) * width,
                    top + static_cast<double>(i / picture.columns) * height, width, height,
                    strongest * std::min(weight / end, 1.0),
-                   escape_markup(visible_symbol(alignment.source[static_cast<size_t>(i)])), weight);
+                   escape_markup(visible_token(alignment.source[static_cast<size_t>(i)])), weight);
   }
   return out;
 }
@@ -133,7 +133,7 @@ std::string panels_svg(const Alignment& alignment, const SourcePicture& picture)
   const std::string image = base64(picture.png);
   for (int64_t panel = 0; panel < panels; ++panel) {
     const std::string name = panel > 0
-                                 ? visible_symbol(alignment.target[static_cast<size_t>(panel - 1)])
+                                 ? visible_token(alignment.target[static_cast<size_t>(panel - 1)])
                              : alignment.title.empty() ? "source"
                                                        : visible_text(alignment.title);
     fmt::format_to(std::back_inserter(svg),

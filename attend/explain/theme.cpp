@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "attend/explain/grid-inl.h"
-#include "attend/explain/symbols-inl.h"
 #include "attend/explain/theme-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -34,14 +34,12 @@ int level_of(double weight) {
   return static_cast<int>(std::lround((kLevels - 1) * std::clamp(weight, 0.0, 1.0)));
 }
 
-std::string label(const std::string& symbol) {
-  return shorten(visible_symbol(symbol), kLabelColumns);
-}
+std::string label(const std::string& token) { return shorten(visible_token(token), kLabelColumns); }
 
-double widest(const std::vector<std::string>& symbols) {
+double widest(const std::vector<std::string>& tokens) {
   double width = 0;
-  for (const std::string& symbol : symbols)
-    width = std::max(width, estimated_width(label(symbol), kFont));
+  for (const std::string& token : tokens)
+    width = std::max(width, estimated_width(label(token), kFont));
   return width;
 }
 

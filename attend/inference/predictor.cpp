@@ -15,12 +15,12 @@ using at::Tensor;
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
 constexpr int64_t sentences_a_batch = 64;
 
-constexpr SequenceEnds ends{Vocabulary::start, Vocabulary::end};
+constexpr SpecialTokens ends{Vocabulary::bos, Vocabulary::eos};
 
-bool same_symbols(const Vocabulary& a, const Vocabulary& b) {
+bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   if (a.size() != b.size()) return false;
   for (int64_t id = 0; id < a.size(); ++id)
-    if (a.symbol(id) != b.symbol(id)) return false;
+    if (a.token(id) != b.token(id)) return false;
   return true;
 }
 
@@ -46,8 +46,8 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
   networks.reserve(folders.size());
   for (const std::string& folder : folders) {
     const PairModel member = load_pair_model(folder);
-    if (!same_symbols(member.source_vocabulary, model.source_vocabulary) ||
-        !same_symbols(member.target_vocabulary, model.target_vocabulary))
+    if (!same_tokens(member.source_vocabulary, model.source_vocabulary) ||
+        !same_tokens(member.target_vocabulary, model.target_vocabulary))
       fail(
           "{}: has other vocabularies than the first model; models that decode as one were trained "
           "on the same data",
@@ -111,10 +111,10 @@ std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
   std::vector<int64_t> answered;
   answered.reserve(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto symbols = model_.codecs.source.split(texts[i]);
-    predictions[i].cut = model_.cut_source(symbols);
-    encoded[i].source = model_.source_ids(symbols);
-    predictions[i].source = std::move(symbols);
+    auto tokens = model_.codecs.source.split(texts[i]);
+    predictions[i].cut = model_.cut_source(tokens);
+    encoded[i].source = model_.source_ids(tokens);
+    predictions[i].source = std::move(tokens);
     // What goes on with its source can begin with none.
     if (encoded[i].source_length() > 0 || wants_equal_lengths())
       answered.push_back(static_cast<int64_t>(i));
@@ -152,9 +152,9 @@ void Predictor::refuse_cut(const std::vector<std::string>& texts,
   for (size_t i = 0; i < texts.size(); ++i)
     if (predictions[i].cut)
       fail(
-          "source {}, {}, has over {} symbols (model.maximum_source_length); shorten it, or have "
+          "source {}, {}, has over {} tokens (model.maximum_source_length); shorten it, or have "
           "it cut without --strict",
-          texts_read_ + i + 1, shown(texts[i]), model_.model.maximum_source_length());
+          texts_read_ + i + 1, quoted(texts[i]), model_.config.maximum_source_length());
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
@@ -194,9 +194,9 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
   return predictions;
 }
 
-std::vector<std::string> Predictor::best_symbols(const Prediction& prediction) const {
+std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) const {
   if (prediction.hypotheses.empty()) return {};
-  return model_.target_vocabulary.decode(prediction.hypotheses[0].symbols);
+  return model_.target_vocabulary.decode(prediction.hypotheses[0].tokens);
 }
 
 std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>& pairs) {
@@ -217,12 +217,12 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  double symbols = 0;
-  for (const EncodedPair& pair : pairs) symbols += static_cast<double>(pair.target_length());
-  symbols = std::max(1.0, symbols);
+  double tokens = 0;
+  for (const EncodedPair& pair : pairs) tokens += static_cast<double>(pair.target_length());
+  tokens = std::max(1.0, tokens);
   if (networks_.size() > 1) {
     const std::vector<double> sums = log_probabilities(pairs);
-    return -std::accumulate(sums.begin(), sums.end(), 0.0) / symbols;
+    return -std::accumulate(sums.begin(), sums.end(), 0.0) / tokens;
   }
   const auto batches = batches_by_length(pairs, sentences_a_batch, 0, 0);
   std::vector<double> losses(batches.size());
@@ -232,7 +232,7 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
          i += static_cast<size_t>(thread_count_))
       losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
-  return std::reduce(losses.begin(), losses.end()) / symbols;
+  return std::reduce(losses.begin(), losses.end()) / tokens;
 }
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
@@ -250,7 +250,7 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
     std::vector<std::vector<std::string>> references;
     references.reserve(examples[i].targets.size());
     for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
-    const auto answer = predictor.best_symbols(predictions[i]);
+    const auto answer = predictor.best_tokens(predictions[i]);
     const auto length = static_cast<int64_t>(predictions[i].source.size());
     evaluation.cut += predictions[i].cut ? 1 : 0;
     evaluation.errors.add(answer, references);

@@ -16,13 +16,13 @@ namespace attend {
 
 struct Decoding {
   SearchOptions search = {};
-  int64_t maximum_length = 0;  // symbols behind the prefix; 0: longest_answer() of the source
+  int64_t maximum_length = 0;  // tokens behind the prefix; 0: longest_answer() of the source
   bool strict = false;         // refuse a text that would be cut
 };
 
 // What a model answers to one text.
 struct Prediction {
-  std::vector<std::string> source;     // the symbols that were read
+  std::vector<std::string> source;     // the tokens that were read
   bool cut = false;                    // the text was longer than the model reads
   std::vector<Hypothesis> hypotheses;  // none for an empty text
 };
@@ -54,17 +54,17 @@ class Predictor {
                                   const Report& report = {},
                                   const std::vector<std::string>& prefixes = {});
 
-  // The best answer's symbols; none for an empty text.
-  std::vector<std::string> best_symbols(const Prediction& prediction) const;
+  // The best answer's tokens; none for an empty text.
+  std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
   // The log probability of each pair's target, its end, if it has one, included.
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);
 
-  // Mean negative log-likelihood of a target symbol, ends included, in nats.
+  // Mean negative log-likelihood of a target token, ends included, in nats.
   double loss(const std::vector<EncodedPair>& pairs);
 
  private:
-  // Fills in the symbols of each text and their ids; returns the texts that can be answered.
+  // Fills in the tokens of each text and their ids; returns the texts that can be answered.
   std::vector<int64_t> read(const std::vector<std::string>& texts,
                             std::vector<Prediction>& predictions,
                             std::vector<EncodedPair>& encoded) const;
@@ -95,7 +95,7 @@ class Predictor {
 // Errors of the best answers to the examples.
 struct Evaluation {
   ErrorCounts errors;
-  std::map<int64_t, ErrorCounts> by_length;  // of the source, in symbols
+  std::map<int64_t, ErrorCounts> by_length;  // of the source, in tokens
   std::vector<int64_t> lengths;              // of each source
   std::vector<std::string> answers;          // to each example
   int64_t cut = 0;                           // sources that are longer than the model reads

@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// Labels are the target's symbols after the fixed ones.
+// Labels are the target's tokens after the fixed ones.
 constexpr int64_t first_label = Vocabulary::unknown + 1;
 
 std::vector<std::string> normaliser_choices() {
@@ -29,9 +29,9 @@ Tensor word_mask(const StackSource& words) {
 }
 
 // Unknown in place of some words, so that its vector is trained (and a word's absence is).
-Tensor drop_words(const Tensor& source, double probability, const Noise& noise) {
-  if (!noise || probability == 0 || source.is_floating_point()) return source;
-  return source.masked_fill(at::rand(source.sizes(), noise) < probability, Vocabulary::unknown);
+Tensor drop_words(const Tensor& source, double probability, const DropoutGenerator& generator) {
+  if (!generator || probability == 0 || source.is_floating_point()) return source;
+  return source.masked_fill(at::rand(source.sizes(), generator) < probability, Vocabulary::unknown);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void ClassifierConfig::check() const {
 }
 
 Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source,
-                       int64_t target_symbols)
+                       int64_t target_tokens)
     : pooling_(config.pooling),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
@@ -95,7 +95,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     hidden_ = register_module("hidden", torch::nn::Linear(vector, config.hidden));
     vector = config.hidden;
   }
-  output_ = register_module("output", torch::nn::Linear(vector, target_symbols - first_label));
+  output_ = register_module("output", torch::nn::Linear(vector, target_tokens - first_label));
 }
 
 Tensor Classifier::pooled(const StackSource& words) const {
@@ -103,20 +103,22 @@ Tensor Classifier::pooled(const StackSource& words) const {
   if (fixed_) return fixed_->forward(vectors, vectors, lengths).context;
   if (pooling_ == "class") return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
-  return pooling_ == "mean" ? sum / here(lengths).unsqueeze(1) : sum;
+  return pooling_ == "mean" ? sum / to_device(lengths).unsqueeze(1) : sum;
 }
 
-Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Noise& noise) {
-  const StackSource words =
-      encoder_->forward(here(drop_words(source, word_dropout_, noise)), lengths, noise);
-  Tensor vector = attend::dropout(pooled(words), output_dropout_, noise);
-  if (hidden_) vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, noise);
+Tensor Classifier::logits(const Tensor& source, const Tensor& lengths,
+                          const DropoutGenerator& generator) {
+  const StackSource words = encoder_->forward(
+      to_device(drop_words(source, word_dropout_, generator)), lengths, generator);
+  Tensor vector = attend::dropout(pooled(words), output_dropout_, generator);
+  if (hidden_)
+    vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, generator);
   return output_->forward(vector);
 }
 
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   std::vector<LayerTrace> trace;
-  const StackSource words = encoder_->forward(here(source), lengths, {}, &trace);
+  const StackSource words = encoder_->forward(to_device(source), lengths, {}, &trace);
   if (pooling_ == "class") {
     Tensor weights = at::zeros(words.vectors.sizes().slice(0, 2), words.vectors.options());
     weights.select(1, 0).fill_(1);
@@ -129,37 +131,38 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
     const Tensor lse = fixed_->forward(words.vectors, words.vectors, lengths).lse;
     weights = fixed_->weights(words.vectors, lse, lengths).mean(1);
   } else if (pooling_ == "mean") {
-    weights = weights / here(lengths).unsqueeze(1);
+    weights = weights / to_device(lengths).unsqueeze(1);
   }
   return rolled_out(weights, trace);
 }
 
-Tensor Classifier::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  const Tensor labels = here(batch.target).select(1, 0) - first_label;
-  return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, noise), labels, {},
+Tensor Classifier::objective(const Batch& batch, const DropoutGenerator& generator,
+                             double smoothing) {
+  const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
+  return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, generator), labels, {},
                                 at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
 }
 
 // The whole network is one step, which needs the source alone.
 StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
   StepState state;
-  state.memory = {source, lengths};
+  state.constant = {source, lengths};
   return state;
 }
 
 StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  const Tensor &source = state.memory[0], &lengths = state.memory[1];
+  const Tensor &source = state.constant[0], &lengths = state.constant[1];
   StepResult result;
   result.log_probabilities = at::full(
       {tokens.size(0), first_label + output_->options.out_features()},
       -std::numeric_limits<double>::infinity(), output_->weight.options().device(at::kCPU));
   // All hypotheses are as long as each other.
-  const bool first = tokens[0].item<int64_t>() == Vocabulary::start;
+  const bool first = tokens[0].item<int64_t>() == Vocabulary::bos;
   if (first) {
     result.log_probabilities.slice(1, first_label)
         .copy_(logits(source, lengths, {}).log_softmax(-1));
   } else {
-    result.log_probabilities.select(1, Vocabulary::end).zero_();
+    result.log_probabilities.select(1, Vocabulary::eos).zero_();
   }
   if (!with_weights || !attends()) return result;
   result.weights = first ? word_weights(source, lengths)

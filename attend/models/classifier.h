@@ -31,22 +31,24 @@ struct ClassifierConfig : SourceEncoderConfig {
 // bag of words (with a hidden layer: Iyyer et al. 2015); fixed queries weigh each vector by itself;
 // layers let them change each other, and then their order counts.
 //
-// As a network from pairs it answers with one symbol, the label, and then the end, for certain.
+// As a network from pairs it answers with one token, the label, and then the end, for certain.
 class Classifier : public PairNetwork {
  public:
-  // The ids of symbols and targets are a Vocabulary's. Error when a setting does not fit.
-  Classifier(const ClassifierConfig& config, const SourceShape& source, int64_t target_symbols);
+  // The ids of tokens and targets are a Vocabulary's. Error when a setting does not fit.
+  Classifier(const ClassifierConfig& config, const SourceShape& source, int64_t target_tokens);
 
   // [B, labels]: scores of the ids after Vocabulary::unknown. source [B, S] or frames [B, S, F],
   // lengths [B] from 1.
-  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise);
+  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths,
+                    const DropoutGenerator& generator);
 
   // [B, S], where the classifier attends: the mean weights of the fixed queries, or else those of
   // the mean or of the class token (which add up to 1 without its own), as the layers below spread
   // them.
   at::Tensor word_weights(const at::Tensor& source, const at::Tensor& lengths);
 
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                       double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attends_; }

@@ -11,7 +11,7 @@ namespace attend {
 // How much of the loss reaches the encoder: the norm of the gradient of a pair's loss with respect
 // to each hidden state of the encoder's forward direction.
 struct GradientFlow {
-  // Geometric means by the distance of the state from the last symbol of the source.
+  // Geometric means by the distance of the state from the last token of the source.
   std::vector<double> norms;
   std::vector<int64_t> states;  // that each is the mean of
 };

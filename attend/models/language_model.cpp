@@ -7,15 +7,14 @@ namespace {
 
 using at::Tensor;
 
-Tensor behind_start(const Tensor& symbols) {
-  return at::cat({at::full({symbols.size(0), 1}, Vocabulary::start, symbols.options()), symbols},
-                 1);
+Tensor behind_start(const Tensor& tokens) {
+  return at::cat({at::full({tokens.size(0), 1}, Vocabulary::bos, tokens.options()), tokens}, 1);
 }
 
-// The start, the source and all of the target but its last symbol, without the padding between
+// The start, the source and all of the target but its last token, without the padding between
 // them; [B, the longest].
 Tensor joined(const Batch& batch) {
-  if (batch.source.size(1) == 0) return symbols_before(batch.target);
+  if (batch.source.size(1) == 0) return shift_right(batch.target);
   const Tensor apart = at::cat({behind_start(batch.source), batch.target}, 1);
   const int64_t longest = (batch.source_lengths + batch.target_lengths).max().item<int64_t>();
   const Tensor place = at::arange(longest, apart.options()).unsqueeze(0);
@@ -26,28 +25,28 @@ Tensor joined(const Batch& batch) {
 
 }  // namespace
 
-LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t symbols)
+LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
     : context_(config.context), dropout_(config.dropout) {
   config.check();
   embedding_ =
       register_module("embedding", std::make_shared<PositionedEmbedding>(
-                                       symbols, config.depth, config.positions, config.context));
+                                       tokens, config.depth, config.positions, config.context));
   stack_ = register_module(
       "stack", std::make_shared<TransformerStack>(config.stack(config.layers, /*causal=*/true)));
-  if (!config.tied) output_ = register_module("output", torch::nn::Linear(config.depth, symbols));
+  if (!config.tied) output_ = register_module("output", torch::nn::Linear(config.depth, tokens));
 }
 
-SymbolOutput LanguageModel::output() const {
+TokenOutput LanguageModel::output() const {
   if (!output_) return {embedding_->weight()};
   return {output_->weight, output_->bias};
 }
 
-Tensor LanguageModel::predicting(const Batch& batch, const Noise& noise) {
-  const Tensor embedded = embedding_->forward(here(joined(batch)), 0, dropout_, noise);
+Tensor LanguageModel::predicting(const Batch& batch, const DropoutGenerator& generator) {
+  const Tensor embedded = embedding_->forward(to_device(joined(batch)), 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
-  Tensor vectors = stack_->forward(embedded, {}, {}, noise);
+  Tensor vectors = stack_->forward(embedded, {}, {}, generator);
   if (batch.source.size(1) == 0) return vectors;
-  // The last symbol of the source, or the start, predicts the first of the target.
+  // The last token of the source, or the start, predicts the first of the target.
   const Tensor length = batch.source_lengths.to(vectors.device()).unsqueeze(1);
   const Tensor place = (length + at::arange(batch.target.size(1), length.options()))
                            .clamp_max(vectors.size(1) - 1)
@@ -55,58 +54,59 @@ Tensor LanguageModel::predicting(const Batch& batch, const Noise& noise) {
   return vectors.gather(1, place.expand({-1, -1, vectors.size(2)}));
 }
 
-Tensor LanguageModel::logits(const Batch& batch, const Noise& noise) {
-  return output().logits(predicting(batch, noise));
+Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generator) {
+  return output().logits(predicting(batch, generator));
 }
 
-Tensor LanguageModel::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  return symbol_loss(predicting(batch, noise).flatten(0, 1), output(), here(batch.target).flatten(),
-                     smoothing, Vocabulary::padding);
+Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
+                                double smoothing) {
+  return token_loss(predicting(batch, generator).flatten(0, 1), output(),
+                    to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
 }
 
-// carried[0] [N, n]: the symbols from the start on, of which the caches hold all but, between
-// steps, a last one that the next step reads. memory[0] [N, S]: where in there each symbol of the
+// carried[0] [N, n]: the tokens from the start on, of which the caches hold all but, between
+// steps, a last one that the next step reads. memory[0] [N, S]: where in there each token of the
 // source is; below 1 where it is not any more.
 StepState LanguageModel::start(const Tensor& source, const Tensor&) {
   StepState state;
-  state.carried = {here(behind_start(source))};
-  const Tensor& symbols = state.carried[0];
-  state.memory = {at::arange(1, symbols.size(1), symbols.options()).expand({symbols.size(0), -1})};
+  state.recurrent = {to_device(behind_start(source))};
+  const Tensor& tokens = state.recurrent[0];
+  state.constant = {at::arange(1, tokens.size(1), tokens.options()).expand({tokens.size(0), -1})};
   read_on(state);
   return state;
 }
 
-// Fills the caches up to the last symbol.
+// Fills the caches up to the last token.
 void LanguageModel::read_on(StepState& state) {
-  Tensor& symbols = state.carried[0];
+  Tensor& tokens = state.recurrent[0];
   const int64_t kept = context_ / 2;
-  if (symbols.size(1) > context_) {
-    const int64_t dropped = symbols.size(1) - kept - 1;
-    state.memory[0] = state.memory[0] - dropped;
-    symbols = behind_start(symbols.slice(1, -kept));
-    state.grown.clear();
+  if (tokens.size(1) > context_) {
+    const int64_t dropped = tokens.size(1) - kept - 1;
+    state.constant[0] = state.constant[0] - dropped;
+    tokens = behind_start(tokens.slice(1, -kept));
+    state.self_cache.clear();
   }
-  if (state.grown.empty()) stack_->start({}, state);
-  const int64_t read = state.grown[0].queries(), last = symbols.size(1) - 1;
+  if (state.self_cache.empty()) stack_->start({}, state);
+  const int64_t read = state.self_cache[0].queries(), last = tokens.size(1) - 1;
   if (read < last)
-    stack_->step(embedding_->forward(symbols.slice(1, read, last), read, 0, {}), state);
+    stack_->step(embedding_->forward(tokens.slice(1, read, last), read, 0, {}), state);
 }
 
 StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  Tensor& symbols = state.carried[0];
+  Tensor& tokens = state.recurrent[0];
   // The first step reads the end of the source, not the start that it is given.
-  if (state.grown[0].queries() == symbols.size(1)) {
-    symbols = at::cat({symbols, here(tokens).unsqueeze(1)}, 1);
+  if (state.self_cache[0].queries() == tokens.size(1)) {
+    tokens = at::cat({tokens, to_device(tokens).unsqueeze(1)}, 1);
     read_on(state);
   }
-  const Tensor embedded = embedding_->forward(symbols.slice(1, -1), symbols.size(1) - 1, 0, {});
+  const Tensor embedded = embedding_->forward(tokens.slice(1, -1), tokens.size(1) - 1, 0, {});
   std::vector<LayerTrace> trace;
   const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;
   result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1).to(at::kCPU);
   if (!with_weights) return result;
   const Tensor weights = multi_head_weights(trace.back().self).mean(1).squeeze(1);
-  result.weights = weights.gather(1, state.memory[0].clamp_min(0)) * (state.memory[0] > 0);
+  result.weights = weights.gather(1, state.constant[0].clamp_min(0)) * (state.constant[0] > 0);
   return result;
 }
 

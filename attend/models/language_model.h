@@ -7,25 +7,26 @@
 #include "attend/models/language_model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/nn/positioned_embedding.h"
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
 // What comes next in a text: causal self-attention, by any mechanism of the table, over a start,
 // the source and the target, of which the target is predicted (Radford et al. 2019). Source and
-// target share their symbols. A window of a text is a target that goes on; its source is the text
+// target share their tokens. A window of a text is a target that goes on; its source is the text
 // before it, or nothing.
 class LanguageModel : public PairNetwork {
  public:
   // Error as LayersConfig::check.
-  LanguageModel(const LanguageModelConfig& config, int64_t symbols);
+  LanguageModel(const LanguageModelConfig& config, int64_t tokens);
 
   // Teacher-forced logits [B, T, V] for batch.target. Error where positions are learned and a
-  // source and a target together are over config.context symbols long.
-  at::Tensor logits(const Batch& batch, const Noise& noise);
+  // source and a target together are over config.context tokens long.
+  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
 
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                       double smoothing) override;
   // Of a source that the context does not hold, the last half of one is read.
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Where the context is full, half of it is read anew, as a beginning. Weights: those over the
@@ -35,9 +36,9 @@ class LanguageModel : public PairNetwork {
   bool attends() const override { return true; }
 
  private:
-  at::Tensor predicting(const Batch& batch, const Noise& noise);  // [B, T, depth]
+  at::Tensor predicting(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
   void read_on(StepState& state);
-  SymbolOutput output() const;
+  TokenOutput output() const;
 
   int64_t context_;
   double dropout_;

@@ -13,7 +13,7 @@ LanguageModelConfig::LanguageModelConfig() {
 Settings LanguageModelConfig::settings() {
   Settings all = {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
-      {"model.context", &context, "symbols that are seen at once, the start included", 4, 1 << 20},
+      {"model.context", &context, "tokens that are seen at once, the start included", 4, 1 << 20},
       {"model.tied", &tied, "whether the output shares the embedding"}};
   for (Setting& setting : LayersConfig::settings()) all.push_back(std::move(setting));
   return all;

@@ -10,12 +10,12 @@ namespace attend {
 // A decoder alone, in the shape of GPT-2 (Radford et al. 2019) unless told otherwise.
 struct LanguageModelConfig : LayersConfig {
   int64_t layers = 4;
-  int64_t context = 256;  // symbols that are seen at once, the start included
+  int64_t context = 256;  // tokens that are seen at once, the start included
   bool tied = true;       // whether the output shares the embedding
 
   LanguageModelConfig();
 
-  // Of pairs, whose source and target share the context: symbols of either, without ends.
+  // Of pairs, whose source and target share the context: tokens of either, without ends.
   int64_t maximum_source_length() const { return context / 2; }
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
 

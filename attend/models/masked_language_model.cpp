@@ -11,7 +11,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t first_symbol = Vocabulary::unknown + 1;
+constexpr int64_t first_token = Vocabulary::unknown + 1;
 constexpr double impossible = -std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -20,7 +20,7 @@ MaskedLanguageModelConfig::MaskedLanguageModelConfig() { layers = 4; }
 
 Settings MaskedLanguageModelConfig::settings() {
   Settings all = {
-      {"model.masked_share", &masked_share, "of the symbols, which are asked for", 1e-3, 1}};
+      {"model.masked_share", &masked_share, "of the tokens, which are asked for", 1e-3, 1}};
   for (Setting& setting : SourceEncoderConfig::settings()) all.push_back(std::move(setting));
   return all;
 }
@@ -30,8 +30,8 @@ void MaskedLanguageModelConfig::check() const {
   if (layers == 0) fail("model.layers is 0; what is hidden is guessed by layers: set 1 or more");
 }
 
-MaskedSymbols mask_symbols(const Tensor& source, const Tensor& lengths, double share,
-                           int64_t symbols, const at::Generator& generator) {
+MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double share, int64_t tokens,
+                         const at::Generator& generator) {
   const Tensor outside = at::arange(source.size(1), lengths.options()) >= lengths.unsqueeze(1);
   const Tensor draw = at::rand(source.sizes(), generator).masked_fill(outside.cpu(), 2);
   constexpr int64_t axis = 1;
@@ -39,12 +39,12 @@ MaskedSymbols mask_symbols(const Tensor& source, const Tensor& lengths, double s
   const Tensor asked =
       (draw.argsort(axis).argsort(axis) < count).logical_and(outside.cpu().logical_not());
   const Tensor way = at::rand(source.sizes(), generator);
-  const Tensor other = at::randint(first_symbol, std::max(symbols, first_symbol + 1),
-                                   source.sizes(), generator, at::kLong);
+  const Tensor other = at::randint(first_token, std::max(tokens, first_token + 1), source.sizes(),
+                                   generator, at::kLong);
   const Tensor hidden = asked.logical_and(way < 0.8);
   const Tensor changed = asked.logical_and(way >= 0.8).logical_and(way < 0.9);
   const auto there = [&](const Tensor& x) { return x.to(source.device()); };
-  return {at::where(there(changed), there(other), source).masked_fill(there(hidden), mask_symbol),
+  return {at::where(there(changed), there(other), source).masked_fill(there(hidden), mask_token),
           source.masked_fill(there(asked.logical_not()), Vocabulary::padding)};
 }
 
@@ -56,65 +56,67 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
   if (source.is_frames()) fail("model.type is encoder, which learns from texts; take classifier");
   encoder_ = register_module("encoder",
                              std::make_shared<SourceEncoder>(source, config, /*class_token=*/true));
-  bias_ = register_parameter("bias", torch::zeros({source.symbols}));
+  bias_ = register_parameter("bias", torch::zeros({source.tokens}));
 }
 
-Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths, const Noise& noise,
+Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths,
+                                    const DropoutGenerator& generator,
                                     std::vector<LayerTrace>* trace) {
   // Without that of the class token.
-  return encoder_->forward(here(source), lengths, noise, trace).vectors.slice(1, 1);
+  return encoder_->forward(to_device(source), lengths, generator, trace).vectors.slice(1, 1);
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths,
-                                   const Noise& noise) {
-  return output().logits(vectors(source, lengths, noise));
+                                   const DropoutGenerator& generator) {
+  return output().logits(vectors(source, lengths, generator));
 }
 
-Tensor MaskedLanguageModel::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  const at::Generator generator = noise ? *noise : at::make_generator<at::CPUGeneratorImpl>(1);
-  const MaskedSymbols masked = mask_symbols(batch.source, batch.source_lengths, masked_share_,
-                                            output().weight.size(0), generator);
-  const Tensor loss = symbol_loss(
-      vectors(masked.shown, batch.source_lengths, noise).reshape({-1, output().weight.size(1)}),
-      output(), here(masked.asked).flatten(), smoothing, Vocabulary::padding);
+Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
+                                      double smoothing) {
+  const at::Generator draws = generator ? *generator : at::make_generator<at::CPUGeneratorImpl>(1);
+  const MaskedTokens masked = mask_tokens(batch.source, batch.source_lengths, masked_share_,
+                                          output().weight.size(0), draws);
+  const Tensor loss = token_loss(
+      vectors(masked.shown, batch.source_lengths, generator).reshape({-1, output().weight.size(1)}),
+      output(), to_device(masked.asked).flatten(), smoothing, Vocabulary::padding);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
 
-// carried[0] [N]: how many symbols were answered. memory: the source and its lengths, the vectors,
+// carried[0] [N]: how many tokens were answered. memory: the source and its lengths, the vectors,
 // and where they were asked for the weights [N, S, S].
 StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths) {
   StepState state;
-  const Tensor shown = source.masked_fill(source == Vocabulary::unknown, mask_symbol);
-  state.carried = {at::zeros_like(lengths)};
-  state.memory = {here(source), here(lengths), vectors(shown, lengths, {})};
+  const Tensor shown = source.masked_fill(source == Vocabulary::unknown, mask_token);
+  state.recurrent = {at::zeros_like(lengths)};
+  state.constant = {to_device(source), to_device(lengths), vectors(shown, lengths, {})};
   return state;
 }
 
 StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  const int64_t place = state.carried[0][0].item<int64_t>();
-  state.carried[0] = state.carried[0] + 1;
-  const Tensor source = state.memory[0], lengths = state.memory[1];
+  const int64_t place = state.recurrent[0][0].item<int64_t>();
+  state.recurrent[0] = state.recurrent[0] + 1;
+  const Tensor source = state.constant[0], lengths = state.constant[1];
   const bool past_all = place >= source.size(1);
-  const Tensor symbol =
-      past_all ? at::full_like(here(tokens), Vocabulary::end)
-               : source.select(1, place).masked_fill(lengths <= place, Vocabulary::end);
-  const Tensor vector = state.memory[2].select(1, past_all ? 0 : place);
+  const Tensor token = past_all
+                           ? at::full_like(to_device(tokens), Vocabulary::eos)
+                           : source.select(1, place).masked_fill(lengths <= place, Vocabulary::eos);
+  const Tensor vector = state.constant[2].select(1, past_all ? 0 : place);
   Tensor guessed = output().logits(vector);
-  guessed.slice(1, 0, first_symbol).fill_(impossible);
-  const Tensor known = at::full_like(guessed, impossible).scatter_(1, symbol.unsqueeze(1), 0.0);
+  guessed.slice(1, 0, first_token).fill_(impossible);
+  const Tensor known = at::full_like(guessed, impossible).scatter_(1, token.unsqueeze(1), 0.0);
   StepResult result;
   result.log_probabilities =
-      at::where((symbol == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known)
+      at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known)
           .to(at::kCPU);
   if (!with_weights || !attends_) return result;
-  if (state.memory.size() == 3) {
+  if (state.constant.size() == 3) {
     std::vector<LayerTrace> trace;
-    vectors(source.masked_fill(source == Vocabulary::unknown, mask_symbol), lengths, {}, &trace);
-    state.memory.push_back(multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1));
+    vectors(source.masked_fill(source == Vocabulary::unknown, mask_token), lengths, {}, &trace);
+    state.constant.push_back(multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1));
   }
   result.weights =
-      past_all ? at::zeros(source.sizes(), vector.options()) : state.memory[3].select(1, place);
+      past_all ? at::zeros(source.sizes(), vector.options()) : state.constant[3].select(1, place);
   return result;
 }
 

@@ -7,7 +7,7 @@
 #include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_encoder.h"
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 
 namespace attend {
 
@@ -21,22 +21,22 @@ struct MaskedLanguageModelConfig : SourceEncoderConfig {
   void check() const;   // Error as SourceEncoderConfig, and without layers
 };
 
-// What a masked language model is shown, [B, S], and asked for: the symbols themselves where they
+// What a masked language model is shown, [B, S], and asked for: the tokens themselves where they
 // are asked for, elsewhere Vocabulary::padding.
-struct MaskedSymbols {
+struct MaskedTokens {
   at::Tensor shown, asked;
 };
 
-// In place of a symbol that is hidden; no text holds it.
-constexpr int64_t mask_symbol = Vocabulary::start;
+// In place of a token that is hidden; no text holds it.
+constexpr int64_t mask_token = Vocabulary::bos;
 
-// Of each row of source [B, S] with lengths [B] the rounded share of its symbols, at least one, is
-// asked for; of these 80 % are hidden, 10 % are another symbol of the vocabulary and 10 % stand as
+// Of each row of source [B, S] with lengths [B] the rounded share of its tokens, at least one, is
+// asked for; of these 80 % are hidden, 10 % are another token of the vocabulary and 10 % stand as
 // they are (Devlin et al. 2019, 3.1 and A.2).
-MaskedSymbols mask_symbols(const at::Tensor& source, const at::Tensor& lengths, double share,
-                           int64_t symbols, const at::Generator& generator);
+MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
+                         int64_t tokens, const at::Generator& generator);
 
-// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses symbols that are hidden
+// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses tokens that are hidden
 // from it; weights of the same names begin a Classifier with pooling `class`.
 //
 // As a network from pairs it answers with its source, in which what the vocabulary lacks is filled
@@ -46,21 +46,23 @@ class MaskedLanguageModel : public PairNetwork {
   // Error as MaskedLanguageModelConfig::check and on frames.
   MaskedLanguageModel(const MaskedLanguageModelConfig& config, const SourceShape& source);
 
-  // Logits [B, S, V] at every symbol of source [B, S].
-  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise);
+  // Logits [B, S, V] at every token of source [B, S].
+  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths,
+                    const DropoutGenerator& generator);
 
-  // Of batch.source: the mean over what is asked for, times the symbols of batch.target, as many.
-  // Without noise the same is asked for each time.
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  // Of batch.source: the mean over what is asked for, times the tokens of batch.target, as many.
+  // Without a generator the same is asked for each time.
+  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                       double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Weights: those of the symbol's own vector, the mean of the heads of the last layer.
+  // Weights: those of the token's own vector, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attends_; }
 
  private:
-  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise,
-                     std::vector<LayerTrace>* trace = nullptr);
-  SymbolOutput output() const { return {encoder_->weight(), bias_}; }
+  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths,
+                     const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
+  TokenOutput output() const { return {encoder_->weight(), bias_}; }
 
   bool attends_;
   double masked_share_;

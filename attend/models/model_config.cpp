@@ -40,9 +40,9 @@ void refuse_frames(const SourceShape& source, const std::string& type) {
 std::shared_ptr<PairNetwork> make(const LanguageModelConfig& config, const SourceShape& source,
                                   int64_t targets) {
   refuse_frames(source, "lm");
-  if (source.symbols != targets)
-    fail("model.type is lm, with {} source and {} target symbols; it has one vocabulary for both",
-         source.symbols, targets);
+  if (source.tokens != targets)
+    fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
+         source.tokens, targets);
   return std::make_shared<LanguageModel>(config, targets);
 }
 
@@ -93,12 +93,12 @@ bool ModelConfig::wants_joint_vocabulary() const {
 }
 
 std::shared_ptr<PairNetwork> ModelConfig::make_network(const SourceShape& source,
-                                                       int64_t target_symbols) const {
+                                                       int64_t target_tokens) const {
   return with_chosen(*this,
-                     [&](const auto& chosen) { return make(chosen, source, target_symbols); });
+                     [&](const auto& chosen) { return make(chosen, source, target_tokens); });
 }
 
-int64_t longest_answer(int64_t source_symbols) { return 3 * source_symbols + 10; }
+int64_t longest_answer(int64_t source_tokens) { return 3 * source_tokens + 10; }
 
 TextConfig default_text(const ModelConfig& model) {
   if (model.type == "vit") return {.source_units = "image", .target_units = "line"};

@@ -33,9 +33,9 @@ struct ModelConfig {
   bool is_masked() const { return type == "encoder"; }
   bool learns_from_text() const { return is_language_model() || is_masked(); }
 
-  // Symbols of a source that are read: the first, or of a language model the last.
+  // Tokens of a source that are read: the first, or of a language model the last.
   int64_t maximum_source_length() const;
-  // Symbols of a target that training takes.
+  // Tokens of a target that training takes.
   int64_t maximum_target_length() const;
   bool wants_joint_vocabulary() const;  // of sources and targets
 
@@ -47,13 +47,12 @@ struct ModelConfig {
 
   // A new network of that type, its weights drawn from LibTorch's default generator. Error on a
   // source that the type does not read.
-  std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
-                                            int64_t target_symbols) const;
+  std::shared_ptr<PairNetwork> make_network(const SourceShape& source, int64_t target_tokens) const;
 };
 
-// Where a decoder that does not end its answer is stopped, in symbols; no pair in practice comes
+// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice comes
 // near this.
-int64_t longest_answer(int64_t source_symbols);
+int64_t longest_answer(int64_t source_tokens);
 
 // How that type reads texts where nobody says: a classifier words, and a label a line; a Vision
 // Transformer images; an encoder words; a language model characters, the same on both sides.

@@ -7,7 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/model_size.h"
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 
 namespace attend {
 namespace {
@@ -18,32 +18,32 @@ Settings all_settings(TextConfig& text, ModelConfig& model) {
   return settings;
 }
 
-// The symbols that occur, and an alphabet of which every symbol may.
+// The tokens that occur, and an alphabet of which every token may.
 Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& alphabet,
                            int64_t minimum_count) {
-  for (const std::string& symbol : alphabet) ++counts[symbol];
+  for (const std::string& token : alphabet) ++counts[token];
   return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
 }
 
 // The first of them, as they are many where somebody takes answers for labels.
 template <class Wanted>
-std::string shown_symbols(const Vocabulary& vocabulary, Wanted wanted) {
+std::string shown_tokens(const Vocabulary& vocabulary, Wanted wanted) {
   constexpr size_t most = 8;
   std::vector<std::string> names;
   names.reserve(most);
   for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
-    if (!wanted(vocabulary.symbol(id))) continue;
+    if (!wanted(vocabulary.token(id))) continue;
     if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
-    names.push_back(shown(vocabulary.symbol(id)));
+    names.push_back(quoted(vocabulary.token(id)));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string shown_labels(const Vocabulary& labels) {
-  return shown_symbols(labels, [](const std::string&) { return true; });
+  return shown_tokens(labels, [](const std::string&) { return true; });
 }
 
-// The symbols of each line of a text: those of all of it at once would take many times its size.
+// The tokens of each line of a text: those of all of it at once would take many times its size.
 template <class F>
 void for_each_line(const std::string& text, const TextCodec& codec, F f) {
   for (size_t begin = 0; begin < text.size();) {
@@ -72,9 +72,9 @@ PairModel read_description(const std::string& folder) {
     fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
          folder);
   PairModel model;
-  read_toml_key(model.model.type_setting(), folder + "/config.toml");
+  read_toml_key(model.config.type_setting(), folder + "/config.toml");
   read_toml_key(model.text.source_units_setting(), folder + "/config.toml");
-  read_toml(all_settings(model.text, model.model), folder + "/config.toml");
+  read_toml(all_settings(model.text, model.config), folder + "/config.toml");
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
@@ -90,7 +90,7 @@ PairModel read_description(const std::string& folder) {
 }  // namespace
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  return model.make_network(source_shape(), target_vocabulary.size());
+  return config.make_network(source_shape(), target_vocabulary.size());
 }
 
 SourceShape PairModel::source_shape() const {
@@ -102,29 +102,29 @@ SourceShape PairModel::source_shape() const {
 
 at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader, bool* cut) const {
   const at::Tensor frames = reader.read(name);
-  if (cut != nullptr) *cut = frames.size(0) > model.maximum_source_length();
-  return frames.slice(0, 0, model.maximum_source_length());
+  if (cut != nullptr) *cut = frames.size(0) > config.maximum_source_length();
+  return frames.slice(0, 0, config.maximum_source_length());
 }
 
-bool PairModel::cut_source(std::vector<std::string>& symbols) const {
-  const int64_t over = static_cast<int64_t>(symbols.size()) - model.maximum_source_length();
+bool PairModel::cut_source(std::vector<std::string>& tokens) const {
+  const int64_t over = static_cast<int64_t>(tokens.size()) - config.maximum_source_length();
   if (over <= 0) return false;
-  const auto first = model.is_language_model() ? symbols.begin() : symbols.end() - over;
-  symbols.erase(first, first + over);
+  const auto first = config.is_language_model() ? tokens.begin() : tokens.end() - over;
+  tokens.erase(first, first + over);
   return true;
 }
 
-std::vector<std::string> PairModel::source_symbols(const std::string& source) const {
-  auto symbols = codecs.source.split(source);
-  cut_source(symbols);
-  return symbols;
+std::vector<std::string> PairModel::source_tokens(const std::string& source) const {
+  auto tokens = codecs.source.split(source);
+  cut_source(tokens);
+  return tokens;
 }
 
-std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& symbols) const {
-  std::vector<int64_t> ids = source_vocabulary.encode(symbols);
+std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
+  std::vector<int64_t> ids = source_vocabulary.encode(tokens);
   if (text.language_token && !ids.empty() && ids[0] == Vocabulary::unknown)
-    fail("language {} was not in training; there are {}", shown(symbols[0]),
-         shown_symbols(source_vocabulary, is_language_token));
+    fail("language {} was not in training; there are {}", quoted(tokens[0]),
+         shown_tokens(source_vocabulary, is_language_token));
   return ids;
 }
 
@@ -143,12 +143,12 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
       pair.frames = source_frames(example.source, reader, &is_cut);
       if (cut != nullptr) *cut += is_cut ? 1 : 0;
     } else {
-      pair.source = source_ids(source_symbols(example.source));
+      pair.source = source_ids(source_tokens(example.source));
     }
     for (const std::string& target : example.targets) {
-      pair.goes_on = model.is_masked();
+      pair.no_eos = config.is_masked();
       pair.target =
-          model.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
+          config.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
       pairs.push_back(pair);
     }
   }
@@ -158,22 +158,22 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
 std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
   std::vector<int64_t> ids;
   ids.reserve(source.size());
-  for_each_line(source, codecs.target, [&](const std::vector<std::string>& symbols) {
-    for (const std::string& symbol : symbols) ids.push_back(target_vocabulary.id(symbol));
+  for_each_line(source, codecs.target, [&](const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) ids.push_back(target_vocabulary.id(token));
   });
   return ids;
 }
 
 // Twice the same text is two occurrences, as for a source with two targets.
-void SymbolCounts::add(const Example& example, const TextCodecs& codecs) {
-  for (const std::string& symbol : codecs.source.split(example.source)) ++source[symbol];
+void TokenCounts::add(const Example& example, const TextCodecs& codecs) {
+  for (const std::string& token : codecs.source.split(example.source)) ++source[token];
   for (const std::string& text : example.targets)
-    for (const std::string& symbol : codecs.target.split(text)) ++target[symbol];
+    for (const std::string& token : codecs.target.split(text)) ++target[token];
 }
 
-void SymbolCounts::add_text(const std::string& text, const TextCodec& codec) {
-  for_each_line(text, codec, [&](const std::vector<std::string>& symbols) {
-    for (const std::string& symbol : symbols) ++target[symbol];
+void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
+  for_each_line(text, codec, [&](const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) ++target[token];
   });
 }
 
@@ -182,21 +182,21 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   const TextCodecs codecs = make_codecs(text);
   TextConfig sized = text;
   if (text.reads_images()) take_image_size(examples, sized.frames);
-  SymbolCounts counts;
+  TokenCounts counts;
   for (const Example& example : examples) counts.add(example, codecs);
   return make_pair_model(sized, model, counts);
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const SymbolCounts& counts) {
-  // As many symbols on both sides may be others.
+                          const TokenCounts& counts) {
+  // As many tokens on both sides may be others.
   if (model.wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
         "model.tied is all, or model.copy true, which takes one vocabulary; set "
         "data.joint_vocabulary = true");
   if (model.learns_from_text() && text.source_units != text.target_units)
     fail(
-        "model.type is {}, whose answers are made of its source's symbols; set data.source_units "
+        "model.type is {}, whose answers are made of its source's tokens; set data.source_units "
         "and data.target_units alike",
         model.type);
   if (model.is_language_model() && !text.joint_vocabulary)
@@ -207,7 +207,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   const WordCounts sources = text.reads_frames() ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
     WordCounts both = sources;
-    for (const auto& [symbol, count] : counts.target) both[symbol] += count;
+    for (const auto& [token, count] : counts.target) both[token] += count;
     // Of the alphabets at least one is empty, or they are the same.
     result.source_vocabulary = result.target_vocabulary = make_vocabulary(
         std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
@@ -226,19 +226,19 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 void check_labels(const PairModel& model, const std::vector<Example>& examples,
                   const std::string& name) {
-  if (!model.model.is_classifier()) return;
+  if (!model.config.is_classifier()) return;
   const Vocabulary& labels = model.target_vocabulary;
   for (const Example& example : examples) {
     for (const std::string& target : example.targets) {
       const auto ids = labels.encode(model.codecs.target.split(target));
       if (ids.size() != 1)
         fail(
-            "{}: {} is {} symbols of data.target_units = {}; a classifier's target is one label "
+            "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, shown(target), ids.size(), shown(model.text.target_units));
+            name, quoted(target), ids.size(), quoted(model.text.target_units));
       if (ids[0] == Vocabulary::unknown)
-        fail("{}: label {} of {} was not in training, whose labels are {}", name, shown(target),
-             shown(example.source), shown_labels(labels));
+        fail("{}: label {} of {} was not in training, whose labels are {}", name, quoted(target),
+             quoted(example.source), shown_labels(labels));
     }
   }
 }
@@ -246,7 +246,7 @@ void check_labels(const PairModel& model, const std::vector<Example>& examples,
 void save_description(const PairModel& model, const std::string& folder) {
   // The names alone: the folder may move.
   TextConfig text = with_codes_in(".", model.text);
-  ModelConfig network = model.model;
+  ModelConfig network = model.config;
   save_codes(model.codecs, model.text, folder);
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");

@@ -18,7 +18,7 @@ namespace attend {
 struct PairModel {
   TextConfig text;
   TextCodecs codecs;  // as `text` has them
-  ModelConfig model;
+  ModelConfig config;
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
@@ -29,13 +29,13 @@ struct PairModel {
   // What the network's sources are.
   SourceShape source_shape() const;
 
-  // Takes those symbols of a source away that are over model.maximum_source_length(), its last
+  // Truncates a source to config.maximum_source_length() tokens: drops its last
   // ones or, where the model goes on with its source, its first. Whether there were any.
-  bool cut_source(std::vector<std::string>& symbols) const;
-  // The symbols of a source that are left of it, and their ids. Error on a language token that was
+  bool cut_source(std::vector<std::string>& tokens) const;
+  // The tokens of a source that are left of it, and their ids. Error on a language token that was
   // not in training.
-  std::vector<std::string> source_symbols(const std::string& text) const;
-  std::vector<int64_t> source_ids(const std::vector<std::string>& symbols) const;
+  std::vector<std::string> source_tokens(const std::string& text) const;
+  std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
   // The frames of a source that is an image or a sound, at most as many; tells whether some are
   // cut.
   at::Tensor source_frames(const std::string& name, FrameReader& reader, bool* cut = nullptr) const;
@@ -43,7 +43,7 @@ struct PairModel {
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Of a sound, as of a text, what is over model.maximum_source_length() is cut; how many sounds
+  // Of a sound, as of a text, what is over config.maximum_source_length() is cut; how many sounds
   // were is added to `cut`. Error on a text that is not UTF-8, and on an image or a sound that
   // cannot be read.
   std::vector<EncodedPair> encode(const std::vector<Example>& examples,
@@ -53,8 +53,8 @@ struct PairModel {
   std::vector<int64_t> encode_text(const std::string& text) const;
 };
 
-// How often each symbol is there, by which vocabularies are made.
-struct SymbolCounts {
+// How often each token is there, by which vocabularies are made.
+struct TokenCounts {
   WordCounts source, target;
 
   void add(const Example& example, const TextCodecs& codecs);
@@ -66,7 +66,7 @@ struct SymbolCounts {
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples);
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const SymbolCounts& counts);
+                          const TokenCounts& counts);
 
 // Error where the model is a classifier and a target is no label that it was made with; `name` is
 // the file's, for the message.

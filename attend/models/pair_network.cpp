@@ -12,8 +12,8 @@ void PairNetwork::place(const Devices& devices) {
   to(device_);
 }
 
-at::Tensor symbols_before(const at::Tensor& target) {
-  const at::Tensor start = at::full({target.size(0), 1}, Vocabulary::start, target.options());
+at::Tensor shift_right(const at::Tensor& target) {
+  const at::Tensor start = at::full({target.size(0), 1}, Vocabulary::bos, target.options());
   return at::cat({start, target.slice(1, 0, -1)}, 1);
 }
 

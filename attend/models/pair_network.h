@@ -9,15 +9,16 @@
 
 namespace attend {
 
-// A network from a sequence of symbols to another; a label is a target of one symbol.
+// A network from a sequence of tokens to another; a label is a target of one token.
 class PairNetwork : public torch::nn::Module, public StepModel {
  public:
-  // What training lowers: a scalar, summed over the symbols of batch.target, ends included, in
-  // nats. `smoothing` spreads that much probability over the other symbols (Szegedy et al. 2016).
-  // Without noise and smoothing it is the negative log-likelihood of the targets.
-  virtual at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) = 0;
+  // What training lowers: a scalar, summed over the tokens of batch.target, ends included, in
+  // nats. `smoothing` spreads that much probability over the other tokens (Szegedy et al. 2016).
+  // Without a generator and smoothing it is the negative log-likelihood of the targets.
+  virtual at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                               double smoothing) = 0;
 
-  // The state before the first symbol, for sources as those of a Batch.
+  // The state before the first token, for sources as those of a Batch.
   virtual StepState start(const at::Tensor& source, const at::Tensor& lengths) = 0;
 
   // Whether the sources of a call of start() must be of one length: a network that goes on with its
@@ -33,13 +34,13 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   virtual bool attends() const = 0;
 
  protected:
-  at::Tensor here(const at::Tensor& x) const { return x.to(device_); }
+  at::Tensor to_device(const at::Tensor& x) const { return x.to(device_); }
 
  private:
   at::Device device_ = at::kCPU;  // of a network that is on one
 };
 
-// The target [B, T] of a batch moved one to the right behind the start symbol: what each step sees.
-at::Tensor symbols_before(const at::Tensor& target);
+// The target [B, T] of a batch moved one to the right behind the start token: what each step sees.
+at::Tensor shift_right(const at::Tensor& target);
 
 }  // namespace attend

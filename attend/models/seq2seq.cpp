@@ -15,18 +15,18 @@ using at::Tensor;
 
 constexpr int64_t maxout_pieces = 2;  // Bahdanau et al. 2015, A.2.2
 
-torch::nn::Embedding embedding(int64_t symbols, int64_t depth) {
-  auto layer = torch::nn::Embedding(symbols, depth);
+torch::nn::Embedding embedding(int64_t tokens, int64_t depth) {
+  auto layer = torch::nn::Embedding(tokens, depth);
   torch::nn::init::normal_(layer->weight, 0, 1 / std::sqrt(static_cast<double>(depth)));
   return layer;
 }
 
-// What a bidirectional recurrence gave for the first symbol going backward: all that it read.
+// What a bidirectional recurrence gave for the first token going backward: all that it read.
 Tensor backward_state(const Tensor& annotations) {
   return annotations.select(1, 0).slice(1, annotations.size(2) / 2);
 }
 
-// The forward direction at the last symbol beside the backward direction at the first.
+// The forward direction at the last token beside the backward direction at the first.
 Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   const int64_t half = annotations.size(2) / 2;
   const Tensor last = (lengths - 1).to(annotations.device()).view({-1, 1, 1});
@@ -45,17 +45,17 @@ Tensor mean_state(const Tensor& annotations, const Tensor& lengths) {
 
 }  // namespace
 
-Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols)
+Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_tokens)
     : dropout_(config.dropout),
       entropy_weight_(config.entropy_weight),
       coverage_weight_(config.coverage_weight),
       grid_(source.grid) {
   config.check();
-  if (config.wants_joint_vocabulary() && source.symbols != target_symbols)
+  if (config.wants_joint_vocabulary() && source.tokens != target_tokens)
     fail(
-        "model.tied is {} and model.copy {}, with {} source and {} target symbols; one vocabulary "
+        "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "
         "for both takes data.joint_vocabulary = true",
-        config.tied, config.copy, source.symbols, target_symbols);
+        config.tied, config.copy, source.tokens, target_tokens);
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part("state");
   carries_context_ = has_part("context") || config.input_feeding;
@@ -64,7 +64,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
                       std::make_shared<SourceInput>(source, config.source_depth(), config.image));
   if (config.tied != "all")
     target_embedding_ =
-        register_module("target_embedding", embedding(target_symbols, config.embedding));
+        register_module("target_embedding", embedding(target_tokens, config.embedding));
   if (config.encoder == "recurrent")
     encoder_ = register_module(
         "encoder", std::make_shared<BidirectionalEncoder>(
@@ -76,13 +76,13 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
   if (config.attends()) {
     const AttentionChoices choices = config.choices();
     attention_ = register_module(
-        "attention", std::make_shared<AttentionNetwork>(choices, config.attention_sizes()));
-    // The first guess of a symbol's log-likelihood is that of chance.
+        "attention", std::make_shared<StepAttention>(choices, config.attention_sizes()));
+    // The first guess of a token's log-likelihood is that of chance.
     if (Normaliser(choices.normaliser).row().training == Training::reward)
-      reward_ = register_module("reward", std::make_shared<MovingAverage>(
-                                              -std::log(static_cast<double>(target_symbols))));
+      reward_ = register_module(
+          "reward", std::make_shared<MovingAverage>(-std::log(static_cast<double>(target_tokens))));
   }
-  make_readout(config, target_symbols);
+  make_readout(config, target_tokens);
 }
 
 void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
@@ -97,7 +97,7 @@ void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
       "initial", Linear(encoder_ ? hidden / 2 : hidden, hidden * decoder_->state_size()));
 }
 
-void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_symbols) {
+void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
   const int64_t hidden = config.hidden, read = 2 * hidden + config.embedding;
   const bool tied = config.tied != "none";
   const int64_t depth = tied ? config.embedding : hidden;
@@ -105,9 +105,9 @@ void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_symbols) 
     past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
   maxout_ = register_module("maxout", Linear(read + (past_ ? hidden : 0), maxout_pieces * depth));
   if (tied)
-    output_bias_ = register_parameter("output_bias", torch::zeros({target_symbols}));
+    output_bias_ = register_parameter("output_bias", torch::zeros({target_tokens}));
   else
-    output_ = register_module("output", Linear(depth, target_symbols));
+    output_ = register_module("output", Linear(depth, target_tokens));
   if (config.copy) gate_ = register_module("gate", Linear(read, 1));
 }
 
@@ -137,27 +137,27 @@ const Tensor& Seq2Seq::target_weight() const {
   return target_embedding_ ? target_embedding_->weight : source_embedding_->weight();
 }
 
-SymbolOutput Seq2Seq::output() const {
+TokenOutput Seq2Seq::output() const {
   if (!output_) return {target_weight(), output_bias_};
   return {output_->weight, output_->bias};
 }
 
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
-                                                             const Noise& noise) {
+                                                             const DropoutGenerator& generator) {
   const Tensor embedded = attend::dropout(
-      source_embedding_->forward(source.to(devices_.encoder), noise), dropout_, noise);
-  if (!encoder_) return remember(embedded, placed(embedded), lengths, noise);
+      source_embedding_->forward(source.to(devices_.encoder), generator), dropout_, generator);
+  if (!encoder_) return remember(embedded, placed(embedded), lengths, generator);
   const Tensor annotations =
-      attend::dropout(encoder_->forward(embedded, lengths, noise), dropout_, noise);
-  return remember(embedded, annotations, lengths, noise);
+      attend::dropout(encoder_->forward(embedded, lengths, generator), dropout_, generator);
+  return remember(embedded, annotations, lengths, generator);
 }
 
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& embedded,
                                                                const Tensor& below,
                                                                const Tensor& lengths,
-                                                               const Noise& noise) {
-  const Tensor annotations = self_ ? self_->forward(below, lengths, {}, noise) : below;
+                                                               const DropoutGenerator& generator) {
+  const Tensor annotations = self_ ? self_->forward(below, lengths, {}, generator) : below;
   Memory memory;
   memory.summary =
       (encoder_ && !self_ ? last_states(annotations, lengths) : mean_state(annotations, lengths))
@@ -167,7 +167,7 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
     memory.attention = attention_->prepare(read, read, lengths);
   }
   if (has_part("extra")) memory.extra = embedded.select(1, 0).to(devices_.decoder);
-  // s_0 = tanh(W_s h_1), h_1 the backward direction at the first symbol (A.2.2), or the mean of the
+  // s_0 = tanh(W_s h_1), h_1 the backward direction at the first token (A.2.2), or the mean of the
   // annotations (Xu et al. 2015, 3.1.2).
   const Tensor first = encoder_ ? backward_state(below).to(devices_.decoder) : memory.summary;
   Decoder decoder{initial_->forward(first).tanh().chunk(decoder_->state_size(), 1), {}, {}, {}};
@@ -191,17 +191,17 @@ Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor&
 }
 
 AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Decoder& decoder,
-                               const Noise& noise) {
+                               const DropoutGenerator& generator) {
   AttentionStep step;
   std::vector<Tensor> recurrent;
   Tensor state;
   if (state_first_) {
     const Tensor input = carries_context_ ? at::cat({embedded, decoder.context}, 1) : embedded;
-    recurrent = decoder_->forward(input, decoder.recurrent, noise);
+    recurrent = decoder_->forward(input, decoder.recurrent, generator);
     state = decoder_->output(recurrent);
   }
   if (attention_) {
-    const uint64_t seed = attention_->draws() ? draw_seed(noise) : 0;
+    const uint64_t seed = attention_->draws() ? draw_seed(generator) : 0;
     step = attention_->forward(query(decoder, state, embedded, memory).to(devices_.attention),
                                memory.attention, decoder.attention, seed);
     step.context = step.context.to(devices_.decoder);
@@ -209,24 +209,25 @@ AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Dec
     step.context = memory.summary;
   }
   if (!state_first_)
-    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, noise);
+    recurrent =
+        decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, generator);
   decoder.recurrent = std::move(recurrent);
   if (carries_context_) decoder.context = step.context;
   decoder.attention = step.carried;
   return step;
 }
 
-Tensor Seq2Seq::vectors(const Readout& readout, const Noise& noise) {
+Tensor Seq2Seq::vectors(const Readout& readout, const DropoutGenerator& generator) {
   std::vector<Tensor> read = {readout.state, readout.embedded, readout.context};
   if (past_) read.push_back(readout.past);
   const Tensor pieces = maxout_->forward(at::cat(read, -1));
   const Tensor largest = std::get<0>(pieces.unflatten(-1, {-1, maxout_pieces}).max(-1));
-  return attend::dropout(largest, dropout_, noise);
+  return attend::dropout(largest, dropout_, generator);
 }
 
 Tensor Seq2Seq::logits(const Readout& readout, const Tensor& weights, const Tensor& source,
-                       const Noise& noise) {
-  Tensor logits = output().logits(vectors(readout, noise));
+                       const DropoutGenerator& generator) {
+  Tensor logits = output().logits(vectors(readout, generator));
   if (!gate_) return logits;
   const Tensor ids = source.to(devices_.decoder), from = weights.to(devices_.decoder);
   const Tensor gate =
@@ -236,16 +237,17 @@ Tensor Seq2Seq::logits(const Readout& readout, const Tensor& weights, const Tens
 }
 
 Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decoder decoder,
-                                 const Noise& noise) {
+                                 const DropoutGenerator& generator) {
   const Tensor embedded = attend::dropout(
-      at::embedding(target_weight(), symbols_before(batch.target).to(devices_.decoder)), dropout_,
-      noise);
-  const bool draws = reward_ && noise, keeps_weights = gate_ || (coverage_weight_ > 0 && noise);
+      at::embedding(target_weight(), shift_right(batch.target).to(devices_.decoder)), dropout_,
+      generator);
+  const bool draws = reward_ && generator,
+             keeps_weights = gate_ || (coverage_weight_ > 0 && generator);
   std::vector<Tensor> states, contexts, all_weights, log_probabilities, entropies;
   for (auto* each : {&states, &contexts, &all_weights, &log_probabilities, &entropies})
     each->reserve(static_cast<size_t>(embedded.size(1)));
   for (int64_t t = 0; t < embedded.size(1); ++t) {
-    const AttentionStep step = advance(embedded.select(1, t), memory, decoder, noise);
+    const AttentionStep step = advance(embedded.select(1, t), memory, decoder, generator);
     contexts.push_back(step.context);
     states.push_back(decoder_->output(decoder.recurrent));
     if (!draws && !keeps_weights) continue;
@@ -266,10 +268,10 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
   return result;
 }
 
-Tensor Seq2Seq::logits(const Batch& batch, const Noise& noise) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
-  const Teaching teaching = teach(batch, memory, std::move(decoder), noise);
-  return logits(teaching.readout, teaching.weights, batch.source, noise);
+Tensor Seq2Seq::logits(const Batch& batch, const DropoutGenerator& generator) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, generator);
+  const Teaching teaching = teach(batch, memory, std::move(decoder), generator);
+  return logits(teaching.readout, teaching.weights, batch.source, generator);
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
@@ -281,19 +283,19 @@ Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states
   return logits(teaching.readout, teaching.weights, batch.source, {});
 }
 
-Tensor Seq2Seq::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, noise);
-  const Teaching teaching = teach(batch, memory, std::move(decoder), noise);
+Tensor Seq2Seq::objective(const Batch& batch, const DropoutGenerator& generator, double smoothing) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, generator);
+  const Teaching teaching = teach(batch, memory, std::move(decoder), generator);
   const Tensor target = batch.target.to(devices_.decoder);
   Tensor loss, logits;
   if (gate_ || teaching.draws.entropy.defined()) {
-    logits = this->logits(teaching.readout, teaching.weights, batch.source, noise);
+    logits = this->logits(teaching.readout, teaching.weights, batch.source, generator);
     loss = sequence_loss(logits, target, smoothing);
   } else {
-    loss = symbol_loss(vectors(teaching.readout, noise).flatten(0, 1), output(), target.flatten(),
-                       smoothing, Vocabulary::padding);
+    loss = token_loss(vectors(teaching.readout, generator).flatten(0, 1), output(),
+                      target.flatten(), smoothing, Vocabulary::padding);
   }
-  const Tensor more = noise ? signal(teaching, logits, target) : Tensor();
+  const Tensor more = generator ? signal(teaching, logits, target) : Tensor();
   return more.defined() ? loss + more - more.detach() : loss;
 }
 
@@ -331,29 +333,30 @@ StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
 }
 
 void Seq2Seq::carry(Decoder decoder, StepState& state) const {
-  state.carried = std::move(decoder.recurrent);
-  if (carries_context_) state.carried.push_back(decoder.context);
-  if (past_) state.carried.insert(state.carried.end(), {decoder.past.keys, decoder.past.values});
-  state.carried.insert(state.carried.end(), decoder.attention.begin(), decoder.attention.end());
+  state.recurrent = std::move(decoder.recurrent);
+  if (carries_context_) state.recurrent.push_back(decoder.context);
+  if (past_)
+    state.recurrent.insert(state.recurrent.end(), {decoder.past.keys, decoder.past.values});
+  state.recurrent.insert(state.recurrent.end(), decoder.attention.begin(), decoder.attention.end());
 }
 
 Seq2Seq::Decoder Seq2Seq::carried(const StepState& state) const {
-  auto next = state.carried.begin() + decoder_->state_size();
-  Decoder decoder{{state.carried.begin(), next}, {}, {}, {}};
+  auto next = state.recurrent.begin() + decoder_->state_size();
+  Decoder decoder{{state.recurrent.begin(), next}, {}, {}, {}};
   if (carries_context_) decoder.context = *next++;
   if (past_) {
     decoder.past = {next[0], next[1]};
     next += 2;
   }
-  decoder.attention.assign(next, state.carried.end());
+  decoder.attention.assign(next, state.recurrent.end());
   return decoder;
 }
 
 StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weights) {
   Memory memory;
-  memory.summary = state.memory[0];
-  if (attention_) memory.attention = {state.memory[1], state.memory[2], state.memory[3]};
-  if (has_part("extra")) memory.extra = state.memory[4];
+  memory.summary = state.constant[0];
+  if (attention_) memory.attention = {state.constant[1], state.constant[2], state.constant[3]};
+  if (has_part("extra")) memory.extra = state.constant[4];
   Decoder decoder = carried(state);
 
   const Tensor embedded = at::embedding(target_weight(), tokens.to(devices_.decoder));
@@ -369,7 +372,7 @@ StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weigh
   if (attention_ && (with_weights || gate_)) weights = attention_->weights(read, memory.attention);
   if (with_weights) result.weights = weights;
   result.log_probabilities =
-      logits(readout, weights, state.memory.back(), {}).log_softmax(-1).to(at::kCPU);
+      logits(readout, weights, state.constant.back(), {}).log_softmax(-1).to(at::kCPU);
   carry(std::move(decoder), state);
   return result;
 }

@@ -10,45 +10,46 @@
 #include "attend/models/pair_network.h"
 #include "attend/models/seq2seq_config.h"
 #include "attend/models/source_input.h"
-#include "attend/nn/attention_network.h"
 #include "attend/nn/hard_attention.h"
 #include "attend/nn/intra_attention.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/recurrent.h"
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/step_attention.h"
+#include "attend/nn/token_loss.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
 // The encoder-decoder of Bahdanau et al. 2015 with any mechanism of the table: a bidirectional
-// recurrent encoder annotates every source symbol; at each step a query made of what the decoder
+// recurrent encoder annotates every source token; at each step a query made of what the decoder
 // has reads the annotations, and the context it gets enters the recurrence and the readout, a
-// maxout layer. Without the encoder (Xu et al. 2015) a source is annotated by its symbols or frames
+// maxout layer. Without the encoder (Xu et al. 2015) a source is annotated by its tokens or frames
 // and where they stand. With `state` in the query the recurrence runs first and attention after it
 // (Luong et al. 2015): the context then enters the readout, and the next step where `context` is a
 // part too, or with input_feeding. With score "none" the context is the same at every step: the
 // last state of each direction, or the mean of annotations that no recurrence made. Transformer
 // layers may read the annotations of either kind, the readout the decoder's earlier states (Paulus
-// et al. 2017), and a symbol be copied from the source (See et al. 2017).
+// et al. 2017), and a token be copied from the source (See et al. 2017).
 class Seq2Seq : public PairNetwork {
  public:
   // Error as Seq2SeqConfig::check and SourceInput, and where config.wants_joint_vocabulary() and
-  // source and target have different symbols.
-  Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_symbols);
+  // source and target have different tokens.
+  Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_tokens);
 
-  // Teacher-forced logits [B, T, V] for batch.target; log probabilities where symbols are copied.
-  at::Tensor logits(const Batch& batch, const Noise& noise);
+  // Teacher-forced logits [B, T, V] for batch.target; log probabilities where tokens are copied.
+  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
 
   // The same for sources without padding, without dropout; `states` takes the hidden states of the
   // encoder's forward direction to differentiate by, as BidirectionalEncoder::unrolled. Error
   // without an encoder.
   at::Tensor logits_by_states(const Batch& batch, std::vector<at::Tensor>& states);
 
-  // The cross-entropy. With hard attention and noise its gradient also estimates what the draws
-  // contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the symbols
-  // from its step on), and with coverage_weight what coverage costs; the value is the cross-entropy
-  // alone.
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  // The cross-entropy. With hard attention and a generator its gradient also estimates what the
+  // draws contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the
+  // tokens from its step on), and with coverage_weight what coverage costs; the value is the
+  // cross-entropy alone.
+  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                       double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attention_ != nullptr; }
@@ -67,7 +68,7 @@ class Seq2Seq : public PairNetwork {
     std::vector<at::Tensor> attention;  // as AttentionStep::carried
     PastSteps past;                     // undefined unless the readout reads it
   };
-  // What symbols are read off, [B, .., D] each.
+  // What tokens are read off, [B, .., D] each.
   struct Readout {
     at::Tensor state, embedded, context;
     at::Tensor past;  // undefined without intra_decoder
@@ -80,32 +81,33 @@ class Seq2Seq : public PairNetwork {
 
   bool has_part(const char* name) const;
   void make_decoder(const Seq2SeqConfig& config);
-  void make_readout(const Seq2SeqConfig& config, int64_t target_symbols);
+  void make_readout(const Seq2SeqConfig& config, int64_t target_tokens);
 
   // The source, embedded, as what attention reads, where nothing recurrent annotates it.
   at::Tensor placed(const at::Tensor& embedded) const;
   const at::Tensor& target_weight() const;  // of the target's embedding, [V, embedding]
-  SymbolOutput output() const;
+  TokenOutput output() const;
 
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
-                                    const Noise& noise);
+                                    const DropoutGenerator& generator);
   // The same from what stands below model.self_layers.
   std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& below,
-                                      const at::Tensor& lengths, const Noise& noise);
-  Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder, const Noise& noise);
+                                      const at::Tensor& lengths, const DropoutGenerator& generator);
+  Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder,
+                 const DropoutGenerator& generator);
 
   // One step of the recurrence and of attention; `decoder` becomes the state after it. The context
   // is that of the step.
   AttentionStep advance(const at::Tensor& embedded, const Memory& memory, Decoder& decoder,
-                        const Noise& noise);
+                        const DropoutGenerator& generator);
   at::Tensor query(const Decoder& decoder, const at::Tensor& state, const at::Tensor& embedded,
                    const Memory& memory) const;
   // What the output's matrix reads.
-  at::Tensor vectors(const Readout& readout, const Noise& noise);
-  // Logits, or log probabilities where symbols are copied.
+  at::Tensor vectors(const Readout& readout, const DropoutGenerator& generator);
+  // Logits, or log probabilities where tokens are copied.
   at::Tensor logits(const Readout& readout, const at::Tensor& weights, const at::Tensor& source,
-                    const Noise& noise);
+                    const DropoutGenerator& generator);
   // What training adds to the cross-entropy, without a meaning as a number.
   at::Tensor signal(const Teaching& teaching, const at::Tensor& logits,
                     const at::Tensor& target) const;
@@ -127,8 +129,8 @@ class Seq2Seq : public PairNetwork {
   std::shared_ptr<BidirectionalEncoder> encoder_;   // null with encoder "none"
   std::shared_ptr<TransformerStack> self_;          // null without model.self_layers
   Linear initial_{nullptr};
-  std::shared_ptr<AttentionNetwork> attention_;  // null with score "none"
-  std::shared_ptr<MovingAverage> reward_;        // of hard attention, else null
+  std::shared_ptr<StepAttention> attention_;  // null with score "none"
+  std::shared_ptr<MovingAverage> reward_;     // of hard attention, else null
   std::shared_ptr<RecurrentCell> decoder_;
   std::shared_ptr<IntraDecoderAttention> past_;  // null without intra_decoder
   Linear maxout_{nullptr};
@@ -137,8 +139,8 @@ class Seq2Seq : public PairNetwork {
   Linear gate_{nullptr};    // between copies and the vocabulary; null without copies
 };
 
-// Cross-entropy of logits [B, T, V] against target [B, T], summed over the symbols that are not
-// padding, in nats. `smoothing` spreads that much probability over all symbols (Szegedy et al.
+// Cross-entropy of logits [B, T, V] against target [B, T], summed over the tokens that are not
+// padding, in nats. `smoothing` spreads that much probability over all tokens (Szegedy et al.
 // 2016).
 at::Tensor sequence_loss(const at::Tensor& logits, const at::Tensor& target, double smoothing);
 

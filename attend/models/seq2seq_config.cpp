@@ -22,8 +22,8 @@ void check_part(const std::string& part) {
   if (std::find(names.begin(), names.end(), part) != names.end()) return;
   const std::string suggestion = nearest(part, names);
   if (!suggestion.empty())
-    fail("model.query has no part {}; did you mean {}?", shown(part), suggestion);
-  fail("model.query has no part {}; there are {}", shown(part), fmt::join(names, ", "));
+    fail("model.query has no part {}; did you mean {}?", quoted(part), suggestion);
+  fail("model.query has no part {}; there are {}", quoted(part), fmt::join(names, ", "));
 }
 
 Settings readout_settings(Seq2SeqConfig& config) {
@@ -40,7 +40,7 @@ Settings readout_settings(Seq2SeqConfig& config) {
        {},
        {"none", "target", "all"}},
       {"model.copy", &config.copy,
-       "whether symbols of the source may be copied (See et al. 2017); takes "
+       "whether tokens of the source may be copied (See et al. 2017); takes "
        "data.joint_vocabulary"},
       {"model.coverage_weight", &config.coverage_weight,
        "what looking where earlier steps did costs in training (See et al. 2017, eq. 12)", 0, 1000},
@@ -74,7 +74,7 @@ void check_recurrent(const AttentionChoices& choices) {
         choices.score, choices.normaliser);
 }
 
-// A symbol is copied with the weight that it got, so that weights must sum to 1 for every query.
+// A token is copied with the weight that it got, so that weights must sum to 1 for every query.
 void check_copying(const AttentionChoices& choices) {
   const std::string_view normaliser = base_name(choices.normaliser);
   const bool sums_to_one = normaliser != "sigmoid" && normaliser != "none" &&
@@ -84,7 +84,7 @@ void check_copying(const AttentionChoices& choices) {
     fail(
         "model.copy is true, and scope {}, bias {} and normaliser {} may give weights whose sum is "
         "not 1; take scope all, no sink, and softmax or sparsemax",
-        choices.scope, shown(choices.bias), choices.normaliser);
+        choices.scope, quoted(choices.bias), choices.normaliser);
 }
 
 void check_needs_attention(const Seq2SeqConfig& config) {
@@ -101,9 +101,9 @@ const std::vector<QueryPart>& query_part_table() {
   static const std::vector<QueryPart> table = {
       {"previous_state", "the decoder's state before the step"},
       {"state", "its state after the step, which then precedes attention"},
-      {"token", "the embedded symbol before"},
+      {"token", "the embedded token before"},
       {"context", "the context before; behind state it also enters the recurrence"},
-      {"extra", "the embedded first symbol of the source, such as a target language"},
+      {"extra", "the embedded first token of the source, such as a target language"},
   };
   return table;
 }
@@ -119,7 +119,7 @@ Settings Seq2SeqConfig::settings() {
        {},
        {"recurrent", "none"}},
       {"model.query", &query, query_syntax()},
-      {"model.embedding", &embedding, "depth of the symbol embeddings", 1, 65536},
+      {"model.embedding", &embedding, "depth of the token embeddings", 1, 65536},
       {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
       {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
       {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
@@ -133,7 +133,7 @@ Settings Seq2SeqConfig::settings() {
       {"model.entropy_weight", &entropy_weight,
        "reward for the entropy of hard attention, which keeps it from settling early", 0, 1000},
       {"model.maximum_source_length", &maximum_source_length,
-       "symbols of a source that are read; the rest is cut", 1, 1 << 20},
+       "tokens of a source that are read; the rest is cut", 1, 1 << 20},
   };
   for (Setting& setting : image.settings()) own.push_back(std::move(setting));
   for (Setting& setting : readout_settings(*this)) own.push_back(std::move(setting));
@@ -150,7 +150,7 @@ std::vector<std::string> Seq2SeqConfig::query_parts() const {
     parts.push_back(text.substr(begin, end - begin));
     check_part(parts.back());
     if (std::count(parts.begin(), parts.end(), parts.back()) > 1)
-      fail("model.query is {} and names {} twice; leave one out", shown(query), parts.back());
+      fail("model.query is {} and names {} twice; leave one out", quoted(query), parts.back());
     begin = end + 1;
   }
   return parts;

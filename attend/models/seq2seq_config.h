@@ -7,7 +7,7 @@
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
 #include "attend/models/source_input.h"
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
@@ -17,7 +17,7 @@ struct Seq2SeqConfig : MechanismSettings {
   Seq2SeqConfig() : MechanismSettings{.mechanism = "bahdanau"} {}
 
   std::string cell = "gru";
-  std::string encoder = "recurrent";  // or "none": symbols or frames and their positions
+  std::string encoder = "recurrent";  // or "none": tokens or frames and their positions
   std::string query = {};  // parts of query_part_table() joined by +; empty: the mechanism's own
   int64_t embedding = 128;
   int64_t hidden = 256;  // depth of the decoder state and of the annotations
@@ -45,7 +45,7 @@ struct Seq2SeqConfig : MechanismSettings {
   // The query's parts, in order. Error on an unknown one and on the same twice.
   std::vector<std::string> query_parts() const;
 
-  // Of a source symbol or frame before the encoder; without one it is an annotation.
+  // Of a source token or frame before the encoder; without one it is an annotation.
   int64_t source_depth() const { return encoder == "recurrent" ? embedding : hidden; }
 
   // Whether sources and targets must be of one vocabulary.

@@ -23,7 +23,7 @@ Settings SourceEncoderConfig::settings() {
   append(all, image.settings());
   append(all, {{"model.layers", &layers, "of self-attention; 0: none", 0, 256},
                {"model.maximum_source_length", &maximum_source_length,
-                "symbols of a source that are read; the rest is cut", 1, 1 << 20}});
+                "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
 }
 
@@ -59,20 +59,22 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
   const int64_t depth = vectors.size(2);
   if (shape_.is_image()) return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options());
   const Tensor positions = sinusoidal_positions(vectors.size(1), depth, 0, vectors.options());
-  // Symbols have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
+  // Tokens have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
   return (shape_.is_frames() ? vectors : vectors * std::sqrt(static_cast<double>(depth))) +
          positions;
 }
 
-StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Noise& noise,
+StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths,
+                                   const DropoutGenerator& generator,
                                    std::vector<LayerTrace>* trace) {
-  StackSource result{positioned(input_->forward(source, noise)), lengths};
+  StackSource result{positioned(input_->forward(source, generator)), lengths};
   if (class_token_.defined()) {
     result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
     result.lengths = lengths + 1;
   }
-  result.vectors = attend::dropout(result.vectors, dropout_, noise);
-  if (layers_) result.vectors = layers_->forward(result.vectors, result.lengths, {}, noise, trace);
+  result.vectors = attend::dropout(result.vectors, dropout_, generator);
+  if (layers_)
+    result.vectors = layers_->forward(result.vectors, result.lengths, {}, generator, trace);
   return result;
 }
 

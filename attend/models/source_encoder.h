@@ -24,9 +24,9 @@ struct SourceEncoderConfig : LayersConfig {
   void check() const;   // Error as LayersConfig::check, where there are layers
 };
 
-// Symbols, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
+// Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
 // Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps a vector more that belongs
-// to no symbol, the class token, and a TransformerStack over them.
+// to no token, the class token, and a TransformerStack over them.
 class SourceEncoder : public torch::nn::Module {
  public:
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
@@ -34,10 +34,10 @@ class SourceEncoder : public torch::nn::Module {
   // source [B, S] int64 or frames [B, S, F], lengths [B] from 1 -> vectors [B, S, depth] and
   // lengths; with a class token both are longer by 1, and it comes first. `trace`, if any, takes
   // the attention of each layer. Error as SourceInput and LearnedPositions.
-  StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise,
-                      std::vector<LayerTrace>* trace = nullptr);
+  StackSource forward(const at::Tensor& source, const at::Tensor& lengths,
+                      const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
 
-  // The vectors of symbols, [symbols, depth], to share.
+  // The vectors of tokens, [tokens, depth], to share.
   const at::Tensor& weight() const { return input_->weight(); }
 
  private:
@@ -52,7 +52,7 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<TransformerStack> layers_;     // null without layers
 };
 
-// How much of each source symbol is in what was pooled with `weights` [B, S] behind the layers of
+// How much of each source token is in what was pooled with `weights` [B, S] behind the layers of
 // `trace`: a layer spreads half of a weight by the mean of its heads and keeps the other half, as
 // it adds to what it reads (attention roll-out, Abnar & Zuidema 2020).
 at::Tensor rolled_out(at::Tensor weights, const std::vector<LayerTrace>& trace);

@@ -32,10 +32,10 @@ Tensor patches_of(const Tensor& image, const SourceShape& shape) {
 }
 
 // Each image by its own offsets, with zeros behind.
-Tensor shifted(const Tensor& image, int64_t most, const Noise& noise) {
+Tensor shifted(const Tensor& image, int64_t most, const DropoutGenerator& generator) {
   const int64_t count = image.size(0);
   const auto places = [&](int64_t size, at::IntArrayRef shape) {
-    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, noise, at::kLong);
+    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, generator, at::kLong);
     return (offsets + at::arange(size).view(shape)).to(image.device());
   };
   const Tensor padded = at::constant_pad_nd(image.squeeze(1), {most, most, most, most});
@@ -80,7 +80,7 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
     : shape_(shape), flip_(image.flip), shift_(image.shift) {
   image.check(shape);
   if (!shape.is_frames()) {
-    weight_ = register_parameter("weight", torch::empty({shape.symbols, depth}));
+    weight_ = register_parameter("weight", torch::empty({shape.tokens, depth}));
     torch::nn::init::normal_(weight_, 0, 1 / std::sqrt(static_cast<double>(depth)));
     return;
   }
@@ -102,13 +102,13 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
   torch::nn::init::uniform_(bias_, -bound, bound);
 }
 
-Tensor SourceInput::moved(const Tensor& image, const Noise& noise) const {
+Tensor SourceInput::moved(const Tensor& image, const DropoutGenerator& generator) const {
   Tensor result = image;
   if (flip_) {
-    const Tensor mirrored = at::randint(0, 2, {image.size(0), 1, 1, 1}, noise, at::kBool);
+    const Tensor mirrored = at::randint(0, 2, {image.size(0), 1, 1, 1}, generator, at::kBool);
     result = at::where(mirrored.to(image.device()), image.flip(3), image);
   }
-  return shift_ > 0 ? shifted(result, shift_, noise) : result;
+  return shift_ > 0 ? shifted(result, shift_, generator) : result;
 }
 
 Tensor SourceInput::convolved(Tensor image) {
@@ -121,9 +121,9 @@ Tensor SourceInput::convolved(Tensor image) {
   return image.flatten(2).transpose(1, 2);
 }
 
-Tensor SourceInput::forward(const Tensor& source, const Noise& noise) {
+Tensor SourceInput::forward(const Tensor& source, const DropoutGenerator& generator) {
   if (!shape_.is_frames()) {
-    if (source.is_floating_point()) fail("[source] got frames; this network reads symbols");
+    if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
     return at::embedding(weight_, source);
   }
   if (source.dim() != 3 || source.size(2) != shape_.depth)
@@ -134,8 +134,8 @@ Tensor SourceInput::forward(const Tensor& source, const Noise& noise) {
     fail("[source] got {} patches; this network reads images of {} by {}", source.size(1),
          shape_.grid.height, shape_.grid.width);
   Tensor frames = source;
-  if (noise && (flip_ || shift_ > 0))
-    frames = patches_of(moved(image_of(source, shape_), noise), shape_);
+  if (generator && (flip_ || shift_ > 0))
+    frames = patches_of(moved(image_of(source, shape_), generator), shape_);
   if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
   return at::linear(frames, weight_, bias_);
 }

@@ -10,16 +10,16 @@
 
 namespace attend {
 
-// What a network reads: the symbols of a vocabulary or, where `depth` is set, vectors (frames),
+// What a network reads: the tokens of a vocabulary or, where `depth` is set, vectors (frames),
 // such as those of a sound or the patches of an image.
 struct SourceShape {
-  SourceShape(int64_t symbols) : symbols(symbols) {}  // NOLINT: a vocabulary's size is a shape
+  SourceShape(int64_t tokens) : tokens(tokens) {}  // NOLINT: a vocabulary's size is a shape
   SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
 
   bool is_frames() const { return depth > 0; }
   bool is_image() const { return grid.height > 0; }
 
-  int64_t symbols = 0;
+  int64_t tokens = 0;
   int64_t depth = 0;   // of a frame
   GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
 };
@@ -39,7 +39,7 @@ struct ImageInputConfig {
   void check(const SourceShape& shape) const;
 };
 
-// How a source enters a network: symbols by an embedding, frames by a linear map, which images may
+// How a source enters a network: tokens by an embedding, frames by a linear map, which images may
 // pass some convolutions before. Without positions.
 class SourceInput : public torch::nn::Module {
  public:
@@ -48,13 +48,13 @@ class SourceInput : public torch::nn::Module {
 
   // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
   // and, of an image, on another number of patches.
-  at::Tensor forward(const at::Tensor& source, const Noise& noise);
+  at::Tensor forward(const at::Tensor& source, const DropoutGenerator& generator);
 
-  // [symbols, depth] of an embedding, to share; of frames the linear map, [depth, ..].
+  // [tokens, depth] of an embedding, to share; of frames the linear map, [depth, ..].
   const at::Tensor& weight() const { return weight_; }
 
  private:
-  at::Tensor moved(const at::Tensor& image, const Noise& noise) const;
+  at::Tensor moved(const at::Tensor& image, const DropoutGenerator& generator) const;
   at::Tensor convolved(at::Tensor image);
 
   SourceShape shape_;

@@ -20,25 +20,24 @@ SourceEncoderConfig encoder_config(const TransformerConfig& config) {
   return result;
 }
 
-void check_tied(const TransformerConfig& config, const SourceShape& source,
-                int64_t target_symbols) {
+void check_tied(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens) {
   if (config.tied != "all") return;
   if (source.is_frames())
-    fail("model.tied is all, and images or sounds have no symbols to share; take target");
-  if (source.symbols != target_symbols)
+    fail("model.tied is all, and images or sounds have no tokens to share; take target");
+  if (source.tokens != target_tokens)
     fail(
-        "model.tied is all, with {} source and {} target symbols; one embedding for both takes "
+        "model.tied is all, with {} source and {} target tokens; one embedding for both takes "
         "data.joint_vocabulary = true",
-        source.symbols, target_symbols);
+        source.tokens, target_tokens);
 }
 
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& config, const SourceShape& source,
-                         int64_t target_symbols)
+                         int64_t target_tokens)
     : dropout_(config.dropout) {
   config.check();
-  check_tied(config, source, target_symbols);
+  check_tied(config, source, target_tokens);
   const bool shared = config.tied == "all";
   const int64_t longest = longest_target(config.maximum_source_length);
   if (source.is_frames()) {
@@ -48,7 +47,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   } else {
     source_embedding_ = register_module(
         "source_embedding",
-        std::make_shared<PositionedEmbedding>(source.symbols, config.depth, config.positions,
+        std::make_shared<PositionedEmbedding>(source.tokens, config.depth, config.positions,
                                               shared ? longest : config.maximum_source_length));
     encoder_ = register_module("encoder", std::make_shared<TransformerStack>(config.stack(
                                               config.encoder_layers, /*causal=*/false)));
@@ -56,41 +55,43 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   target_embedding_ =
       shared ? source_embedding_
              : register_module("target_embedding",
-                               std::make_shared<PositionedEmbedding>(target_symbols, config.depth,
+                               std::make_shared<PositionedEmbedding>(target_tokens, config.depth,
                                                                      config.positions, longest));
   decoder_ =
       register_module("decoder", std::make_shared<TransformerStack>(config.stack(
                                      config.decoder_layers, /*causal=*/true, &config.source)));
   if (config.tied == "none")
-    output_ = register_module("output", torch::nn::Linear(config.depth, target_symbols));
+    output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
 }
 
-SymbolOutput Transformer::output() const {
+TokenOutput Transformer::output() const {
   if (!output_) return {target_embedding_->weight()};
   return {output_->weight, output_->bias};
 }
 
-StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Noise& noise) {
-  if (frames_) return frames_->forward(here(source), lengths, noise);
-  const Tensor embedded = source_embedding_->forward(here(source), 0, dropout_, noise);
-  return {encoder_->forward(embedded, lengths, {}, noise), lengths};
+StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
+                                const DropoutGenerator& generator) {
+  if (frames_) return frames_->forward(to_device(source), lengths, generator);
+  const Tensor embedded = source_embedding_->forward(to_device(source), 0, dropout_, generator);
+  return {encoder_->forward(embedded, lengths, {}, generator), lengths};
 }
 
-Tensor Transformer::decode(const Batch& batch, const Noise& noise) {
-  const StackSource source = encode(batch.source, batch.source_lengths, noise);
+Tensor Transformer::decode(const Batch& batch, const DropoutGenerator& generator) {
+  const StackSource source = encode(batch.source, batch.source_lengths, generator);
   const Tensor embedded =
-      target_embedding_->forward(here(symbols_before(batch.target)), 0, dropout_, noise);
+      target_embedding_->forward(to_device(shift_right(batch.target)), 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
-  return decoder_->forward(embedded, {}, source, noise);
+  return decoder_->forward(embedded, {}, source, generator);
 }
 
-Tensor Transformer::logits(const Batch& batch, const Noise& noise) {
-  return output().logits(decode(batch, noise));
+Tensor Transformer::logits(const Batch& batch, const DropoutGenerator& generator) {
+  return output().logits(decode(batch, generator));
 }
 
-Tensor Transformer::objective(const Batch& batch, const Noise& noise, double smoothing) {
-  return symbol_loss(decode(batch, noise).flatten(0, 1), output(), here(batch.target).flatten(),
-                     smoothing, Vocabulary::padding);
+Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& generator,
+                              double smoothing) {
+  return token_loss(decode(batch, generator).flatten(0, 1), output(),
+                    to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
 }
 
 StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
@@ -100,8 +101,8 @@ StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
 }
 
 StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  const Tensor embedded =
-      target_embedding_->forward(here(tokens).unsqueeze(1), state.grown[0].queries(), 0, {});
+  const Tensor embedded = target_embedding_->forward(to_device(tokens).unsqueeze(1),
+                                                     state.self_cache[0].queries(), 0, {});
   std::vector<LayerTrace> trace;
   const Tensor vectors = decoder_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;

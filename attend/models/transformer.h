@@ -9,34 +9,36 @@
 #include "attend/models/source_encoder.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/positioned_embedding.h"
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
-// what reads the source: nothing but attention between symbols. Of a source of frames it reads
+// what reads the source: nothing but attention between tokens. Of a source of frames it reads
 // their linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source
-// length) symbols long at most where positions are learned.
+// length) tokens long at most where positions are learned.
 class Transformer : public PairNetwork {
  public:
   // Error as TransformerConfig::check and SourceInput, and where model.tied is all and the sides
   // have different vocabularies.
-  Transformer(const TransformerConfig& config, const SourceShape& source, int64_t target_symbols);
+  Transformer(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens);
 
   // Teacher-forced logits [B, T, V] for batch.target.
-  at::Tensor logits(const Batch& batch, const Noise& noise);
+  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
 
-  at::Tensor objective(const Batch& batch, const Noise& noise, double smoothing) override;
+  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
+                       double smoothing) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Weights: those over the source, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return true; }
 
  private:
-  StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Noise& noise);
-  at::Tensor decode(const Batch& batch, const Noise& noise);  // [B, T, depth]
-  SymbolOutput output() const;
+  StackSource encode(const at::Tensor& source, const at::Tensor& lengths,
+                     const DropoutGenerator& generator);
+  at::Tensor decode(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
+  TokenOutput output() const;
 
   double dropout_;
   std::shared_ptr<SourceEncoder> frames_;  // in place of the next and of encoder_, or null

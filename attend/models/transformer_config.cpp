@@ -104,7 +104,7 @@ Settings TransformerConfig::settings() {
                 {},
                 {"none", "target", "all"}},
                {"model.maximum_source_length", &maximum_source_length,
-                "symbols of a source that are read; the rest is cut", 1, 1 << 20}});
+                "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
 }
 

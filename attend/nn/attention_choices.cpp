@@ -43,8 +43,8 @@ const BiasChoiceRow& bias_row(std::string_view part) {
     syntaxes.push_back(row.syntax);
   }
   const std::string suggestion = nearest(base_name(part), names);
-  if (!suggestion.empty()) fail("no bias is called {}; did you mean {}?", shown(part), suggestion);
-  fail("no bias is called {}; there are {}", shown(part), fmt::join(syntaxes, ", "));
+  if (!suggestion.empty()) fail("no bias is called {}; did you mean {}?", quoted(part), suggestion);
+  fail("no bias is called {}; there are {}", quoted(part), fmt::join(syntaxes, ", "));
 }
 
 BiasChoice parse_bias(std::string_view part) {
@@ -60,7 +60,7 @@ BiasChoice parse_bias(std::string_view part) {
                         ? part == row.name
                         : fits(choice.size) && (row.numbers == 1 || fits(choice.columns));
   if (!good)
-    fail("bias {}: write {}{}", shown(part), row.syntax,
+    fail("bias {}: write {}{}", quoted(part), row.syntax,
          row.numbers == 0 ? "" : fmt::format(", numbers of {} to {}", row.least, most));
   return choice;
 }
@@ -84,11 +84,11 @@ std::optional<int64_t> around_reach(std::string_view scope) {
   const std::string_view text = trimmed(scope);
   if (!text.starts_with("around")) {
     if (text.find("around") != std::string_view::npos)
-      fail("scope {}: around:D stands alone; write around:D and leave out the rest", shown(scope));
+      fail("scope {}: around:D stands alone; write around:D and leave out the rest", quoted(scope));
     return std::nullopt;
   }
   const int64_t reach = base_name(text) == "around" ? number(arguments(text)) : -1;
-  if (reach < 1) fail("scope {}: write around:D alone, D keys each way, 1 or more", shown(scope));
+  if (reach < 1) fail("scope {}: write around:D alone, D keys each way, 1 or more", quoted(scope));
   return reach;
 }
 
@@ -116,7 +116,7 @@ std::vector<BiasChoice> parse_biases(std::string_view text) {
     const size_t plus = rest.find('+');
     const BiasChoice choice = parse_bias(trimmed(rest.substr(0, plus)));
     if (has(biases, choice.name))
-      fail("bias {} names {} twice; leave one out", shown(text), choice.name);
+      fail("bias {} names {} twice; leave one out", quoted(text), choice.name);
     biases.push_back(choice);
     if (plus == std::string_view::npos) return biases;
     rest = rest.substr(plus + 1);
@@ -135,7 +135,7 @@ void check_choices(const AttentionChoices& choices) {
     fail(
         "normaliser {} divides by the sum of the scores, which score {} with bias {} may make "
         "negative; take elu_features or positive_features without a bias, or softmax",
-        choices.normaliser, choices.score, shown(choices.bias));
+        choices.normaliser, choices.score, quoted(choices.bias));
   if (has(biases, "gaussian") && !predicts)
     fail(
         "bias gaussian is centred where a query looks, and scope {} predicts no place; take scope "

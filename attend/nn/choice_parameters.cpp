@@ -27,8 +27,8 @@ BiasPart bias_part(std::string text) {
   if (std::find(names.begin(), names.end(), part.name) != names.end()) return part;
   const std::string suggestion = nearest(part.name, names);
   if (!suggestion.empty())
-    fail("no bias is called {}; did you mean {}?", shown(part.name), suggestion);
-  fail("no bias is called {}; there are {}", shown(part.name), fmt::join(names, ", "));
+    fail("no bias is called {}; did you mean {}?", quoted(part.name), suggestion);
+  fail("no bias is called {}; there are {}", quoted(part.name), fmt::join(names, ", "));
 }
 
 // Axes of the bias's tensors behind those of batch and heads.

@@ -30,12 +30,12 @@ void check_parameters(const ComputeProblem& problem, const std::vector<ChoicePar
   for (const auto& [name, tensor] : problem.parameters) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     if (names.empty())
-      fail("--param {}: score {} has no parameters, and nothing else takes one", shown(name),
+      fail("--param {}: score {} has no parameters, and nothing else takes one", quoted(name),
            problem.choices.score);
     const std::string suggestion = nearest(name, names);
     if (!suggestion.empty())
-      fail("--param {}: nothing takes it; did you mean {}?", shown(name), suggestion);
-    fail("--param {}: nothing takes it; the choices have {}", shown(name), fmt::join(names, ", "));
+      fail("--param {}: nothing takes it; did you mean {}?", quoted(name), suggestion);
+    fail("--param {}: nothing takes it; the choices have {}", quoted(name), fmt::join(names, ", "));
   }
 }
 

@@ -11,7 +11,7 @@ namespace attend {
 struct Devices {
   at::Device encoder = at::kCPU;
   at::Device attention = at::kCPU;
-  at::Device decoder = at::kCPU;  // with all that symbols are read off
+  at::Device decoder = at::kCPU;  // with all that tokens are read off
 
   bool on_one_device() const { return encoder == decoder && attention == decoder; }
 };

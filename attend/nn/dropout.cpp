@@ -38,22 +38,22 @@ class Drop : public torch::autograd::Function<Drop> {
 
 }  // namespace
 
-at::Tensor dropout(const at::Tensor& x, double probability, const Noise& noise) {
-  if (!noise || probability == 0) return x;
+at::Tensor dropout(const at::Tensor& x, double probability, const DropoutGenerator& generator) {
+  if (!generator || probability == 0) return x;
   if (x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble))
-    return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(noise)));
+    return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(generator)));
   at::NoGradGuard no_gradient;
   const at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU))
-                              .bernoulli_(1 - probability, noise)
+                              .bernoulli_(1 - probability, generator)
                               .div_(1 - probability);
   at::AutoGradMode with_gradient(true);
   return x * mask.to(x.device());
 }
 
-uint64_t draw_seed(const Noise& noise) {
-  if (!noise) return 0;
+uint64_t draw_seed(const DropoutGenerator& generator) {
+  if (!generator) return 0;
   const at::Tensor seed = at::empty({}, at::kLong);
-  seed.random_(1, std::numeric_limits<int64_t>::max(), noise);
+  seed.random_(1, std::numeric_limits<int64_t>::max(), generator);
   return static_cast<uint64_t>(seed.item<int64_t>());
 }
 

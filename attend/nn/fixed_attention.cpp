@@ -84,7 +84,7 @@ AttentionSpec FixedAttention::spec(const Tensor& lengths) const {
   if (v_.defined()) parameters.emplace("v", v_);
   if (beta_.defined()) parameters.emplace("beta", beta_);
   return {.score = Score(config_.score, std::move(parameters)),
-          .scope = lengths.defined() ? key_lengths(lengths) : all(),
+          .scope = lengths.defined() ? key_lengths(lengths) : all_keys(),
           .normaliser = Normaliser(config_.normaliser)};
 }
 

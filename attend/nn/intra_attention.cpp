@@ -35,7 +35,7 @@ IntraAttentionCell::IntraAttentionCell(int64_t input_depth, int64_t hidden, int6
                                        const std::string& score)
     : hidden_(hidden),
       attention_(register_module(
-          "attention", std::make_shared<TrainedSpec>(
+          "attention", std::make_shared<LearnedAttention>(
                            AttentionChoices{.score = score},
                            AttentionSizes{input_depth + hidden, hidden, attention_depth, 0}))),
       gates_(register_module("gates", torch::nn::Linear(hidden + input_depth, 4 * hidden))) {}
@@ -48,7 +48,7 @@ IntraAttentionCell::State IntraAttentionCell::start(int64_t batch) const {
 }
 
 Tensor IntraAttentionCell::query(const Tensor& input, const State& state) const {
-  return at::cat({input, state.read.narrow(1, 0, hidden_)}, 1);
+  return at::cat({input, state.cross_cache.narrow(1, 0, hidden_)}, 1);
 }
 
 std::pair<Tensor, IntraAttentionCell::State> IntraAttentionCell::step(const Tensor& input,
@@ -93,8 +93,8 @@ IntraDecoderAttention::IntraDecoderAttention(int64_t depth, const std::string& s
                                              int64_t attention_depth)
     : attention_(register_module(
           "attention",
-          std::make_shared<TrainedSpec>(AttentionChoices{.score = score},
-                                        AttentionSizes{depth, depth, attention_depth, 0}))) {}
+          std::make_shared<LearnedAttention>(AttentionChoices{.score = score},
+                                             AttentionSizes{depth, depth, attention_depth, 0}))) {}
 
 AttentionSpec IntraDecoderAttention::spec() const {
   return {.score = attention_->score(), .scope = causal(-1)};

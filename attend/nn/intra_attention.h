@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 
 namespace attend {
 
@@ -32,7 +32,7 @@ class IntraAttentionCell : public torch::nn::Module {
     at::Tensor read;  // [B, 2 hidden]: h~ beside c~ of the last step
   };
 
-  // `score` is a row of score_table(); the paper's is additive. Error as TrainedSpec.
+  // `score` is a row of score_table(); the paper's is additive. Error as LearnedAttention.
   IntraAttentionCell(int64_t input_depth, int64_t hidden, int64_t attention_depth,
                      const std::string& score = "additive");
 
@@ -52,7 +52,7 @@ class IntraAttentionCell : public torch::nn::Module {
   at::Tensor query(const at::Tensor& input, const State& state) const;
 
   int64_t hidden_;
-  std::shared_ptr<TrainedSpec> attention_;
+  std::shared_ptr<LearnedAttention> attention_;
   torch::nn::Linear gates_{nullptr};  // i, f, o, g
 };
 
@@ -60,7 +60,7 @@ class IntraAttentionCell : public torch::nn::Module {
 // before it; the context of the first is 0.
 class IntraDecoderAttention : public torch::nn::Module {
  public:
-  // `score` is a row of score_table(); the paper's is general. Error as TrainedSpec.
+  // `score` is a row of score_table(); the paper's is general. Error as LearnedAttention.
   explicit IntraDecoderAttention(int64_t depth, const std::string& score = "general",
                                  int64_t attention_depth = 0);
 
@@ -80,7 +80,7 @@ class IntraDecoderAttention : public torch::nn::Module {
  private:
   AttentionSpec spec() const;
 
-  std::shared_ptr<TrainedSpec> attention_;
+  std::shared_ptr<LearnedAttention> attention_;
 };
 
 }  // namespace attend

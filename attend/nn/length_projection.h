@@ -9,7 +9,7 @@ namespace attend {
 // for all heads. Keys and values usually have a projection each.
 //
 // Every projected key is a mixture of all positions. There is no causal attention over such keys,
-// no window and no weight on one position: attend to them with scope all().
+// no window and no weight on one position: attend to them with scope all_keys().
 class LengthProjection : public torch::nn::Module {
  public:
   // E [projected, maximum_length] has normal entries of variance 1 / projected. Error unless

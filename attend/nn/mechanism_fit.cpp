@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "attend/nn/compute_modules.h"
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 
 namespace attend {
 namespace {
@@ -69,7 +69,7 @@ class Fit {
     target_ = task_ == Task::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
     AttentionSizes sizes{depth, depth, depth, memory_.size(0)};
     sizes.filter_width = 3;
-    trained_ = std::make_shared<TrainedSpec>(choices_for_sentence(row, words), sizes);
+    trained_ = std::make_shared<LearnedAttention>(choices_for_sentence(row, words), sizes);
     query_layer_ = torch::nn::Linear(torch::nn::LinearOptions(depth, depth).bias(false));
     key_layer_ = torch::nn::Linear(torch::nn::LinearOptions(depth, depth).bias(false));
     for (auto& layer : {query_layer_, key_layer_}) {
@@ -139,7 +139,7 @@ class Fit {
   Task task_;
   const ComputeModule* module_;
   Tensor memory_, queries_, target_;
-  std::shared_ptr<TrainedSpec> trained_;
+  std::shared_ptr<LearnedAttention> trained_;
   torch::nn::Linear query_layer_{nullptr}, key_layer_{nullptr};
   Parameters parameters_;
 };

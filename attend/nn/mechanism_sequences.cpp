@@ -42,7 +42,7 @@ Mechanisms own_sequence() {
        .title = "Intra-attention (LSTMN)",
        .source = "Cheng et al. 2016, eq. 4-9",
        .formula = "w_ij = softmax_j(v . tanh(W_h h_j + W_x x_i + W_c c~_(i-1))) over j < i",
-       .queries = "the symbol and the summary before",
+       .queries = "the token and the summary before",
        .memory = "the layer's own states before",
        .choices = {.score = "additive", .scope = "causal:-1"},
        .carries = "all states so far",
@@ -144,7 +144,7 @@ Mechanisms linear_time() {
        .time = "n k d",
        .module = "LengthProjection",
        .refusal = "it mixes the positions of the source before they are weighed, so no weight "
-                  "belongs to a symbol; take cross"},
+                  "belongs to a token; take cross"},
       {.name = "convolution",
        .title = "Attention that is a convolution",
        .source = "Cordonnier et al. 2020, theorem 1",
@@ -218,7 +218,7 @@ Mechanisms input_positions() {
        .queries = "positions of a sequence, p added",
        .memory = same,
        .module = "sinusoidal_positions() added to the inputs",
-       .refusal = "a recurrent encoder knows the order of its symbols; take cross"},
+       .refusal = "a recurrent encoder knows the order of its tokens; take cross"},
       {.name = "learned_positions",
        .title = "Learned positions",
        .source = "Gehring et al. 2017, 3.1",
@@ -226,7 +226,7 @@ Mechanisms input_positions() {
        .queries = "positions of a sequence, p added",
        .memory = same,
        .module = "LearnedPositions",
-       .refusal = "a recurrent encoder knows the order of its symbols; take cross"},
+       .refusal = "a recurrent encoder knows the order of its tokens; take cross"},
   };
 }
 

@@ -263,8 +263,8 @@ const Mechanism& mechanism(std::string_view name) {
   }
   const std::string suggestion = nearest(name, names);
   if (!suggestion.empty())
-    fail("no mechanism is called {}; did you mean {}?", shown(name), suggestion);
-  fail("no mechanism is called {}; there are {}", shown(name), fmt::join(names, ", "));
+    fail("no mechanism is called {}; did you mean {}?", quoted(name), suggestion);
+  fail("no mechanism is called {}; there are {}", quoted(name), fmt::join(names, ", "));
 }
 
 }  // namespace attend

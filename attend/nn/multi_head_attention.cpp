@@ -60,7 +60,7 @@ Tensor split_heads(const Tensor& x, int64_t depth) {
 
 // Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
 // takes exponentials of features against the largest one.
-bool maps_early(const TrainedSpec& spec) {
+bool maps_early(const LearnedAttention& spec) {
   return !Normaliser(spec.choices().normaliser).row().running_sums;
 }
 
@@ -99,8 +99,9 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   groups_.reserve(config.groups.size());
   for (const HeadGroup& group : config.groups) {
     check_group(group, head_depth_);
-    auto spec = register_module("group" + std::to_string(groups_.size()),
-                                std::make_shared<TrainedSpec>(group.choices, sizes, group.heads));
+    auto spec =
+        register_module("group" + std::to_string(groups_.size()),
+                        std::make_shared<LearnedAttention>(group.choices, sizes, group.heads));
     groups_.push_back({group, heads, key_heads, std::move(spec)});
     heads += group.heads;
     key_heads += key_heads_of(group);
@@ -147,7 +148,7 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state) {
 }
 
 MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadState& state,
-                                           const Noise& noise) {
+                                           const DropoutGenerator& generator) {
   check_sequence(query, "query", query_->options.in_features());
   if (state.groups_.empty())
     fail("[multi-head attention] the state holds nothing to read; prepare() a source");
@@ -166,13 +167,13 @@ MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadS
                                .key_lengths = state.key_lengths_,
                                .past = {with_keys(held.past.previous, state.keys_),
                                         with_keys(held.past.total, state.keys_)},
-                               .seed = group.spec->draws() ? draw_seed(noise) : 0});
+                               .seed = group.spec->draws() ? draw_seed(generator) : 0});
     Tensor asking = group.of.rotary ? rotate(own, state.queries_) : own;
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
       spec.score = spec.score.mapped();
     }
-    if (noise && dropout_ > 0) spec.dropout = {dropout_, draw_seed(noise)};
+    if (generator && dropout_ > 0) spec.dropout = {dropout_, draw_seed(generator)};
     const Tensor key = held.keys.narrow(2, 0, state.keys_);
     const auto [context, lse] = attention(asking, key, held.values.narrow(2, 0, state.keys_), spec);
     contexts.push_back(context);
@@ -196,8 +197,9 @@ void MultiHeadAttention::advance(const MultiHeadResult& result, MultiHeadState& 
 }
 
 MultiHeadResult MultiHeadAttention::forward(const Tensor& query, const Tensor& source,
-                                            const Tensor& lengths, const Noise& noise) {
-  return attend(query, prepare(source, lengths), noise);
+                                            const Tensor& lengths,
+                                            const DropoutGenerator& generator) {
+  return attend(query, prepare(source, lengths), generator);
 }
 
 MultiHeadState MultiHeadAttention::prepare(const Tensor& source, const Tensor& lengths) {

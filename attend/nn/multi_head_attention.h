@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "attend/nn/dropout.h"
+#include "attend/nn/learned_attention.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/multi_head_state.h"
-#include "attend/nn/trained_spec.h"
 
 namespace attend {
 
@@ -28,7 +28,7 @@ struct MultiHeadConfig {
   int64_t head_depth = 0;              // 0: depth / heads, which must divide it
   int64_t attention_depth = 0;         // as AttentionSizes has it; 0: head_depth
   int64_t keys = 0;                    // the same: positions of the location score
-  double dropout = 0;                  // of the weights, where there is noise
+  double dropout = 0;                  // of the weights, where there is a generator
 };
 
 // What the weights of a call are computed from, when they are asked for.
@@ -54,13 +54,14 @@ at::Tensor multi_head_weights(const MultiHeadResult& result, const Selection& se
 // Query i stands at position i, and so does key j of its source.
 class MultiHeadAttention : public torch::nn::Module {
  public:
-  // Error when the depths do not divide among the heads, and as TrainedSpec.
+  // Error when the depths do not divide among the heads, and as LearnedAttention.
   explicit MultiHeadAttention(const MultiHeadConfig& config);
 
   // query [B, Tq, depth], source [B, Tk, source_depth]; lengths [B] int64 says where the source's
-  // padding begins, undefined: there is none. With noise weights are dropped and hard heads draw.
+  // padding begins, undefined: there is none. With a generator weights are dropped and hard heads
+  // draw.
   MultiHeadResult forward(const at::Tensor& query, const at::Tensor& source,
-                          const at::Tensor& lengths = {}, const Noise& noise = {});
+                          const at::Tensor& lengths = {}, const DropoutGenerator& generator = {});
 
   // A state that holds the source; then read() it, in any number of calls: cross-attention of a
   // decoder. The same as forward with all queries at once.
@@ -77,10 +78,11 @@ class MultiHeadAttention : public torch::nn::Module {
   struct Group {
     HeadGroup of;
     int64_t first_head = 0, first_key_head = 0;
-    std::shared_ptr<TrainedSpec> spec;
+    std::shared_ptr<LearnedAttention> spec;
   };
   void append(const at::Tensor& source, MultiHeadState& state);
-  MultiHeadResult attend(const at::Tensor& query, const MultiHeadState& state, const Noise& noise);
+  MultiHeadResult attend(const at::Tensor& query, const MultiHeadState& state,
+                         const DropoutGenerator& generator);
   void advance(const MultiHeadResult& result, MultiHeadState& state) const;
 
   int64_t head_depth_;

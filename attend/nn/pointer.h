@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// Log probabilities [.., V] of a network that copies symbols of its source (See et al. 2017, eq.
+// Log probabilities [.., V] of a network that copies tokens of its source (See et al. 2017, eq.
 // 9), where sources and targets have one vocabulary:
 //   p(w) = g softmax(logits)_w + (1 - g) sum_{i: x_i = w} a_i        g = sigmoid(gate)
 // logits [.., V], gate [.., 1], weights [.., S] over the source, each row of sum 1, and the source

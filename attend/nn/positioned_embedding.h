@@ -11,20 +11,20 @@
 
 namespace attend {
 
-// Vectors for symbols that know where they stand: sqrt(depth) times the symbol's vector, plus that
+// Vectors for tokens that know where they stand: sqrt(depth) times the token's vector, plus that
 // of its position (Vaswani et al. 2017, 3.4 and 3.5).
 class PositionedEmbedding : public torch::nn::Module {
  public:
   // `positions`: one of position_choices(): sinusoidal; learned, up to `maximum` of them; rotary
   // and none add nothing here.
-  PositionedEmbedding(int64_t symbols, int64_t depth, const std::string& positions,
-                      int64_t maximum);
+  PositionedEmbedding(int64_t tokens, int64_t depth, const std::string& positions, int64_t maximum);
 
-  // symbols [B, T] int64, the first at position `offset` -> [B, T, depth]. With noise, dropped by
-  // `dropout`. Error when learned positions end before the last symbol.
-  at::Tensor forward(const at::Tensor& symbols, int64_t offset, double dropout, const Noise& noise);
+  // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, dropped
+  // by `dropout`. Error when learned positions end before the last token.
+  at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout,
+                     const DropoutGenerator& generator);
 
-  const at::Tensor& weight() const { return embedding_->weight; }  // [symbols, depth]
+  const at::Tensor& weight() const { return embedding_->weight; }  // [tokens, depth]
 
  private:
   bool sinusoidal_;

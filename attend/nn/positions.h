@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// Attention alone does not see order. These say where a symbol stands, in its vector or by turning
+// Attention alone does not see order. These say where a token stands, in its vector or by turning
 // queries and keys; alibi, buckets, relative_keys and grid (attend/ops/biases.h) say it in the
 // scores.
 

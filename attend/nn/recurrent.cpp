@@ -22,7 +22,7 @@ Tensor run(Layer& layer, const Tensor& x, const Tensor& lengths) {
   return sorted.index_select(0, output.unsorted_indices());
 }
 
-// One direction of a layer over x [B, S, D]: the hidden states in the order of the symbols.
+// One direction of a layer over x [B, S, D]: the hidden states in the order of the tokens.
 std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool backward,
                           const Tensor& x) {
   const auto named = layer.named_parameters();
@@ -65,12 +65,12 @@ RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden,
 }
 
 std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vector<Tensor>& state,
-                                           const Noise& noise) {
+                                           const DropoutGenerator& generator) {
   std::vector<Tensor> next;
   next.reserve(state.size());
   Tensor given;
   for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i) {
-    const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, noise);
+    const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, generator);
     if (lstm_.empty()) {
       next.push_back(gru_[i]->forward(read, state[i]));
     } else {
@@ -119,10 +119,12 @@ Tensor BidirectionalEncoder::leaving(size_t index, const Tensor& input,
   return layers_.residual && index > 0 ? input + output : output;
 }
 
-Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths, const Noise& noise) {
+Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths,
+                                     const DropoutGenerator& generator) {
   Tensor output = layer(0, x, lengths);
   for (size_t i = 1; i < gru_.size() + lstm_.size(); ++i)
-    output = leaving(i, output, layer(i, attend::dropout(output, layers_.dropout, noise), lengths));
+    output =
+        leaving(i, output, layer(i, attend::dropout(output, layers_.dropout, generator), lengths));
   return output;
 }
 

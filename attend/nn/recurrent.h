@@ -33,7 +33,7 @@ class RecurrentCell : public torch::nn::Module {
 
   // input [B, D], state {[B, hidden], ...} -> the next state. Dropout falls between layers.
   std::vector<at::Tensor> forward(const at::Tensor& input, const std::vector<at::Tensor>& state,
-                                  const Noise& noise = {});
+                                  const DropoutGenerator& generator = {});
 
   // What the recurrence gives in a state, [B, hidden]: the hidden state of the last layer or, where
   // layers add what they read, the sum of all.
@@ -57,10 +57,11 @@ class BidirectionalEncoder : public torch::nn::Module {
 
   // x [B, S, D], lengths [B] int64 on the CPU, at least 1 -> annotations [B, S, hidden]; zero where
   // padded. Dropout falls between layers.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const Noise& noise);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths,
+                     const DropoutGenerator& generator);
 
   // The same without padding and dropout, one step after another in the last layer. `states` takes
-  // the hidden states of its forward direction, [B, hidden / 2] a symbol: variables that what is
+  // the hidden states of its forward direction, [B, hidden / 2] a token: variables that what is
   // computed from the annotations can be differentiated by.
   at::Tensor unrolled(const at::Tensor& x, std::vector<at::Tensor>& states);
 

@@ -50,41 +50,42 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
 }
 
 template <class Sublayer>
-Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, const Noise& noise,
-                               Sublayer sublayer) {
+Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm,
+                               const DropoutGenerator& generator, Sublayer sublayer) {
   const Tensor made = sublayer(normalise_first_ ? norm->forward(x) : x);
-  Tensor sum = x + attend::dropout(made, dropout_, noise);
+  Tensor sum = x + attend::dropout(made, dropout_, generator);
   return normalise_first_ ? sum : norm->forward(sum);
 }
 
 template <class Self, class Cross>
-Tensor TransformerStack::pass(Layer& layer, Tensor x, const Noise& noise, LayerTrace* trace,
-                              Self read_self, Cross read_cross) {
+Tensor TransformerStack::pass(Layer& layer, Tensor x, const DropoutGenerator& generator,
+                              LayerTrace* trace, Self read_self, Cross read_cross) {
   const auto output = [&](MultiHeadResult result, MultiHeadResult LayerTrace::*place) {
     Tensor vectors = result.output;
     if (trace != nullptr) trace->*place = std::move(result);
     return vectors;
   };
-  x = added(x, layer.self_norm, noise,
+  x = added(x, layer.self_norm, generator,
             [&](const Tensor& in) { return output(read_self(in), &LayerTrace::self); });
   if (layer.cross)
-    x = added(x, layer.cross_norm, noise,
+    x = added(x, layer.cross_norm, generator,
               [&](const Tensor& in) { return output(read_cross(in), &LayerTrace::cross); });
-  return added(x, layer.feed_forward_norm, noise,
-               [&](const Tensor& in) { return layer.feed_forward->forward(in, noise); });
+  return added(x, layer.feed_forward_norm, generator,
+               [&](const Tensor& in) { return layer.feed_forward->forward(in, generator); });
 }
 
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
-                                 const Noise& noise, std::vector<LayerTrace>* trace) {
+                                 const DropoutGenerator& generator,
+                                 std::vector<LayerTrace>* trace) {
   Tensor at = x;
   if (trace != nullptr) trace->assign(layers_.size(), {});
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     at = pass(
-        layer, at, noise, trace != nullptr ? &(*trace)[i] : nullptr,
-        [&](const Tensor& in) { return layer.self->forward(in, in, lengths, noise); },
+        layer, at, generator, trace != nullptr ? &(*trace)[i] : nullptr,
+        [&](const Tensor& in) { return layer.self->forward(in, in, lengths, generator); },
         [&](const Tensor& in) {
-          return layer.cross->forward(in, source.vectors, source.lengths, noise);
+          return layer.cross->forward(in, source.vectors, source.lengths, generator);
         });
   }
   return final_norm_ ? final_norm_->forward(at) : at;
@@ -92,8 +93,9 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
 
 void TransformerStack::start(const StackSource& source, StepState& state) {
   for (Layer& layer : layers_) {
-    state.grown.emplace_back();
-    if (layer.cross) state.read.push_back(layer.cross->prepare(source.vectors, source.lengths));
+    state.self_cache.emplace_back();
+    if (layer.cross)
+      state.cross_cache.push_back(layer.cross->prepare(source.vectors, source.lengths));
   }
 }
 
@@ -104,8 +106,8 @@ Tensor TransformerStack::step(const Tensor& x, StepState& state, std::vector<Lay
     Layer& layer = layers_[i];
     at = pass(
         layer, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
-        [&](const Tensor& in) { return layer.self->step(in, state.grown[i]); },
-        [&](const Tensor& in) { return layer.cross->read(in, state.read[i]); });
+        [&](const Tensor& in) { return layer.self->step(in, state.self_cache[i]); },
+        [&](const Tensor& in) { return layer.cross->read(in, state.cross_cache[i]); });
   }
   return final_norm_ ? final_norm_->forward(at) : at;
 }

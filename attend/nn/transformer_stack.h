@@ -49,7 +49,7 @@ class TransformerStack : public torch::nn::Module {
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `trace`, if any, takes
   // the attention of each layer.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
-                     const Noise& noise, std::vector<LayerTrace>* trace = nullptr);
+                     const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
 
   // Adds what decoding needs to `state`: empty caches, and the source's keys and values.
   void start(const StackSource& source, StepState& state);
@@ -71,13 +71,13 @@ class TransformerStack : public torch::nn::Module {
 
   // x with what `sublayer` makes of it, normalised before or after.
   template <class Sublayer>
-  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Noise& noise,
-                   Sublayer sublayer);
+  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm,
+                   const DropoutGenerator& generator, Sublayer sublayer);
 
   // One layer, its attention given by `read_self` and `read_cross`.
   template <class Self, class Cross>
-  at::Tensor pass(Layer& layer, at::Tensor x, const Noise& noise, LayerTrace* trace, Self read_self,
-                  Cross read_cross);
+  at::Tensor pass(Layer& layer, at::Tensor x, const DropoutGenerator& generator, LayerTrace* trace,
+                  Self read_self, Cross read_cross);
 
   bool normalise_first_;
   double dropout_;

@@ -1,37 +1,38 @@
 #include "attend/ops/attention.h"
 
 #include "attend/base/error.h"
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 
 using at::Tensor;
 
-AttentionResult attend_once(const Reduced& reduced, Path path) {
-  const Parts& parts = reduced.parts;
-  const auto& form = reduced.form;
-  const bool linear = form->normaliser->running_sums;
-  const std::string obstacle = linear ? why_not_running_sums(*form) : why_not_fused(parts, *form);
+AttentionResult attention_at_once(const Lowered& lowered, Path path) {
+  const Parts& parts = lowered.parts;
+  const auto& lowered_spec = lowered.spec;
+  const bool linear = lowered_spec->normaliser->running_sums;
+  const std::string obstacle =
+      linear ? why_not_running_sums(*lowered_spec) : why_not_fused(parts, *lowered_spec);
   if (path == Path::fused && !obstacle.empty())
     fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
-  if (path == Path::composed || !obstacle.empty()) return composed_attention(parts, *form);
-  return linear ? linear_attention(parts, *form) : fused_attention(parts, form);
+  if (path == Path::composed || !obstacle.empty()) return composed_attention(parts, *lowered_spec);
+  return linear ? linear_attention(parts, *lowered_spec) : fused_attention(parts, lowered_spec);
 }
 
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const AttentionSpec& spec) {
   if (!value.defined()) fail("[attention] value is undefined");
-  const Reduced reduced = reduce(query, key, value, spec);
-  const auto [context, lse] = runs_in_order(reduced) ? attention_in_order(reduced, spec.path)
-                                                     : attend_once(reduced, spec.path);
+  const Lowered lowered = lower(query, key, value, spec);
+  const auto [context, lse] = runs_in_order(lowered) ? attention_in_order(lowered, spec.path)
+                                                     : attention_at_once(lowered, spec.path);
   return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
 }
 
 Tensor attention_scores(const Tensor& query, const Tensor& key, const AttentionSpec& spec) {
-  const Reduced reduced = reduce(query, key, {}, spec);
-  const Tensor scores = runs_in_order(reduced) ? scores_in_order(reduced)
-                                               : composed_scores(reduced.parts, *reduced.form);
-  const double temperature = folded_temperature(*reduced.form);
+  const Lowered lowered = lower(query, key, {}, spec);
+  const Tensor scores = runs_in_order(lowered) ? scores_in_order(lowered)
+                                               : composed_scores(lowered.parts, *lowered.spec);
+  const double temperature = folded_temperature(*lowered.spec);
   return with_axes_of(temperature == 1 ? scores : scores * temperature, query);
 }
 

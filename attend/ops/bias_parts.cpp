@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 namespace {
@@ -24,54 +24,54 @@ Tensor distances(int64_t queries, int64_t keys, int64_t offset, const Tensor& li
 // Where a part is taken already, a term joins the dense bias: the kernels have one of each.
 class BiasParts {
  public:
-  BiasParts(int64_t query_axes, Parts& parts, Form& form)
-      : query_axes_(query_axes), parts_(parts), form_(form) {}
+  BiasParts(int64_t query_axes, Parts& parts, LoweredSpec& spec)
+      : query_axes_(query_axes), parts_(parts), spec_(spec) {}
 
   void add(const DenseBias& term) {
     Tensor bias = in_arithmetic(term.bias, "the dense bias", parts_);
     if (query_axes_ == 3 && bias.dim() == 3) bias = bias.unsqueeze(1);
-    const int64_t shape[] = {form_.batch, form_.heads, form_.queries, form_.keys};
+    const int64_t shape[] = {spec_.batch, spec_.heads, spec_.queries, spec_.keys};
     check_broadcast(bias, shape, "the dense bias", "[batch, heads, queries, keys]");
     while (bias.dim() < 4) bias = bias.unsqueeze(0);
     add_dense(bias);
   }
 
   void add(const AlibiBias& term) {
-    const Tensor slopes = per_head(term.slopes, "the slopes of alibi", parts_, form_);
-    if (parts_[part::slopes].defined() && form_.slope_offset != term.offset)
-      return add_dense(dense_of_slopes(slopes, term.offset, form_.queries, form_.keys));
+    const Tensor slopes = per_head(term.slopes, "the slopes of alibi", parts_, spec_);
+    if (parts_[part::slopes].defined() && spec_.slope_offset != term.offset)
+      return add_dense(dense_of_slopes(slopes, term.offset, spec_.queries, spec_.keys));
     parts_[part::slopes] = parts_[part::slopes].defined() ? parts_[part::slopes] + slopes : slopes;
-    form_.slope_offset = term.offset;
+    spec_.slope_offset = term.offset;
   }
 
   void add(const BucketBias& term) {
     const Tensor table = in_arithmetic(term.table, "the table of buckets", parts_);
-    if (table.dim() < 1 || table.dim() > 2 || (table.dim() == 2 && table.size(0) != form_.heads))
+    if (table.dim() < 1 || table.dim() > 2 || (table.dim() == 2 && table.size(0) != spec_.heads))
       fail(
           "[attention] the table of buckets has shape {}; it must have shape [buckets] or [heads, "
           "buckets] with {} heads",
-          shape_of(table), form_.heads);
+          shape_of(table), spec_.heads);
     // The distances that occur, from the last query to the first key on.
-    const int64_t behind = std::max<int64_t>(form_.queries, 1) - 1;
-    const int64_t count = behind + std::max<int64_t>(form_.keys, 1);
+    const int64_t behind = std::max<int64_t>(spec_.queries, 1) - 1;
+    const int64_t count = behind + std::max<int64_t>(spec_.keys, 1);
     const Tensor bucket =
         distance_buckets(positions(count, table) - behind - term.offset, table.size(-1),
                          term.bidirectional, term.maximum_distance);
     const Tensor relative = table.index_select(-1, bucket);
-    add_relative(relative.view({1, table.dim() == 2 ? form_.heads : 1, 1, count}), behind, {}, {});
+    add_relative(relative.view({1, table.dim() == 2 ? spec_.heads : 1, 1, count}), behind, {}, {});
   }
 
   void add(const RelativeKeysBias& term) {
     const Tensor table = in_arithmetic(term.table, "the table of relative keys", parts_);
     const Tensor query = parts_[part::query].to(table.scalar_type());
-    const bool fits = (table.dim() == 2 || (table.dim() == 3 && table.size(0) == form_.heads)) &&
+    const bool fits = (table.dim() == 2 || (table.dim() == 3 && table.size(0) == spec_.heads)) &&
                       table.size(-1) == query.size(-1) && table.size(-2) % 2 == 1;
     if (!fits)
       fail(
           "[attention] the table of relative keys has shape {}; it must have shape [2 L + 1, {}] "
           "or that after an axis of {} heads",
-          shape_of(table), query.size(-1), form_.heads);
-    const Tensor relative = at::matmul(query * form_.scale, table.transpose(-2, -1));
+          shape_of(table), query.size(-1), spec_.heads);
+    const Tensor relative = at::matmul(query * spec_.scale, table.transpose(-2, -1));
     add_relative(relative, (table.size(-2) - 1) / 2 - term.offset, {}, {});
   }
 
@@ -82,7 +82,7 @@ class BiasParts {
       fail("[attention] the widths of the gaussian must be positive, got {}",
            widths.detach().min().item<double>());
     if (parts_[part::centres].defined())
-      return add_dense(dense_of_gaussian(centres, widths, form_.keys));
+      return add_dense(dense_of_gaussian(centres, widths, spec_.keys));
     parts_[part::centres] = centres;
     parts_[part::widths] = widths;
   }
@@ -90,24 +90,24 @@ class BiasParts {
   void add(const GridBias& term) {
     const Tensor table = in_arithmetic(term.table, "the table of the grid", parts_);
     const bool has_heads = table.dim() == 3;
-    const bool shaped = (has_heads && table.size(0) == form_.heads) || table.dim() == 2;
+    const bool shaped = (has_heads && table.size(0) == spec_.heads) || table.dim() == 2;
     const bool odd = shaped && table.size(-2) % 2 == 1 && table.size(-1) % 2 == 1;
     const int64_t height = odd ? (table.size(-2) + 1) / 2 : 0;
     const int64_t width = odd ? (table.size(-1) + 1) / 2 : 0;
     const int64_t cells = height * width;
-    const bool holds_queries = term.offset >= 0 && term.offset <= cells - form_.queries;
-    if (!odd || !holds_queries || form_.keys > cells)
+    const bool holds_queries = term.offset >= 0 && term.offset <= cells - spec_.queries;
+    if (!odd || !holds_queries || spec_.keys > cells)
       fail(
           "[attention] the table of the grid has shape {}; it must have shape [2 height - 1, 2 "
           "width - 1] or that after an axis of {} heads, with height width at least the {} queries "
           "from {} on and the {} keys",
-          shape_of(table), form_.heads, form_.queries, term.offset, form_.keys);
+          shape_of(table), spec_.heads, spec_.queries, term.offset, spec_.keys);
     const Tensor place = positions(cells, table);
     const Tensor position =
         at::floor_divide(place, width) * (2 * width - 1) + at::remainder(place, width);
-    add_relative(table.reshape({1, has_heads ? form_.heads : 1, 1, -1}),
+    add_relative(table.reshape({1, has_heads ? spec_.heads : 1, 1, -1}),
                  (height - 1) * (2 * width - 1) + width - 1,
-                 position.narrow(0, term.offset, form_.queries), position.narrow(0, 0, form_.keys));
+                 position.narrow(0, term.offset, spec_.queries), position.narrow(0, 0, spec_.keys));
   }
 
  private:
@@ -125,39 +125,39 @@ class BiasParts {
   Tensor per_row(const Tensor& given, const char* name) const {
     Tensor numbers = in_arithmetic(given, name, parts_);
     if (query_axes_ == 3 && numbers.dim() == 2) numbers = numbers.unsqueeze(1);
-    const int64_t shape[] = {form_.batch, form_.heads, form_.queries};
+    const int64_t shape[] = {spec_.batch, spec_.heads, spec_.queries};
     check_broadcast(numbers, shape, name, "[batch, heads, queries]");
     return numbers.expand(shape);
   }
 
   void add_dense(const Tensor& bias) {
-    const Tensor whole = bias.expand({bias.size(0), bias.size(1), bias.size(2), form_.keys});
+    const Tensor whole = bias.expand({bias.size(0), bias.size(1), bias.size(2), spec_.keys});
     Tensor& dense = parts_[part::dense];
     dense = dense.defined() ? dense + whole : whole;
   }
 
   void add_relative(const Tensor& relative, int64_t offset, const Tensor& query_positions,
                     const Tensor& key_positions) {
-    Form own;
-    Form& form = parts_[part::relative].defined() ? own : form_;
-    own.queries = form_.queries;
-    own.keys = form_.keys;
-    form.relative_offset = offset;
-    form.query_positions = query_positions;
-    form.key_positions = key_positions;
-    if (&form == &own) return add_dense(dense_of_relative(relative, own));
+    LoweredSpec own;
+    LoweredSpec& spec = parts_[part::relative].defined() ? own : spec_;
+    own.queries = spec_.queries;
+    own.keys = spec_.keys;
+    spec.relative_offset = offset;
+    spec.query_positions = query_positions;
+    spec.key_positions = key_positions;
+    if (&spec == &own) return add_dense(dense_of_relative(relative, own));
     parts_[part::relative] = relative;
   }
 
   int64_t query_axes_;
   Parts& parts_;
-  Form& form_;
+  LoweredSpec& spec_;
 };
 
 }  // namespace
 
-void add_bias(const Bias& bias, int64_t query_axes, Parts& parts, Form& form) {
-  BiasParts adding(query_axes, parts, form);
+void add_bias(const Bias& bias, int64_t query_axes, Parts& parts, LoweredSpec& spec) {
+  BiasParts adding(query_axes, parts, spec);
   for (const BiasTerm& term : bias.terms)
     std::visit([&](const auto& one) { adding.add(one); }, term);
 }
@@ -167,14 +167,14 @@ Tensor dense_of_slopes(const Tensor& slopes, int64_t offset, int64_t queries, in
   return -slopes.view({1, -1, 1, 1}) * distance;
 }
 
-Tensor dense_of_relative(const Tensor& relative, const Form& form) {
+Tensor dense_of_relative(const Tensor& relative, const LoweredSpec& spec) {
   const Tensor row =
-      form.query_positions.defined() ? form.query_positions : positions(form.queries, relative);
+      spec.query_positions.defined() ? spec.query_positions : positions(spec.queries, relative);
   const Tensor key =
-      form.key_positions.defined() ? form.key_positions : positions(form.keys, relative);
+      spec.key_positions.defined() ? spec.key_positions : positions(spec.keys, relative);
   const Tensor place =
-      (key.unsqueeze(0) - row.unsqueeze(1) + form.relative_offset).clamp(0, relative.size(3) - 1);
-  const std::vector<int64_t> shape = {relative.size(0), relative.size(1), form.queries, form.keys};
+      (key.unsqueeze(0) - row.unsqueeze(1) + spec.relative_offset).clamp(0, relative.size(3) - 1);
+  const std::vector<int64_t> shape = {relative.size(0), relative.size(1), spec.queries, spec.keys};
   if (relative.size(2) == 1)
     return relative.select(2, 0).index_select(-1, place.reshape({-1})).view(shape);
   return relative.gather(-1, place.expand(shape));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 namespace {
@@ -13,9 +13,9 @@ using at::Tensor;
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 // The score that compares what has been mapped: the plainest row with the same pairs.
-Score pair_score(const Parts& parts, const Form& form) {
+Score pair_score(const Parts& parts, const LoweredSpec& spec) {
   const auto same = [&](const ScoreRow& row) {
-    return row.family == form.score->family && row.activation == form.score->activation;
+    return row.family == spec.score->family && row.activation == spec.score->activation;
   };
   const auto row = std::find_if(score_table().begin(), score_table().end(), same);
   if (parts[part::vector].defined()) return Score(row->name, {{"v", parts[part::vector]}});
@@ -27,36 +27,36 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
 }
 
 // As if every key were in scope.
-Tensor unscoped_scores(const Parts& parts, const Form& form) {
+Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
   Tensor query = parts[part::query].to(precision);
-  const bool scales_query = form.scale != 1 && form.score->family == Family::dot;
-  if (scales_query) query = query * form.scale;
-  Tensor scores = pairwise_scores(pair_score(parts, form), query,
-                                  repeat_heads(parts[part::key].to(precision), form.heads));
-  if (form.scale != 1 && !scales_query) scores = scores * form.scale;
-  if (form.soft_cap > 0) scores = (scores / form.soft_cap).tanh() * form.soft_cap;
+  const bool scales_query = spec.scale != 1 && spec.score->family == Family::dot;
+  if (scales_query) query = query * spec.scale;
+  Tensor scores = pairwise_scores(pair_score(parts, spec), query,
+                                  repeat_heads(parts[part::key].to(precision), spec.heads));
+  if (spec.scale != 1 && !scales_query) scores = scores * spec.scale;
+  if (spec.soft_cap > 0) scores = (scores / spec.soft_cap).tanh() * spec.soft_cap;
   if (parts[part::dense].defined()) scores = scores + parts[part::dense];
   if (parts[part::slopes].defined())
     scores =
-        scores + dense_of_slopes(parts[part::slopes], form.slope_offset, form.queries, form.keys);
+        scores + dense_of_slopes(parts[part::slopes], spec.slope_offset, spec.queries, spec.keys);
   if (parts[part::relative].defined())
-    scores = scores + dense_of_relative(parts[part::relative], form);
+    scores = scores + dense_of_relative(parts[part::relative], spec);
   if (parts[part::centres].defined())
-    scores = scores + dense_of_gaussian(parts[part::centres], parts[part::widths], form.keys);
+    scores = scores + dense_of_gaussian(parts[part::centres], parts[part::widths], spec.keys);
   return scores;
 }
 
 // True outside the scope, of four axes that broadcast to [B, H, Tq, Tk]; undefined when every key
 // is in scope.
-Tensor out_of_scope(const Parts& parts, const Form& form) {
-  const Tensor in_scope = scope_mask(form.scope, form.batch, form.heads, form.queries, form.keys,
+Tensor out_of_scope(const Parts& parts, const LoweredSpec& spec) {
+  const Tensor in_scope = scope_mask(spec.scope, spec.batch, spec.heads, spec.queries, spec.keys,
                                      parts[part::query].device());
   return in_scope.defined() ? in_scope.logical_not() : Tensor();
 }
 
-Tensor within_scope(const Tensor& scores, const Parts& parts, const Form& form) {
-  const Tensor outside = out_of_scope(parts, form);
+Tensor within_scope(const Tensor& scores, const Parts& parts, const LoweredSpec& spec) {
+  const Tensor outside = out_of_scope(parts, spec);
   return outside.defined() ? scores.masked_fill(outside, minus_infinity) : scores;
 }
 
@@ -69,38 +69,38 @@ Tensor empty_rows(const Tensor& scores) {
   return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
 }
 
-Normalised normalised_scores(const Parts& parts, const Form& form) {
-  Tensor scores = within_scope(unscoped_scores(parts, form), parts, form);
+Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
+  Tensor scores = within_scope(unscoped_scores(parts, spec), parts, spec);
   // One more key of a score a head takes part in the softmax and leaves it without a value.
   const Tensor& sinks = parts[part::sinks];
   if (sinks.defined()) {
     const Tensor column = sinks.view({1, -1, 1, 1});
-    scores = at::cat({scores, column.expand({form.batch, form.heads, form.queries, 1})}, -1);
+    scores = at::cat({scores, column.expand({spec.batch, spec.heads, spec.queries, 1})}, -1);
   }
-  auto [weights, lse] = form.normaliser->normalise(scores, empty_rows(scores), form.options);
-  if (sinks.defined()) weights = weights.narrow(-1, 0, form.keys);
-  const Tensor divisor = log_divisor(form);
+  auto [weights, lse] = spec.normaliser->normalise(scores, empty_rows(scores), spec.options);
+  if (sinks.defined()) weights = weights.narrow(-1, 0, spec.keys);
+  const Tensor divisor = log_divisor(spec);
   return {weights, divisor.defined() ? lse + divisor : lse};
 }
 
 }  // namespace
 
-AttentionResult composed_attention(const Parts& parts, const Form& form) {
-  auto [weights, lse] = normalised_scores(parts, form);
-  if (form.dropout.probability > 0) weights = weights * dropout_factors(form, weights.options());
-  const Tensor value = repeat_heads(parts[part::value].to(weights.scalar_type()), form.heads);
+AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec) {
+  auto [weights, lse] = normalised_scores(parts, spec);
+  if (spec.dropout.probability > 0) weights = weights * dropout_factors(spec, weights.options());
+  const Tensor value = repeat_heads(parts[part::value].to(weights.scalar_type()), spec.heads);
   return {at::matmul(weights, value), lse};
 }
 
-Tensor composed_scores(const Parts& parts, const Form& form) {
-  const Tensor scores = unscoped_scores(parts, form), divisor = log_divisor(form);
+Tensor composed_scores(const Parts& parts, const LoweredSpec& spec) {
+  const Tensor scores = unscoped_scores(parts, spec), divisor = log_divisor(spec);
   return within_scope(divisor.defined() ? scores * divisor.unsqueeze(-1).exp() : scores, parts,
-                      form);
+                      spec);
 }
 
 // The lse would not do: beside large scores it is rounded too coarsely to tell the weights.
-Tensor composed_weights(const Parts& parts, const Form& form) {
-  return normalised_scores(parts, form).weights;
+Tensor composed_weights(const Parts& parts, const LoweredSpec& spec) {
+  return normalised_scores(parts, spec).weights;
 }
 
 }  // namespace attend

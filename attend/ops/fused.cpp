@@ -44,19 +44,19 @@ Parts parts_of(const variable_list& tensors) {
   return parts;
 }
 
-variable_list run_forward(const Parts& parts, const Form& form) {
+variable_list run_forward(const Parts& parts, const LoweredSpec& spec) {
   return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> variable_list {
     using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, form);
+    const KernelInputs inputs(parts, spec);
     const Tensor& query = parts[part::query];
     const int64_t depth = parts[part::value].size(-1);
     const Tensor context =
-        at::empty({form.batch, form.heads, form.queries, depth}, query.options());
+        at::empty({spec.batch, spec.heads, spec.queries, depth}, query.options());
     const Tensor lse =
-        at::empty({form.batch, form.heads, form.queries}, query.options().dtype(stored_type<T>));
+        at::empty({spec.batch, spec.heads, spec.queries}, query.options().dtype(stored_type<T>));
     kernels::attention_forward<S>(
-        inputs.problem<S>(form),
-        {kernels::contiguous(pointer_of<S>(context), form.heads, form.queries, depth),
+        inputs.problem<S>(spec),
+        {kernels::contiguous(pointer_of<S>(context), spec.heads, spec.queries, depth),
          pointer_of<T>(lse)},
         at::get_num_threads());
     return {context, lse};
@@ -64,12 +64,12 @@ variable_list run_forward(const Parts& parts, const Form& form) {
 }
 
 // Gradients of the parts where `wanted`; queries, keys and values always have one.
-variable_list run_backward(const Parts& parts, const Form& form, const Tensor& context,
+variable_list run_backward(const Parts& parts, const LoweredSpec& spec, const Tensor& context,
                            const Tensor& lse, const variable_list& upstream,
                            const std::array<bool, part::count>& wanted) {
   return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> variable_list {
     using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, form);
+    const KernelInputs inputs(parts, spec);
     const Tensor grad_context =
         upstream[0].defined() ? with_contiguous_rows(upstream[0]) : at::zeros_like(context);
     const Tensor grad_lse = upstream[1].defined() ? upstream[1].contiguous() : Tensor();
@@ -82,10 +82,10 @@ variable_list run_backward(const Parts& parts, const Form& form, const Tensor& c
     // The kernels keep the heads apart.
     Tensor& vector = gradients[part::vector];
     const bool shared = vector.defined() && vector.dim() == 1;
-    if (shared) vector = vector.new_empty({form.heads, vector.size(0)});
+    if (shared) vector = vector.new_empty({spec.heads, vector.size(0)});
     const auto data = [&](part::Index index) { return pointer_of<T>(gradients[index]); };
     kernels::attention_backward<S>(
-        inputs.problem<S>(form),
+        inputs.problem<S>(spec),
         {view_of<S>(context), pointer_of<const T>(lse), view_of<S>(grad_context),
          pointer_of<const T>(grad_lse)},
         {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
@@ -99,7 +99,8 @@ variable_list run_backward(const Parts& parts, const Form& form, const Tensor& c
 }
 
 // The same gradients as functions that can be differentiated again: those of the composed twin.
-variable_list twin_gradients(const Parts& parts, const Form& form, const variable_list& upstream) {
+variable_list twin_gradients(const Parts& parts, const LoweredSpec& spec,
+                             const variable_list& upstream) {
   // The same tensor may be two parts; each needs a gradient of its own.
   Parts own = parts;
   variable_list inputs;
@@ -109,7 +110,7 @@ variable_list twin_gradients(const Parts& parts, const Form& form, const variabl
     x = x.view_as(x);
     inputs.push_back(x);
   }
-  const AttentionResult result = composed_attention(own, form);
+  const AttentionResult result = composed_attention(own, spec);
   variable_list outputs, seeds;
   // Not every output follows every input: the lse of some normalisers is 0.
   if (upstream[0].defined() && result.context.requires_grad()) {
@@ -130,37 +131,37 @@ variable_list twin_gradients(const Parts& parts, const Form& form, const variabl
 }
 
 struct FusedFunction : torch::autograd::Function<FusedFunction> {
-  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<Form>& form,
-                               const Tensor& query, const Tensor& key, const Tensor& value,
-                               const Optional& vector, const Optional& dense,
-                               const Optional& slopes, const Optional& sinks,
+  static variable_list forward(AutogradContext* context,
+                               const c10::intrusive_ptr<LoweredSpec>& spec, const Tensor& query,
+                               const Tensor& key, const Tensor& value, const Optional& vector,
+                               const Optional& dense, const Optional& slopes, const Optional& sinks,
                                const Optional& relative, const Optional& centres,
                                const Optional& widths) {
     variable_list saved = {query, key, value};
     saved.reserve(part::count + 2);
     for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
       saved.push_back(x->value_or(Tensor()));
-    variable_list results = run_forward(parts_of(saved), *form);
+    variable_list results = run_forward(parts_of(saved), *spec);
     saved.insert(saved.end(), results.begin(), results.end());
     // Backward reads the tensors of the scope again. As they are saved, changing them in place
     // before that is an error.
-    append_tensors(form->scope, saved);
+    append_tensors(spec->scope, saved);
     context->save_for_backward(std::move(saved));
-    context->saved_data["form"] = c10::IValue::make_capsule(form);
+    context->saved_data["spec"] = c10::IValue::make_capsule(spec);
     context->set_materialize_grads(false);
     return results;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const variable_list saved = context->get_saved_variables();
-    const auto form = context->saved_data["form"].toCapsule();
+    const auto spec = context->saved_data["spec"].toCapsule();
     const Parts parts = parts_of(saved);
-    variable_list gradients(1);  // the form has none
+    variable_list gradients(1);  // the spec has none
     if (!upstream[0].defined() && !upstream[1].defined()) {
       gradients.resize(1 + part::count);
       return gradients;
     }
-    const Form& of = static_cast<const Form&>(*form);
+    const LoweredSpec& of = static_cast<const LoweredSpec&>(*spec);
     std::array<bool, part::count> wanted{};
     for (size_t index = 0; index < part::count; ++index)
       wanted[index] = parts[index].defined() && parts[index].requires_grad();
@@ -177,29 +178,29 @@ bool has_forward_gradient(const Tensor& x) { return x.defined() && x._fw_grad(0)
 
 }  // namespace
 
-std::string why_not_fused(const Parts& parts, const Form& form) {
+std::string why_not_fused(const Parts& parts, const LoweredSpec& spec) {
   const Tensor& query = parts[part::query];
   if (!query.device().is_cpu())
     return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
   const at::ScalarType type = query.scalar_type();
   if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
     return fmt::format("there is no kernel for {}", c10::toString(type));
-  if (form.score->family == Family::location)
-    return fmt::format("score {} compares no queries with keys", form.score->name);
-  if (form.normaliser->running_sums) return "linear attention never forms its weights";
-  if (!form.normaliser->fused)
-    return fmt::format("there is no kernel for normaliser {}", form.normaliser->name);
+  if (spec.score->family == Family::location)
+    return fmt::format("score {} compares no queries with keys", spec.score->name);
+  if (spec.normaliser->running_sums) return "linear attention never forms its weights";
+  if (!spec.normaliser->fused)
+    return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
   for (const Tensor& x : parts)
     if (has_forward_gradient(x)) return "forward-mode derivatives are those of the composed path";
   return {};
 }
 
-AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<Form>& form) {
+AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<LoweredSpec>& spec) {
   const auto optional = [&](part::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
   const variable_list results = FusedFunction::apply(
-      form, parts[part::query], parts[part::key], parts[part::value], optional(part::vector),
+      spec, parts[part::query], parts[part::key], parts[part::value], optional(part::vector),
       optional(part::dense), optional(part::slopes), optional(part::sinks),
       optional(part::relative), optional(part::centres), optional(part::widths));
   return {results[0], results[1]};

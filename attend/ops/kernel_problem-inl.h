@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "attend/kernels/attention.h"
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 
@@ -51,10 +51,10 @@ struct KernelInputs {
   std::vector<at::Tensor> of_scope;
   kernels::Scope scope;
 
-  KernelInputs(const Parts& parts, const Form& form);
+  KernelInputs(const Parts& parts, const LoweredSpec& spec);
 
   template <class S>
-  kernels::Problem<S> problem(const Form& form) const;
+  kernels::Problem<S> problem(const LoweredSpec& spec) const;
 };
 
 kernels::Family kernel_family(const ScoreRow& row);
@@ -62,34 +62,34 @@ kernels::Activation kernel_activation(const ScoreRow& row);
 kernels::Normaliser kernel_normaliser(const NormaliserRow& row);
 
 template <class S>
-kernels::Problem<S> KernelInputs::problem(const Form& form) const {
+kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   using T = kernels::Compute<S>;
   const at::Tensor &query = parts[part::query], &key = parts[part::key];
   const at::Tensor &value = parts[part::value], &vector = parts[part::vector];
   kernels::Problem<S> p;
-  p.shape = {form.batch, form.heads,     key.size(1),   form.queries,
-             form.keys,  query.size(-1), value.size(-1)};
-  p.score.family = kernel_family(*form.score);
-  p.score.activation = kernel_activation(*form.score);
+  p.shape = {spec.batch, spec.heads,     key.size(1),   spec.queries,
+             spec.keys,  query.size(-1), value.size(-1)};
+  p.score.family = kernel_family(*spec.score);
+  p.score.activation = kernel_activation(*spec.score);
   p.score.negative_slope = leaky_slope;
-  p.score.scale = form.scale;
-  p.score.soft_cap = form.soft_cap;
+  p.score.scale = spec.scale;
+  p.score.soft_cap = spec.soft_cap;
   p.score.vector = pointer_of<const T>(vector);
   p.score.vector_head_stride = vector.defined() && vector.dim() == 2 ? vector.size(1) : 0;
   p.scope = scope;
   p.bias.dense = view_of<T>(parts[part::dense]);
   p.bias.slopes = pointer_of<const T>(parts[part::slopes]);
-  p.bias.slope_offset = form.slope_offset;
+  p.bias.slope_offset = spec.slope_offset;
   p.bias.relative = view_of<T>(parts[part::relative]);
   p.bias.relative_count = parts[part::relative].defined() ? parts[part::relative].size(3) : 0;
-  p.bias.relative_offset = form.relative_offset;
+  p.bias.relative_offset = spec.relative_offset;
   p.bias.query_positions = pointer_of<const int64_t>(query_positions);
   p.bias.key_positions = pointer_of<const int64_t>(key_positions);
   p.bias.centres = pointer_of<const T>(parts[part::centres]);
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
-  p.normaliser = kernel_normaliser(*form.normaliser);
-  p.dropout = {form.dropout.probability, form.dropout.seed};
+  p.normaliser = kernel_normaliser(*spec.normaliser);
+  p.dropout = {spec.dropout.probability, spec.dropout.seed};
   p.query = view_of<S>(query);
   p.key = view_of<S>(key);
   p.value = view_of<S>(value);

@@ -14,7 +14,7 @@ Tensor contiguous_on_cpu(const Tensor& x) { return x.to(at::kCPU).contiguous(); 
 // The conditions of a scope as the kernels read them; keeps the tensors that they point to.
 class ScopeConversion {
  public:
-  ScopeConversion(const Form& form, std::vector<Tensor>& kept) : form_(form), kept_(kept) {}
+  ScopeConversion(const LoweredSpec& spec, std::vector<Tensor>& kept) : spec_(spec), kept_(kept) {}
 
   kernels::Condition operator()(const Window& window) const {
     const auto reach = [](int64_t keys) { return std::min(keys, kernels::kUnbounded); };
@@ -46,12 +46,12 @@ class ScopeConversion {
   }
 
   kernels::Condition operator()(const Around& condition) {
-    return (*this)(DenseMask{mask_around(condition, form_.keys)});
+    return (*this)(DenseMask{mask_around(condition, spec_.keys)});
   }
 
   kernels::Condition operator()(const DenseMask& condition) {
     const Tensor mask =
-        condition.mask.to(at::kCPU).expand({form_.batch, form_.heads, form_.queries, form_.keys});
+        condition.mask.to(at::kCPU).expand({spec_.batch, spec_.heads, spec_.queries, spec_.keys});
     return kernels::DenseMask{keep<uint8_t>(mask), mask.stride(0), mask.stride(1), mask.stride(2),
                               mask.stride(3)};
   }
@@ -64,15 +64,15 @@ class ScopeConversion {
     return static_cast<const T*>(x.data_ptr());
   }
 
-  const Form& form_;
+  const LoweredSpec& spec_;
   std::vector<Tensor>& kept_;
 };
 
-kernels::Scope kernel_scope(const Form& form, std::vector<Tensor>& kept) {
-  ScopeConversion conversion(form, kept);
+kernels::Scope kernel_scope(const LoweredSpec& spec, std::vector<Tensor>& kept) {
+  ScopeConversion conversion(spec, kept);
   kernels::Scope scope;
-  scope.any_of.reserve(form.scope.any_of.size());
-  for (const Clause& clause : form.scope.any_of) {
+  scope.any_of.reserve(spec.scope.any_of.size());
+  for (const Clause& clause : spec.scope.any_of) {
     kernels::Clause& converted = scope.any_of.emplace_back();
     converted.reserve(clause.size());
     for (const Condition& condition : clause)
@@ -87,13 +87,13 @@ Tensor with_contiguous_rows(const Tensor& x) {
   return !x.defined() || x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-KernelInputs::KernelInputs(const Parts& given, const Form& form)
-    : parts(given), query_positions(form.query_positions), key_positions(form.key_positions) {
+KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec)
+    : parts(given), query_positions(spec.query_positions), key_positions(spec.key_positions) {
   for (const auto index : {part::query, part::key, part::value})
     parts[index] = with_contiguous_rows(parts[index]);
   for (size_t index = part::vector; index < part::count; ++index)
     if (parts[index].defined()) parts[index] = parts[index].contiguous();
-  scope = kernel_scope(form, of_scope);
+  scope = kernel_scope(spec, of_scope);
 }
 
 kernels::Family kernel_family(const ScoreRow& row) {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "attend/base/error.h"
-#include "attend/ops/form-inl.h"
 #include "attend/ops/linear_state.h"
+#include "attend/ops/lowered_spec-inl.h"
 #include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
@@ -45,21 +45,21 @@ std::optional<int64_t> last_of(const Window& window, int64_t queries) {
   return offset + std::min(window.right, unbounded);
 }
 
-Tensor mask_of(const Clause& of_keys, const Form& form, const at::Device& device) {
-  Tensor mask = scope_mask(Scope{{of_keys}}, form.batch, form.heads, 1, form.keys, device);
+Tensor mask_of(const Clause& of_keys, const LoweredSpec& spec, const at::Device& device) {
+  Tensor mask = scope_mask(Scope{{of_keys}}, spec.batch, spec.heads, 1, spec.keys, device);
   while (mask.dim() < 4) mask = mask.unsqueeze(0);
   return mask.transpose(-2, -1);
 }
 
-std::optional<RunningScope> running_scope(const Form& form, const at::Device& device) {
-  RunningScope scope{form.keys, {}};
-  if (form.scope.any_of.empty()) return scope;
-  if (form.scope.any_of.size() > 1) return std::nullopt;
+std::optional<RunningScope> running_scope(const LoweredSpec& spec, const at::Device& device) {
+  RunningScope scope{spec.keys, {}};
+  if (spec.scope.any_of.empty()) return scope;
+  if (spec.scope.any_of.size() > 1) return std::nullopt;
   Clause of_keys;
-  of_keys.reserve(form.scope.any_of[0].size());
-  for (const Condition& condition : form.scope.any_of[0]) {
+  of_keys.reserve(spec.scope.any_of[0].size());
+  for (const Condition& condition : spec.scope.any_of[0]) {
     if (const auto* window = std::get_if<Window>(&condition)) {
-      const auto last = last_of(*window, form.queries);
+      const auto last = last_of(*window, spec.queries);
       if (!last) return std::nullopt;
       scope.last = std::min(scope.last, *last);
     } else if (std::visit([](const auto& one) { return is_of_keys(one); }, condition)) {
@@ -68,7 +68,7 @@ std::optional<RunningScope> running_scope(const Form& form, const at::Device& de
       return std::nullopt;
     }
   }
-  if (!of_keys.empty()) scope.keys = mask_of(of_keys, form, device);
+  if (!of_keys.empty()) scope.keys = mask_of(of_keys, spec, device);
   return scope;
 }
 
@@ -130,13 +130,13 @@ Tensor grouped(const Tensor& query, int64_t key_heads) {
   return query.unflatten(1, {key_heads, query.size(1) / key_heads});
 }
 
-AttentionResult normalised(const Tensor& grouped_sums, const Form& form) {
+AttentionResult normalised(const Tensor& grouped_sums, const LoweredSpec& spec) {
   const Tensor sums = grouped_sums.flatten(1, 2);
   const int64_t depth = sums.size(-1) - 1;
   const Tensor normaliser = sums.narrow(-1, depth, 1), none_left = normaliser == 0;
   const Tensor divisor = normaliser.masked_fill(none_left, 1.0);
   const Tensor lse = divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1);
-  const Tensor divided_by = log_divisor(form);
+  const Tensor divided_by = log_divisor(spec);
   return {sums.narrow(-1, 0, depth) / divisor, divided_by.defined() ? lse + divided_by : lse};
 }
 
@@ -144,12 +144,12 @@ AttentionResult normalised(const Tensor& grouped_sums, const Form& form) {
 struct Inputs {
   Tensor query, key, value;
 
-  Inputs(const Parts& parts, const Form& form, const Tensor& keys_in_scope) {
+  Inputs(const Parts& parts, const LoweredSpec& spec, const Tensor& keys_in_scope) {
     const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
     key = parts[part::key].to(precision);
     if (keys_in_scope.defined()) key = key.masked_fill(keys_in_scope.logical_not(), 0.0);
     query = grouped(parts[part::query].to(precision), key.size(1));
-    if (form.scale != 1) query = query * form.scale;
+    if (spec.scale != 1) query = query * spec.scale;
     value = with_ones(parts[part::value].to(precision));
   }
 };
@@ -159,7 +159,7 @@ Tensor largest(const Tensor& x, at::IntArrayRef axes) {
   for (const int64_t axis : axes) {
     if (x.size(axis) > 0) continue;
     auto shape = x.sizes().vec();
-    for (const int64_t reduced : axes) shape.end()[reduced] = 1;
+    for (const int64_t lowered : axes) shape.end()[lowered] = 1;
     return at::zeros(shape, x.options());
   }
   const Tensor found = x.amax(axes, /*keepdim=*/true);
@@ -168,86 +168,86 @@ Tensor largest(const Tensor& x, at::IntArrayRef axes) {
 
 }  // namespace
 
-Tensor log_divisor(const Form& form) {
-  if (!form.query_shift.defined()) return {};
-  const Tensor& of_keys = form.key_shift;
-  return form.query_shift.squeeze(-1) +
-         of_keys.repeat_interleave(form.heads / of_keys.size(1), 1).squeeze(-1);
+Tensor log_divisor(const LoweredSpec& spec) {
+  if (!spec.query_shift.defined()) return {};
+  const Tensor& of_keys = spec.key_shift;
+  return spec.query_shift.squeeze(-1) +
+         of_keys.repeat_interleave(spec.heads / of_keys.size(1), 1).squeeze(-1);
 }
 
-void take_features(Parts& parts, Form& form) {
-  if (form.score->features != Features::logarithms) return;
+void take_features(Parts& parts, LoweredSpec& spec) {
+  if (spec.score->features != Features::logarithms) return;
   Tensor &query = parts[part::query], &key = parts[part::key];
   // A constant of the row cancels only where nothing comes between the scores and their sum.
-  if (form.normaliser->running_sums && form.soft_cap == 0) {
+  if (spec.normaliser->running_sums && spec.soft_cap == 0) {
     Tensor seen = key.detach();
-    const auto scope = running_scope(form, key.device());
+    const auto scope = running_scope(spec, key.device());
     if (scope && scope->keys.defined())
       seen = seen.masked_fill(scope->keys.logical_not(), minus_infinity);
-    form.query_shift = largest(query.detach(), {-1});
-    form.key_shift = largest(seen, {-2, -1});
-    query = query - form.query_shift;
+    spec.query_shift = largest(query.detach(), {-1});
+    spec.key_shift = largest(seen, {-2, -1});
+    query = query - spec.query_shift;
     // Only keys out of scope are above 0, and their exp must not become infinity.
-    key = (key - form.key_shift).clamp_max(0.0);
+    key = (key - spec.key_shift).clamp_max(0.0);
   }
   query = query.exp();
   key = key.exp();
 }
 
-std::string why_not_running_sums(const Form& form) {
-  if (form.soft_cap > 0) return "running sums hold no single score, which soft_cap changes";
-  if (form.dropout.probability > 0) return "running sums hold no single weight to drop";
-  if (!running_scope(form, at::kCPU))
+std::string why_not_running_sums(const LoweredSpec& spec) {
+  if (spec.soft_cap > 0) return "running sums hold no single score, which soft_cap changes";
+  if (spec.dropout.probability > 0) return "running sums hold no single weight to drop";
+  if (!running_scope(spec, at::kCPU))
     return "running sums follow the scopes all and causal, with key lengths, a prefix or a mask of "
            "keys; this scope is another";
   return {};
 }
 
-AttentionResult linear_attention(const Parts& parts, const Form& form) {
-  const RunningScope scope = *running_scope(form, parts[part::query].device());
-  const Inputs x(parts, form, scope.keys);
-  if (scope.last >= form.keys - 1 || form.queries == 0)
-    return normalised(at::matmul(x.query, sums_of(x.key, x.value).unsqueeze(2)), form);
-  const auto beside = [&](const Tensor& y) { return beside_queries(y, scope.last, form.queries); };
+AttentionResult linear_attention(const Parts& parts, const LoweredSpec& spec) {
+  const RunningScope scope = *running_scope(spec, parts[part::query].device());
+  const Inputs x(parts, spec, scope.keys);
+  if (scope.last >= spec.keys - 1 || spec.queries == 0)
+    return normalised(at::matmul(x.query, sums_of(x.key, x.value).unsqueeze(2)), spec);
+  const auto beside = [&](const Tensor& y) { return beside_queries(y, scope.last, spec.queries); };
   Tensor before;
   if (scope.last > 0)
     before = sums_of(x.key.narrow(2, 0, scope.last), x.value.narrow(2, 0, scope.last));
-  return normalised(causal_sums(x.query, beside(x.key), beside(x.value), before), form);
+  return normalised(causal_sums(x.query, beside(x.key), beside(x.value), before), spec);
 }
 
 AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const Score& score) {
   if (!value.defined()) fail("[linear attention] value is undefined");
-  Reduced reduced =
-      reduce(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"});
-  const Parts& parts = reduced.parts;
-  const auto& form = reduced.form;
-  if (form->queries != form->keys || form->queries == 0)
+  Lowered lowered =
+      lower(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"});
+  const Parts& parts = lowered.parts;
+  const auto& spec = lowered.spec;
+  if (spec->queries != spec->keys || spec->queries == 0)
     fail(
         "[linear attention] a step has {} queries and {} keys; it must have one or more, as many "
         "of both",
-        form->queries, form->keys);
-  Inputs x(parts, *form, {});
+        spec->queries, spec->keys);
+  Inputs x(parts, *spec, {});
   Tensor before = sums;
   if (before.defined()) {
-    const std::vector<int64_t> wanted = {form->batch, x.key.size(1), x.key.size(3),
+    const std::vector<int64_t> wanted = {spec->batch, x.key.size(1), x.key.size(3),
                                          x.value.size(3)};
     if (before.sizes() != at::IntArrayRef(wanted))
       fail(
           "[linear attention] the sums so far have shape [{}], those of this step [{}]; they must "
           "match",
           fmt::join(before.sizes(), ", "), fmt::join(wanted, ", "));
-    if (shift.defined() && form->key_shift.defined()) {
-      const Tensor larger = at::maximum(shift, form->key_shift);
+    if (shift.defined() && spec->key_shift.defined()) {
+      const Tensor larger = at::maximum(shift, spec->key_shift);
       before = before * (shift - larger).exp();
-      x.key = x.key * (form->key_shift - larger).exp();
-      form->key_shift = larger;
+      x.key = x.key * (spec->key_shift - larger).exp();
+      spec->key_shift = larger;
     }
   }
   const Tensor own = sums_of(x.key, x.value);
   sums = before.defined() ? before + own : own;
-  shift = form->key_shift;
-  const auto [context, lse] = normalised(causal_sums(x.query, x.key, x.value, before), *form);
+  shift = spec->key_shift;
+  const auto [context, lse] = normalised(causal_sums(x.query, x.key, x.value, before), *spec);
   return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
 }
 

@@ -13,7 +13,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   int64_t count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    fail("scope {}: {} is no number of {}; write {}", shown(text), shown(digits), what, syntax);
+    fail("scope {}: {} is no number of {}; write {}", quoted(text), quoted(digits), what, syntax);
   return count;
 }
 
@@ -24,7 +24,7 @@ std::optional<std::string_view> arguments_of(std::string_view text, std::string_
 }
 
 std::optional<Scope> parse_all(std::string_view text) {
-  return text == "all" ? std::optional(all()) : std::nullopt;
+  return text == "all" ? std::optional(all_keys()) : std::nullopt;
 }
 
 std::optional<Scope> parse_causal(std::string_view text) {
@@ -84,7 +84,7 @@ Scope parse_one(std::string_view text) {
     if (const auto scope = row.parse(text)) return *scope;
     syntaxes.push_back(row.syntax);
   }
-  fail("no scope is called {}; there are {}", shown(text), fmt::join(syntaxes, ", "));
+  fail("no scope is called {}; there are {}", quoted(text), fmt::join(syntaxes, ", "));
 }
 
 // The parts between the separators, parsed and joined.
@@ -130,7 +130,7 @@ Scope parse_scope(std::string_view text) {
   constexpr auto most = 8;
   const auto is_joint = [](char c) { return c == '&' || c == '|'; };
   if (std::count_if(text.begin(), text.end(), is_joint) >= most)
-    fail("scope {} has over {} parts; write fewer", shown(text), most);
+    fail("scope {} has over {} parts; write fewer", quoted(text), most);
   const auto intersection = [](std::string_view clause) {
     return parse_parts(clause, '&', parse_one,
                        [](const Scope& a, const Scope& b) { return a & b; });

@@ -131,7 +131,7 @@ Tensor allowed(const Around& condition, const MaskShape& shape) {
 
 }  // namespace
 
-Scope all() { return {}; }
+Scope all_keys() { return {}; }
 Scope causal(int64_t offset) { return one_condition(Window{.right = 0, .offset = offset}); }
 Scope window(int64_t reach) { return window(reach, reach); }
 Scope window(int64_t left, int64_t right) { return window(Window{.left = left, .right = right}); }
@@ -206,7 +206,7 @@ Scope operator&(const Scope& a, const Scope& b) {
 }
 
 Scope operator|(const Scope& a, const Scope& b) {
-  if (a.any_of.empty() || b.any_of.empty()) return all();
+  if (a.any_of.empty() || b.any_of.empty()) return all_keys();
   Scope either = a;
   either.any_of.insert(either.any_of.end(), b.any_of.begin(), b.any_of.end());
   return either;

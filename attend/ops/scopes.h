@@ -83,7 +83,7 @@ struct ScopeRow {
 // Every scope, in the order of the documentation.
 const std::vector<ScopeRow>& scope_table();
 
-Scope all();
+Scope all_keys();
 // j <= i + offset. Fewer queries than keys, the last ones: offset = keys - queries.
 Scope causal(int64_t offset = 0);
 Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right

@@ -333,7 +333,7 @@ const std::vector<ScoreRow>& score_table() {
        "q . W k",
        "Luong et al. 2015, eq. 8",
        Family::dot,
-       {{"W", {Axis::query_depth, Axis::key_depth}, true, "the bilinear form"}},
+       {{"W", {Axis::query_depth, Axis::key_depth}, true, "the bilinear spec"}},
        general_query,
        identity},
       additive_row("additive", "v . tanh(W_q q + W_k k + b)",

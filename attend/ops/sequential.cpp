@@ -1,5 +1,5 @@
 // Queries one after another, for scores and normalisers that look back.
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 namespace {
@@ -16,30 +16,30 @@ Tensor row_of(const Tensor& part, int64_t axis, int64_t i) {
 }
 
 // Query i alone, after that past.
-Reduced step_of(const Reduced& whole, int64_t i, const PastWeights& past) {
-  Reduced step{whole.parts, c10::make_intrusive<Form>(*whole.form)};
-  Form& form = *step.form;
-  form.queries = 1;
-  form.scope = shifted(form.scope, i, 1);
-  form.slope_offset += i;
-  if (form.query_positions.defined())
-    form.query_positions = form.query_positions.narrow(0, i, 1);
+Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
+  Lowered step{whole.parts, c10::make_intrusive<LoweredSpec>(*whole.spec)};
+  LoweredSpec& spec = *step.spec;
+  spec.queries = 1;
+  spec.scope = shifted(spec.scope, i, 1);
+  spec.slope_offset += i;
+  if (spec.query_positions.defined())
+    spec.query_positions = spec.query_positions.narrow(0, i, 1);
   else
-    form.relative_offset -= i;
+    spec.relative_offset -= i;
   const auto draw = static_cast<uint64_t>(i) * seed_stride;
-  form.dropout.seed += draw;
-  if (form.options.seed != 0) form.options.seed += draw;
+  spec.dropout.seed += draw;
+  if (spec.options.seed != 0) spec.options.seed += draw;
   for (const auto index : {part::query, part::dense, part::relative, part::centres, part::widths})
     step.parts[index] = row_of(step.parts[index], 2, i);
-  add_past(whole.parameters, past, step.parts, form);
+  add_past(whole.parameters, past, step.parts, spec);
   return step;
 }
 
 // Calls visit(i, step), which returns the step's weights [B, H, 1, Tk].
 template <class Visit>
-void for_each_step(const Reduced& whole, Visit visit) {
+void for_each_step(const Lowered& whole, Visit visit) {
   PastWeights past = whole.past;
-  for (int64_t i = 0; i < whole.form->queries; ++i) {
+  for (int64_t i = 0; i < whole.spec->queries; ++i) {
     const Tensor weights = visit(i, step_of(whole, i, past));
     past = after(past, weights.squeeze(2));
   }
@@ -47,40 +47,40 @@ void for_each_step(const Reduced& whole, Visit visit) {
 
 }  // namespace
 
-bool runs_in_order(const Reduced& reduced) {
-  const Form& form = *reduced.form;
-  return form.queries > 1 && (form.score->map_past || form.normaliser->sequential);
+bool runs_in_order(const Lowered& lowered) {
+  const LoweredSpec& spec = *lowered.spec;
+  return spec.queries > 1 && (spec.score->map_past || spec.normaliser->sequential);
 }
 
-AttentionResult attention_in_order(const Reduced& whole, Path path) {
+AttentionResult attention_in_order(const Lowered& whole, Path path) {
   std::vector<Tensor> contexts, lses;
-  contexts.reserve(static_cast<size_t>(whole.form->queries));
-  lses.reserve(static_cast<size_t>(whole.form->queries));
-  for_each_step(whole, [&](int64_t, const Reduced& step) {
-    const auto [context, lse] = attend_once(step, path);
+  contexts.reserve(static_cast<size_t>(whole.spec->queries));
+  lses.reserve(static_cast<size_t>(whole.spec->queries));
+  for_each_step(whole, [&](int64_t, const Lowered& step) {
+    const auto [context, lse] = attention_at_once(step, path);
     contexts.push_back(context);
     lses.push_back(lse);
-    return weigh_once(step, lse, path);
+    return weights_at_once(step, lse, path);
   });
   return {at::cat(contexts, 2), at::cat(lses, 2)};
 }
 
-Tensor weights_in_order(const Reduced& whole, const Tensor& lse, Path path) {
+Tensor weights_in_order(const Lowered& whole, const Tensor& lse, Path path) {
   std::vector<Tensor> rows;
-  rows.reserve(static_cast<size_t>(whole.form->queries));
-  for_each_step(whole, [&](int64_t i, const Reduced& step) {
-    rows.push_back(weigh_once(step, lse.narrow(2, i, 1), path));
+  rows.reserve(static_cast<size_t>(whole.spec->queries));
+  for_each_step(whole, [&](int64_t i, const Lowered& step) {
+    rows.push_back(weights_at_once(step, lse.narrow(2, i, 1), path));
     return rows.back();
   });
   return at::cat(rows, 2);
 }
 
-Tensor scores_in_order(const Reduced& whole) {
+Tensor scores_in_order(const Lowered& whole) {
   std::vector<Tensor> rows;
-  rows.reserve(static_cast<size_t>(whole.form->queries));
-  for_each_step(whole, [&](int64_t, const Reduced& step) {
-    rows.push_back(composed_scores(step.parts, *step.form));
-    return composed_weights(step.parts, *step.form);
+  rows.reserve(static_cast<size_t>(whole.spec->queries));
+  for_each_step(whole, [&](int64_t, const Lowered& step) {
+    rows.push_back(composed_scores(step.parts, *step.spec));
+    return composed_weights(step.parts, *step.spec);
   });
   return at::cat(rows, 2);
 }

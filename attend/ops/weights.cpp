@@ -27,18 +27,18 @@ void check_lse(const Tensor& lse, const Tensor& query) {
          query.device().str());
 }
 
-bool is_differentiated(const Reduced& reduced, const Tensor& lse) {
+bool is_differentiated(const Lowered& lowered, const Tensor& lse) {
   const auto wants = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
   return at::GradMode::is_enabled() &&
-         (wants(lse) || std::any_of(reduced.parts.begin(), reduced.parts.end(), wants));
+         (wants(lse) || std::any_of(lowered.parts.begin(), lowered.parts.end(), wants));
 }
 
 // Whether weights come from the kernels; Error where the path says so and they cannot.
-bool takes_kernel(const Reduced& reduced, const Tensor& lse, Path path) {
+bool takes_kernel(const Lowered& lowered, const Tensor& lse, Path path) {
   if (path == Path::composed) return false;
-  const std::string obstacle = is_differentiated(reduced, lse)
+  const std::string obstacle = is_differentiated(lowered, lse)
                                    ? "weights are differentiated on the composed path"
-                                   : why_not_fused(reduced.parts, *reduced.form);
+                                   : why_not_fused(lowered.parts, *lowered.spec);
   if (path == Path::fused && !obstacle.empty())
     fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
   // The kernels want a pointer even where there is nothing to do.
@@ -47,12 +47,12 @@ bool takes_kernel(const Reduced& reduced, const Tensor& lse, Path path) {
 
 // Calls run(problem, lse, selection, threads) with what the kernels take.
 template <class Run>
-void run_kernel(const Reduced& reduced, const Tensor& lse, const kernels::Selection& selection,
+void run_kernel(const Lowered& lowered, const Tensor& lse, const kernels::Selection& selection,
                 Run run) {
-  with_storage(reduced.parts[part::query].scalar_type(), [&]<class S>() {
-    const KernelInputs inputs(reduced.parts, *reduced.form);
+  with_storage(lowered.parts[part::query].scalar_type(), [&]<class S>() {
+    const KernelInputs inputs(lowered.parts, *lowered.spec);
     const Tensor rows_lse = lse.contiguous();
-    const auto problem = inputs.problem<S>(*reduced.form);
+    const auto problem = inputs.problem<S>(*lowered.spec);
     run(problem, pointer_of<const kernels::Compute<S>>(rows_lse), selection, at::get_num_threads());
   });
 }
@@ -60,33 +60,33 @@ void run_kernel(const Reduced& reduced, const Tensor& lse, const kernels::Select
 // What a summary is made from, with the selection spelt out.
 struct Request {
   Tensor query;  // the caller's
-  Reduced reduced;
+  Lowered lowered;
   Tensor lse;  // [B, H, Tq]
   std::vector<int64_t> heads;
   int64_t first_row = 0, rows = 0;
   Path path;
   bool fused;
 
-  int64_t batch() const { return reduced.form->batch; }
+  int64_t batch() const { return lowered.spec->batch; }
   int64_t head_count() const { return static_cast<int64_t>(heads.size()); }
 
   Request(const Tensor& q, const Tensor& key, const Tensor& given_lse, const AttentionSpec& spec,
           const Selection& selection)
-      : query(q), reduced(reduce(q, key, {}, spec)), heads(selection.heads) {
-    const Form& form = *reduced.form;
+      : query(q), lowered(lower(q, key, {}, spec)), heads(selection.heads) {
+    const LoweredSpec& lowered_spec = *lowered.spec;
     check_lse(given_lse, q);
-    lse = given_lse.reshape({form.batch, form.heads, form.queries})
+    lse = given_lse.reshape({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries})
               .to(at::toOpMathType(q.scalar_type()));
     select_rows(selection);
     select_heads();
     path = spec.path;
-    fused = takes_kernel(reduced, lse, path) && !runs_in_order(reduced);
+    fused = takes_kernel(lowered, lse, path) && !runs_in_order(lowered);
   }
 
   // The selected weights by tensor operations, in the dtype of the arithmetic.
   Tensor composed() const {
-    const Tensor all = runs_in_order(reduced) ? weights_in_order(reduced, lse, path)
-                                              : composed_weights(reduced.parts, *reduced.form);
+    const Tensor all = runs_in_order(lowered) ? weights_in_order(lowered, lse, path)
+                                              : composed_weights(lowered.parts, *lowered.spec);
     const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
     return of_heads.narrow(2, first_row, rows);
   }
@@ -94,14 +94,14 @@ struct Request {
   // Calls run(problem, lse, selection, threads) with what the kernels take.
   template <class Run>
   void with_kernel(Run run) const {
-    run_kernel(reduced, lse, {heads, first_row, rows}, run);
+    run_kernel(lowered, lse, {heads, first_row, rows}, run);
   }
 
   Tensor empty(const std::vector<int64_t>& shape) const { return at::empty(shape, lse.options()); }
 
  private:
   void select_rows(const Selection& selection) {
-    const int64_t queries = reduced.form->queries;
+    const int64_t queries = lowered.spec->queries;
     first_row = selection.first_row;
     if (first_row < 0 || first_row > queries)
       fail("[attention] row {} of the weights was asked for; there are {} queries", first_row,
@@ -113,7 +113,7 @@ struct Request {
   }
 
   void select_heads() {
-    const int64_t all = reduced.form->heads;
+    const int64_t all = lowered.spec->heads;
     if (!heads.empty() && query.dim() < 4)
       fail("[attention] heads of the weights were chosen; queries of {} axes have none",
            query.dim());
@@ -139,27 +139,31 @@ TopWeights composed_top(const Tensor& weights, int64_t count) {
 
 }  // namespace
 
-Tensor weigh_once(const Reduced& reduced, const Tensor& lse, Path path) {
-  const Form& form = *reduced.form;
+Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
+  const LoweredSpec& lowered_spec = *lowered.spec;
   // A step of attention() on the fused path may well be differentiated here.
   const Path taken = path == Path::fused ? Path::automatic : path;
-  if (!takes_kernel(reduced, lse, taken)) return composed_weights(reduced.parts, form);
-  Tensor weights = at::empty({form.batch, form.heads, form.queries, form.keys}, lse.options());
-  run_kernel(reduced, lse, {{}, 0, form.queries},
-             [&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                          const kernels::Selection& chosen, int threads) {
-               auto* data = pointer_of<kernels::Compute<S>>(weights);
-               kernels::attention_weights<S>(
-                   problem, rows_lse, chosen,
-                   kernels::contiguous(data, form.heads, form.queries, form.keys), threads);
-             });
+  if (!takes_kernel(lowered, lse, taken)) return composed_weights(lowered.parts, lowered_spec);
+  Tensor weights =
+      at::empty({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries, lowered_spec.keys},
+                lse.options());
+  run_kernel(
+      lowered, lse, {{}, 0, lowered_spec.queries},
+      [&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
+                   const kernels::Selection& chosen, int threads) {
+        auto* data = pointer_of<kernels::Compute<S>>(weights);
+        kernels::attention_weights<S>(
+            problem, rows_lse, chosen,
+            kernels::contiguous(data, lowered_spec.heads, lowered_spec.queries, lowered_spec.keys),
+            threads);
+      });
   return weights;
 }
 
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
   const Request request(query, key, lse, spec, selection);
-  const int64_t keys = request.reduced.form->keys;
+  const int64_t keys = request.lowered.spec->keys;
   Tensor weights;
   if (request.fused) {
     weights = request.empty({request.batch(), request.head_count(), request.rows, keys});
@@ -226,7 +230,7 @@ Tensor attention_column_sums(const Tensor& query, const Tensor& key, const Tenso
   const Request request(query, key, lse, spec, selection);
   Tensor sums;
   if (request.fused) {
-    sums = request.empty({request.batch(), request.head_count(), request.reduced.form->keys});
+    sums = request.empty({request.batch(), request.head_count(), request.lowered.spec->keys});
     request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
                                      const kernels::Selection& chosen, int threads) {
       kernels::attention_column_sums<S>(problem, rows_lse, chosen,

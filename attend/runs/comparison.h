@@ -25,7 +25,7 @@ struct Spread {
 };
 Spread spread_of(const std::vector<double>& numbers);
 
-// Lengths first ... last of a source, in symbols.
+// Lengths first ... last of a source, in tokens.
 struct LengthRange {
   int64_t first = 0;
   int64_t last = 0;

@@ -93,7 +93,7 @@ void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
   if (left_out == 0) return;
   std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
   say(fmt::format(
-      "attend: {}: {} targets of over {} symbols are left out: no answer is that long ({})", name,
+      "attend: {}: {} targets of over {} tokens are left out: no answer is that long ({})", name,
       left_out, longest, target_limit(config)));
   if (examples.empty()) fail("{}: holds no other targets; split them", name);
 }
@@ -107,7 +107,7 @@ void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
     return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
-    say(fmt::format("attend: {}: {} sources are cut to their {} {} symbols ({})", name, cut,
+    say(fmt::format("attend: {}: {} sources are cut to their {} {} tokens ({})", name, cut,
                     config.model.is_language_model() ? "last" : "first", longest,
                     config.model.is_language_model() ? "half of model.context"
                                                      : "model.maximum_source_length"));
@@ -161,19 +161,19 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
   const int64_t longest_source = config.model.maximum_source_length();
   const int64_t longest_target = config.model.maximum_target_length();
   for (const Example& example : examples) {
-    const int64_t symbols = source_length(config.text, codecs.source, example.source);
-    if (symbols > longest_source)
+    const int64_t tokens = source_length(config.text, codecs.source, example.source);
+    if (tokens > longest_source)
       fail(
-          "{}: source {} has {} symbols, over model.maximum_source_length = {}; raise that, or "
+          "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
           "have it cut without --strict",
-          name, shown(example.source), symbols, longest_source);
+          name, quoted(example.source), tokens, longest_source);
     for (const std::string& target : example.targets) {
       const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
       if (answered > longest_target)
         fail(
-            "{}: target {} has {} symbols, over {} ({}); raise that, or have it left out without "
+            "{}: target {} has {} tokens, over {} ({}); raise that, or have it left out without "
             "--strict",
-            name, shown(target), answered, longest_target, target_limit(config));
+            name, quoted(target), answered, longest_target, target_limit(config));
     }
   }
 }

@@ -13,7 +13,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 #include "attend/ops/blas.h"
 #include "attend/runs/history.h"
 #include "attend/runs/out_folder.h"
@@ -72,7 +72,7 @@ void write_settings(const TrainOptions& options, TrainConfig config) {
   write_file(options.out + "/training.toml", to_toml(config.settings(), /*with_help=*/true));
 }
 
-// Begins with what another model has learned. Its symbols are taken, and how texts become these,
+// Begins with what another model has learned. Its tokens are taken, and how texts become these,
 // for their weights mean nothing for others; those of its targets where the model is of the same
 // type.
 void begin_from(const std::string& folder, PairModel& model, const Say& say) {
@@ -80,7 +80,7 @@ void begin_from(const std::string& folder, PairModel& model, const Say& say) {
   if (other.text.source_units != model.text.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          other.text.source_units, other.text.source_units);
-  const bool same_type = other.model.type == model.model.type && !model.model.is_classifier();
+  const bool same_type = other.model.type == model.config.type && !model.config.is_classifier();
   TextConfig text = other.text;
   if (!same_type) {
     text.target_units = model.text.target_units;
@@ -103,7 +103,7 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
   if (data.stream.source.empty() && data.text.empty())
     return make_pair_model(config.text, config.model, data.train);
   const TextCodecs codecs = make_codecs(config.text);
-  SymbolCounts counts;
+  TokenCounts counts;
   if (!data.text.empty()) {
     counts.add_text(data.text, codecs.target);
     return make_pair_model(config.text, config.model, counts);
@@ -169,7 +169,7 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
 }
 
 // Measures the averaged weights on the first train.validation_examples, of a text windows, each
-// behind the symbol before it.
+// behind the token before it.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
@@ -184,7 +184,7 @@ class Validator {
       pairs_ = model.encode(examples_);
       return;
     }
-    pairs_ = windows_in_order(model.encode_text(data.valid_text), model.model.lm.context - 1, 1);
+    pairs_ = windows_in_order(model.encode_text(data.valid_text), model.config.lm.context - 1, 1);
     if (pairs_.size() > most) pairs_.resize(most);
   }
 
@@ -222,8 +222,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-    return replicas[static_cast<size_t>(replica)]->objective(batch, noise,
+  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, generator,
                                                              config.train.label_smoothing);
   };
   task.validate = [&] { return validator(); };
@@ -238,7 +238,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.stop = watch.stop;
   task.folder = options.out;
   task.event_folder = event_folder(options, config);
-  const TrainOutcome outcome = train(config.train, task, resume);
+  const TrainOutcome outcome = train_network(config.train, task, resume);
   if (resume) write_settings(options, config.train);
   if (const auto history = read_history(options.out); !history.empty())
     write_file(options.out + "/curves.svg", history_chart(history));
@@ -262,9 +262,9 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
 
 std::string description(const PairData& data, const PairModel& model) {
   if (!data.text.empty())
-    return fmt::format("a text of {} bytes, one of {} to validate on; {} symbols", data.text.size(),
+    return fmt::format("a text of {} bytes, one of {} to validate on; {} tokens", data.text.size(),
                        data.valid_text.size(), model.target_vocabulary.size());
-  return fmt::format("{} training and {} validation sources; {} source and {} target symbols",
+  return fmt::format("{} training and {} validation sources; {} source and {} target tokens",
                      data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
                      data.valid.size(), model.source_vocabulary.size(),
                      model.target_vocabulary.size());

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// How large batches are: train.batch pairs, or as many as have train.batch_tokens symbols.
+// How large batches are: train.batch pairs, or as many as have train.batch_tokens tokens.
 struct BatchSize {
   int64_t pairs = 0;
   int64_t tokens = 0;

@@ -24,7 +24,7 @@ void for_each_number(C& checkpoint, F f) {
   f("updates", checkpoint.updates);
   f("epoch", checkpoint.epoch);
   f("loss_sum", checkpoint.loss_sum);
-  f("loss_symbols", checkpoint.loss_symbols);
+  f("loss_symbols", checkpoint.loss_tokens);
   f("best_metric", checkpoint.best_metric);
   f("best_step", checkpoint.best_step);
   f("stale_validations", checkpoint.stale_validations);

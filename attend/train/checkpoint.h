@@ -23,8 +23,8 @@ struct Checkpoint {
   int64_t epoch = 0;         // from 0: the one that the next batch is of
   // The batches handed out in that epoch. Sizes of 0 are unknown: older checkpoints have none.
   std::vector<BatchRun> handed_out;
-  double loss_sum = 0;  // objective and target symbols since the last validation
-  double loss_symbols = 0;
+  double loss_sum = 0;  // objective and target tokens since the last validation
+  double loss_tokens = 0;
   double best_metric = std::numeric_limits<double>::infinity();
   int64_t best_step = 0;
   int64_t stale_validations = 0;  // since the best

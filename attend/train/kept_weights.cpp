@@ -7,7 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/safetensors.h"
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 
 namespace attend {
 namespace {

@@ -21,7 +21,7 @@ torch::optim::AdamOptions adam_options(const TrainConfig& config) {
 
 // Biases, and the scales of norms, have one axis: shrinking them gains nothing. A parameter without
 // a gradient stays as it is.
-Tensor decay_mask(const Module& module) {
+Tensor decay_mask(const ModulePtr& module) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : module->parameters()) {
     const bool decays = parameter.requires_grad() && parameter.dim() > 1;
@@ -33,14 +33,14 @@ Tensor decay_mask(const Module& module) {
 
 }  // namespace
 
-Optimiser::Optimiser(const TrainConfig& config, const std::vector<Module>& replicas,
-                     const Module& averaged)
+Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& replicas,
+                     const ModulePtr& averaged)
     : clip_norm_(config.clip_norm),
       weight_decay_(config.weight_decay),
       weight_average_(config.weight_average),
       weights_(std::make_unique<FlatParameters>(replicas[0])) {
   gradients_.reserve(replicas.size());
-  for (const Module& replica : replicas) gradients_.push_back(weights_->share_with(replica));
+  for (const ModulePtr& replica : replicas) gradients_.push_back(weights_->share_with(replica));
   FlatParameters average(replicas[0]);
   average.share_with(averaged);
   average_ = average.values();

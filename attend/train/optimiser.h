@@ -16,7 +16,8 @@ namespace attend {
 // slice of its own, so an update costs 1/replicas of a serial one, and is the same at every timing.
 class Optimiser {
  public:
-  Optimiser(const TrainConfig& config, const std::vector<Module>& replicas, const Module& averaged);
+  Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& replicas,
+            const ModulePtr& averaged);
 
   // Zeroes the gradient of a replica; called from its thread.
   void clear_gradient(int64_t replica);

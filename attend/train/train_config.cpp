@@ -19,7 +19,7 @@ double decayed(const TrainConfig& config, double now, double warmup, double step
   if (schedule == "cosine")
     left = (1 + std::cos(std::numbers::pi * done)) / 2;
   else if (schedule != "linear")
-    fail("[learning_rate_at] unknown schedule {}", shown(schedule));
+    fail("[learning_rate_at] unknown schedule {}", quoted(schedule));
   return config.final_rate + (1 - config.final_rate) * left;
 }
 
@@ -35,7 +35,7 @@ Settings amount_settings(TrainConfig& config) {
        0, 1e6},
       {"train.batch", &config.batch, "pairs a batch, shared out over the replicas", 1, 1e6},
       {"train.batch_tokens", &config.batch_tokens,
-       "most symbols of source and target in a batch, padding included, in place of train.batch; "
+       "most tokens of source and target in a batch, padding included, in place of train.batch; "
        "0: off",
        0, 1e9},
       {"train.shuffle_buffer", &config.shuffle_buffer,
@@ -76,7 +76,7 @@ Settings optimiser_settings(TrainConfig& config) {
       {"train.weight_decay", &config.weight_decay,
        "share of the rate that weights shrink by each step, as in AdamW; biases and norms do not",
        0, 10},
-      {"train.label_smoothing", &config.label_smoothing, "probability spread over all symbols", 0,
+      {"train.label_smoothing", &config.label_smoothing, "probability spread over all tokens", 0,
        0.9},
       {"train.clip_norm", &config.clip_norm, "longest gradient; longer ones are scaled", 1e-6, 1e9},
       {"train.weight_average", &config.weight_average,

@@ -16,7 +16,7 @@ struct TrainConfig {
   double minutes = 0;
   int64_t batch = 128;  // pairs a batch, shared out over the replicas
   int64_t batch_tokens =
-      0;  // 0: as `batch` says; else the most symbols of a batch, padding included
+      0;  // 0: as `batch` says; else the most tokens of a batch, padding included
   int64_t shuffle_buffer = 0;  // 0: training data in memory; else examples of it that are
   int64_t accumulate = 1;      // batches a step
   int64_t replicas = 2;        // copies of the model that work in parallel

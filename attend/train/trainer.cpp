@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "attend/base/error.h"
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/replica_threads.h"
 #include "attend/train/checkpoint.h"
@@ -38,11 +38,11 @@ uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
   return (x ^ (x >> 31)) >> 32;
 }
 
-int64_t target_symbols(const std::vector<std::vector<EncodedPair>>& batches) {
-  int64_t symbols = 0;
+int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
+  int64_t tokens = 0;
   for (const auto& batch : batches)
-    for (const EncodedPair& pair : batch) symbols += pair.target_length();
-  return symbols;
+    for (const EncodedPair& pair : batch) tokens += pair.target_length();
+  return tokens;
 }
 
 // What is not finite, for whoever looks for the cause.
@@ -193,21 +193,21 @@ class Trainer {
 
   void step(TrainProgress& progress) {
     const auto batches = next_batches();
-    const int64_t symbols = target_symbols(batches);
+    const int64_t tokens = target_tokens(batches);
     rate_ = state_.rate_factor * learning_rate_at(config_, state_.step, all_steps(state_.step + 1));
     std::vector<double> objectives(static_cast<size_t>(config_.replicas));
     threads_.run([&](int64_t replica) {
-      objectives[static_cast<size_t>(replica)] = work(batches, replica, symbols);
+      objectives[static_cast<size_t>(replica)] = work(batches, replica, tokens);
     });
     const double objective = std::reduce(objectives.begin(), objectives.end());
-    progress.step_loss = objective / static_cast<double>(symbols);
+    progress.step_loss = objective / static_cast<double>(tokens);
     const double norm = optimiser_.sum_gradients(threads_);
     if (std::isfinite(objective) && std::isfinite(norm)) {
       optimiser_.step(threads_, norm, rate_);
       ++state_.updates;
       bad_steps_ = 0;
       state_.loss_sum += objective;
-      state_.loss_symbols += static_cast<double>(symbols);
+      state_.loss_tokens += static_cast<double>(tokens);
     } else {
       ++bad_steps_;
       progress.trouble = fmt::format("step {} is skipped: {} is not finite", state_.step + 1,
@@ -223,9 +223,9 @@ class Trainer {
 
   // The share of a replica: every replicas-th pair, so that all have the same mix of lengths.
   double work(const std::vector<std::vector<EncodedPair>>& batches, int64_t replica,
-              int64_t symbols) {
+              int64_t tokens) {
     optimiser_.clear_gradient(replica);
-    const Noise noise =
+    const DropoutGenerator generator =
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, replica));
     const BFloat16Products products(config_.precision == "bfloat16" ||
                                     (config_.precision == "auto" && BFloat16Products::supported()));
@@ -236,8 +236,8 @@ class Trainer {
       for (auto i = replica; i < static_cast<int64_t>(batch.size()); i += config_.replicas)
         share.push_back(i);
       if (share.empty()) continue;
-      const Tensor objective = task_.objective(replica, make_batch(batch, share), noise);
-      (objective / static_cast<double>(symbols)).backward();
+      const Tensor objective = task_.objective(replica, make_batch(batch, share), generator);
+      (objective / static_cast<double>(tokens)).backward();
       sum += objective.item<double>();
     }
     return sum;
@@ -272,7 +272,7 @@ class Trainer {
     const bool epoch_ended = epoch_begins() && state_.epoch > 0;
     progress.step = state_.step;
     progress.epoch = state_.epoch + (epoch_ended ? 0 : 1);
-    progress.loss = state_.loss_symbols > 0 ? state_.loss_sum / state_.loss_symbols : 0;
+    progress.loss = state_.loss_tokens > 0 ? state_.loss_sum / state_.loss_tokens : 0;
     progress.rate = rate_;
     const double elapsed = state_.seconds - seconds_before_;
     progress.pairs_per_second = static_cast<double>(pairs_done_) / std::max(elapsed, 1e-9);
@@ -310,7 +310,7 @@ class Trainer {
     }
     kept_.add(*task_.averaged, state_.step);
     state_.seconds = progress.seconds = seconds_before_ + seconds_since(start_);
-    state_.loss_sum = state_.loss_symbols = 0;
+    state_.loss_sum = state_.loss_tokens = 0;
     log_.append(nlohmann::json{{"step", progress.step},
                                {"epoch", progress.epoch},
                                {"train_loss", progress.loss},
@@ -404,7 +404,7 @@ class Trainer {
 
 }  // namespace
 
-TrainOutcome train(const TrainConfig& config, const TrainTask& task, bool resume) {
+TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume) {
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)
     fail("[train] {} replicas were made, train.replicas is {}", task.replicas.size(),
          config.replicas);

@@ -17,7 +17,7 @@
 namespace attend {
 
 struct Validation {
-  double loss = 0;    // a target symbol, in nats
+  double loss = 0;    // a target token, in nats
   double metric = 0;  // what task.metric names
 };
 
@@ -26,7 +26,7 @@ struct TrainProgress {
   int64_t step = 0;      // steps done
   int64_t steps = 0;     // in all, about
   int64_t epoch = 0;     // from 1
-  double loss = 0;       // objective a target symbol since the last validation
+  double loss = 0;       // objective a target token since the last validation
   double step_loss = 0;  // the same of this step
   double rate = 0;       // learning rate of the step
   double pairs_per_second = 0;
@@ -38,11 +38,11 @@ struct TrainProgress {
 };
 
 struct TrainTask {
-  std::vector<Module> replicas;  // alike; their first weights are those of replicas[0]
-  Module averaged;               // alike; holds the weights that are validated and saved
+  std::vector<ModulePtr> replicas;  // alike; their first weights are those of replicas[0]
+  ModulePtr averaged;               // alike; holds the weights that are validated and saved
   BatchSource* source = nullptr;
-  // The training objective of a batch, summed over its target symbols: a scalar.
-  std::function<at::Tensor(int64_t replica, const Batch&, const Noise&)> objective;
+  // The training objective of a batch, summed over its target tokens: a scalar.
+  std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
   std::function<Validation()> validate;  // of `averaged`
   std::string metric = "metric";         // the name of Validation::metric
   bool higher_is_better = false;
@@ -78,6 +78,6 @@ struct TrainOutcome {
 // rate, at most train.rollbacks times: where that lies depends on the clock. Error when it still
 // diverges, naming a tensor that is not finite; the checkpoint stays. Error also when data or model
 // are not those of the checkpoint, or when a file cannot be written.
-TrainOutcome train(const TrainConfig& config, const TrainTask& task, bool resume);
+TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume);
 
 }  // namespace attend

@@ -11,7 +11,7 @@ namespace attend {
 // A text in memory, cut elsewhere in each epoch; a pair is a window.
 class WindowBatches : public BatchSource {
  public:
-  // Windows of `length` symbols. Error on an empty text.
+  // Windows of `length` tokens. Error on an empty text.
   WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config);
 
   void regroup(const BatchSize& size) override { size_ = size; }

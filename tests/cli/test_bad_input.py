@@ -46,7 +46,7 @@ class Data(program.Case):
     def test_line_of_10_mb(self):
         self.refuse_data(b"ab\tA B\n" + b"a" * 10_000_000 + b"\tA\n", "bad.tsv:2", "split it")
 
-    def test_one_class_of_symbols(self):
+    def test_one_class_of_tokens(self):
         self.write("bad.tsv", "ab\tA A\nb\tA\n")
         self.refuse("train", "--data", "bad.tsv", "--valid", "good.tsv", "--out", "model",
                     names=["bad.tsv", "'A'", "at least two"])

@@ -116,9 +116,9 @@ class Reviews(program.Case):
     def test_cuts_long_texts(self):
         chosen = SMALL | {"model.maximum_source_length": 5, "train.epochs": 1}
         run = self.succeed("train", "--data", self.shared, "--out", "short", *settings(chosen))
-        self.assertIn("are cut to their first 5 symbols", run.stderr)
+        self.assertIn("are cut to their first 5 tokens", run.stderr)
         run = self.succeed("predict", "short", stdin="a b c d e f\n")
-        self.assertIn("line 1: cut to the first 5 symbols", run.stderr)
+        self.assertIn("line 1: cut to the first 5 tokens", run.stderr)
         run = self.attend("explain", "short", "a b")
         self.assertEqual(run.returncode, 2)
         self.assertIn("model.pooling = mean", run.stderr)

@@ -55,7 +55,7 @@ class Models(program.Case):
 
 class Ensembles(Models):
     def test_probabilities_are_the_means(self):
-        # Every answer begins with the target, so that all models see the same symbols.
+        # Every answer begins with the target, so that all models see the same tokens.
         lines = [f"{source}\t{target}" for source, target in zip(SOURCES, TARGETS)]
         one, two, both = (self.details(models, "--prefixes", "--maximum-length", "1", lines=lines)
                           for models in ([self.models[0]], [self.models[1]], self.models))
@@ -138,7 +138,7 @@ class Draws(Models):
                          [row.split("\t")[1] for row in drawn[:21]])
         self.assertNotEqual(drawn, self.predict([self.models[0]], *options[:-1], "8"))
 
-    def test_of_the_most_probable_symbol_are_greedy(self):
+    def test_of_the_most_probable_token_are_greedy(self):
         greedy = self.predict([self.models[0]])
         self.assertEqual(self.predict([self.models[0]], "--top-k", "1"), greedy)
         self.assertEqual(self.predict([self.models[0]], "--top-p", "0.000001"), greedy)
@@ -199,9 +199,9 @@ class Scores(Models):
                 (self.folder / "scores.tsv").read_text().splitlines()]
         self.assertEqual([row[0] for row in rows], SOURCES)
         self.assertEqual([row[1] for row in rows], TARGETS)
-        symbols = sum(len(target.split()) + 1 for target in TARGETS)
+        tokens = sum(len(target.split()) + 1 for target in TARGETS)
         # Six digits are written.
-        self.assertAlmostEqual(-sum(float(row[2]) for row in rows) / symbols, loss, 4)
+        self.assertAlmostEqual(-sum(float(row[2]) for row in rows) / tokens, loss, 4)
 
     def test_metrics_are_those_of_the_answers(self):
         metrics = "bleu,chrf,chrf++,token_error,accuracy,f1,bits_per_byte"
@@ -213,10 +213,10 @@ class Scores(Models):
                                          "none", "--json", stdin=answers).stdout)
         for name in ("bleu", "chrf", "chrf++", "token_error_rate", "accuracy", "f1"):
             self.assertEqual(figures[name], scored[name])
-        symbols = sum(len(target.split()) + 1 for target in TARGETS)
+        tokens = sum(len(target.split()) + 1 for target in TARGETS)
         size = sum(len(target) + 1 for target in TARGETS)
         self.assertAlmostEqual(figures["bits_per_byte"],
-                               figures["loss"] * symbols / math.log(2) / size, 9)
+                               figures["loss"] * tokens / math.log(2) / size, 9)
         ranges = figures["bleu_by_length"]
         self.assertEqual(sum(part["examples"] for part in ranges), len(SOURCES))
         self.assertEqual([part["bleu"] for part in ranges], [figures["bleu"]["score"]])

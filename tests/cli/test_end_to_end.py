@@ -98,8 +98,8 @@ class Predict(Dictionary):
         self.assertEqual(len(answers), len(words))
         edits = sum(edit_distance(answer.split(), self.words[word][0].split())
                     for word, answer in zip(words, answers))
-        symbols = sum(len(targets[0].split()) for targets in self.words.values())
-        self.assertLess(edits / symbols, 0.02)
+        tokens = sum(len(targets[0].split()) for targets in self.words.values())
+        self.assertLess(edits / tokens, 0.02)
 
     def test_answer_depends_on_its_line_alone(self):
         words = list(self.words)[:40]
@@ -194,9 +194,9 @@ class Evaluate(Dictionary):
         record = json.loads(self.predict([word], "--json")[0])["predictions"][0]
         self.assertTrue(record["complete"])
         data = self.write("one.tsv", f"{word}\t{record['target']}\n")
-        symbols = len(record["target"].split()) + 1
-        # Both sum single-precision logarithms of up to `symbols` steps.
-        self.assertAlmostEqual(-record["log_probability"], self.evaluate(data)["loss"] * symbols, 4)
+        tokens = len(record["target"].split()) + 1
+        # Both sum single-precision logarithms of up to `tokens` steps.
+        self.assertAlmostEqual(-record["log_probability"], self.evaluate(data)["loss"] * tokens, 4)
 
     def test_text(self):
         text = self.succeed("evaluate", self.model, "--data", self.shared / "train.tsv").stdout
@@ -234,7 +234,7 @@ class Explain(Dictionary):
         for row in record["weights"]:
             self.assertEqual(len(row), len(word))
             self.assertTrue(all(0 <= weight <= 1 for weight in row))
-            # A softmax in single precision over at most eight symbols.
+            # A softmax in single precision over at most eight tokens.
             self.assertAlmostEqual(sum(row), 1, delta=8 * 2**-23)
         printed = self.succeed("explain", self.model, word, "--json").stdout
         self.assertEqual(json.loads(printed), record)

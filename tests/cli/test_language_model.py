@@ -43,7 +43,7 @@ class Text(program.Case):
         size = len(text(1000, 1))
         self.assertIn(f"a text of {size * 9 // 10} bytes, one of {size - size * 9 // 10}",
                       self.training.stderr)
-        # A coin, ln 2, is thrown once a line of 20 symbols; a window begins in the middle of one.
+        # A coin, ln 2, is thrown once a line of 20 tokens; a window begins in the middle of one.
         figures = json.loads(self.training.stdout)
         self.assertLess(figures["valid_loss"], 0.3)
         self.assertGreater(figures["valid_loss"], math.log(2) / 21)
@@ -65,7 +65,7 @@ class Text(program.Case):
                                         "--json").stdout)
         self.assertEqual(again, figures)
         shown = self.succeed("evaluate", self.model, "--data", "rest.gz").stdout
-        self.assertIn(f"{figures['loss']:.4f} nats a symbol", shown)
+        self.assertIn(f"{figures['loss']:.4f} nats a token", shown)
 
     def test_goes_on_beyond_its_context(self):
         answer = json.loads(self.succeed("predict", self.model, "--json", "--maximum-length", 100,
@@ -86,7 +86,7 @@ class Text(program.Case):
         lines = ["the c", "my dog", "my d", "you are so long that only the end is read of it all"]
         together = self.succeed("predict", self.model, "--maximum-length", 12, "--json",
                                 stdin="".join(line + "\n" for line in lines))
-        self.assertIn("line 4: cut to the last 16 symbols", together.stderr)
+        self.assertIn("line 4: cut to the last 16 tokens", together.stderr)
         for line, answer in zip(lines, together.stdout.splitlines()):
             alone = self.succeed("predict", self.model, "--maximum-length", 12, "--json",
                                  stdin=line + "\n").stdout
@@ -122,7 +122,7 @@ class Text(program.Case):
 
 
 class Texts(program.Case):
-    """Other symbols, other files."""
+    """Other tokens, other files."""
 
     QUICK = SMALL | {"train.epochs": 1, "model.depth": 16, "model.layers": 1, "model.heads": 2}
 
@@ -133,12 +133,12 @@ class Texts(program.Case):
     def test_words_bytes_and_pieces(self):
         self.write("text.txt", "Zoë läuft\n" * 200)
         self.succeed("data", "bpe", "train", "text.txt", "--merges", 6, "--out", "codes")
-        for units, extra, symbols in (("space", {}, 4 + 3), ("byte", {}, 4 + 256),
+        for units, extra, tokens in (("space", {}, 4 + 3), ("byte", {}, 4 + 256),
                                       ("bpe", {"data.bpe": "codes"}, None)):
             told = self.train("text.txt", extra, "--source-units", units, "--target-units",
                               units).stderr
-            if symbols:
-                self.assertIn(f"; {symbols} symbols", told)
+            if tokens:
+                self.assertIn(f"; {tokens} tokens", told)
             figures = json.loads(self.succeed("evaluate", "model", "--data", "text.txt",
                                               "--json").stdout)
             self.assertEqual(figures["bytes"], len("Zoë läuft\n".encode()) * 200)

@@ -237,7 +237,7 @@ class Texts(WithModel):
     def test_sentence_of_100000_characters(self):
         text = "ba" * 50_000
         run = self.succeed("predict", "model", "--json", stdin=f"bab\n{text}\n", timeout=60)
-        self.assertRegex(run.stderr, rf"\Aattend: [^\n]*line 2: [^\n]*first {LONGEST} symbols\n\Z")
+        self.assertRegex(run.stderr, rf"\Aattend: [^\n]*line 2: [^\n]*first {LONGEST} tokens\n\Z")
         answer = json.loads(run.stdout.splitlines()[1])
         self.assertTrue(answer["cut"])
         # It is read as its beginning.
@@ -245,7 +245,7 @@ class Texts(WithModel):
         self.assertEqual(answer["predictions"], json.loads(start)["predictions"])
         run = self.succeed("explain", "model", text, "--json", timeout=60)
         self.assertEqual(len(json.loads(run.stdout)["source"]), LONGEST)
-        self.assertIn(f"first {LONGEST} symbols", run.stderr)
+        self.assertIn(f"first {LONGEST} tokens", run.stderr)
 
     def test_training_on_long_texts(self):
         """Bounded in time too: a step on the long target would take minutes."""
@@ -254,9 +254,9 @@ class Texts(WithModel):
         run = self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "other",
                            *settings(SMALL | {"train.epochs": 1}), timeout=60)
         for part in ("training", "validation"):
-            self.assertIn(f"pairs.tsv, {part}: 1 targets of over 1546 symbols are left out",
+            self.assertIn(f"pairs.tsv, {part}: 1 targets of over 1546 tokens are left out",
                           run.stderr)
-            self.assertIn(f"pairs.tsv, {part}: 1 sources are cut to their first 512 symbols",
+            self.assertIn(f"pairs.tsv, {part}: 1 sources are cut to their first 512 tokens",
                           run.stderr)
         self.assertIn("61 training", run.stderr)
 

@@ -49,7 +49,7 @@ class Languages(program.Case):
         self.assertGreater(right, 0.9 * len(lines))
         self.assertEqual(self.predict([""]), [""])
 
-    def test_the_token_is_a_symbol(self):
+    def test_the_token_is_a_token(self):
         details = json.loads(self.predict(["<2up> bab"], "--json", "--details")[0])
         self.assertEqual(details["source_symbols"], ["<2up>", "b", "a", "b"])
 

@@ -170,23 +170,23 @@ class Options(program.Case):
         self.write("long.tsv", PAIRS + "babababa\tB A B\n")
         files = ["--data", "long.tsv", "--valid", "pairs.tsv"]
         self.refuse("train", *files, "--out", "model", "--strict", *settings(QUICK | short),
-                    names=["long.tsv", "'babababa' has 8 symbols", "maximum_source_length = 5"])
+                    names=["long.tsv", "'babababa' has 8 tokens", "maximum_source_length = 5"])
         answer = " ".join("B" * 26)
         self.write("answers.tsv", PAIRS + f"bab\t{answer}\n")
         self.refuse("train", "--data", "pairs.tsv", "--valid", "answers.tsv", "--out", "model",
-                    "--strict", *settings(QUICK | short), names=["26 symbols, over 25"])
+                    "--strict", *settings(QUICK | short), names=["26 tokens, over 25"])
         run = self.attend("train", *files, "--out", "streamed", "--strict",
                           *settings(QUICK | short | {"train.shuffle_buffer": 4}))
         self.assertEqual(run.returncode, 2)
-        self.assertIn("'babababa' has 8 symbols", run.stderr)
+        self.assertIn("'babababa' has 8 tokens", run.stderr)
         run = self.succeed("train", *files, "--out", "model", *settings(QUICK | short))
-        self.assertIn("1 sources are cut to their first 5 symbols", run.stderr)
+        self.assertIn("1 sources are cut to their first 5 tokens", run.stderr)
         run = self.succeed("evaluate", "model", "--data", "long.tsv")
-        self.assertIn("long.tsv: 1 sources are cut to their first 5 symbols", run.stderr)
+        self.assertIn("long.tsv: 1 sources are cut to their first 5 tokens", run.stderr)
         for command in (["evaluate", "model", "--data", "long.tsv"],
                         ["explain", "model", "babababa"], ["predict", "model"]):
             self.refuse(*command, "--strict", stdin="babababa\n",
-                        names=["'babababa'", "over 5 symbols"])
+                        names=["'babababa'", "over 5 tokens"])
         self.assertEqual(self.succeed("predict", "model", "--strict",
                                       stdin="babab\n").stderr, "")
 

@@ -56,7 +56,7 @@ TEST(BatchesByLength, HoldEachIndexOnce) {
   }));
 }
 
-TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughSymbols) {
+TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughTokens) {
   EXPECT_TRUE(rc::check("a partition whose padded batches fit", [] {
     const auto count = *rc::gen::inRange<int64_t>(0, 400);
     const auto tokens = *rc::gen::inRange<int64_t>(1, 600);
@@ -75,14 +75,14 @@ TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughSymbols) {
   }));
 }
 
-// Of pairs of 1 to 30 symbols about 1,000 / 32 fit: what padding and the last pair cost is little.
+// Of pairs of 1 to 30 tokens about 1,000 / 32 fit: what padding and the last pair cost is little.
 TEST(BatchesByTokens, AreFull) {
   const auto pairs = random_pairs(8000, 2);
-  int64_t symbols = 0;
+  int64_t tokens = 0;
   for (const EncodedPair& pair : pairs)
-    symbols += static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1;
+    tokens += static_cast<int64_t>(pair.source.size() + pair.target.size()) + 1;
   const auto batches = batches_by_tokens(pairs, 1000, 1, 0);
-  EXPECT_LT(static_cast<double>(batches.size()) * 1000, 1.15 * static_cast<double>(symbols));
+  EXPECT_LT(static_cast<double>(batches.size()) * 1000, 1.15 * static_cast<double>(tokens));
   EXPECT_THAT(error_of([&] { batches_by_tokens(pairs, 0, 1, 0); }), HasSubstr("0 tokens"));
 }
 
@@ -106,16 +106,16 @@ TEST(BatchesByLength, AreTheSameOnEveryMachine) {
 // pools of 100 batches, the lengths within a batch span about 30/100 of a step: almost none.
 TEST(BatchesByLength, PadLittle) {
   const auto pairs = random_pairs(32 * 250, 2);
-  int64_t cells = 0, symbols = 0;
+  int64_t cells = 0, tokens = 0;
   for (const auto& batch : batches_by_length(pairs, 32, 1, 0)) {
     size_t longest = 0;
     for (const int64_t i : batch) {
       longest = std::max(longest, pairs[static_cast<size_t>(i)].source.size());
-      symbols += static_cast<int64_t>(pairs[static_cast<size_t>(i)].source.size());
+      tokens += static_cast<int64_t>(pairs[static_cast<size_t>(i)].source.size());
     }
     cells += static_cast<int64_t>(longest * batch.size());
   }
-  EXPECT_LT(static_cast<double>(cells - symbols), 0.03 * static_cast<double>(cells));
+  EXPECT_LT(static_cast<double>(cells - tokens), 0.03 * static_cast<double>(cells));
 }
 
 TEST(BatchesByLength, DoNotComeInOrderOfLength) {

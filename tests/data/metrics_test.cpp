@@ -9,12 +9,12 @@
 namespace attend {
 namespace {
 
-using Symbols = std::vector<std::string>;
+using Tokens = std::vector<std::string>;
 
-Symbols letters(const std::string& word) {
-  Symbols symbols;
-  for (const char letter : word) symbols.emplace_back(1, letter);
-  return symbols;
+Tokens letters(const std::string& word) {
+  Tokens tokens;
+  for (const char letter : word) tokens.emplace_back(1, letter);
+  return tokens;
 }
 
 TEST(Metrics, CountTheFewestEdits) {
@@ -29,7 +29,7 @@ TEST(Metrics, TakeTheNearestReference) {
   ErrorCounts errors;
   errors.add(letters("abc"), {letters("xyzw"), letters("abd")});
   EXPECT_EQ(errors.edits, 1);
-  EXPECT_EQ(errors.reference_symbols, 3);
+  EXPECT_EQ(errors.reference_tokens, 3);
   EXPECT_EQ(errors.wrong, 1);
   errors.add(letters("ab"), {letters("b"), letters("ab")});
   EXPECT_EQ(errors.wrong, 1);
@@ -68,9 +68,9 @@ TEST(Metrics, CountLabels) {
   EXPECT_EQ(LabelCounts{}.macro().f1, 0);
 }
 
-// Two symbols of 1 bit each over 4 bytes.
+// Two tokens of 1 bit each over 4 bytes.
 TEST(Metrics, MeasureLikelihood) {
-  const Likelihood likelihood{.nats = 2 * std::log(2.0), .symbols = 2, .bytes = 4};
+  const Likelihood likelihood{.nats = 2 * std::log(2.0), .tokens = 2, .bytes = 4};
   EXPECT_DOUBLE_EQ(likelihood.perplexity(), 2);
   EXPECT_DOUBLE_EQ(likelihood.bits_per_byte(), 0.5);
   EXPECT_EQ(Likelihood{}.perplexity(), 1);

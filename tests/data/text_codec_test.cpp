@@ -33,8 +33,8 @@ TEST(Normalise, ToLowerAndToFormKC) {
 
 TEST(TextCodec, SplitsIntoPieces) {
   const TextCodec codec = with_codes({.lowercase = true, .tokenise = true});
-  const auto symbols = codec.split("LOWER, low");
-  EXPECT_THAT(symbols, ElementsAre("low@@", "er", "￭@@", ",", "lo@@", "w"));
+  const auto tokens = codec.split("LOWER, low");
+  EXPECT_THAT(tokens, ElementsAre("low@@", "er", "￭@@", ",", "lo@@", "w"));
 }
 
 TEST(TextCodec, SplitsIntoBytes) {
@@ -47,7 +47,7 @@ TEST(TextCodec, SplitsIntoBytes) {
   EXPECT_THAT(TextCodec{}.alphabet(), IsEmpty());
 }
 
-TEST(TextCodec, ReadsTheLanguageAsOneSymbol) {
+TEST(TextCodec, ReadsTheLanguageAsOneToken) {
   TextCodec codec = with_codes({.lowercase = true, .tokenise = true});
   codec.language_token = true;
   EXPECT_THAT(codec.split("<2DE> LOWER, low"),
@@ -116,7 +116,7 @@ TEST(TextCodec, FollowsTheConfiguration) {
   EXPECT_THAT(make_codecs(text).source.split("ﬁ"), ElementsAre("f", "i"));
 }
 
-TEST(TextCodec, TakesLineBreaksForSymbols) {
+TEST(TextCodec, TakesLineBreaksForTokens) {
   const std::string text = "ab c\n\nd.\n";
   const TextCodec characters{}, words{.units = Units::space}, bytes{.units = Units::byte};
   EXPECT_THAT(characters.split_lines(text),
@@ -155,7 +155,7 @@ TEST(TextCodec, RefusesCodesThatDoNotFit) {
   EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
 }
 
-TEST(CheckPairs, WantsTwoTargetSymbols) {
+TEST(CheckPairs, WantsTwoTargetTokens) {
   const auto check = [](const std::vector<Example>& examples, Units units) {
     return error_of([&] { check_pairs(examples, {.units = units}, "p.tsv"); });
   };
@@ -163,9 +163,9 @@ TEST(CheckPairs, WantsTwoTargetSymbols) {
   EXPECT_EQ(check({{"a", {"x"}}, {"b", {"x", "y"}}}, Units::space), "");
   EXPECT_EQ(check({{"a", {"xy"}}}, Units::character), "");
   EXPECT_EQ(check({{"a", {"xy"}}, {"b", {"xy xy"}}}, Units::space),
-            "p.tsv: every target is made of the one symbol 'xy'; at least two are needed to learn "
+            "p.tsv: every target is made of the one token 'xy'; at least two are needed to learn "
             "from (are --target-units right?)");
-  EXPECT_THAT(check({{"a", {"x"}}, {"b", {"xx"}}}, Units::character), HasSubstr("one symbol 'x'"));
+  EXPECT_THAT(check({{"a", {"x"}}, {"b", {"xx"}}}, Units::character), HasSubstr("one token 'x'"));
   EXPECT_THAT(check({}, Units::space), HasSubstr("no targets"));
 }
 

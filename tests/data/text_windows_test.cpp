@@ -16,25 +16,25 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<int64_t> counted(int64_t symbols) {
-  std::vector<int64_t> text(static_cast<size_t>(symbols));
+std::vector<int64_t> counted(int64_t tokens) {
+  std::vector<int64_t> text(static_cast<size_t>(tokens));
   std::iota(text.begin(), text.end(), int64_t{4});
   return text;
 }
 
-TEST(ShuffledWindows, HoldEverySymbolOnce) {
-  for (const int64_t symbols : {1, 3, 59, 111, 112}) {
+TEST(ShuffledWindows, HoldEveryTokenOnce) {
+  for (const int64_t tokens : {1, 3, 59, 111, 112}) {
     for (const int64_t length : {1, 7, 28, 500}) {
-      std::vector<int64_t> seen(static_cast<size_t>(symbols), 0);
+      std::vector<int64_t> seen(static_cast<size_t>(tokens), 0);
       int64_t shorter = 0;
-      for (const TextWindow& window : shuffled_windows(symbols, length, 3, symbols)) {
+      for (const TextWindow& window : shuffled_windows(tokens, length, 3, tokens)) {
         ASSERT_LT(window.first, window.end);
         ASSERT_LE(window.end - window.first, length);
         shorter += window.end - window.first < length;
         for (int64_t i = window.first; i < window.end; ++i) ++seen[static_cast<size_t>(i)];
       }
-      EXPECT_THAT(seen, testing::Each(1)) << symbols << " " << length;
-      EXPECT_LE(shorter, 2) << symbols << " " << length;
+      EXPECT_THAT(seen, testing::Each(1)) << tokens << " " << length;
+      EXPECT_LE(shorter, 2) << tokens << " " << length;
     }
   }
 }
@@ -64,7 +64,7 @@ TEST(WindowsInOrder, HaveWhatStandsBeforeThem) {
   EXPECT_THAT(pairs[1].target, ElementsAre(7, 8, 9));
   EXPECT_THAT(pairs[2].source, ElementsAre(8, 9));
   EXPECT_THAT(pairs[2].target, ElementsAre(10, 11));
-  for (const EncodedPair& pair : pairs) EXPECT_TRUE(pair.goes_on);
+  for (const EncodedPair& pair : pairs) EXPECT_TRUE(pair.no_eos);
   const auto far = windows_in_order(counted(3), 1, 5);
   EXPECT_THAT(far[2].source, ElementsAre(4, 5));
   EXPECT_THAT(windows_in_order({}, 3, 2), IsEmpty());

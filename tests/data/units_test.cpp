@@ -96,7 +96,7 @@ TEST(JoinUnits, JoinsByNothingOrASpace) {
 }
 
 TEST(JoinUnits, IsTheInverseOfSplitUnits) {
-  EXPECT_TRUE(rc::check("symbols survive a join and a split", [] {
+  EXPECT_TRUE(rc::check("tokens survive a join and a split", [] {
     const auto letter = rc::gen::element<std::string>("a", "Z", "é", "e\u0301", "\u0323", "한", " ",
                                                       "\t", "\U0001F600", "\u00a0");
     std::string text;
@@ -104,8 +104,8 @@ TEST(JoinUnits, IsTheInverseOfSplitUnits) {
       text += part;
     }
     for (const Units units : {Units::character, Units::space}) {
-      const auto symbols = split_units(text, units);
-      RC_ASSERT(split_units(join_units(symbols, units), units) == symbols);
+      const auto tokens = split_units(text, units);
+      RC_ASSERT(split_units(join_units(tokens, units), units) == tokens);
     }
     RC_ASSERT(join_units(split_units(text, Units::character), Units::character) == to_nfc(text));
   }));

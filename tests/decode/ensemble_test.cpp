@@ -14,9 +14,9 @@ namespace attend {
 namespace {
 
 using test::ends;
-using test::symbols;
 using test::TableModel;
 using test::tasks_of;
+using test::tokens;
 
 StepState joined(const std::vector<TableModel*>& models) {
   StepState state;
@@ -35,11 +35,11 @@ TEST(Ensemble, IsTheMeanOfTheProbabilities) {
       ensemble.step(torch::tensor({3, 0}, torch::kLong), state, /*with_weights=*/true);
   for (int64_t sentence = 0; sentence < 2; ++sentence) {
     const int64_t before = sentence == 0 ? 3 : 0;
-    for (int64_t symbol = 0; symbol < symbols; ++symbol) {
+    for (int64_t token = 0; token < tokens; ++token) {
       double sum = 0;
       for (const TableModel* model : {&a, &b, &c})
-        sum += std::exp(model->log_probability(sentence, 0, before, symbol));
-      EXPECT_NEAR(result.log_probabilities[sentence][symbol].item<double>(), std::log(sum / 3),
+        sum += std::exp(model->log_probability(sentence, 0, before, token));
+      EXPECT_NEAR(result.log_probabilities[sentence][token].item<double>(), std::log(sum / 3),
                   1e-14);
     }
     EXPECT_EQ(result.weights[sentence][2].item<float>(), static_cast<float>(before));
@@ -58,9 +58,9 @@ TEST(Ensemble, OfOneModelTwiceIsTheModel) {
   for (size_t b = 0; b < 3; ++b) {
     ASSERT_EQ(found[b].size(), alone[b].size());
     for (size_t i = 0; i < alone[b].size(); ++i) {
-      EXPECT_EQ(found[b][i].symbols, alone[b][i].symbols);
+      EXPECT_EQ(found[b][i].tokens, alone[b][i].tokens);
       EXPECT_NEAR(found[b][i].log_probability, alone[b][i].log_probability, 1e-13);
-      if (alone[b][i].symbols.empty()) continue;
+      if (alone[b][i].tokens.empty()) continue;
       EXPECT_TRUE(found[b][i].weights.equal(alone[b][i].weights));
     }
   }
@@ -78,7 +78,7 @@ TEST(Ensemble, RefusesMisuse) {
     });
   };
   EXPECT_THAT(step({&a}), testing::HasSubstr("the state is of 1 models; it must be of 2"));
-  EXPECT_THAT(step({&a, &b}), testing::HasSubstr("model 2 has 5 symbols, the first 4"));
+  EXPECT_THAT(step({&a, &b}), testing::HasSubstr("model 2 has 5 tokens, the first 4"));
 }
 
 }  // namespace

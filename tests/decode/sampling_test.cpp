@@ -13,20 +13,20 @@ namespace {
 
 using at::Tensor;
 using test::ends;
-using test::symbols;
 using test::TableModel;
 using test::tasks_of;
+using test::tokens;
 
 constexpr int64_t draws = 20000;
 
-// How often each symbol comes first, of `draws` answers to one sentence.
-std::vector<int64_t> first_symbols(TableModel& model, const Sampling& sampling) {
+// How often each token comes first, of `draws` answers to one sentence.
+std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   const auto found =
       search(model, model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
   EXPECT_EQ(found.size(), static_cast<size_t>(draws));
-  std::vector<int64_t> counts(symbols);
+  std::vector<int64_t> counts(tokens);
   for (const Hypothesis& hypothesis : found)
-    ++counts[static_cast<size_t>(hypothesis.complete ? ends.end : hypothesis.symbols[0])];
+    ++counts[static_cast<size_t>(hypothesis.complete ? ends.end : hypothesis.tokens[0])];
   return counts;
 }
 
@@ -36,7 +36,7 @@ void expect_frequencies(const std::vector<int64_t>& counts, const std::vector<do
   for (size_t i = 0; i < counts.size(); ++i) {
     const double mean = static_cast<double>(draws) * expected[i];
     EXPECT_NEAR(static_cast<double>(counts[i]), mean, 5 * std::sqrt(mean * (1 - expected[i])))
-        << "symbol " << i;
+        << "token " << i;
   }
 }
 
@@ -44,7 +44,7 @@ TableModel model_of(const std::vector<double>& probabilities) {
   TableModel model(1, 1);
   model.table = torch::tensor(at::ArrayRef<double>(probabilities), torch::kDouble)
                     .log()
-                    .expand({1, 1, symbols, symbols});
+                    .expand({1, 1, tokens, tokens});
   return model;
 }
 
@@ -52,7 +52,7 @@ const std::vector<double> probabilities = {0.1, 0.2, 0.4, 0.3};
 
 TEST(Sampling, FollowsTheProbabilities) {
   TableModel model = model_of(probabilities);
-  expect_frequencies(first_symbols(model, {}), probabilities);
+  expect_frequencies(first_tokens(model, {}), probabilities);
 }
 
 TEST(Sampling, TemperatureIsAPowerOfTheProbabilities) {
@@ -62,32 +62,32 @@ TEST(Sampling, TemperatureIsAPowerOfTheProbabilities) {
     double sum = 0;
     for (const double p : probabilities) sum += expected.emplace_back(std::pow(p, 1 / temperature));
     for (double& p : expected) p /= sum;
-    expect_frequencies(first_symbols(model, {.temperature = temperature}), expected);
+    expect_frequencies(first_tokens(model, {.temperature = temperature}), expected);
   }
 }
 
 TEST(Sampling, TopKKeepsTheMostProbable) {
   TableModel model = model_of(probabilities);
-  expect_frequencies(first_symbols(model, {.top_k = 2}), {0, 0, 4.0 / 7, 3.0 / 7});
-  expect_frequencies(first_symbols(model, {.top_k = 1}), {0, 0, 1, 0});
-  expect_frequencies(first_symbols(model, {.top_k = 9}), probabilities);
+  expect_frequencies(first_tokens(model, {.top_k = 2}), {0, 0, 4.0 / 7, 3.0 / 7});
+  expect_frequencies(first_tokens(model, {.top_k = 1}), {0, 0, 1, 0});
+  expect_frequencies(first_tokens(model, {.top_k = 9}), probabilities);
 }
 
 TEST(Sampling, TopPKeepsTheFewestThatHaveIt) {
   TableModel model = model_of(probabilities);
-  expect_frequencies(first_symbols(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
-  expect_frequencies(first_symbols(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
-  expect_frequencies(first_symbols(model, {.top_p = 0.1}), {0, 0, 1, 0});
+  expect_frequencies(first_tokens(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
+  expect_frequencies(first_tokens(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
+  expect_frequencies(first_tokens(model, {.top_p = 0.1}), {0, 0, 1, 0});
   // Of the two that top_k leaves, with 4/7 and 3/7, the first has half.
-  expect_frequencies(first_symbols(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
+  expect_frequencies(first_tokens(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
 }
 
 TEST(Sampling, NeverDrawsWhatHasNoProbability) {
   TableModel model = model_of({0, 0.5, 0.5, 0});
-  expect_frequencies(first_symbols(model, {}), {0, 0.5, 0.5, 0});
+  expect_frequencies(first_tokens(model, {}), {0, 0.5, 0.5, 0});
 }
 
-// Pairs of symbols, which are independent given the first.
+// Pairs of tokens, which are independent given the first.
 TEST(Sampling, DrawsEachStepAnew) {
   torch::manual_seed(41);
   TableModel model(2, 1);
@@ -96,7 +96,7 @@ TEST(Sampling, DrawsEachStepAnew) {
   const auto found = search(model, model.start(), tasks_of({2}), ends,
                             {.nbest = draws, .sampling = Sampling{.seed = 7}})[0];
   std::map<std::vector<int64_t>, int64_t> counts;
-  for (const Hypothesis& hypothesis : found) ++counts[hypothesis.symbols];
+  for (const Hypothesis& hypothesis : found) ++counts[hypothesis.tokens];
   std::vector<int64_t> seen;
   std::vector<double> expected;
   for (const int64_t first : {0, 2, 3}) {
@@ -130,7 +130,7 @@ TEST(Sampling, SentencesTogetherAreSentencesAlone) {
     const auto alone = search(single, single.start(), {task}, ends, options)[0];
     ASSERT_EQ(alone.size(), 3U);
     for (size_t i = 0; i < 3; ++i)
-      EXPECT_EQ(alone[i].symbols, together[static_cast<size_t>(b)][i].symbols);
+      EXPECT_EQ(alone[i].tokens, together[static_cast<size_t>(b)][i].tokens);
   }
 }
 
@@ -144,10 +144,10 @@ TEST(Sampling, SeedsStreamsAndAnswersDiffer) {
                   {.nbest = 2, .sampling = Sampling{.seed = seed}});
   };
   const auto one = answers(1), two = answers(2);
-  EXPECT_NE(one[0][0].symbols, one[0][1].symbols);
-  EXPECT_NE(one[0][0].symbols, one[1][0].symbols);
-  EXPECT_NE(one[0][0].symbols, two[0][0].symbols);
-  EXPECT_EQ(one[1][1].symbols, answers(1)[1][1].symbols);
+  EXPECT_NE(one[0][0].tokens, one[0][1].tokens);
+  EXPECT_NE(one[0][0].tokens, one[1][0].tokens);
+  EXPECT_NE(one[0][0].tokens, two[0][0].tokens);
+  EXPECT_EQ(one[1][1].tokens, answers(1)[1][1].tokens);
 }
 
 TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
@@ -158,10 +158,10 @@ TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
   const auto found = search(model, model.start(), tasks, ends,
                             {.nbest = 50, .minimum_length = 3, .sampling = Sampling{}});
   for (const auto& hypotheses : found)
-    for (const Hypothesis& hypothesis : hypotheses) EXPECT_GE(hypothesis.symbols.size(), 3U);
+    for (const Hypothesis& hypothesis : hypotheses) EXPECT_GE(hypothesis.tokens.size(), 3U);
   for (const Hypothesis& hypothesis : found[1]) {
-    EXPECT_EQ(hypothesis.symbols[0], 3);
-    EXPECT_EQ(hypothesis.symbols[1], 2);
+    EXPECT_EQ(hypothesis.tokens[0], 3);
+    EXPECT_EQ(hypothesis.tokens[1], 2);
   }
 }
 

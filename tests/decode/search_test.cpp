@@ -18,9 +18,9 @@ namespace {
 using at::Tensor;
 
 using test::ends;
-using test::symbols;
 using test::TableModel;
 using test::tasks_of;
+using test::tokens;
 using testing::HasSubstr;
 
 struct Scored {
@@ -47,7 +47,7 @@ double score_of(const TableModel& model, const std::vector<int64_t>& sequence, d
   return score;
 }
 
-// Every complete sequence of up to `longest` symbols, best first.
+// Every complete sequence of up to `longest` tokens, best first.
 std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_t longest,
                                const SearchOptions& options) {
   std::vector<Scored> all;
@@ -55,7 +55,7 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
     const auto step = static_cast<int64_t>(prefix.size());
     if (step >= longest) return;
     const int64_t before = prefix.empty() ? ends.start : prefix.back();
-    for (int64_t next = 0; next < symbols; ++next) {
+    for (int64_t next = 0; next < tokens; ++next) {
       const double total = log_p + model.log_probability(sentence, step, before, next);
       if (next == ends.end) {
         if (step >= options.minimum_length)
@@ -84,7 +84,7 @@ TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
   const auto found = search(model, model.start(), tasks_of({2}), ends, {.beam = 4, .nbest = 4})[0];
   ASSERT_EQ(found.size(), 2U);
   for (const Hypothesis& hypothesis : found) {
-    EXPECT_EQ(hypothesis.symbols.size(), 1U);
+    EXPECT_EQ(hypothesis.tokens.size(), 1U);
     EXPECT_EQ(hypothesis.log_probability, half);
     EXPECT_TRUE(hypothesis.complete);
   }
@@ -105,7 +105,7 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
   torch::manual_seed(31);
   constexpr int64_t longest = 4;
   TableModel model(longest, 3);
-  model.attention = torch::rand({longest, symbols, 3});
+  model.attention = torch::rand({longest, tokens, 3});
   SearchOptions options = GetParam();
   options.beam = 400;
   options.nbest = 10;
@@ -116,7 +116,7 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
     const auto& hypotheses = found[static_cast<size_t>(b)];
     ASSERT_EQ(hypotheses.size(), 10U);
     for (size_t i = 0; i < 10; ++i) {
-      EXPECT_EQ(hypotheses[i].symbols, expected[i].sequence);
+      EXPECT_EQ(hypotheses[i].tokens, expected[i].sequence);
       EXPECT_NEAR(hypotheses[i].score, expected[i].score, 1e-12);
       EXPECT_TRUE(hypotheses[i].complete);
       EXPECT_FALSE(hypotheses[i].weights.defined());
@@ -136,7 +136,7 @@ TEST(BeamSearch, WidthOneIsGreedy) {
       if (before == ends.end) break;
       greedy.push_back(before);
     }
-    EXPECT_EQ(found[static_cast<size_t>(b)][0].symbols, greedy);
+    EXPECT_EQ(found[static_cast<size_t>(b)][0].tokens, greedy);
   }
 }
 
@@ -153,7 +153,7 @@ TEST(BeamSearch, SentencesTogetherAreSentencesAlone) {
         search(single, single.start(), tasks_of({longest[static_cast<size_t>(b)]}), ends, options);
     ASSERT_EQ(alone[0].size(), together[static_cast<size_t>(b)].size());
     for (size_t i = 0; i < alone[0].size(); ++i) {
-      EXPECT_EQ(alone[0][i].symbols, together[static_cast<size_t>(b)][i].symbols);
+      EXPECT_EQ(alone[0][i].tokens, together[static_cast<size_t>(b)][i].tokens);
       EXPECT_EQ(alone[0][i].score, together[static_cast<size_t>(b)][i].score);
     }
   }
@@ -166,13 +166,13 @@ TEST(BeamSearch, WeightsFollowTheirHypothesis) {
   const auto found = search(model, model.start(), tasks_of({8, 8, 8, 8}), ends, options);
   for (size_t b = 0; b < 4; ++b) {
     for (const Hypothesis& hypothesis : found[b]) {
-      if (hypothesis.symbols.empty()) continue;
-      ASSERT_EQ(hypothesis.weights.size(0), static_cast<int64_t>(hypothesis.symbols.size()));
-      for (size_t t = 0; t < hypothesis.symbols.size(); ++t) {
+      if (hypothesis.tokens.empty()) continue;
+      ASSERT_EQ(hypothesis.weights.size(0), static_cast<int64_t>(hypothesis.tokens.size()));
+      for (size_t t = 0; t < hypothesis.tokens.size(); ++t) {
         const Tensor row = hypothesis.weights[static_cast<int64_t>(t)];
         EXPECT_EQ(row[0].item<float>(), static_cast<float>(b));
         EXPECT_EQ(row[1].item<float>(), static_cast<float>(t));
-        const int64_t before = t == 0 ? ends.start : hypothesis.symbols[t - 1];
+        const int64_t before = t == 0 ? ends.start : hypothesis.tokens[t - 1];
         EXPECT_EQ(row[2].item<float>(), static_cast<float>(before));
       }
     }
@@ -184,7 +184,7 @@ TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   TableModel model(6, 1);
   model.table.select(-1, ends.end).fill_(-1e9);
   const auto found = search(model, model.start(), tasks_of({6}), ends, {});
-  EXPECT_EQ(found[0][0].symbols.size(), 6U);
+  EXPECT_EQ(found[0][0].tokens.size(), 6U);
   EXPECT_FALSE(found[0][0].complete);
   EXPECT_EQ(model.calls, 6);
 }
@@ -194,13 +194,13 @@ TEST(BeamSearch, NoSentencesGiveNoAnswers) {
   EXPECT_TRUE(search(model, model.start(), {}, ends, {}).empty());
 }
 
-TEST(BeamSearch, LogProbabilitiesAreOfEachSymbolAndTheEnd) {
+TEST(BeamSearch, LogProbabilitiesAreOfEachTokenAndTheEnd) {
   torch::manual_seed(36);
   TableModel model(6, 2);
   const auto found = search(model, model.start(), tasks_of({3, 6}), ends, {.beam = 4, .nbest = 4});
   for (size_t b = 0; b < 2; ++b) {
     for (const Hypothesis& hypothesis : found[b]) {
-      std::vector<int64_t> all = hypothesis.symbols;
+      std::vector<int64_t> all = hypothesis.tokens;
       if (hypothesis.complete) all.push_back(ends.end);
       ASSERT_EQ(hypothesis.log_probabilities.size(), all.size());
       int64_t before = ends.start;
@@ -238,7 +238,7 @@ TEST(Prefix, IsWhatTheAnswerBeginsWith) {
     const size_t complete = std::min<size_t>(expected.size(), 3);
     ASSERT_EQ(found[b].size(), 3U);
     for (size_t i = 0; i < complete; ++i) {
-      EXPECT_EQ(found[b][i].symbols, expected[i].sequence);
+      EXPECT_EQ(found[b][i].tokens, expected[i].sequence);
       EXPECT_NEAR(found[b][i].score, expected[i].score, 1e-12);
     }
     EXPECT_EQ(complete == 3, found[b][2].complete);
@@ -251,12 +251,12 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   auto tasks = tasks_of({3});
   tasks[0].prefix = {2};
   const Hypothesis found = search(model, model.start(), tasks, ends, {})[0][0];
-  EXPECT_EQ(found.symbols[0], 2);
+  EXPECT_EQ(found.tokens[0], 2);
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
 
 // The targets' log probabilities as a loop finds them.
-TEST(ScoreTargets, IsTheLogProbabilityOfEachSymbolAndTheEnd) {
+TEST(ScoreTargets, IsTheLogProbabilityOfEachTokenAndTheEnd) {
   torch::manual_seed(38);
   TableModel model(5, 3);
   const std::vector<std::vector<int64_t>> targets = {{2, 3, 3, 0}, {}, {3}};
@@ -297,7 +297,7 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   auto tasks = tasks_of({2});
   tasks[0].prefix = {2, 2, 2};
   EXPECT_THAT(test::error_of([&] { search(model, model.start(), tasks, ends, {}); }),
-              HasSubstr("a prefix of 3 symbols for an answer of at most 2"));
+              HasSubstr("a prefix of 3 tokens for an answer of at most 2"));
   model.table.fill_(std::nan(""));
   EXPECT_THAT(error({}), HasSubstr("NaN"));
   EXPECT_THAT(error({.beam = 2}), HasSubstr("NaN"));

@@ -40,7 +40,7 @@ TEST(Alignment, RefusesWeightsThatDoNotBelong) {
     Alignment alignment = small_alignment();
     alignment.weights = at::zeros({3, 2});
     EXPECT_THAT(message([&] { write(alignment); }),
-                HasSubstr("shape [3, 2]; 2 target and 3 source symbols need [2, 3]"));
+                HasSubstr("shape [3, 2]; 2 target and 3 source tokens need [2, 3]"));
     alignment.weights = at::zeros({6});
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr("shape [6]"));
     alignment.weights = at::zeros({2, 3}, at::kLong);
@@ -50,11 +50,11 @@ TEST(Alignment, RefusesWeightsThatDoNotBelong) {
   }
 }
 
-TEST(Alignment, RefusesPicturesOfTooManySymbols) {
+TEST(Alignment, RefusesPicturesOfTooManyTokens) {
   Alignment alignment;
-  alignment.source.assign(kMaximumPictureSymbols + 1, "x");
+  alignment.source.assign(kMaximumPictureTokens + 1, "x");
   alignment.target = {"y"};
-  alignment.weights = at::zeros({1, kMaximumPictureSymbols + 1});
+  alignment.weights = at::zeros({1, kMaximumPictureTokens + 1});
   for (const auto write : {alignment_svg, alignment_png, alignment_html}) {
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr("2001 source"));
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr(".json"));
@@ -104,7 +104,7 @@ TEST(AlignmentJson, HoldsAnyBytesAndNoNumbers) {
   EXPECT_TRUE(json["weights"][0][1].is_null());
 }
 
-TEST(AlignmentSvg, NamesEverySymbolAndWeight) {
+TEST(AlignmentSvg, NamesEveryTokenAndWeight) {
   const std::string svg = alignment_svg(small_alignment());
   for (const char* text : {">t<", ">i<", ">o<", ">SH<", ">AH0<", ">tion<", ">.70<", ">.05<"}) {
     EXPECT_EQ(count(svg, text), text == std::string(">tion<") ? 2 : 1) << text;
@@ -112,7 +112,7 @@ TEST(AlignmentSvg, NamesEverySymbolAndWeight) {
   EXPECT_THAT(svg, Not(HasSubstr("not a number")));
 }
 
-TEST(AlignmentSvg, EscapesSymbolsAndTitle) {
+TEST(AlignmentSvg, EscapesTokensAndTitle) {
   Alignment alignment = small_alignment();
   alignment.source = {"<script>", "&", "\"'"};
   alignment.target = {"\x1b\x08", "]]>"};
@@ -170,7 +170,7 @@ TEST(AlignmentPng, Decodes) {
   EXPECT_GT(pixels.height, 2 * 2 * 40);
 }
 
-TEST(AlignmentPng, DrawsEmptyMapsAndEmptySymbols) {
+TEST(AlignmentPng, DrawsEmptyMapsAndEmptyTokens) {
   for (const auto& [rows, columns] : {std::pair{0, 0}, {0, 3}, {3, 0}, {1, 1}}) {
     Alignment alignment{std::vector<std::string>(columns), std::vector<std::string>(rows),
                         at::zeros({rows, columns}), ""};
@@ -182,11 +182,11 @@ TEST(AlignmentPng, DrawsEmptyMapsAndEmptySymbols) {
 
 TEST(AlignmentPng, DrawsTheLargestMap) {
   Alignment alignment;
-  alignment.source.assign(kMaximumPictureSymbols, std::string(100, 'W'));
+  alignment.source.assign(kMaximumPictureTokens, std::string(100, 'W'));
   alignment.target = alignment.source;
   alignment.title = std::string(10'000, 'T');
-  alignment.weights = at::eye(kMaximumPictureSymbols);
-  EXPECT_GT(decode_png(alignment_png(alignment)).width, kMaximumPictureSymbols);
+  alignment.weights = at::eye(kMaximumPictureTokens);
+  EXPECT_GT(decode_png(alignment_png(alignment)).width, kMaximumPictureTokens);
 }
 
 TEST(AlignmentPng, DrawsDocumentsAboveTheParsersLimit) {

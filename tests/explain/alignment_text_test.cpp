@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "attend/base/error.h"
-#include "attend/explain/symbols-inl.h"
+#include "attend/explain/visible_token-inl.h"
 #include "tests/explain/support.h"
 
 namespace attend {
@@ -48,7 +48,7 @@ Alignment sentence(int words) {
   return alignment;
 }
 
-TEST(AlignmentText, ShowsSymbolsAndHundredths) {
+TEST(AlignmentText, ShowsTokensAndHundredths) {
   const auto lines = lines_of(alignment_text(small_alignment()));
   EXPECT_EQ(lines.at(0), "tion");
   EXPECT_THAT(lines.at(2), HasSubstr("SH"));
@@ -56,7 +56,7 @@ TEST(AlignmentText, ShowsSymbolsAndHundredths) {
   EXPECT_THAT(lines.at(3), HasSubstr(".35"));
 }
 
-TEST(AlignmentText, AlignsWideAndCombiningSymbols) {
+TEST(AlignmentText, AlignsWideAndCombiningTokens) {
   const Alignment alignment{
       {"天気", "e\u0301", "x"},
       {"日", "n\u0303", "👩\u200d👧"},
@@ -127,8 +127,8 @@ TEST(AlignmentText, LetsNoEscapeSequencePass) {
 }
 
 TEST(AlignmentText, BoundsWhatItPrints) {
-  const std::string text = alignment_text(sentence(300), {.maximum_symbols = 20});
-  EXPECT_THAT(text, HasSubstr("the first 20 of 300 source and 20 of 300 target symbols"));
+  const std::string text = alignment_text(sentence(300), {.maximum_tokens = 20});
+  EXPECT_THAT(text, HasSubstr("the first 20 of 300 source and 20 of 300 target tokens"));
   EXPECT_EQ(text.find("word20"), std::string::npos);
   Alignment alignment = small_alignment();
   alignment.source[0] = std::string(100'000, 'x');
@@ -146,7 +146,7 @@ TEST(AlignmentText, SurvivesWhatIsNoNumber) {
 
 TEST(AlignmentText, RefusesImpossibleOptions) {
   EXPECT_THROW(alignment_text(small_alignment(), {.width = 19}), Error);
-  EXPECT_THROW(alignment_text(small_alignment(), {.maximum_symbols = 0}), Error);
+  EXPECT_THROW(alignment_text(small_alignment(), {.maximum_tokens = 0}), Error);
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ TEST(AttentionGraph, RefusesMisuse) {
   EXPECT_THAT(message([] {
                 attention_graph(words, at::zeros({2, 3}));
               }),
-              HasSubstr("weights have shape [2, 3]; 3 symbols need [3, 3]"));
+              HasSubstr("weights have shape [2, 3]; 3 tokens need [3, 3]"));
   EXPECT_THAT(message([] { attention_graph(words, at::Tensor()); }), HasSubstr("undefined"));
   EXPECT_THAT(message([] {
                 attention_graph(words, at::zeros({3, 3}, at::kLong));

@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Six patches of 2 x 3, which two symbols looked at. A PNG comes from any renderer.
+// Six patches of 2 x 3, which two tokens looked at. A PNG comes from any renderer.
 struct Case {
   Alignment alignment;
   SourcePicture picture;
@@ -37,7 +37,7 @@ Case small_case() {
           {render_png(svg, 1), 8, 12, 2, 3}};
 }
 
-TEST(SourcePanels, ShowTheSourceOnceMoreForEachSymbol) {
+TEST(SourcePanels, ShowTheSourceOnceMoreForEachToken) {
   const auto [alignment, picture] = small_case();
   const std::string svg = panels_svg(alignment, picture);
   EXPECT_EQ(count(svg, "<image "), 3);

@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// Two target and three source symbols, with weights that floats do not hold exactly.
+// Two target and three source tokens, with weights that floats do not hold exactly.
 inline Alignment small_alignment() {
   return {{"t", "i", "o"},
           {"SH", "AH0"},

@@ -10,8 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fuzz::expect(!split_units(example.source, Units::space).empty());
       fuzz::expect(to_nfc(example.source) == example.source);
       for (const std::string& target : example.targets) {
-        const auto symbols = split_units(target, Units::character);
-        fuzz::expect(join_units(symbols, Units::character) == target);
+        const auto tokens = split_units(target, Units::character);
+        fuzz::expect(join_units(tokens, Units::character) == target);
       }
     }
     check_pairs(examples, {.units = Units::space}, "input");

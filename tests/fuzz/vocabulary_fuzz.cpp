@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return fuzz::accept_errors([&] {
     const Vocabulary vocabulary = Vocabulary::parse(fuzz::text(data, size), "input");
     for (int64_t id = Vocabulary::unknown; id < vocabulary.size(); ++id) {
-      fuzz::expect(vocabulary.id(vocabulary.symbol(id)) == id);
+      fuzz::expect(vocabulary.id(vocabulary.token(id)) == id);
     }
   });
 }

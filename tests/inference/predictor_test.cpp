@@ -44,7 +44,7 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
       EXPECT_EQ(a.source, b.source);
       ASSERT_EQ(a.hypotheses.size(), b.hypotheses.size()) << texts[i];
       for (size_t n = 0; n < a.hypotheses.size(); ++n) {
-        EXPECT_EQ(a.hypotheses[n].symbols, b.hypotheses[n].symbols);
+        EXPECT_EQ(a.hypotheses[n].tokens, b.hypotheses[n].tokens);
         EXPECT_EQ(a.hypotheses[n].score, b.hypotheses[n].score);
       }
     }
@@ -67,7 +67,7 @@ TEST(Predictor, SaysWhatWasReadAndHowFarItIs) {
   EXPECT_TRUE(found[1].hypotheses.empty());
   EXPECT_FALSE(found[2].cut);
   EXPECT_THAT([&] { predictor.predict({"abcdabcd"}, {.strict = true}); },
-              ThrowsMessage<Error>(HasSubstr("has over 6 symbols")));
+              ThrowsMessage<Error>(HasSubstr("has over 6 tokens")));
 }
 
 TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {

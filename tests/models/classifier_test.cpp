@@ -125,7 +125,7 @@ TEST_P(EveryClassifier, OrderCountsWhereLayersAreToldPositions) {
 
 TEST_P(EveryClassifier, StepsGiveALabelAndThenTheEnd) {
   StepState state = network->start(batch.source, batch.source_lengths);
-  const Tensor start = torch::full({3}, Vocabulary::start, torch::kLong);
+  const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
   const Tensor first = network->step(start, state, false).log_probabilities;
   ASSERT_EQ(first.sizes(), (std::vector<int64_t>{3, targets}));
   EXPECT_EQ(first.slice(1, 0, 4).exp().sum().item<double>(), 0);
@@ -135,13 +135,13 @@ TEST_P(EveryClassifier, StepsGiveALabelAndThenTheEnd) {
     likelihood -= first[i][pairs[static_cast<size_t>(i)].target[0]].item<double>();
   EXPECT_NEAR(network->objective(batch, {}, 0.0).item<double>(), likelihood, 1e-10);
   const Tensor second = network->step(batch.target.select(1, 0), state, false).log_probabilities;
-  EXPECT_TRUE(torch::equal(second.select(1, Vocabulary::end), torch::zeros({3}, torch::kDouble)));
+  EXPECT_TRUE(torch::equal(second.select(1, Vocabulary::eos), torch::zeros({3}, torch::kDouble)));
   EXPECT_EQ(second.exp().sum().item<double>(), 3);
 }
 
 TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
   StepState state = network->start(batch.source, batch.source_lengths);
-  const Tensor start = torch::full({3}, Vocabulary::start, torch::kLong);
+  const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
   const Tensor weights = network->step(start, state, true).weights;
   ASSERT_EQ(weights.defined(), network->attends());
   const ClassifierConfig& config = GetParam().config;
@@ -272,10 +272,10 @@ TEST(Classifier, ReadsFramesAndShowsThem) {
   ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{2, labels}));
   EXPECT_TRUE(torch::allclose(
       logits[1], network.logits(frames.slice(0, 1).slice(1, 0, 2), torch::tensor({2}), {})[0]));
-  const auto noise = at::make_generator<at::CPUGeneratorImpl>(5);
-  EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, noise), logits));
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, generator), logits));
   StepState state = network.start(frames, lengths);
-  const Tensor start = torch::full({2}, Vocabulary::start, torch::kLong);
+  const Tensor start = torch::full({2}, Vocabulary::bos, torch::kLong);
   for (const bool first : {true, false}) {
     const Tensor weights = network.step(first ? start : start + 3, state, true).weights;
     ASSERT_EQ(weights.sizes(), (std::vector<int64_t>{2, 5}));

@@ -20,7 +20,7 @@ namespace {
 using at::Tensor;
 using reference::software_device;
 
-constexpr int64_t symbols = 12;
+constexpr int64_t tokens = 12;
 
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7}, {5, 6, 7, 4}}, {{9, 4}, {8}}, {{9, 4, 5, 6}, {8}}};
@@ -48,21 +48,21 @@ std::shared_ptr<PairNetwork> transformer(const std::string& positions, const std
   auto config = small<TransformerConfig>();
   config.positions = positions;
   config.tied = tied;
-  return std::make_shared<Transformer>(config, symbols, symbols);
+  return std::make_shared<Transformer>(config, tokens, tokens);
 }
 
 std::shared_ptr<PairNetwork> transformer_with(const std::string& mechanism) {
   auto config = small<TransformerConfig>();
   config.self.mechanism = mechanism;
-  return std::make_shared<Transformer>(config, symbols, symbols);
+  return std::make_shared<Transformer>(config, tokens, tokens);
 }
 
 std::shared_ptr<PairNetwork> language_model() {
-  return std::make_shared<LanguageModel>(small<LanguageModelConfig>(), symbols);
+  return std::make_shared<LanguageModel>(small<LanguageModelConfig>(), tokens);
 }
 
 std::shared_ptr<PairNetwork> masked_language_model() {
-  return std::make_shared<MaskedLanguageModel>(small<MaskedLanguageModelConfig>(), symbols);
+  return std::make_shared<MaskedLanguageModel>(small<MaskedLanguageModelConfig>(), tokens);
 }
 
 std::shared_ptr<PairNetwork> classifier(const std::string& pooling) {
@@ -70,7 +70,7 @@ std::shared_ptr<PairNetwork> classifier(const std::string& pooling) {
   config.layers = 1;
   config.pooling = pooling;
   config.word_dropout = config.output_dropout = 0;
-  return std::make_shared<Classifier>(config, symbols, symbols);
+  return std::make_shared<Classifier>(config, tokens, tokens);
 }
 
 std::shared_ptr<PairNetwork> seq2seq(const std::function<void(Seq2SeqConfig&)>& change) {
@@ -80,7 +80,7 @@ std::shared_ptr<PairNetwork> seq2seq(const std::function<void(Seq2SeqConfig&)>& 
   config.attention_depth = 5;
   config.dropout = 0;
   change(config);
-  return std::make_shared<Seq2Seq>(config, symbols, symbols);
+  return std::make_shared<Seq2Seq>(config, tokens, tokens);
 }
 
 std::vector<Placed> all_placed() {
@@ -148,8 +148,8 @@ void expect_close(const Tensor& found, const Tensor& expected, const std::string
 
 TEST_P(EveryNetwork, HasTheObjectiveAndGradientsOfTheCpu) {
   const auto differentiated = [&](PairNetwork& network) {
-    const Noise noise = at::make_generator<at::CPUGeneratorImpl>(5);
-    const Tensor loss = network.objective(batch, noise, 0.1);
+    const DropoutGenerator generator = at::make_generator<at::CPUGeneratorImpl>(5);
+    const Tensor loss = network.objective(batch, generator, 0.1);
     loss.backward();
     return loss.detach();
   };

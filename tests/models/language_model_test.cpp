@@ -19,12 +19,12 @@ namespace {
 using at::Tensor;
 using test::error_of;
 
-constexpr int64_t symbols = 10;
+constexpr int64_t tokens = 10;
 
 // Two sources of one length, as steps want them, and others.
 const std::vector<EncodedPair> pairs = {{{4, 5, 6}, {5, 6, 7, 4}},
                                         {{9, 4, 4}, {8}},
-                                        {{}, {9, 9, 5}, {}, /*goes_on=*/true},
+                                        {{}, {9, 9, 5}, {}, /*no_eos=*/true},
                                         {{6}, {4, 7}}};
 
 LanguageModelConfig small() {
@@ -40,7 +40,7 @@ LanguageModelConfig small() {
 
 std::shared_ptr<LanguageModel> make(const LanguageModelConfig& config) {
   torch::manual_seed(5);
-  auto network = std::make_shared<LanguageModel>(config, symbols);
+  auto network = std::make_shared<LanguageModel>(config, tokens);
   network->to(torch::kDouble);
   return network;
 }
@@ -150,7 +150,7 @@ std::pair<Tensor, Tensor> by_formula(LanguageModel& network, const std::vector<i
     return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * weights[name + ".weight"] +
            weights[name + ".bias"];
   };
-  std::vector<int64_t> ids = {Vocabulary::start};
+  std::vector<int64_t> ids = {Vocabulary::bos};
   ids.insert(ids.end(), text.begin(), text.end());
   const Tensor embedding = weights["embedding.symbols.weight"];
   Tensor x = embedding.index({torch::tensor(ids)}) * std::sqrt(8.0) +
@@ -197,7 +197,7 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
       const auto network = make(config);
       std::vector<int64_t> seen = {4, 5, 6, 7, 8, 9, 4, 4};
       StepState state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}));
-      int64_t token = Vocabulary::start;
+      int64_t token = Vocabulary::bos;
       for (int64_t t = 0; t < 23; ++t) {
         if (static_cast<int64_t>(seen.size()) + 1 > context)
           seen.erase(seen.begin(), seen.end() - context / 2);
@@ -206,7 +206,7 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
         const StepResult result = network->step(torch::tensor({token}), state, true);
         EXPECT_TRUE(torch::allclose(result.log_probabilities[0], expected, 1e-9, 1e-9)) << t;
         EXPECT_EQ(result.weights.size(1), 8);
-        // The source is out of sight, but for its last symbols at first.
+        // The source is out of sight, but for its last tokens at first.
         EXPECT_EQ(result.weights.slice(1, 0, 8 - context / 2).abs().sum().item<double>(), 0);
         if (t == 0) {
           EXPECT_GT(result.weights[0][7].item<double>(), 0);
@@ -238,7 +238,7 @@ TEST(LanguageModel, LearnsAText) {
     adam.step();
   }
   torch::NoGradGuard no_gradient;
-  // What follows a symbol is certain; what begins a window is one of six.
+  // What follows a token is certain; what begins a window is one of six.
   const std::vector<EncodedPair> rest = windows_in_order(text, 11, 1);
   EXPECT_LT(network->objective(make_batch(rest, {1, 2, 3}), {}, 0).item<double>() / 33, 0.2);
   const double first =

@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 using test::error_of;
 
-constexpr int64_t symbols = 12;
+constexpr int64_t tokens = 12;
 
 at::Generator seeded(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
@@ -34,23 +34,23 @@ MaskedLanguageModelConfig small() {
 
 std::shared_ptr<MaskedLanguageModel> make(const MaskedLanguageModelConfig& config) {
   torch::manual_seed(5);
-  auto network = std::make_shared<MaskedLanguageModel>(config, SourceShape(symbols));
+  auto network = std::make_shared<MaskedLanguageModel>(config, SourceShape(tokens));
   network->to(torch::kDouble);
   return network;
 }
 
-EncodedPair line(const std::vector<int64_t>& ids) { return {ids, ids, {}, /*goes_on=*/true}; }
+EncodedPair line(const std::vector<int64_t>& ids) { return {ids, ids, {}, /*no_eos=*/true}; }
 
 const std::vector<EncodedPair> lines = {line({4, 5, 6, 7, 8, 4, 5, 6, 7, 8, 9}), line({9, 4, 4}),
                                         line({6})};
 
-TEST(MaskSymbols, AsksForTheRoundedShareOfEachRow) {
+TEST(MaskTokens, AsksForTheRoundedShareOfEachRow) {
   std::vector<int64_t> lengths;
   for (int64_t row = 0; row < 200; ++row) lengths.push_back(1 + row % 111);
   const Tensor length = torch::tensor(lengths);
   const Tensor inside = torch::arange(111).unsqueeze(0) < length.unsqueeze(1);
   const Tensor source = torch::randint(4, 54, {200, 111}) * inside;
-  const MaskedSymbols masked = mask_symbols(source, length, 0.15, 54, seeded(3));
+  const MaskedTokens masked = mask_tokens(source, length, 0.15, 54, seeded(3));
   const Tensor asked = masked.asked != Vocabulary::padding;
   for (int64_t row = 0; row < 200; ++row)
     // std::rint, as at::round, takes ties to the even number.
@@ -63,18 +63,18 @@ TEST(MaskSymbols, AsksForTheRoundedShareOfEachRow) {
     return which.logical_and(asked).sum().item<double>() / asked.sum().item<double>();
   };
   // About 1,670 are asked for: a share p is off by sqrt(p (1 - p) / 1670), 0.01 and 0.007; four of
-  // these. One of 50 draws of another symbol is the same.
-  EXPECT_NEAR(of_asked(masked.shown == mask_symbol), 0.8, 0.04);
+  // these. One of 50 draws of another token is the same.
+  EXPECT_NEAR(of_asked(masked.shown == mask_token), 0.8, 0.04);
   EXPECT_NEAR(of_asked(masked.shown == source), 0.1 + 0.1 / 50, 0.03);
-  EXPECT_GE(masked.shown.masked_select(inside.logical_and(masked.shown != mask_symbol))
+  EXPECT_GE(masked.shown.masked_select(inside.logical_and(masked.shown != mask_token))
                 .min()
                 .item<int64_t>(),
             4);
-  const MaskedSymbols same = mask_symbols(source, length, 0.15, 54, seeded(3));
-  const MaskedSymbols other = mask_symbols(source, length, 0.15, 54, seeded(4));
+  const MaskedTokens same = mask_tokens(source, length, 0.15, 54, seeded(3));
+  const MaskedTokens other = mask_tokens(source, length, 0.15, 54, seeded(4));
   EXPECT_TRUE(same.shown.equal(masked.shown) && same.asked.equal(masked.asked));
   EXPECT_FALSE(other.asked.equal(masked.asked));
-  const MaskedSymbols all = mask_symbols(source, length, 1, 54, seeded(3));
+  const MaskedTokens all = mask_tokens(source, length, 1, 54, seeded(3));
   EXPECT_TRUE(all.asked.equal(source));
 }
 
@@ -84,8 +84,8 @@ TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
     config.masked_share = share;
     const auto network = make(config);
     const Batch batch = make_batch(lines, {0, 1, 2});
-    const MaskedSymbols masked =
-        mask_symbols(batch.source, batch.source_lengths, share, symbols, seeded(1));
+    const MaskedTokens masked =
+        mask_tokens(batch.source, batch.source_lengths, share, tokens, seeded(1));
     const Tensor log_p = network->logits(masked.shown, batch.source_lengths, {}).log_softmax(-1);
     double sum = 0, count = 0;
     for (int64_t i = 0; i < 3; ++i)
@@ -129,14 +129,14 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   const StepResult third = network->step(tokens, state, false);
   const StepResult last = network->step(tokens, state, true);
   const auto certain = [&](const Tensor& row, int64_t id) {
-    Tensor expected = torch::full({symbols}, impossible, torch::kDouble);
+    Tensor expected = torch::full({tokens}, impossible, torch::kDouble);
     expected[id] = 0;
     return row.equal(expected);
   };
   EXPECT_TRUE(certain(first.log_probabilities[0], 4) && certain(first.log_probabilities[1], 7));
-  EXPECT_TRUE(certain(second.log_probabilities[1], Vocabulary::end));
+  EXPECT_TRUE(certain(second.log_probabilities[1], Vocabulary::eos));
   EXPECT_TRUE(certain(third.log_probabilities[0], 6));
-  EXPECT_TRUE(certain(last.log_probabilities[0], Vocabulary::end));
+  EXPECT_TRUE(certain(last.log_probabilities[0], Vocabulary::eos));
   const Tensor shown = torch::tensor({{4, 1, 6}});
   const Tensor guess = network->logits(shown, torch::tensor({3}), {})[0][1];
   EXPECT_TRUE(torch::allclose(second.log_probabilities[0].slice(0, 4),
@@ -151,7 +151,7 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
 }
 
 TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
-  // Two lines of which any symbol tells the others.
+  // Two lines of which any token tells the others.
   const std::vector<EncodedPair> two = {line({4, 5, 6, 7, 8}), line({9, 10, 11, 9, 10})};
   MaskedLanguageModelConfig config = small();
   config.dropout = 0;
@@ -174,7 +174,7 @@ TEST(MaskedLanguageModel, BeginsAClassifier) {
   ClassifierConfig config;
   static_cast<SourceEncoderConfig&>(config) = small();
   config.pooling = "class";
-  const Classifier classifier(config, SourceShape(symbols), 6);
+  const Classifier classifier(config, SourceShape(tokens), 6);
   const auto theirs = classifier.named_parameters();
   for (const auto& item : make(small())->named_parameters()) {
     if (item.key() == "bias") continue;

@@ -143,7 +143,7 @@ TEST_P(EveryController, HasTheGradientsOfItsDifferences) {
 // To say one to three random vectors of three bits again, after a delimiter.
 TEST(MemoryMachine, LearnsToCopy) {
   torch::manual_seed(2);
-  const at::Generator noise = at::make_generator<at::CPUGeneratorImpl>(3);
+  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
   MemoryMachine machine({.inputs = 4,
                          .outputs = 3,
                          .controller = "feed_forward",
@@ -155,7 +155,7 @@ TEST(MemoryMachine, LearnsToCopy) {
   constexpr int batches = 400, counted = 50;
   for (int i = 0; i < batches; ++i) {
     const int64_t length = 1 + i % 3;
-    const Tensor targets = torch::randint(0, 2, {16, length, 3}, noise).to(torch::kFloat);
+    const Tensor targets = torch::randint(0, 2, {16, length, 3}, generator).to(torch::kFloat);
     const Tensor inputs = torch::zeros({16, 2 * length + 1, 4});
     inputs.slice(1, 0, length).slice(2, 0, 3).copy_(targets);
     inputs.select(1, length).select(1, 3).fill_(1);

@@ -71,8 +71,8 @@ TEST(Outline, OfEveryScoreAndMechanism) {
 
 PairModel model_with(const std::vector<std::string>& settings) {
   PairModel model;
-  assign({model.model.type_setting()}, settings[0]);
-  for (size_t i = 1; i < settings.size(); ++i) assign(model.model.settings(), settings[i]);
+  assign({model.config.type_setting()}, settings[0]);
+  for (size_t i = 1; i < settings.size(); ++i) assign(model.config.settings(), settings[i]);
   model.source_vocabulary = model.target_vocabulary = Vocabulary::build({{"a"}}, 1);
   return model;
 }

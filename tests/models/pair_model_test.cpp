@@ -9,7 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -55,8 +55,8 @@ TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
   TextConfig text;
   text.language_token = true;
   const std::vector<Example> translated = {{"<2de> cab", {"K AE B"}}, {"<2fr> cab", {"B AE"}}};
-  const PairModel joint = make_pair_model(text, model.model, translated);
-  const auto ids = joint.source_ids(joint.source_symbols("<2fr> bac"));
+  const PairModel joint = make_pair_model(text, model.config, translated);
+  const auto ids = joint.source_ids(joint.source_tokens("<2fr> bac"));
   EXPECT_EQ(joint.source_vocabulary.decode(ids),
             (std::vector<std::string>{"<2fr>", "b", "a", "c"}));
   const auto refused = [&](const std::string& source) {
@@ -66,7 +66,7 @@ TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
   EXPECT_THAT(refused("<2it> cab"), HasSubstr("there are '<2de>', '<2fr>'"));
   EXPECT_THAT(refused("<unk> cab"), HasSubstr("was not in training"));
   EXPECT_THAT(refused("cab"), HasSubstr("begins with no language"));
-  EXPECT_THAT(refused("<2de> xyz"), testing::IsEmpty()) << "other symbols may be unknown";
+  EXPECT_THAT(refused("<2de> xyz"), testing::IsEmpty()) << "other tokens may be unknown";
 }
 
 TEST_F(PairModelTest, EncodesEveryTargetAndCutsLongSources) {
@@ -178,7 +178,7 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
             "good'");
   model.text.target_units = "space";
   model.codecs = make_codecs(model.text);
-  EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 symbols of data.target_units"));
+  EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 tokens of data.target_units"));
 }
 
 TEST_F(ClassifierModelTest, RefusesWeightsOfAFarSmallerModel) {
@@ -196,16 +196,16 @@ TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
   text.source_units = "bpe";
   text.target_units = "byte";
   text.bpe = codes;
-  model = make_pair_model(text, model.model, examples);
+  model = make_pair_model(text, model.config, examples);
   EXPECT_EQ(model.target_vocabulary.size(), 4 + 256);
-  EXPECT_EQ(model.source_symbols("cab"), (std::vector<std::string>{"c@@", "ab"}));
+  EXPECT_EQ(model.source_tokens("cab"), (std::vector<std::string>{"c@@", "ab"}));
   save();
   fs::remove(codes);
   EXPECT_TRUE(fs::exists(folder / "bpe.codes"));
   const fs::path moved = folder.string() + "-moved";
   fs::rename(folder, moved);
   const PairModel loaded = load_pair_model(moved);
-  EXPECT_EQ(loaded.source_symbols("cab"), model.source_symbols("cab"));
+  EXPECT_EQ(loaded.source_tokens("cab"), model.source_tokens("cab"));
   const auto pairs = loaded.encode(examples);
   EXPECT_EQ(pairs[0].target, model.encode(examples)[0].target);
   EXPECT_EQ(loaded.target_text(pairs[0].target), "K AE B");

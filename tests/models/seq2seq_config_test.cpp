@@ -141,7 +141,7 @@ TEST(Seq2SeqConfig, OneVocabularyHasOneSize) {
       Seq2Seq(config, 6, 5);
       ADD_FAILURE() << setting;
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("with 6 source and 5 target symbols"));
+      EXPECT_THAT(error.what(), HasSubstr("with 6 source and 5 target tokens"));
     }
   }
 }

@@ -32,7 +32,7 @@ Seq2SeqConfig small() {
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8}, {4, 5}}, {{9, 4}, {6, 7, 8, 4}}, {{5}, {5}}};
 
-constexpr int64_t symbols = 10;
+constexpr int64_t tokens = 10;
 
 struct Variant {
   std::string name;
@@ -119,7 +119,7 @@ class EveryVariant : public testing::TestWithParam<Variant> {
   void SetUp() override {
     torch::manual_seed(11);
     const Seq2SeqConfig& config = GetParam().config;
-    network = std::make_shared<Seq2Seq>(config, 12, config.wants_joint_vocabulary() ? 12 : symbols);
+    network = std::make_shared<Seq2Seq>(config, 12, config.wants_joint_vocabulary() ? 12 : tokens);
     network->to(torch::kDouble);
   }
   std::shared_ptr<Seq2Seq> network;
@@ -179,7 +179,7 @@ TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
   }
 }
 
-Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 // With the same masks each time. What is drawn, and the cost of coverage, has gradients that are
 // not those of the value that is shown.
@@ -214,7 +214,7 @@ TEST_P(EveryVariant, LearnsThePairs) {
     (network->objective(batch, noise_of(step), 0) / 10).backward();
     adam.step();
   }
-  // Ten symbols of ten: a model that only learned their frequencies would stay above.
+  // Ten tokens of ten: a model that only learned their frequencies would stay above.
   EXPECT_LT(loss(), 0.6 * before);
 }
 
@@ -231,7 +231,7 @@ TEST(Seq2Seq, NoiseAloneDecidesTheMasks) {
   EXPECT_FALSE(torch::equal(run(1), run(2)));
 }
 
-TEST(Seq2Seq, LossIsTheCrossEntropyOfTheSymbolsAlone) {
+TEST(Seq2Seq, LossIsTheCrossEntropyOfTheTokensAlone) {
   torch::manual_seed(13);
   const Tensor logits = torch::randn({2, 3, 7}, torch::kDouble);
   const Tensor target = torch::tensor({{4, 2, 0}, {5, 6, 2}});
@@ -239,9 +239,9 @@ TEST(Seq2Seq, LossIsTheCrossEntropyOfTheSymbolsAlone) {
   double plain = 0, uniform = 0;
   for (int64_t b = 0; b < 2; ++b) {
     for (int64_t t = 0; t < 3; ++t) {
-      const auto symbol = target[b][t].item<int64_t>();
-      if (symbol == Vocabulary::padding) continue;
-      plain -= log_p[b][t][symbol].item<double>();
+      const auto token = target[b][t].item<int64_t>();
+      if (token == Vocabulary::padding) continue;
+      plain -= log_p[b][t][token].item<double>();
       uniform -= log_p[b][t].mean().item<double>();
     }
   }
@@ -297,22 +297,22 @@ TEST(Seq2Seq, CoverageCostsGradientsAlone) {
   EXPECT_TRUE(torch::allclose(more - some, some - plain, 1e-3, 1e-5));
 }
 
-// Targets are their sources backwards, of symbols that are hardly in training: what is copied is
+// Targets are their sources backwards, of tokens that are hardly in training: what is copied is
 // right, and the vocabulary knows nothing.
-TEST(Seq2Seq, CopiesSymbolsThatItHasNotSeen) {
+TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
   std::vector<EncodedPair> training, unseen;
   for (int64_t i = 0; i < 64; ++i) {
     const int64_t a = 4 + i % 8, b = 4 + (i / 8 + 3 * i) % 8;
     training.push_back({{a, b}, {b, a}});
   }
-  for (int64_t symbol = 12; symbol < 20; ++symbol) unseen.push_back({{symbol, 5}, {5, symbol}});
+  for (int64_t token = 12; token < 20; ++token) unseen.push_back({{token, 5}, {5, token}});
   std::vector<int64_t> all(training.size());
   std::iota(all.begin(), all.end(), 0);
   const auto loss_of_unseen = [&](bool copy) {
     torch::manual_seed(17);
     Seq2SeqConfig config = small();
     config.hidden = 16;
-    config.encoder = "none";  // a symbol tells nothing to its neighbours
+    config.encoder = "none";  // a token tells nothing to its neighbours
     config.dropout = 0;
     config.copy = copy;
     Seq2Seq network(config, 20, 20);
@@ -326,7 +326,7 @@ TEST(Seq2Seq, CopiesSymbolsThatItHasNotSeen) {
     const Batch test = make_batch(unseen, {0, 1, 2, 3, 4, 5, 6, 7});
     return network.objective(test, {}, 0).item<double>() / 24;
   };
-  // A symbol in three is unseen: copying it must cost far less than guessing among 20.
+  // A token in three is unseen: copying it must cost far less than guessing among 20.
   EXPECT_LT(loss_of_unseen(true), 0.5 * loss_of_unseen(false));
 }
 

@@ -31,7 +31,7 @@ std::shared_ptr<SourceEncoder> make(const SourceShape& shape, const SourceEncode
 }
 
 // Vaswani et al. 2017, 3.4 and 3.5: sqrt(d) e + sin or cos of p / 10000^(2 i / d).
-TEST(SourceEncoder, AddsSinusoidsToScaledSymbols) {
+TEST(SourceEncoder, AddsSinusoidsToScaledTokens) {
   const auto encoder = make(SourceShape(9), small("sinusoidal"));
   const Tensor source = torch::tensor({{4, 8, 4}}), lengths = torch::tensor({3});
   const StackSource found = encoder->forward(source, lengths, {});

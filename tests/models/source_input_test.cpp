@@ -21,7 +21,7 @@ constexpr int64_t height = 4, width = 6;
 // Images of 2 x 3 patches of 2 x 2 pixels.
 const SourceShape shape(4, {height / 2, width / 2});
 
-Noise noise(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+DropoutGenerator generator(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 // [N, 6, 4] -> [N, 4, 6].
 Tensor pixels(const Tensor& patches) {
@@ -57,7 +57,7 @@ TEST(SourceInput, MirrorsHalfOfTheImagesInTraining) {
   SourceInput input = transparent({.flip = true});
   const Tensor patches = torch::rand({400, 6, 4});
   EXPECT_TRUE(torch::equal(input.forward(patches, {}), patches));
-  const Tensor image = pixels(patches), seen = pixels(input.forward(patches, noise(1)));
+  const Tensor image = pixels(patches), seen = pixels(input.forward(patches, generator(1)));
   int64_t mirrored = 0;
   for (int64_t i = 0; i < 400; ++i) {
     const bool same = torch::equal(seen[i], image[i]);
@@ -66,14 +66,14 @@ TEST(SourceInput, MirrorsHalfOfTheImagesInTraining) {
   }
   // 5 standard deviations of 10.
   EXPECT_NEAR(mirrored, 200, 50);
-  EXPECT_TRUE(torch::equal(pixels(input.forward(patches, noise(1))), seen));
+  EXPECT_TRUE(torch::equal(pixels(input.forward(patches, generator(1))), seen));
 }
 
 TEST(SourceInput, MovesEachImageByItsOwnPixelsInTraining) {
   SourceInput input = transparent({.shift = 1});
   const Tensor patches = torch::rand({200, 6, 4}) + 1;
   EXPECT_TRUE(torch::equal(input.forward(patches, {}), patches));
-  const Tensor image = pixels(patches), seen = pixels(input.forward(patches, noise(2)));
+  const Tensor image = pixels(patches), seen = pixels(input.forward(patches, generator(2)));
   std::set<std::pair<int64_t, int64_t>> moves;
   for (int64_t i = 0; i < 200; ++i) {
     bool found = false;
@@ -114,16 +114,16 @@ TEST(SourceInput, GradientsAreDifferences) {
   input.to(torch::kDouble);
   const Tensor patches = torch::randn({3, 6, 4}, torch::kDouble);
   reference::expect_parameter_slopes(
-      input, [&] { return input.forward(patches, noise(3)).square().sum(); });
+      input, [&] { return input.forward(patches, generator(3)).square().sum(); });
 }
 
 TEST(SourceInput, RefusesWhatDoesNotFitTheSources) {
   const auto refused = [](const SourceShape& shape, const ImageInputConfig& config) {
     return error_of([&] { SourceInput(shape, 8, config); });
   };
-  const SourceShape symbols(9), sound(40, GridSize{});
-  EXPECT_THAT(refused(symbols, {.convolutions = 1}), HasSubstr("model.convolutions is 1"));
-  EXPECT_THAT(refused(symbols, {.flip = true}), HasSubstr("model.flip is true"));
+  const SourceShape tokens(9), sound(40, GridSize{});
+  EXPECT_THAT(refused(tokens, {.convolutions = 1}), HasSubstr("model.convolutions is 1"));
+  EXPECT_THAT(refused(tokens, {.flip = true}), HasSubstr("model.flip is true"));
   EXPECT_THAT(refused(sound, {.shift = 2}), HasSubstr("model.shift is 2"));
   EXPECT_THAT(refused(shape, {.convolutions = 2}), HasSubstr("take data.patch = 4"));
 }

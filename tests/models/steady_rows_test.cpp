@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t symbols = 12, steps = 18;
+constexpr int64_t tokens = 12, steps = 18;
 
 // What a network gives to each of some sources, in the order of their numbers: log probabilities
 // and weights of all steps, [steps, V] and [steps, S].
@@ -22,14 +22,14 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
  protected:
   void SetUp() override {
     torch::manual_seed(3);
-    network = GetParam().config().make_network(GetParam().source, symbols);
+    network = GetParam().config().make_network(GetParam().source, tokens);
     network->eval();
     const int64_t length = GetParam().source.is_frames() ? 12 : 9;
     sources = GetParam().source.is_frames()
                   ? at::rand({count, length, GetParam().source.depth})
-                  : at::randint(Vocabulary::unknown + 1, symbols, {count, length}, at::kLong);
-    tokens = at::randint(Vocabulary::unknown + 1, symbols, {count, steps}, at::kLong);
-    tokens.select(1, 0).fill_(Vocabulary::start);
+                  : at::randint(Vocabulary::unknown + 1, tokens, {count, length}, at::kLong);
+    tokens = at::randint(Vocabulary::unknown + 1, tokens, {count, steps}, at::kLong);
+    tokens.select(1, 0).fill_(Vocabulary::bos);
   }
 
   // What the network gives to sources of these numbers as one batch.

@@ -16,7 +16,7 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
   const at::NoGradGuard no_gradient;
   const at::Tensor whole = logits.log_softmax(-1);
   StepState state = network.start(batch.source, batch.source_lengths);
-  at::Tensor before = at::full({batch.target.size(0)}, Vocabulary::start, at::kLong);
+  at::Tensor before = at::full({batch.target.size(0)}, Vocabulary::bos, at::kLong);
   for (int64_t t = 0; t < batch.target.size(1); ++t) {
     const StepResult result = network.step(before, state, static_cast<bool>(look));
     EXPECT_TRUE(at::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
@@ -26,7 +26,7 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
 }
 
 // What is carried from step to step after it is reordered as a beam search does: some rows change
-// places, some are there twice. For batches of two pairs or more and symbols up to 9.
+// places, some are there twice. For batches of two pairs or more and tokens up to 9.
 inline void expect_reordering(PairNetwork& network, const Batch& batch) {
   const at::NoGradGuard no_gradient;
   network.eval();
@@ -35,7 +35,7 @@ inline void expect_reordering(PairNetwork& network, const Batch& batch) {
   const at::Tensor row = at::arange(count, at::kLong);
   const auto after_two = [&] {
     StepState state = network.start(batch.source, batch.source_lengths);
-    network.step(at::full_like(row, Vocabulary::start), state, false);
+    network.step(at::full_like(row, Vocabulary::bos), state, false);
     network.step(row + 4, state, false);
     return state;
   };

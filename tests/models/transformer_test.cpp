@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 using test::error_of;
 
-constexpr int64_t symbols = 10;
+constexpr int64_t tokens = 10;
 
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8}, {5, 6, 7, 4}}, {{9, 4, 4}, {8}}, {{6}, {9, 9}}};
@@ -63,7 +63,7 @@ class EveryTransformer : public testing::TestWithParam<Variant> {
     config.maximum_source_length = 8;
     GetParam().change(config);
     torch::manual_seed(5);
-    network = std::make_shared<Transformer>(config, symbols, symbols);
+    network = std::make_shared<Transformer>(config, tokens, tokens);
     network->to(torch::kDouble);
     batch = make_batch(pairs, {0, 1, 2});
   }
@@ -130,7 +130,7 @@ TEST_P(EveryTransformer, LearnsThePairs) {
   EXPECT_LT(loss(), 0.6 * before);
 }
 
-// Symbols that come later must not reach earlier logits, whatever the scope says.
+// Tokens that come later must not reach earlier logits, whatever the scope says.
 TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
   Batch other = batch;
   other.target = batch.target.clone();
@@ -150,7 +150,7 @@ TEST(Transformer, ReadsFrames) {
     config.heads = 2;
     config.encoder_layers = config.decoder_layers = 1;
     torch::manual_seed(5);
-    Transformer network(config, image ? SourceShape(4, {2, 1}) : SourceShape(4, {}), symbols);
+    Transformer network(config, image ? SourceShape(4, {2, 1}) : SourceShape(4, {}), tokens);
     network.to(torch::kDouble);
     network.eval();
     std::vector<EncodedPair> heard = {{{}, {5, 6}}, {{}, {7}}};
@@ -160,7 +160,7 @@ TEST(Transformer, ReadsFrames) {
     batch.source = batch.source.to(torch::kDouble);
     const Tensor whole = network.logits(batch, {}).log_softmax(-1);
     StepState state = network.start(batch.source, batch.source_lengths);
-    Tensor before = torch::full({2}, Vocabulary::start, torch::kLong);
+    Tensor before = torch::full({2}, Vocabulary::bos, torch::kLong);
     for (int64_t t = 0; t < 2; ++t) {
       const StepResult result = network.step(before, state, true);
       EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
@@ -196,7 +196,7 @@ TEST(Transformer, TakesNormalisersThatTrainIt) {
         continue;
       }
       torch::manual_seed(6);
-      Transformer network(config, symbols, symbols);
+      Transformer network(config, tokens, tokens);
       network.objective(make_batch(pairs, {0, 1, 2}), {}, 0).backward();
       for (const auto& item : network.named_parameters()) {
         if (item.key().ends_with(".query.weight") || item.key().ends_with(".key.weight"))

@@ -137,7 +137,7 @@ TEST(Vit, GradientsAreDifferences) {
     const auto network = make(config);
     const Batch batch{torch::randn({2, 6, 4}, torch::kDouble),
                       torch::tensor({6, 6}),
-                      torch::tensor({{int64_t{4}, Vocabulary::end}, {int64_t{6}, Vocabulary::end}}),
+                      torch::tensor({{int64_t{4}, Vocabulary::eos}, {int64_t{6}, Vocabulary::eos}}),
                       {}};
     reference::expect_parameter_slopes(*network, [&] {
       return network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(5), 0.1);

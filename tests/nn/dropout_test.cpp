@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 TEST(Dropout, KeepsTheExpectation) {
   // Two rows of the hash and a bit.
@@ -55,8 +55,8 @@ TEST(Dropout, FollowsItsNoise) {
   const Tensor x = torch::ones({111});
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(1))));
   EXPECT_FALSE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(2))));
-  const Noise noise = noise_of(1);
-  EXPECT_FALSE(torch::equal(dropout(x, 0.5, noise), dropout(x, 0.5, noise)));
+  const DropoutGenerator generator = noise_of(1);
+  EXPECT_FALSE(torch::equal(dropout(x, 0.5, generator), dropout(x, 0.5, generator)));
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
 }
 

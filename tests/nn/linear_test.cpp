@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -102,8 +102,8 @@ TEST(Linear, BFloat16IsForOneThreadAndEnds) {
 }
 
 // A logit of 16 products near 1 is right to about 16 x 3 x 2^-8 = 0.2 at the very most; the loss, a
-// mean over 300 rows of both signs, and the gradients, sums over rows or symbols, to a small part.
-TEST(Linear, SymbolLossInBFloat16IsNearTheExact) {
+// mean over 300 rows of both signs, and the gradients, sums over rows or tokens, to a small part.
+TEST(Linear, TokenLossInBFloat16IsNearTheExact) {
   torch::manual_seed(7);
   const Tensor vectors = torch::randn({300, 16}).requires_grad_();
   const Tensor weight = torch::randn({59, 16}).requires_grad_();
@@ -111,7 +111,7 @@ TEST(Linear, SymbolLossInBFloat16IsNearTheExact) {
   const Tensor target = torch::randint(0, 59, {300}, torch::kLong);
   const auto run = [&](bool enabled) {
     const BFloat16Products products(enabled);
-    const Tensor loss = symbol_loss(vectors, {weight, bias}, target, 0.1, 0);
+    const Tensor loss = token_loss(vectors, {weight, bias}, target, 0.1, 0);
     auto results = torch::autograd::grad({loss}, {vectors, weight, bias});
     results.push_back(loss.detach());
     return results;

@@ -19,7 +19,7 @@ using at::Tensor;
 // The same sums in another order: some units in the last place of numbers of size 1 to 100.
 bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-11, 1e-12); }
 
-Noise noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
 // In float64, with biases that are not 0.
 std::shared_ptr<MultiHeadAttention> module_of(const MultiHeadConfig& config) {
@@ -350,7 +350,9 @@ TEST(MultiHeadAttention, DropsWeightsByTheGenerator) {
   config.dropout = 0.5;
   const auto module = module_of(config);
   const Tensor x = random({2, 5, 12});
-  const auto run = [&](const Noise& noise) { return module->forward(x, x, {}, noise); };
+  const auto run = [&](const DropoutGenerator& generator) {
+    return module->forward(x, x, {}, generator);
+  };
   EXPECT_TRUE(at::equal(run(noise_of(3)).output, run(noise_of(3)).output));
   EXPECT_FALSE(at::equal(run(noise_of(3)).output, run(noise_of(4)).output));
   EXPECT_TRUE(at::equal(run({}).output, run({}).output));

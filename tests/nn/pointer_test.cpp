@@ -18,22 +18,22 @@ double at_place(const Tensor& x, std::initializer_list<int64_t> place) {
   return at.item<double>();
 }
 
-// See et al. 2017, eq. 9, symbol by symbol.
+// See et al. 2017, eq. 9, token by token.
 TEST(Pointer, MixesCopiesWithTheVocabulary) {
   torch::manual_seed(1);
-  const int64_t rows = 3, symbols = 7, length = 5;
-  const Tensor logits = 3 * torch::randn({rows, symbols}, torch::kDouble);
+  const int64_t rows = 3, tokens = 7, length = 5;
+  const Tensor logits = 3 * torch::randn({rows, tokens}, torch::kDouble);
   const Tensor gate = torch::randn({rows, 1}, torch::kDouble);
   const Tensor weights = torch::randn({rows, length}, torch::kDouble).softmax(-1);
-  // The same symbol twice, and one that stands nowhere else.
+  // The same token twice, and one that stands nowhere else.
   const Tensor source =
       torch::tensor({{4, 5, 4, 6, 4}, {1, 2, 3, 4, 5}, {6, 6, 6, 6, 6}}, torch::kLong);
   const Tensor found = copying_log_probabilities(logits, gate, weights, source).exp();
   for (int64_t row = 0; row < rows; ++row) {
     const double generating = 1 / (1 + std::exp(-at_place(gate, {row, 0})));
     double normaliser = 0, sum = 0;
-    for (int64_t w = 0; w < symbols; ++w) normaliser += std::exp(at_place(logits, {row, w}));
-    for (int64_t w = 0; w < symbols; ++w) {
+    for (int64_t w = 0; w < tokens; ++w) normaliser += std::exp(at_place(logits, {row, w}));
+    for (int64_t w = 0; w < tokens; ++w) {
       double expected = generating * std::exp(at_place(logits, {row, w})) / normaliser;
       for (int64_t i = 0; i < length; ++i)
         if (source[row][i].item<int64_t>() == w)
@@ -45,7 +45,7 @@ TEST(Pointer, MixesCopiesWithTheVocabulary) {
   }
 }
 
-TEST(Pointer, GivesASymbolThatTheVocabularyRulesOutItsWeight) {
+TEST(Pointer, GivesATokenThatTheVocabularyRulesOutItsWeight) {
   const Tensor logits = torch::tensor({{0.0, -1e4, 0.0}}, torch::kDouble);
   const Tensor gate = torch::zeros({1, 1}, torch::kDouble);
   const Tensor weights = torch::tensor({{0.25, 0.75}}, torch::kDouble);

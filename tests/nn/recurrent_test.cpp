@@ -118,8 +118,8 @@ TEST(Recurrent, RefusesAnOddDepthAndAnUnknownCell) {
 TEST(Dropout, KeepsTheExpectationAndIsTheIdentityWithoutNoise) {
   const Tensor x = torch::ones({100, 100});
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
-  const Noise noise = at::make_generator<at::CPUGeneratorImpl>(5);
-  const Tensor dropped = dropout(x, 0.25, noise);
+  const DropoutGenerator generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  const Tensor dropped = dropout(x, 0.25, generator);
   // The mean of 10,000 masks of variance p / (1 - p) = 1/3, to five standard deviations.
   EXPECT_NEAR(dropped.mean().item<double>(), 1.0, 5 * std::sqrt(1.0 / 3 / 1e4));
   EXPECT_NEAR((dropped == 0).to(torch::kDouble).mean().item<double>(), 0.25,

@@ -192,7 +192,7 @@ TEST(Scopes, ParseWhatTheTableSays) {
     return known.defined() ? known.expand({7, 9}) : at::ones({7, 9}, at::kBool);
   };
   const std::pair<const char*, Scope> scopes[] = {
-      {"all", all()},
+      {"all", all_keys()},
       {"causal", causal()},
       {"causal:2", causal(2)},
       {"causal:-1", causal(-1)},
@@ -204,7 +204,7 @@ TEST(Scopes, ParseWhatTheTableSays) {
       {"causal & window:2", causal() & window(2)},
       {"causal&window:1|prefix:2", (causal() & window(1)) | prefix(2)},
       {"prefix:2 | causal & global:1", prefix(2) | (causal() & global_tokens(1))},
-      {"causal | all", all()},
+      {"causal | all", all_keys()},
   };
   for (const auto& [text, scope] : scopes)
     EXPECT_TRUE(at::equal(mask(parse_scope(text)), mask(scope))) << text;

@@ -170,7 +170,7 @@ TEST_P(LinearScore, HasFirstAndSecondDerivatives) {
   }
   const Tensor upstream = at::randn({2, 2, 4, 2}, at::kDouble);
   for (const Scope& scope :
-       {all(), causal(), causal(1), causal(-2), key_lengths(at::tensor({0, 2}, at::kLong)),
+       {all_keys(), causal(), causal(1), causal(-2), key_lengths(at::tensor({0, 2}, at::kLong)),
         causal() & key_lengths(at::tensor({1, 3}, at::kLong))}) {
     for (const Path path : {Path::composed, Path::fused}) {
       const Function function = [&](const Tensors& x) {
@@ -194,7 +194,7 @@ TEST_P(LinearScore, HasFirstAndSecondDerivatives) {
 TEST_P(LinearScore, HasTheGradientsOfTheComposedPath) {
   const Sizes sizes = {.heads = 4, .key_heads = 2, .queries = 291, .keys = 300, .query_depth = 3};
   const Problem problem = positive_problem(GetParam(), sizes, 6);
-  for (const Scope& scope : {all(), causal(), causal(9), causal(-20)}) {
+  for (const Scope& scope : {all_keys(), causal(), causal(9), causal(-20)}) {
     const auto gradients_on = [&](Path path) {
       const Tensors x = leaves({problem.query, problem.key, problem.value});
       const auto [context, lse] = attention(x[0], x[1], x[2], linear_spec(problem, scope, path));
@@ -260,7 +260,7 @@ TEST_P(LinearScore, GivesRowsWithoutKeysNothing) {
   }
   for (const Sizes& empty : {Sizes{.keys = 0}, Sizes{.queries = 0}, Sizes{.batch = 0}}) {
     const Problem nothing = positive_problem(GetParam(), empty, 10);
-    for (const Scope& scope : {all(), causal(), causal(3)}) {
+    for (const Scope& scope : {all_keys(), causal(), causal(3)}) {
       const auto result = attend_to(nothing, scope, Path::fused);
       EXPECT_TRUE(at::equal(result.context, at::zeros_like(result.context)));
     }
@@ -283,7 +283,7 @@ TEST_P(LinearScore, HoldsNoWeights) {
     EXPECT_TRUE(gradient.isfinite().all().item<bool>());
   // The last query sees all.
   const auto last = attention(problem.query.narrow(2, length - 1, 1), problem.key, problem.value,
-                              linear_spec(problem, all(), Path::composed));
+                              linear_spec(problem, all_keys(), Path::composed));
   EXPECT_TRUE(near(result.context.narrow(2, length - 1, 1), last.context, 1e-3));
 }
 
@@ -352,14 +352,15 @@ TEST(PositiveFeatures, AreUnbiased) {
 
 TEST(Linear, SoftCapAndDropoutTakeTheComposedPath) {
   const Problem problem = positive_problem("positive_features", {.query_depth = 3}, 15);
-  AttentionSpec spec = linear_spec(problem, all());
+  AttentionSpec spec = linear_spec(problem, all_keys());
   spec.soft_cap = 2;
   const Tensor scores = attention_scores(problem.query, problem.key, spec);
   const auto capped = attention(problem.query, problem.key, problem.value, spec);
   const Tensor weights = scores / scores.sum(-1, true);
   EXPECT_TRUE(at::allclose(capped.context, at::matmul(weights, problem.value)));
   EXPECT_TRUE(at::allclose(capped.lse, scores.sum(-1).log()));
-  const Tensor plain = attention_scores(problem.query, problem.key, linear_spec(problem, all()));
+  const Tensor plain =
+      attention_scores(problem.query, problem.key, linear_spec(problem, all_keys()));
   EXPECT_TRUE(at::allclose(scores, 2 * (plain / 2).tanh()));
 }
 

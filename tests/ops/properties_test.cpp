@@ -122,7 +122,7 @@ TEST(Properties, IntersectedScopesAreTheirMasksAnd) {
     const auto any_scope = [&]() -> Scope {
       switch (*rc::gen::inRange(0, 5)) {
         case 0:
-          return all();
+          return all_keys();
         case 1:
           return causal();
         case 2:

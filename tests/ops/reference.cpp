@@ -358,7 +358,7 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
   const Tensor pair_mask = at::eye(sizes.queries, sizes.keys, at::kDouble).to(at::kBool);
   using N = int64_t;
   return {
-      {"all", all(), [](N, N, N, N) { return true; }},
+      {"all", all_keys(), [](N, N, N, N) { return true; }},
       {"causal", causal(), [](N, N, N i, N j) { return j <= i; }},
       {"window_1", window(1), [](N, N, N i, N j) { return i - 1 <= j && j <= i + 1; }},
       {"window_2_0", window(2, 0), [](N, N, N i, N j) { return i - 2 <= j && j <= i; }},

@@ -34,9 +34,9 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
   config.clip_norm = 1e9;
   config.weight_average = 0;
   torch::manual_seed(3);
-  std::vector<Module> replicas;
+  std::vector<ModulePtr> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(std::make_shared<torch::nn::LinearImpl>(3, 2));
-  const Module averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  const ModulePtr averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
   Optimiser optimiser(config, replicas, averaged);
   ReplicaThreads threads(3);
   std::vector<Expected> expected;

@@ -44,7 +44,7 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
 // Each pair comes once in the epoch that the size changes in, however often it changes.
 TEST_F(TrainerTest, ResumesWithBatchesOfAnotherSize) {
   for (size_t i = 0; i < pairs.size(); ++i) pairs[i].source[0] = static_cast<int64_t>(i);
-  source_symbols = static_cast<int64_t>(pairs.size());
+  source_tokens = static_cast<int64_t>(pairs.size());
   config.epochs = 1;
   run("a", false, 3);  // of 8 pairs
   config.batch = 5;

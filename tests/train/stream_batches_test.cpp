@@ -26,7 +26,7 @@ class StreamBatchesTest : public testing::Test {
   }
   ~StreamBatchesTest() override { fs::remove(path); }
 
-  // Line i is a source of i % 7 + 1 symbols and the target i.
+  // Line i is a source of i % 7 + 1 tokens and the target i.
   void write(int64_t lines) const {
     std::string text;
     for (int64_t i = 0; i < lines; ++i)

@@ -64,7 +64,7 @@ class TrainerTest : public testing::Test {
 
   std::shared_ptr<Seq2Seq> make(bool first) const {
     torch::manual_seed(first ? 41 : 99);  // other replicas start elsewhere and must be overruled
-    auto made = std::make_shared<Seq2Seq>(network, source_symbols, 10);
+    auto made = std::make_shared<Seq2Seq>(network, source_tokens, 10);
     made->place(devices);
     return made;
   }
@@ -83,8 +83,8 @@ class TrainerTest : public testing::Test {
     PairBatches source(pairs, config);
     Recorder recorder(source, handed_out);
     task.source = &recorder;
-    task.objective = [&](int64_t replica, const Batch& batch, const Noise& noise) {
-      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, noise, 0.1);
+    task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
+      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
       const auto steps_seen = static_cast<int64_t>(reports.size());
       return poison && poison(steps_seen) ? loss * std::nan("") : loss;
     };
@@ -103,7 +103,7 @@ class TrainerTest : public testing::Test {
     task.higher_is_better = higher_is_better;
     task.stop = &stop;
     task.folder = folder;
-    return train(config, task, resume);
+    return train_network(config, task, resume);
   }
 
   std::vector<nlohmann::json> metrics(const std::string& name) const {
@@ -143,7 +143,7 @@ class TrainerTest : public testing::Test {
   fs::path root;
   TrainConfig config;
   Seq2SeqConfig network;
-  int64_t source_symbols = 10;
+  int64_t source_tokens = 10;
   Devices devices;
   std::vector<EncodedPair> pairs;
   std::vector<std::vector<EncodedPair>> handed_out;  // in the last epoch, skipped ones included

@@ -11,13 +11,13 @@
 namespace attend {
 namespace {
 
-std::vector<int64_t> counted(int64_t symbols) {
-  std::vector<int64_t> text(static_cast<size_t>(symbols));
+std::vector<int64_t> counted(int64_t tokens) {
+  std::vector<int64_t> text(static_cast<size_t>(tokens));
   std::iota(text.begin(), text.end(), int64_t{0});
   return text;
 }
 
-// The symbols of each batch that is left of the epoch.
+// The tokens of each batch that is left of the epoch.
 std::vector<std::vector<int64_t>> rest(BatchSource& source, size_t most) {
   std::vector<std::vector<int64_t>> batches;
   while (source.done() < 1) {
@@ -25,7 +25,7 @@ std::vector<std::vector<int64_t>> rest(BatchSource& source, size_t most) {
     const auto batch = source.next();
     EXPECT_LE(batch.size(), most);
     for (const EncodedPair& pair : batch) {
-      EXPECT_TRUE(pair.source.empty() && pair.goes_on);
+      EXPECT_TRUE(pair.source.empty() && pair.no_eos);
       batches.back().insert(batches.back().end(), pair.target.begin(), pair.target.end());
     }
   }

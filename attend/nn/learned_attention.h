@@ -43,10 +43,10 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes);
 // While training (train(), the default) hard and gumbel draw by Placement::seed and monotonic takes
 // the expectation, its scores disturbed by noise of that seed (Raffel et al. 2017, 2.4); after
 // eval() hard and gumbel take the largest weight and monotonic looks at one key (their 2.2).
-class TrainedSpec : public torch::nn::Module {
+class LearnedAttention : public torch::nn::Module {
  public:
   // Error as check_sizes.
-  TrainedSpec(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
+  LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
 
   // The spec for queries [B, H, T, query_depth], with one head also of three axes or two.
   AttentionSpec spec(const at::Tensor& query, const Placement& at) const;

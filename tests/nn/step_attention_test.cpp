@@ -1,4 +1,4 @@
-#include "attend/nn/attention_network.h"
+#include "attend/nn/step_attention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Network, EveryNetwork, testing::ValuesIn(rows_with_keys
 // Mapping keys once and querying them one by one is the operator with all queries at once.
 TEST_P(EveryNetwork, IsTheOperatorStepByStep) {
   torch::manual_seed(1);
-  AttentionNetwork network(GetParam().choices, sizes);
+  StepAttention network(GetParam().choices, sizes);
   network.to(torch::kDouble);
   const Tensor queries = torch::randn({3, 4, 6}, torch::kDouble);
   const Tensor keys = torch::randn({3, 7, 6}, torch::kDouble);
@@ -56,7 +56,7 @@ TEST_P(EveryNetwork, IsTheOperatorStepByStep) {
 // Beams reorder and drop rows between steps.
 TEST_P(EveryNetwork, RowsOfWhatIsCarriedMoveFreely) {
   torch::manual_seed(2);
-  AttentionNetwork network(GetParam().choices, sizes);
+  StepAttention network(GetParam().choices, sizes);
   network.to(torch::kDouble);
   const Tensor keys = torch::randn({3, 5, 6}, torch::kDouble),
                query = torch::randn({3, 6}, torch::kDouble);
@@ -73,7 +73,7 @@ TEST_P(EveryNetwork, RowsOfWhatIsCarriedMoveFreely) {
 }
 
 // A source may be shorter than the prefix that every query sees.
-TEST(AttentionNetwork, SeesWhatThereIsOfAPrefix) {
+TEST(StepAttention, SeesWhatThereIsOfAPrefix) {
   const Tensor keys = torch::randn({2, 3, 6}), query = torch::randn({2, 6});
   for (const auto& [longer, whole] : {std::pair{"prefix:9", "prefix:3"},
                                       {"window:1 | global:4", "window:1 | global:3"},
@@ -82,8 +82,7 @@ TEST(AttentionNetwork, SeesWhatThereIsOfAPrefix) {
     Tensor contexts[2];
     for (const bool beyond : {false, true}) {
       torch::manual_seed(3);
-      const AttentionNetwork network({.score = "additive", .scope = beyond ? longer : whole},
-                                     sizes);
+      const StepAttention network({.score = "additive", .scope = beyond ? longer : whole}, sizes);
       const AttentionMemory memory = network.prepare(keys, keys, torch::tensor({3, 2}));
       const AttentionStep first = network.forward(query, memory);
       contexts[beyond] = network.forward(query, memory, first.carried).context;
@@ -92,19 +91,19 @@ TEST(AttentionNetwork, SeesWhatThereIsOfAPrefix) {
   }
 }
 
-TEST(AttentionNetwork, KeepsTheNamesOfItsWeights) {
-  const AttentionNetwork network({.score = "additive"}, sizes);
+TEST(StepAttention, KeepsTheNamesOfItsWeights) {
+  const StepAttention network({.score = "additive"}, sizes);
   std::vector<std::string> names;
   for (const auto& item : network.named_parameters()) names.push_back(item.key());
   EXPECT_THAT(names, testing::ElementsAre("v", "W_q", "W_k", "b"));
 }
 
-TEST(AttentionNetwork, RefusesScoresOfFeatures) {
-  EXPECT_THROW(AttentionNetwork(mechanism("performer").choices, sizes), Error);
+TEST(StepAttention, RefusesScoresOfFeatures) {
+  EXPECT_THROW(StepAttention(mechanism("performer").choices, sizes), Error);
 }
 
-TEST(AttentionNetwork, RefusesAnUnknownScore) {
-  EXPECT_THROW(AttentionNetwork({.score = "additve"}, sizes), Error);
+TEST(StepAttention, RefusesAnUnknownScore) {
+  EXPECT_THROW(StepAttention({.score = "additve"}, sizes), Error);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "attend/models/weights.h"
+#include "attend/models/parameters_file.h"
 
 #include <filesystem>
 
@@ -21,7 +21,7 @@ void check_weights(const torch::nn::Module& module, const TensorFile& file,
   for (const auto& [name, tensor] : file.tensors) {
     if (!parameters.contains(name))
       fail("{}: tensor {} belongs to no parameter of the model that config.toml describes", path,
-           shown(name));
+           quoted(name));
   }
   for (const auto& item : parameters) {
     const auto found = file.tensors.find(item.key());

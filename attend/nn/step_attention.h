@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 
 namespace attend {
 
@@ -25,10 +25,11 @@ struct AttentionStep {
 };
 
 // A trained mechanism whose queries come one by one, such as the states of a decoder.
-class AttentionNetwork : public TrainedSpec {
+class StepAttention : public LearnedAttention {
  public:
-  // Error as TrainedSpec, and on scores of features (linear attention), which remember no keys.
-  AttentionNetwork(const AttentionChoices& choices, const AttentionSizes& sizes);
+  // Error as LearnedAttention, and on scores of features (linear attention), which remember no
+  // keys.
+  StepAttention(const AttentionChoices& choices, const AttentionSizes& sizes);
 
   // keys and values [B, S, D]; lengths [B] int64 says where padding begins.
   AttentionMemory prepare(const at::Tensor& keys, const at::Tensor& values,

@@ -1,4 +1,4 @@
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ void disturb(torch::nn::Module& module) {
   }
 }
 
-class EveryTrainedSpec : public testing::TestWithParam<MechanismRow> {
+class EveryLearnedAttention : public testing::TestWithParam<MechanismRow> {
  protected:
   void SetUp() override {
     torch::manual_seed(31);
@@ -40,8 +40,8 @@ class EveryTrainedSpec : public testing::TestWithParam<MechanismRow> {
     value = torch::randn({batch, 1, keys, 2}, torch::kDouble);
     lengths = torch::tensor({5, 3});
   }
-  std::shared_ptr<TrainedSpec> make(int64_t heads) const {
-    auto trained = std::make_shared<TrainedSpec>(GetParam().choices, sizes, heads);
+  std::shared_ptr<LearnedAttention> make(int64_t heads) const {
+    auto trained = std::make_shared<LearnedAttention>(GetParam().choices, sizes, heads);
     trained->to(torch::kDouble);
     disturb(*trained);
     return trained;
@@ -51,10 +51,11 @@ class EveryTrainedSpec : public testing::TestWithParam<MechanismRow> {
   Tensor query, key, value, lengths;
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, EveryTrainedSpec, testing::ValuesIn(mechanism_rows()), row_name);
+INSTANTIATE_TEST_SUITE_P(Table, EveryLearnedAttention, testing::ValuesIn(mechanism_rows()),
+                         row_name);
 
 // A head's parameters are those of a mechanism of its own.
-TEST_P(EveryTrainedSpec, HeadsAreIndependent) {
+TEST_P(EveryLearnedAttention, HeadsAreIndependent) {
   const auto both = make(2);
   const Tensor q = query.expand({batch, 2, queries, 4}), k = key.expand({batch, 2, keys, 4}),
                v = value.expand({batch, 2, keys, 2});
@@ -72,7 +73,7 @@ TEST_P(EveryTrainedSpec, HeadsAreIndependent) {
 }
 
 // One query after another, each at its place, is all of them at once.
-TEST_P(EveryTrainedSpec, QueriesMayComeOneByOne) {
+TEST_P(EveryLearnedAttention, QueriesMayComeOneByOne) {
   const auto trained = make(1);
   const Tensor together = attention(query, key, value, trained->spec(query, whole())).context;
   Placement at = whole();
@@ -87,7 +88,7 @@ TEST_P(EveryTrainedSpec, QueriesMayComeOneByOne) {
   }
 }
 
-TEST_P(EveryTrainedSpec, ThreeAxesAreOneHead) {
+TEST_P(EveryLearnedAttention, ThreeAxesAreOneHead) {
   const auto trained = make(1);
   const Tensor four = attention(query, key, value, trained->spec(query, whole())).context;
   const Tensor q = query.squeeze(1);
@@ -96,7 +97,7 @@ TEST_P(EveryTrainedSpec, ThreeAxesAreOneHead) {
   EXPECT_TRUE(torch::allclose(three, four.squeeze(1), 1e-12, 1e-12));
 }
 
-TEST_P(EveryTrainedSpec, GradientsAreDifferences) {
+TEST_P(EveryLearnedAttention, GradientsAreDifferences) {
   const std::string normaliser(base_name(GetParam().choices.normaliser));
   if (normaliser == "hard" || normaliser == "gumbel")
     GTEST_SKIP() << "its gradient is an estimate, tested where the estimator is";
@@ -133,7 +134,7 @@ TEST_P(EveryTrainedSpec, GradientsAreDifferences) {
 }
 
 // What the query adds to every score alike, a softmax takes away again.
-TEST_P(EveryTrainedSpec, TrainsEveryParameter) {
+TEST_P(EveryLearnedAttention, TrainsEveryParameter) {
   const auto trained = make(1);
   if (GetParam().choices.normaliser == "hard") GTEST_SKIP() << "trained by REINFORCE";
   query.requires_grad_();
@@ -148,9 +149,9 @@ TEST_P(EveryTrainedSpec, TrainsEveryParameter) {
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)); |j - p| <= D; - (j - p)^2 / (2 (D / 2)^2), written out.
-TEST(TrainedSpec, PredictsTheCentreOfLuong) {
+TEST(LearnedAttention, PredictsTheCentreOfLuong) {
   torch::manual_seed(32);
-  TrainedSpec trained({.score = "dot", .scope = "around:2", .bias = "gaussian"}, sizes);
+  LearnedAttention trained({.score = "dot", .scope = "around:2", .bias = "gaussian"}, sizes);
   trained.to(torch::kDouble);
   const Tensor query = torch::randn({2, 3, 4}, torch::kDouble) * 2;
   const Tensor key = torch::randn({2, 5, 4}, torch::kDouble);
@@ -178,20 +179,20 @@ TEST(TrainedSpec, PredictsTheCentreOfLuong) {
   }
 }
 
-TEST(TrainedSpec, BeginsWithPublishedValues) {
-  const TrainedSpec trained({.bias = "alibi + buckets:8 + offset", .normaliser = "monotonic"},
-                            sizes, 2);
+TEST(LearnedAttention, BeginsWithPublishedValues) {
+  const LearnedAttention trained({.bias = "alibi + buckets:8 + offset", .normaliser = "monotonic"},
+                                 sizes, 2);
   const auto parameters = trained.named_parameters();
   EXPECT_TRUE(torch::equal(parameters["alibi_slopes"], alibi_slopes(2)));
   EXPECT_TRUE(torch::equal(parameters["offset"], torch::full({2}, -1.0)));
   EXPECT_EQ(parameters["buckets_table"].sizes(), (at::IntArrayRef{2, 8}));
 }
 
-TEST(TrainedSpec, DrawsWhileTrainingAlone) {
+TEST(LearnedAttention, DrawsWhileTrainingAlone) {
   torch::manual_seed(33);
   const Tensor query = torch::randn({4, 9, 4}), key = torch::randn({4, 5, 4});
   for (const char* normaliser : {"hard", "gumbel:1"}) {
-    TrainedSpec trained({.normaliser = normaliser}, sizes);
+    LearnedAttention trained({.normaliser = normaliser}, sizes);
     const auto context = [&](uint64_t seed) {
       return attention(query, key, key, trained.spec(query, {.keys = 5, .seed = seed})).context;
     };
@@ -205,15 +206,15 @@ TEST(TrainedSpec, DrawsWhileTrainingAlone) {
   }
 }
 
-TEST(TrainedSpec, LooksMonotonicallyAtOneKeyAfterTraining) {
+TEST(LearnedAttention, LooksMonotonicallyAtOneKeyAfterTraining) {
   torch::manual_seed(34);
-  TrainedSpec trained({.bias = "offset", .normaliser = "monotonic"}, sizes);
+  LearnedAttention trained({.bias = "offset", .normaliser = "monotonic"}, sizes);
   const Tensor query = torch::randn({3, 6, 4}) * 3, key = torch::randn({3, 5, 4});
   const auto weights = [&](uint64_t seed) {
     const AttentionSpec spec = trained.spec(query, {.keys = 5, .seed = seed});
     return attention_weights(query, key, attention(query, key, key, spec).lse, spec);
   };
-  // Noise before the sigmoid pushes it to decide.
+  // DropoutGenerator before the sigmoid pushes it to decide.
   EXPECT_FALSE(torch::allclose(weights(1), weights(2)));
   EXPECT_TRUE(torch::allclose(weights(0), weights(0)));
   trained.eval();
@@ -229,11 +230,11 @@ TEST(TrainedSpec, LooksMonotonicallyAtOneKeyAfterTraining) {
   }
 }
 
-TEST(TrainedSpec, RefusesWhatItCannotCompare) {
+TEST(LearnedAttention, RefusesWhatItCannotCompare) {
   const auto refusal = [](const AttentionChoices& choices, const AttentionSizes& given,
                           int64_t heads = 1) -> std::string {
     try {
-      TrainedSpec(choices, given, heads);
+      LearnedAttention(choices, given, heads);
     } catch (const Error& error) {
       return error.what();
     }

@@ -1,4 +1,4 @@
-#include "attend/nn/attention_network.h"
+#include "attend/nn/step_attention.h"
 
 #include "attend/base/error.h"
 
@@ -6,8 +6,8 @@ namespace attend {
 
 using at::Tensor;
 
-AttentionNetwork::AttentionNetwork(const AttentionChoices& choices, const AttentionSizes& sizes)
-    : TrainedSpec(choices, sizes) {
+StepAttention::StepAttention(const AttentionChoices& choices, const AttentionSizes& sizes)
+    : LearnedAttention(choices, sizes) {
   if (score_row(choices.score).features != Features::any)
     fail(
         "score {} carries sums of features from query to query and not the keys; take LinearState "
@@ -15,8 +15,8 @@ AttentionNetwork::AttentionNetwork(const AttentionChoices& choices, const Attent
         choices.score);
 }
 
-AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& values,
-                                          const Tensor& lengths) const {
+AttentionMemory StepAttention::prepare(const Tensor& keys, const Tensor& values,
+                                       const Tensor& lengths) const {
   AttentionMemory memory{score().map_key(keys), values, {}};
   // Lengths cost every step, and batches of one length are the rule.
   if (lengths.numel() > 0 && lengths.min().item<int64_t>() < keys.size(1))
@@ -24,8 +24,8 @@ AttentionMemory AttentionNetwork::prepare(const Tensor& keys, const Tensor& valu
   return memory;
 }
 
-AttentionStep AttentionNetwork::forward(const Tensor& query, const AttentionMemory& memory,
-                                        const std::vector<Tensor>& carried, uint64_t seed) const {
+AttentionStep StepAttention::forward(const Tensor& query, const AttentionMemory& memory,
+                                     const std::vector<Tensor>& carried, uint64_t seed) const {
   const Tensor one = query.unsqueeze(1);
   Placement at{.keys = memory.keys.size(1), .key_lengths = memory.lengths, .seed = seed};
   // All rows are at the same step, so each holds the same position.
@@ -46,11 +46,11 @@ AttentionStep AttentionNetwork::forward(const Tensor& query, const AttentionMemo
   return step;
 }
 
-Tensor AttentionNetwork::weights(const AttentionStep& step, const AttentionMemory& memory) const {
+Tensor StepAttention::weights(const AttentionStep& step, const AttentionMemory& memory) const {
   return attention_weights(step.query, memory.keys, step.lse.unsqueeze(1), step.spec).squeeze(1);
 }
 
-Tensor AttentionNetwork::scores(const AttentionStep& step, const AttentionMemory& memory) const {
+Tensor StepAttention::scores(const AttentionStep& step, const AttentionMemory& memory) const {
   return attention_scores(step.query, memory.keys, step.spec).squeeze(1);
 }
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "attend/explain/symbols-inl.h"
+#include "attend/explain/visible_token-inl.h"
 
 namespace attend {
 namespace {
@@ -31,7 +31,7 @@ void append(std::string& text, int32_t code_point) {
   text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(count));
 }
 
-// Reorders the text around it: a hostile symbol could disguise its neighbours.
+// Reorders the text around it: a hostile token could disguise its neighbours.
 bool is_bidi_control(int32_t c) {
   return (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E ||
          c == 0x200F || c == 0x061C;
@@ -104,8 +104,8 @@ std::string visible_text(std::string_view text) {
   return result;
 }
 
-std::string visible_symbol(std::string_view symbol) {
-  std::vector<int32_t> points = visible_code_points(symbol);
+std::string visible_token(std::string_view token) {
+  std::vector<int32_t> points = visible_code_points(token);
   const auto first = std::find_if_not(points.begin(), points.end(), is_space);
   std::fill(points.begin(), first, 0x2423);
   const auto last = std::find_if_not(points.rbegin(), points.rend(), is_space);

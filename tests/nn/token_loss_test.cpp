@@ -1,4 +1,4 @@
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using at::Tensor;
 using test::error_of;
 
 // Written from the definition, with all logits at once.
-Tensor by_definition(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
+Tensor by_definition(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
                      double smoothing, int64_t ignored) {
   Tensor logits = at::matmul(vectors, output.weight.t());
   if (output.bias.defined()) logits = logits + output.bias;
@@ -28,32 +28,32 @@ Tensor by_definition(const Tensor& vectors, const SymbolOutput& output, const Te
 }
 
 struct Case {
-  int64_t rows, symbols, depth;
+  int64_t rows, tokens, depth;
   double smoothing;
   bool bias;
 };
 
-class SymbolLossOf : public testing::TestWithParam<Case> {};
+class TokenLossOf : public testing::TestWithParam<Case> {};
 
 // 600 rows are two chunks and a part of the third.
-INSTANTIATE_TEST_SUITE_P(Sizes, SymbolLossOf,
+INSTANTIATE_TEST_SUITE_P(Sizes, TokenLossOf,
                          testing::Values(Case{1, 5, 3, 0, false}, Case{59, 7, 1, 0.1, true},
                                          Case{600, 111, 3, 0.1, false}, Case{600, 59, 3, 0, true}));
 
-// Rounding: rows x symbols terms of sums near 1, each right to about depth units of 1e-16.
-TEST_P(SymbolLossOf, AndItsGradientsAreThoseOfTheLogits) {
+// Rounding: rows x tokens terms of sums near 1, each right to about depth units of 1e-16.
+TEST_P(TokenLossOf, AndItsGradientsAreThoseOfTheLogits) {
   const Case c = GetParam();
   torch::manual_seed(3);
   const auto leaf = [](std::vector<int64_t> shape) {
     return torch::randn(shape, torch::kDouble).requires_grad_();
   };
-  const Tensor vectors = leaf({c.rows, c.depth}), weight = leaf({c.symbols, c.depth});
-  const Tensor bias = c.bias ? leaf({c.symbols}) : Tensor();
-  Tensor target = torch::randint(0, c.symbols, {c.rows}, torch::kLong);
+  const Tensor vectors = leaf({c.rows, c.depth}), weight = leaf({c.tokens, c.depth});
+  const Tensor bias = c.bias ? leaf({c.tokens}) : Tensor();
+  Tensor target = torch::randint(0, c.tokens, {c.rows}, torch::kLong);
   if (c.rows > 1) target[c.rows / 2] = 0;  // at least one is ignored
   std::vector<Tensor> leaves = {vectors, weight};
   if (c.bias) leaves.push_back(bias);
-  const Tensor found = symbol_loss(vectors, {weight, bias}, target, c.smoothing, 0);
+  const Tensor found = token_loss(vectors, {weight, bias}, target, c.smoothing, 0);
   const Tensor expected = by_definition(vectors, {weight, bias}, target, c.smoothing, 0);
   EXPECT_NEAR(found.item<double>(), expected.item<double>(), 1e-12 * c.rows * 20);
   const auto gradients = torch::autograd::grad({found * 0.25}, leaves);
@@ -63,7 +63,7 @@ TEST_P(SymbolLossOf, AndItsGradientsAreThoseOfTheLogits) {
 }
 
 // What is frozen keeps nothing else from its gradient.
-TEST(SymbolLoss, TrainsWhateverIsNotFrozen) {
+TEST(TokenLoss, TrainsWhateverIsNotFrozen) {
   torch::manual_seed(5);
   const Tensor target = torch::randint(1, 7, {300}, torch::kLong);
   for (int mask = 1; mask < 8; ++mask) {
@@ -74,7 +74,7 @@ TEST(SymbolLoss, TrainsWhateverIsNotFrozen) {
     for (size_t i = 0; i < 3; ++i)
       if ((mask >> i & 1) != 0) trained.push_back(all[i].requires_grad_());
     const auto found =
-        torch::autograd::grad({symbol_loss(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
+        torch::autograd::grad({token_loss(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
     const auto wanted =
         torch::autograd::grad({by_definition(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
     for (size_t i = 0; i < trained.size(); ++i)
@@ -82,7 +82,7 @@ TEST(SymbolLoss, TrainsWhateverIsNotFrozen) {
   }
 }
 
-TEST(SymbolLoss, HasSecondDerivatives) {
+TEST(TokenLoss, HasSecondDerivatives) {
   torch::manual_seed(6);
   const auto leaf = [](std::vector<int64_t> shape) {
     return torch::randn(shape, torch::kDouble).requires_grad_();
@@ -97,34 +97,34 @@ TEST(SymbolLoss, HasSecondDerivatives) {
     for (const Tensor& gradient : first) sum = sum + gradient.pow(3).sum();
     return torch::autograd::grad({sum}, x);
   };
-  const auto found = second(symbol_loss(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
+  const auto found = second(token_loss(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
   const auto wanted = second(by_definition(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
 }
 
-TEST(SymbolLoss, WithoutTargetsIsNothing) {
+TEST(TokenLoss, WithoutTargetsIsNothing) {
   const Tensor vectors = torch::ones({2, 3}, torch::kDouble).requires_grad_();
   const Tensor weight = torch::ones({4, 3}, torch::kDouble).requires_grad_();
-  const Tensor loss = symbol_loss(vectors, {weight}, torch::zeros({2}, torch::kLong), 0.1, 0);
+  const Tensor loss = token_loss(vectors, {weight}, torch::zeros({2}, torch::kLong), 0.1, 0);
   EXPECT_EQ(loss.item<double>(), 0);
   loss.backward();
   EXPECT_EQ(vectors.grad().abs().sum().item<double>(), 0);
   EXPECT_EQ(weight.grad().abs().sum().item<double>(), 0);
 }
 
-TEST(SymbolLoss, NamesATargetThatIsNoSymbol) {
+TEST(TokenLoss, NamesATargetThatIsNoToken) {
   const Tensor ones = torch::ones({1, 3});
   EXPECT_THAT(error_of([&] {
-                symbol_loss(ones, {torch::ones({4, 3})}, torch::full({1}, 4, torch::kLong), 0, 0);
+                token_loss(ones, {torch::ones({4, 3})}, torch::full({1}, 4, torch::kLong), 0, 0);
               }),
               testing::HasSubstr("0 .. 3"));
 }
 
-TEST(SymbolLoss, NamesShapes) {
+TEST(TokenLoss, NamesShapes) {
   EXPECT_THAT(error_of([] {
-                symbol_loss(torch::ones({2, 3}), {torch::ones({4, 2})},
-                            torch::zeros({2}, torch::kLong), 0, 0);
+                token_loss(torch::ones({2, 3}), {torch::ones({4, 2})},
+                           torch::zeros({2}, torch::kLong), 0, 0);
               }),
               testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
 }

@@ -1,4 +1,4 @@
-#include "attend/nn/trained_spec.h"
+#include "attend/nn/learned_attention.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -86,8 +86,8 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
          row.name);
 }
 
-TrainedSpec::TrainedSpec(const AttentionChoices& choices, const AttentionSizes& sizes,
-                         int64_t heads)
+LearnedAttention::LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes,
+                                   int64_t heads)
     : choices_(choices), heads_(heads) {
   check_sizes(choices, sizes);
   if (heads < 1) fail("[trained spec] there are {} heads; 1 or more are wanted", heads);
@@ -104,7 +104,7 @@ TrainedSpec::TrainedSpec(const AttentionChoices& choices, const AttentionSizes& 
   register_parameter("centre_v_p", for_heads(heads, [&] { return initial_value({hidden}); }));
 }
 
-void TrainedSpec::register_score(const AttentionSizes& sizes) {
+void LearnedAttention::register_score(const AttentionSizes& sizes) {
   for (const ParameterRow& row : score_row(choices_.score).parameters) {
     std::vector<int64_t> shape;
     shape.reserve(row.shape.size());
@@ -130,7 +130,7 @@ void TrainedSpec::register_score(const AttentionSizes& sizes) {
   }
 }
 
-void TrainedSpec::register_bias(const BiasChoice& bias) {
+void LearnedAttention::register_bias(const BiasChoice& bias) {
   const bool monotonic = choices_.normaliser.starts_with("monotonic");
   if (bias.name == "alibi") register_parameter("alibi_slopes", alibi_slopes(heads_));
   if (bias.name == "buckets")
@@ -143,7 +143,7 @@ void TrainedSpec::register_bias(const BiasChoice& bias) {
   if (bias.name == "sink") register_parameter("sink", torch::zeros({heads_}));
 }
 
-bool TrainedSpec::is_positional() const {
+bool LearnedAttention::is_positional() const {
   const auto at_positions = [](const BiasChoice& bias) {
     return bias.name != "gaussian" && bias.name != "offset" && bias.name != "sink";
   };
@@ -151,16 +151,16 @@ bool TrainedSpec::is_positional() const {
          std::any_of(biases_.begin(), biases_.end(), at_positions);
 }
 
-bool TrainedSpec::looks_back() const {
+bool LearnedAttention::looks_back() const {
   return score_row(choices_.score).map_past || Normaliser(choices_.normaliser).row().sequential;
 }
 
-bool TrainedSpec::draws() const {
+bool LearnedAttention::draws() const {
   const std::string_view name = base_name(choices_.normaliser);
   return name == "hard" || name == "gumbel" || name == "monotonic";
 }
 
-Score TrainedSpec::score() const {
+Score LearnedAttention::score() const {
   const auto all = named_parameters(false);
   Parameters parameters;
   for (const ParameterRow& row : score_row(choices_.score).parameters) {
@@ -171,7 +171,7 @@ Score TrainedSpec::score() const {
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
-Tensor TrainedSpec::predicted_centres(const Tensor& query, const Placement& at) const {
+Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement& at) const {
   const auto all = named_parameters(false);
   const Tensor hidden = at::matmul(query, all["centre_W_p"].transpose(-2, -1)).tanh();
   const Tensor share = at::matmul(hidden, all["centre_v_p"].unsqueeze(-1)).squeeze(-1).sigmoid();
@@ -181,7 +181,8 @@ Tensor TrainedSpec::predicted_centres(const Tensor& query, const Placement& at) 
   return share * at.key_lengths.to(share.options()).view(shape);
 }
 
-Bias TrainedSpec::bias(const BiasChoice& choice, const Tensor& centres, int64_t query_axes) const {
+Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
+                            int64_t query_axes) const {
   const auto all = named_parameters(false);
   if (choice.name == "alibi") return alibi(all["alibi_slopes"]);
   if (choice.name == "buckets") {
@@ -202,12 +203,12 @@ Bias TrainedSpec::bias(const BiasChoice& choice, const Tensor& centres, int64_t 
   return {};  // the sink is none of the scores
 }
 
-Normaliser TrainedSpec::normaliser(uint64_t seed) const {
+Normaliser LearnedAttention::normaliser(uint64_t seed) const {
   if (is_training()) return Normaliser(choices_.normaliser, seed);
   return Normaliser(choices_.normaliser == "monotonic" ? "monotonic_hard" : choices_.normaliser);
 }
 
-AttentionSpec TrainedSpec::spec(const Tensor& query, const Placement& at) const {
+AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) const {
   const Tensor centres = reach_ ? predicted_centres(query, at) : Tensor();
   AttentionSpec spec{.score = score(), .normaliser = normaliser(at.seed), .past = at.past};
   spec.scope =

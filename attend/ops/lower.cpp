@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/ops/form-inl.h"
+#include "attend/ops/lowered_spec-inl.h"
 
 namespace attend {
 namespace {
@@ -101,7 +101,7 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
 
 // Returns the parameters as they were applied.
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
-                      const Score& given, Parts& parts, Form& form) {
+                      const Score& given, Parts& parts, LoweredSpec& lowered_spec) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
   // What has been mapped is not rounded to 16 bits again.
   const bool as_stored = given.leaves_inputs() && !given.row().map_past;
@@ -122,9 +122,9 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   check_pairs(score, parts[part::query], parts[part::key]);
   if (score.row().family == Family::additive)
     parts[part::vector] = score.parameters().find("v")->second.to(precision);
-  form.score = &score.row();
-  form.scale = score.scale(query.size(-1));
-  take_features(parts, form);
+  lowered_spec.score = &score.row();
+  lowered_spec.scale = score.scale(query.size(-1));
+  take_features(parts, lowered_spec);
   return score.parameters();
 }
 
@@ -143,20 +143,20 @@ Scope with_four_axes(const Scope& scope, int64_t query_axes) {
   return result;
 }
 
-void add_sink(const Tensor& sink, Parts& parts, const Form& form) {
+void add_sink(const Tensor& sink, Parts& parts, const LoweredSpec& lowered_spec) {
   if (!sink.defined()) return;
-  if (form.normaliser->name != "softmax" && form.normaliser->name != "temperature")
+  if (lowered_spec.normaliser->name != "softmax" && lowered_spec.normaliser->name != "temperature")
     fail("[attention] the sink takes part in a softmax; the normaliser is {}",
-         form.normaliser->name);
-  parts[part::sinks] = per_head(sink, "sink", parts, form);
+         lowered_spec.normaliser->name);
+  parts[part::sinks] = per_head(sink, "sink", parts, lowered_spec);
 }
 
 // softmax(s / T) is the softmax of scores whose every part has been divided.
-void fold_temperature(Parts& parts, Form& form) {
-  const double temperature = folded_temperature(form);
+void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
+  const double temperature = folded_temperature(lowered_spec);
   if (temperature == 1) return;
-  form.scale /= temperature;
-  form.soft_cap /= temperature;
+  lowered_spec.scale /= temperature;
+  lowered_spec.soft_cap /= temperature;
   for (const auto index : {part::dense, part::slopes, part::relative, part::sinks})
     if (parts[index].defined()) parts[index] = parts[index] / temperature;
   if (parts[part::widths].defined())
@@ -165,11 +165,11 @@ void fold_temperature(Parts& parts, Form& form) {
 
 // As [B, H, Tk]; nothing where the spec does not look back.
 PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& parts,
-                    const Form& form) {
-  if (!form.score->map_past && !form.normaliser->sequential) return {};
+                    const LoweredSpec& lowered_spec) {
+  if (!lowered_spec.score->map_past && !lowered_spec.normaliser->sequential) return {};
   const auto one = [&](const Tensor& weights, const char* name) -> Tensor {
     if (!weights.defined()) return {};
-    std::vector<int64_t> wanted = {form.batch, form.heads, form.keys};
+    std::vector<int64_t> wanted = {lowered_spec.batch, lowered_spec.heads, lowered_spec.keys};
     if (query.dim() == 3) wanted.erase(wanted.begin() + 1);
     if (query.dim() == 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
     if (weights.sizes() != wanted)
@@ -177,25 +177,27 @@ PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& 
           "[attention] {} of the past has shape {}; it must have shape [{}], the weights of one "
           "query",
           name, shape_of(weights), fmt::join(wanted, ", "));
-    return in_arithmetic(weights, name, parts).view({form.batch, form.heads, form.keys});
+    return in_arithmetic(weights, name, parts)
+        .view({lowered_spec.batch, lowered_spec.heads, lowered_spec.keys});
   };
   return {one(given.previous, "previous"), one(given.total, "total")};
 }
 
 }  // namespace
 
-double folded_temperature(const Form& form) {
-  return form.normaliser->name == "temperature" ? form.options.temperature : 1.0;
+double folded_temperature(const LoweredSpec& lowered_spec) {
+  return lowered_spec.normaliser->name == "temperature" ? lowered_spec.options.temperature : 1.0;
 }
 
-void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts, Form& form) {
-  if (past.previous.defined()) form.options.previous = past.previous.unsqueeze(2);
-  if (!form.score->map_past) return;
-  const Tensor mapped = form.score->map_past(past, parameters);
+void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts,
+              LoweredSpec& lowered_spec) {
+  if (past.previous.defined()) lowered_spec.options.previous = past.previous.unsqueeze(2);
+  if (!lowered_spec.score->map_past) return;
+  const Tensor mapped = lowered_spec.score->map_past(past, parameters);
   if (!mapped.defined()) return;
   // The past differs from head to head, whatever they share.
-  parts[part::key] = repeat_heads(parts[part::key], form.heads) + mapped;
-  parts[part::value] = repeat_heads(parts[part::value], form.heads);
+  parts[part::key] = repeat_heads(parts[part::key], lowered_spec.heads) + mapped;
+  parts[part::value] = repeat_heads(parts[part::value], lowered_spec.heads);
 }
 
 Tensor with_four_axes(const Tensor& x) {
@@ -221,39 +223,42 @@ Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts) 
   return given.to(precision);
 }
 
-Tensor per_head(const Tensor& given, const char* name, const Parts& parts, const Form& form) {
+Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
+                const LoweredSpec& lowered_spec) {
   const Tensor number = in_arithmetic(given, name, parts);
-  if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != form.heads))
+  if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != lowered_spec.heads))
     fail("[attention] {} has shape {}; it must have one number for each of the {} heads, or one",
-         name, shape_of(number), form.heads);
-  return number.expand({form.heads});
+         name, shape_of(number), lowered_spec.heads);
+  return number.expand({lowered_spec.heads});
 }
 
-Reduced reduce(const Tensor& query, const Tensor& key, const Tensor& value,
-               const AttentionSpec& spec) {
+Lowered lower(const Tensor& query, const Tensor& key, const Tensor& value,
+              const AttentionSpec& spec) {
   check_pair(query, key);
   if (value.defined()) check_value(query, key, value);
   check_choices(spec);
-  Reduced reduced{{}, c10::make_intrusive<Form>()};
-  Form& form = *reduced.form;
+  Lowered lowered{{}, c10::make_intrusive<LoweredSpec>()};
+  LoweredSpec& lowered_spec = *lowered.spec;
   const Tensor q = with_four_axes(query);
-  form.batch = q.size(0);
-  form.heads = q.size(1);
-  form.queries = q.size(2);
-  form.keys = key.size(-2);
-  form.normaliser = &spec.normaliser.row();
-  form.options = spec.normaliser.options();
-  form.soft_cap = spec.soft_cap;
-  form.dropout = spec.dropout;
-  form.scope = with_four_axes(spec.scope, query.dim());
-  check_scope(form.scope, form.batch, form.heads, form.queries, form.keys);
-  reduced.parameters = map_inputs(query, key, value, spec.score, reduced.parts, form);
-  add_bias(spec.bias, query.dim(), reduced.parts, form);
-  add_sink(spec.sink, reduced.parts, form);
-  fold_temperature(reduced.parts, form);
-  reduced.past = past_of(spec.past, query, reduced.parts, form);
-  if (!runs_in_order(reduced)) add_past(reduced.parameters, reduced.past, reduced.parts, form);
-  return reduced;
+  lowered_spec.batch = q.size(0);
+  lowered_spec.heads = q.size(1);
+  lowered_spec.queries = q.size(2);
+  lowered_spec.keys = key.size(-2);
+  lowered_spec.normaliser = &spec.normaliser.row();
+  lowered_spec.options = spec.normaliser.options();
+  lowered_spec.soft_cap = spec.soft_cap;
+  lowered_spec.dropout = spec.dropout;
+  lowered_spec.scope = with_four_axes(spec.scope, query.dim());
+  check_scope(lowered_spec.scope, lowered_spec.batch, lowered_spec.heads, lowered_spec.queries,
+              lowered_spec.keys);
+  lowered.parameters = map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec);
+  add_bias(spec.bias, query.dim(), lowered.parts, lowered_spec);
+  add_sink(spec.sink, lowered.parts, lowered_spec);
+  fold_temperature(lowered.parts, lowered_spec);
+  lowered.past = past_of(spec.past, query, lowered.parts, lowered_spec);
+  if (!runs_in_order(lowered))
+    add_past(lowered.parameters, lowered.past, lowered.parts, lowered_spec);
+  return lowered;
 }
 
 }  // namespace attend

@@ -32,7 +32,7 @@ enum Index : size_t {
 // Undefined where there is none. All but the first three are in the dtype of the arithmetic.
 using Parts = std::array<at::Tensor, part::count>;
 
-struct Form : torch::CustomClassHolder {
+struct LoweredSpec : torch::CustomClassHolder {
   const ScoreRow* score = nullptr;
   const NormaliserRow* normaliser = nullptr;
   NormaliserOptions options;  // previous is [B, H, 1, Tk]
@@ -50,26 +50,27 @@ struct Form : torch::CustomClassHolder {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0;
 };
 
-struct Reduced {
+struct Lowered {
   Parts parts;
-  c10::intrusive_ptr<Form> form;
+  c10::intrusive_ptr<LoweredSpec> spec;
   // For queries that run in order: what their pasts are mapped with, and the first one.
   Parameters parameters = {};
   PastWeights past = {};  // [B, H, Tk], in the dtype of the arithmetic
 };
 
 // Checks the tensors and brings them there. An undefined value is one of depth 0.
-Reduced reduce(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-               const AttentionSpec& spec);
+Lowered lower(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+              const AttentionSpec& spec);
 
 // True where there are several queries and each needs the weights of those before.
-bool runs_in_order(const Reduced& reduced);
+bool runs_in_order(const Lowered& lowered);
 
 // Gives the parts and the form of one query its past.
-void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts, Form& form);
+void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts,
+              LoweredSpec& spec);
 
 // What the scores of such a spec have been divided by.
-double folded_temperature(const Form& form);
+double folded_temperature(const LoweredSpec& spec);
 
 // [T, D] and [B, T, D] as [1, 1, T, D] and [B, 1, T, D], and back.
 at::Tensor with_four_axes(const at::Tensor& x);
@@ -79,51 +80,51 @@ at::Tensor with_axes_of(const at::Tensor& result, const at::Tensor& query);
 at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts);
 // The same, [H], from that or from one number.
 at::Tensor per_head(const at::Tensor& given, const char* name, const Parts& parts,
-                    const Form& form);
+                    const LoweredSpec& spec);
 
 // Adds the spec's bias to the parts. `query_axes` are those that the caller's queries have.
-void add_bias(const Bias& bias, int64_t query_axes, Parts& parts, Form& form);
+void add_bias(const Bias& bias, int64_t query_axes, Parts& parts, LoweredSpec& spec);
 
 // The parts of a bias as [B or 1, H or 1, Tq or 1, Tk].
 at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
-at::Tensor dense_of_relative(const at::Tensor& relative, const Form& form);
+at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
 
 // The logarithm of what the scores of each row have been divided by, [B, H, Tq]; undefined: by 1.
-at::Tensor log_divisor(const Form& form);
+at::Tensor log_divisor(const LoweredSpec& spec);
 
 // What dropout multiplies the weights by, [B, H, Tq, Tk].
-at::Tensor dropout_factors(const Form& form, const at::TensorOptions& options);
+at::Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options);
 
 // The composed twin: the same by tensor operations. Context in the dtype of the arithmetic.
-AttentionResult composed_attention(const Parts& parts, const Form& form);
-at::Tensor composed_scores(const Parts& parts, const Form& form);
-at::Tensor composed_weights(const Parts& parts, const Form& form);
+AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec);
+at::Tensor composed_scores(const Parts& parts, const LoweredSpec& spec);
+at::Tensor composed_weights(const Parts& parts, const LoweredSpec& spec);
 
 // Makes features of their logarithms, where the score has given these.
-void take_features(Parts& parts, Form& form);
+void take_features(Parts& parts, LoweredSpec& spec);
 
 // Why the linear normaliser has no running sums for this; empty where it has.
-std::string why_not_running_sums(const Form& form);
+std::string why_not_running_sums(const LoweredSpec& spec);
 
 // The same in O((Tq + Tk) A Dv); context in the dtype of the arithmetic.
-AttentionResult linear_attention(const Parts& parts, const Form& form);
+AttentionResult linear_attention(const Parts& parts, const LoweredSpec& spec);
 
 // Each query after those before it, for several that look back: the same results, in the dtype of
 // the arithmetic, contexts too. Weights and scores are [B, H, Tq, Tk].
-AttentionResult attention_in_order(const Reduced& whole, Path path);
-at::Tensor weights_in_order(const Reduced& whole, const at::Tensor& lse, Path path);
-at::Tensor scores_in_order(const Reduced& whole);
+AttentionResult attention_in_order(const Lowered& whole, Path path);
+at::Tensor weights_in_order(const Lowered& whole, const at::Tensor& lse, Path path);
+at::Tensor scores_in_order(const Lowered& whole);
 
 // One spec that does not look back, or one query; Error where the path says fused and cannot be.
-AttentionResult attend_once(const Reduced& reduced, Path path);
+AttentionResult attention_at_once(const Lowered& lowered, Path path);
 // All weights of one spec that does not look back, or of one query.
-at::Tensor weigh_once(const Reduced& reduced, const at::Tensor& lse, Path path);
+at::Tensor weights_at_once(const Lowered& lowered, const at::Tensor& lse, Path path);
 
 // Why there is no kernel for this; empty where there is one.
-std::string why_not_fused(const Parts& parts, const Form& form);
+std::string why_not_fused(const Parts& parts, const LoweredSpec& spec);
 
 // Tile by tile; context in the dtype of the queries.
-AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<Form>& form);
+AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<LoweredSpec>& spec);
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-#include "attend/nn/symbol_loss.h"
+#include "attend/nn/token_loss.h"
 
 #include <algorithm>
 
@@ -29,12 +29,12 @@ struct Gradients {
 // The losses of the first rows of logits, one a target, which their slopes replace; adds these to
 // those of the bias.
 template <class S>
-double losses(const Tensor& logits, const Tensor& target, const SymbolOutput& output,
+double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
               double smoothing, const Gradients& gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
-  problem.symbols = logits.size(1);
+  problem.tokens = logits.size(1);
   problem.logits = static_cast<S*>(logits.data_ptr());
   if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
   problem.target = target.data_ptr<int64_t>();
@@ -46,7 +46,7 @@ double losses(const Tensor& logits, const Tensor& target, const SymbolOutput& ou
 
 // The loss of a chunk that begins at row `first`; adds its gradients to those of all. The weight
 // may be bfloat16; the bias and sums are float32 then.
-double chunk_loss(const Chunk& chunk, int64_t first, const SymbolOutput& output, double smoothing,
+double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, double smoothing,
                   const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
@@ -70,13 +70,13 @@ double chunk_loss(const Chunk& chunk, int64_t first, const SymbolOutput& output,
 }
 
 // The same by tensor operations, with all logits at once.
-Tensor whole_loss(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
+Tensor whole_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
                   double smoothing, int64_t ignored) {
   return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
                                 smoothing);
 }
 
-class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
+class TokenLoss : public torch::autograd::Function<TokenLoss> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
@@ -84,7 +84,7 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
     const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
                           ? at::kBFloat16
                           : vectors.scalar_type();
-    const SymbolOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
+    const TokenOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
     const auto wants = [&](const Tensor& x) { return with_gradients && x.requires_grad(); };
     Gradients gradients;
     if (wants(vectors)) gradients.vectors = at::empty_like(vectors);
@@ -125,16 +125,16 @@ class SymbolLoss : public torch::autograd::Function<SymbolLoss> {
 
 }  // namespace
 
-Tensor SymbolOutput::logits(const Tensor& vectors) const {
+Tensor TokenOutput::logits(const Tensor& vectors) const {
   return at::linear(vectors, weight, bias);
 }
 
-Tensor symbol_loss(const Tensor& vectors, const SymbolOutput& output, const Tensor& target,
-                   double smoothing, int64_t ignored) {
+Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
+                  double smoothing, int64_t ignored) {
   if (vectors.dim() != 2 || target.dim() != 1 || vectors.size(0) != target.size(0) ||
       vectors.size(1) != output.weight.size(1))
     fail(
-        "[symbol loss] vectors have shape [{}], weight [{}], target [{}]; [N, D], [V, D] and [N] "
+        "[token loss] vectors have shape [{}], weight [{}], target [{}]; [N, D], [V, D] and [N] "
         "are wanted",
         fmt::join(vectors.sizes(), ", "), fmt::join(output.weight.sizes(), ", "),
         fmt::join(target.sizes(), ", "));
@@ -143,15 +143,15 @@ Tensor symbol_loss(const Tensor& vectors, const SymbolOutput& output, const Tens
   if (!fused) return whole_loss(vectors, output, target, smoothing, ignored);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);
-  const Tensor symbols = all ? target.contiguous() : target.index_select(0, used);
-  if (symbols.numel() > 0 &&
-      (symbols.min().item<int64_t>() < 0 || symbols.max().item<int64_t>() >= output.weight.size(0)))
-    fail("[symbol loss] the target holds {} .. {}; 0 .. {} are wanted",
-         symbols.min().item<int64_t>(), symbols.max().item<int64_t>(), output.weight.size(0) - 1);
+  const Tensor tokens = all ? target.contiguous() : target.index_select(0, used);
+  if (tokens.numel() > 0 &&
+      (tokens.min().item<int64_t>() < 0 || tokens.max().item<int64_t>() >= output.weight.size(0)))
+    fail("[token loss] the target holds {} .. {}; 0 .. {} are wanted", tokens.min().item<int64_t>(),
+         tokens.max().item<int64_t>(), output.weight.size(0) - 1);
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
-  return SymbolLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                           symbols, smoothing, at::GradMode::is_enabled());
+  return TokenLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
+                          tokens, smoothing, at::GradMode::is_enabled());
 }
 
 }  // namespace attend

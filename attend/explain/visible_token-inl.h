@@ -18,9 +18,9 @@ std::vector<Cluster> clusters(std::string_view text);
 // Terminal columns of valid UTF-8.
 int columns(std::string_view text);
 
-// A symbol as it can be shown anywhere: valid UTF-8 without control characters, spaces at its ends
-// visible, invisible symbols named. The empty symbol stays empty.
-std::string visible_symbol(std::string_view symbol);
+// A token as it can be shown anywhere: valid UTF-8 without control characters, spaces at its ends
+// visible, invisible tokens named. The empty token stays empty.
+std::string visible_token(std::string_view token);
 
 // The same for running text: inner and outer spaces stay.
 std::string visible_text(std::string_view text);

@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// The map from vectors to logits over symbols.
-struct SymbolOutput {
+// The map from vectors to logits over tokens.
+struct TokenOutput {
   at::Tensor weight;     // [V, D]: may be the embedding (Press & Wolf 2017)
   at::Tensor bias = {};  // [V]; undefined: none
 
@@ -14,12 +14,12 @@ struct SymbolOutput {
 
 // The cross-entropy of softmax(vectors W^T + b) against target, summed over the rows whose target
 // is not `ignored`, in nats: the same as of the logits, of which only some rows exist at a time, so
-// that memory does not grow with rows x symbols. `smoothing` spreads that much probability over all
-// symbols (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in vectors,
+// that memory does not grow with rows x tokens. `smoothing` spreads that much probability over all
+// tokens (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in vectors,
 // weight and bias; the gradients are computed with the loss, where they are recorded. Where they
 // are to be differentiated again (create_graph), all logits exist at once. Error on shapes that do
 // not fit.
-at::Tensor symbol_loss(const at::Tensor& vectors, const SymbolOutput& output,
-                       const at::Tensor& target, double smoothing, int64_t ignored);
+at::Tensor token_loss(const at::Tensor& vectors, const TokenOutput& output,
+                      const at::Tensor& target, double smoothing, int64_t ignored);
 
 }  // namespace attend
