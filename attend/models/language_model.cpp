@@ -64,42 +64,42 @@ Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& gene
                     to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
 }
 
-// carried[0] [N, n]: the tokens from the start on, of which the caches hold all but, between
-// steps, a last one that the next step reads. memory[0] [N, S]: where in there each token of the
+// recurrent[0] [N, n]: the tokens from the start on, of which the caches hold all but, between
+// steps, a last one that the next step reads. constant[0] [N, S]: where in there each token of the
 // source is; below 1 where it is not any more.
 StepState LanguageModel::start(const Tensor& source, const Tensor&) {
   StepState state;
   state.recurrent = {to_device(behind_start(source))};
-  const Tensor& tokens = state.recurrent[0];
-  state.constant = {at::arange(1, tokens.size(1), tokens.options()).expand({tokens.size(0), -1})};
+  const Tensor& text = state.recurrent[0];
+  state.constant = {at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})};
   read_on(state);
   return state;
 }
 
 // Fills the caches up to the last token.
 void LanguageModel::read_on(StepState& state) {
-  Tensor& tokens = state.recurrent[0];
+  Tensor& text = state.recurrent[0];
   const int64_t kept = context_ / 2;
-  if (tokens.size(1) > context_) {
-    const int64_t dropped = tokens.size(1) - kept - 1;
+  if (text.size(1) > context_) {
+    const int64_t dropped = text.size(1) - kept - 1;
     state.constant[0] = state.constant[0] - dropped;
-    tokens = behind_start(tokens.slice(1, -kept));
+    text = behind_start(text.slice(1, -kept));
     state.self_cache.clear();
   }
   if (state.self_cache.empty()) stack_->start({}, state);
-  const int64_t read = state.self_cache[0].queries(), last = tokens.size(1) - 1;
+  const int64_t read = state.self_cache[0].queries(), last = text.size(1) - 1;
   if (read < last)
-    stack_->step(embedding_->forward(tokens.slice(1, read, last), read, 0, {}), state);
+    stack_->step(embedding_->forward(text.slice(1, read, last), read, 0, {}), state);
 }
 
 StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  Tensor& tokens = state.recurrent[0];
+  Tensor& text = state.recurrent[0];
   // The first step reads the end of the source, not the start that it is given.
-  if (state.self_cache[0].queries() == tokens.size(1)) {
-    tokens = at::cat({tokens, to_device(tokens).unsqueeze(1)}, 1);
+  if (state.self_cache[0].queries() == text.size(1)) {
+    text = at::cat({text, to_device(tokens).unsqueeze(1)}, 1);
     read_on(state);
   }
-  const Tensor embedded = embedding_->forward(tokens.slice(1, -1), tokens.size(1) - 1, 0, {});
+  const Tensor embedded = embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {});
   std::vector<LayerTrace> trace;
   const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;

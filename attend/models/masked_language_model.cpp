@@ -83,7 +83,7 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
 
-// carried[0] [N]: how many tokens were answered. memory: the source and its lengths, the vectors,
+// recurrent[0] [N]: how many tokens were answered. constant: the source and its lengths, the vectors,
 // and where they were asked for the weights [N, S, S].
 StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths) {
   StepState state;

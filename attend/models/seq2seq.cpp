@@ -320,15 +320,15 @@ Tensor Seq2Seq::signal(const Teaching& teaching, const Tensor& logits, const Ten
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, decoder] = encode(source, lengths, {});
   StepState result;
-  result.memory = {memory.summary};
+  result.constant = {memory.summary};
   carry(std::move(decoder), result);
   if (!attention_) return result;
   const AttentionMemory& read = memory.attention;
-  result.memory.insert(result.memory.end(),
+  result.constant.insert(result.constant.end(),
                        {read.keys, read.values,
                         read.lengths.defined() ? read.lengths : lengths.to(read.keys.device())});
-  if (memory.extra.defined()) result.memory.push_back(memory.extra);
-  if (gate_) result.memory.push_back(source);
+  if (memory.extra.defined()) result.constant.push_back(memory.extra);
+  if (gate_) result.constant.push_back(source);
   return result;
 }
 
