@@ -26,7 +26,7 @@ size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "'";
   size_t position = 0;
   while (position < text.size() && position < maximum_shown) {

@@ -25,6 +25,6 @@ template <class... Arguments>
 
 // Text from a file or a user, fit for one line of a message: in quotes, control characters and
 // invalid UTF-8 as \xNN, cut after 60 bytes.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace attend

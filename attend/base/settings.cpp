@@ -76,10 +76,10 @@ const Setting& find_setting(const Settings& settings, std::string_view key,
   for (const Setting& setting : settings) {
     if (setting.key.size() > key.size() && setting.key.starts_with(key) &&
         setting.key[key.size()] == '.') {
-      fail("{}: {} is a table of settings, such as {}", where, quoted(key), setting.key);
+      fail("{}: {} is a table of settings, such as {}", where, in_quotes(key), setting.key);
     }
   }
-  fail("{}: unknown key {}{}", where, quoted(key), suggestion(nearest_key(settings, key)));
+  fail("{}: unknown key {}{}", where, in_quotes(key), suggestion(nearest_key(settings, key)));
 }
 
 template <class Number>
@@ -106,7 +106,7 @@ void check_choice(const Setting& setting, const std::string& value, const std::s
   const std::string all = choices.size() > longest_list
                               ? fmt::format("{} names: {}", choices.size(), setting.help)
                               : listed(choices);
-  fail("{}: {} is {}; it must be one of {}{}", where, setting.key, quoted(value), all,
+  fail("{}: {} is {}; it must be one of {}{}", where, setting.key, in_quotes(value), all,
        suggestion(nearest(value, choices)));
 }
 
@@ -158,7 +158,8 @@ std::optional<Value> parse_text(const Setting& setting, std::string_view text) {
 
 void apply_text(const Setting& setting, std::string_view text, const std::string& where) {
   const std::optional<Value> value = parse_text(setting, text);
-  if (!value) fail("{}: {} must be {}, not {}", where, setting.key, wanted(setting), quoted(text));
+  if (!value)
+    fail("{}: {} must be {}, not {}", where, setting.key, wanted(setting), in_quotes(text));
   const Change change{&setting, *value};
   check(change, where);
   apply(change);
@@ -185,7 +186,7 @@ std::optional<Value> convert(const Setting& setting, const toml::node& node) {
 }
 
 std::string describe(const toml::node& node) {
-  if (const auto* text = node.as_string()) return "the string " + quoted(text->get());
+  if (const auto* text = node.as_string()) return "the string " + in_quotes(text->get());
   if (const auto* integer = node.as_integer()) return fmt::format("the integer {}", integer->get());
   if (const auto* number = node.as_floating_point()) {
     return fmt::format("the number {}", number->get());
@@ -347,9 +348,9 @@ void read_toml_key(const Setting& setting, const std::string& path) {
 void assign(const Settings& settings, std::string_view assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
-    fail("{}: a setting is given as key=value", quoted(assignment));
+    fail("{}: a setting is given as key=value", in_quotes(assignment));
   }
-  const std::string where = quoted(assignment);
+  const std::string where = in_quotes(assignment);
   const Setting& setting = find_setting(settings, trimmed(assignment.substr(0, equals)), where);
   apply_text(setting, assignment.substr(equals + 1), where);
 }

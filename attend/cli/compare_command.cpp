@@ -51,13 +51,13 @@ std::vector<Choice> choices_of(const CompareOptions& options) {
         other.find('/') < equals)
       fail(
           "--with {}: a name and a file are wanted, as in --with transformer=recipes/multi30k.toml",
-          quoted(other));
+          in_quotes(other));
     choices.push_back({other.substr(0, equals), other.substr(equals + 1)});
   }
   std::set<std::string> seen;
   for (const Choice& choice : choices)
     if (!seen.insert(choice.name).second)
-      fail("--mechanisms, --with: {} is there twice", quoted(choice.name));
+      fail("--mechanisms, --with: {} is there twice", in_quotes(choice.name));
   return choices;
 }
 

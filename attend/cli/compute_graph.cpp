@@ -36,7 +36,7 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
 void write_graph(const ComputeProblem& problem, const std::string& path,
                  const std::string& labels) {
   if (!path.ends_with(".graphml") && !path.ends_with(".dot"))
-    fail("--graph {}: is neither a .graphml nor a .dot file; name it so", quoted(path));
+    fail("--graph {}: is neither a .graphml nor a .dot file; name it so", in_quotes(path));
   const at::NoGradGuard no_gradients;
   const auto [query, key, value, spec] = attended(problem);
   const Tensor lse = attention(query, key, value, spec).lse;
@@ -44,7 +44,7 @@ void write_graph(const ComputeProblem& problem, const std::string& path,
   if (maps.size(1) != maps.size(2))
     fail(
         "--graph {}: {} queries look at {} keys; a graph is of one sequence, which looks at itself",
-        quoted(path), maps.size(1), maps.size(2));
+        in_quotes(path), maps.size(1), maps.size(2));
   const Tensor scores = first_maps(attention_scores(query, key, spec));
   const bool undirected = scores.allclose(scores.transpose(1, 2));
   const AttentionGraph graph =

@@ -97,7 +97,7 @@ void print_overlap(const std::string& first, const Overlap& overlap, const FileS
         "{} shares {} sources ({:.2f} %) with {}, {} of them with the target: remove them "
         "from one, or figures will flatter\n",
         overlap.path, overlap.sources, share, first, overlap.pairs);
-    for (const std::string& example : overlap.examples) fmt::print("    {}\n", quoted(example));
+    for (const std::string& example : overlap.examples) fmt::print("    {}\n", in_quotes(example));
   }
   if (!overlap.new_labels.empty())
     fmt::print("{} has {} labels that {} has not: {}; a model cannot answer them\n", overlap.path,

@@ -28,7 +28,7 @@ Prediction predict(const ExplainOptions& options, const PairModel& model) {
   try {
     return predictor.predict({options.text}, decoding)[0];
   } catch (const Error& error) {
-    fail("text {}: {}", quoted(options.text), error.what());
+    fail("text {}: {}", in_quotes(options.text), error.what());
   }
 }
 

@@ -110,7 +110,7 @@ void print_table(const std::vector<ModelFlow>& flows) {
 
 void run_gradients(const GradientsOptions& options) {
   if (!options.out.empty() && !options.out.ends_with(".svg"))
-    fail("--out {}: the plot is an .svg file; name it so", quoted(options.out));
+    fail("--out {}: the plot is an .svg file; name it so", in_quotes(options.out));
   const std::vector<ModelFlow> flows = measure(options);
   if (!options.out.empty()) write_file(options.out, chart_of(flows));
   if (!options.json) {

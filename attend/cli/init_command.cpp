@@ -56,7 +56,7 @@ const Task& find_task(const std::string& name) {
   names.reserve(table.size());
   for (const Task& task : table) names.push_back(task.name);
   const std::string meant = nearest(name, names);
-  fail("{}: is no task{}; there are {}", quoted(name),
+  fail("{}: is no task{}; there are {}", in_quotes(name),
        meant.empty() ? "" : fmt::format("; did you mean {}?", meant), fmt::join(names, ", "));
 }
 

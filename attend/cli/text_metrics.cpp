@@ -126,7 +126,7 @@ double bleu_of(const ScoredTexts& texts, const std::vector<size_t>& which,
 json text_metric(const std::string& name, const ScoredTexts& texts, const BleuOptions& options) {
   if (name == "bleu") return bleu_json(texts, options);
   if (name == "f1") return labels_json(texts);
-  if (name != "chrf" && name != "chrf++") fail("no metric of texts is called {}", quoted(name));
+  if (name != "chrf" && name != "chrf++") fail("no metric of texts is called {}", in_quotes(name));
   return chrf_json(texts, {.word_order = name == "chrf" ? 0 : 2, .lowercase = options.lowercase});
 }
 

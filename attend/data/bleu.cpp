@@ -38,9 +38,9 @@ void BleuOptions::check() const {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   if (!known(tokenise, {"13a", "char", "none"}))
-    fail("[bleu] tokenise is 13a, char or none, not {}", quoted(tokenise));
+    fail("[bleu] tokenise is 13a, char or none, not {}", in_quotes(tokenise));
   if (!known(smooth, {"exp", "floor", "add-k", "none"}))
-    fail("[bleu] smooth is exp, floor, add-k or none, not {}", quoted(smooth));
+    fail("[bleu] smooth is exp, floor, add-k or none, not {}", in_quotes(smooth));
   if (smooth_value && !(*smooth_value > 0 && std::isfinite(*smooth_value)))
     fail("[bleu] smooth_value must be above 0, got {}", *smooth_value);
 }

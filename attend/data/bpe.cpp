@@ -37,14 +37,14 @@ bool parse_version(std::string_view line) {
   const std::string_view version = line.substr(std::min(first, line.size()));
   if (version == "0.1") return true;
   if (version == "0.2") return false;
-  fail("version {} of byte-pair codes; 0.1 and 0.2 are read", quoted(version));
+  fail("version {} of byte-pair codes; 0.1 and 0.2 are read", in_quotes(version));
 }
 
 BytePairEncoding::Merge parse_merge(std::string_view line) {
   while (line.ends_with(' ')) line.remove_suffix(1);
   const size_t space = line.find(' ');
   if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != line.npos)
-    fail("{} is no merge; a line is two pieces with a space between", quoted(line));
+    fail("{} is no merge; a line is two pieces with a space between", in_quotes(line));
   split_characters(line);  // Error where it is no UTF-8
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }

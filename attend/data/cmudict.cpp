@@ -55,12 +55,12 @@ std::vector<std::string> parse_line(std::string_view line) {
   tokens.erase(comment, tokens.end());
   if (tokens.empty()) return {};
   tokens[0] = without_number(tokens[0]);
-  if (tokens.size() == 1) fail("the word {} has no phonemes", quoted(tokens[0]));
+  if (tokens.size() == 1) fail("the word {} has no phonemes", in_quotes(tokens[0]));
   for (size_t i = 1; i < tokens.size(); ++i) {
     const size_t last = tokens[i].find_last_not_of(digits);
     if (last == std::string::npos) {
       fail("{} is no phoneme; a line is a word and its phonemes, as in: cat K AE1 T",
-           quoted(tokens[i]));
+           in_quotes(tokens[i]));
     }
     tokens[i].resize(last + 1);
   }

@@ -27,7 +27,7 @@ std::string seen_from(const std::string& folder, const std::string& path) {
                          ? path
                          : fs::relative(fs::absolute(path), fs::absolute(folder)).string();
   if (name.find_first_of("\t\r\n") != std::string::npos)
-    fail("{}: a table cannot name a path with tabs or line breaks; rename it", quoted(path));
+    fail("{}: a table cannot name a path with tabs or line breaks; rename it", in_quotes(path));
   return name;
 }
 

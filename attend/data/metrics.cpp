@@ -61,7 +61,7 @@ double ErrorCounts::token_error_rate() const { return share(edits, reference_tok
 double ErrorCounts::sequence_error_rate() const { return share(wrong, examples); }
 
 void LabelCounts::add(const std::string& answer, const std::vector<std::string>& right) {
-  if (right.empty()) fail("[labels] answer {} has no right label beside it", quoted(answer));
+  if (right.empty()) fail("[labels] answer {} has no right label beside it", in_quotes(answer));
   const bool found = std::find(right.begin(), right.end(), answer) != right.end();
   ++answers[found ? answer : right[0]][answer];
 }

@@ -61,7 +61,7 @@ class HeaderReader {
 
  private:
   [[noreturn]] void refuse(std::string_view why) const {
-    fail("{}: the .npy header cannot be read: {} at {}", name_, why, quoted(text_));
+    fail("{}: the .npy header cannot be read: {} at {}", name_, why, in_quotes(text_));
   }
 
   void skip_spaces() {
@@ -141,7 +141,7 @@ class HeaderReader {
     } else if (key == "shape" && !header.shape) {
       header.shape = read_shape();
     } else {
-      refuse(fmt::format("key {} is unknown or comes twice", quoted(key)));
+      refuse(fmt::format("key {} is unknown or comes twice", in_quotes(key)));
     }
   }
 
@@ -184,11 +184,11 @@ at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
   }
   if (descr.starts_with('>'))
     fail("{}: is big-endian ({}); save array.astype(array.dtype.newbyteorder(\"<\"))", name,
-         quoted(descr));
+         in_quotes(descr));
   std::vector<std::string_view> names;
   names.reserve(std::size(dtypes));
   for (const Dtype& dtype : dtypes) names.push_back(dtype.descr);
-  fail("{}: has dtype {}; save it as one of {}", name, quoted(descr), fmt::join(names, ", "));
+  fail("{}: has dtype {}; save it as one of {}", name, in_quotes(descr), fmt::join(names, ", "));
 }
 
 // Bytes of the elements; Error when they, or the strides of an empty array, overflow.

@@ -90,7 +90,7 @@ std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index
   if (zip_stat_index(archive, index, 0, &status) != 0 || (status.valid & wanted) != wanted)
     fail("{}: entry {} cannot be read: {}", name, index, zip_strerror(archive));
   const std::string entry = status.name;
-  const std::string where = fmt::format("{}: {}", name, quoted(entry));
+  const std::string where = fmt::format("{}: {}", name, in_quotes(entry));
   if (!entry.ends_with(extension))
     fail("{}: is no array; an .npz file holds .npy entries alone", where);
   if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) && status.encryption_method != ZIP_EM_NONE)
@@ -133,7 +133,7 @@ NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
   for (zip_int64_t index = 0; index < entries; ++index) {
     auto array = read_array(archive.get(), static_cast<zip_uint64_t>(index), bytes.size(), name);
     const auto [entry, is_new] = tensors.insert(std::move(array));
-    if (!is_new) fail("{}: array {} comes twice", name, quoted(entry->first));
+    if (!is_new) fail("{}: array {} comes twice", name, in_quotes(entry->first));
   }
   return tensors;
 }
@@ -155,7 +155,7 @@ std::string format_npz(const NamedTensors& tensors) {
     Source array = memory_source(arrays.back().data(), arrays.back().size());
     const zip_int64_t index = zip_file_add(archive.get(), (name + std::string(extension)).c_str(),
                                            array.get(), ZIP_FL_ENC_UTF_8);
-    if (index < 0) fail("[format_npz] array {}: {}", quoted(name), zip_strerror(archive.get()));
+    if (index < 0) fail("[format_npz] array {}: {}", in_quotes(name), zip_strerror(archive.get()));
     static_cast<void>(array.release());
     const auto entry = static_cast<zip_uint64_t>(index);
     // The first day that a ZIP archive knows, so that its bytes do not depend on the clock.

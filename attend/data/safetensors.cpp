@@ -59,7 +59,7 @@ at::ScalarType find_dtype(const internal::TensorEntry& entry, const std::string&
   for (const Dtype& dtype : dtypes) {
     if (dtype.name == entry.dtype) return dtype.type;
   }
-  fail("{}: unknown dtype {}", where, quoted(entry.dtype));
+  fail("{}: unknown dtype {}", where, in_quotes(entry.dtype));
 }
 
 // Bytes of the elements; Error when they, or the strides of an empty tensor, overflow.
@@ -106,7 +106,7 @@ void check_offsets(const std::vector<internal::TensorEntry>& entries, uint64_t d
   });
   uint64_t position = 0;
   for (const auto* entry : ordered) {
-    const std::string where = fmt::format("{}: tensor {}", name, quoted(entry->name));
+    const std::string where = fmt::format("{}: tensor {}", name, in_quotes(entry->name));
     if (entry->begin > entry->end) fail("{}: data_offsets run backwards", where);
     if (entry->begin < position) fail("{}: overlaps another tensor", where);
     if (entry->begin > position) {
@@ -152,7 +152,7 @@ TensorFile parse_safetensors(std::string_view bytes, const std::string& name) {
   TensorFile file;
   file.metadata = std::move(parsed.metadata);
   for (const internal::TensorEntry& entry : parsed.entries) {
-    const std::string where = fmt::format("{}: tensor {}", name, quoted(entry.name));
+    const std::string where = fmt::format("{}: tensor {}", name, in_quotes(entry.name));
     file.tensors.emplace(entry.name, read_tensor(entry, data, where));
   }
   return file;
@@ -168,7 +168,7 @@ std::string format_safetensors(const TensorFile& file) {
   size_t position = 0;
   if (!file.metadata.empty()) header[internal::metadata_key] = file.metadata;
   for (const auto& [name, tensor] : file.tensors) {
-    const std::string where = fmt::format("[format_safetensors] tensor {}", quoted(name));
+    const std::string where = fmt::format("[format_safetensors] tensor {}", in_quotes(name));
     tensors.push_back(storable(name, tensor, where));
     const size_t end = position + tensors.back().nbytes();
     header[name] = {{"dtype", dtype_name(tensor, where)},

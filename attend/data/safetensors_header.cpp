@@ -34,10 +34,11 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool key(string_t& text) override {
     if (depth_ == 1) {
-      if (!names_.insert(text).second) fail("{}: {} is in the header twice", file_, quoted(text));
+      if (!names_.insert(text).second)
+        fail("{}: {} is in the header twice", file_, in_quotes(text));
       name_ = text;
     } else {
-      if (!fields_.insert(text).second) refuse("field " + quoted(text) + " is there twice");
+      if (!fields_.insert(text).second) refuse("field " + in_quotes(text) + " is there twice");
       field_ = text;
     }
     return true;
@@ -112,11 +113,11 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    fail("{}: {}: {}", file_, depth_ == 0 ? "header" : "header of " + quoted(name_), problem);
+    fail("{}: {}: {}", file_, depth_ == 0 ? "header" : "header of " + in_quotes(name_), problem);
   }
 
   [[noreturn]] void unexpected(const std::string& what) const {
-    refuse(depth_ == 2 ? fmt::format("{} cannot be {}", quoted(field_), what)
+    refuse(depth_ == 2 ? fmt::format("{} cannot be {}", in_quotes(field_), what)
                        : what + " stands where an object should");
   }
 

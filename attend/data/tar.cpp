@@ -71,7 +71,7 @@ class Tar {
       if (count < 0) check(static_cast<int>(count));
       bytes.append(piece.data(), static_cast<size_t>(count));
       if (static_cast<int64_t>(bytes.size()) > maximum_file_)
-        fail("{}: {} has over {} bytes", name_, quoted(path), maximum_file_);
+        fail("{}: {} has over {} bytes", name_, in_quotes(path), maximum_file_);
     }
   }
 
@@ -81,7 +81,7 @@ class Tar {
     if (source_.problem) std::rethrow_exception(source_.problem);
     const char* reason = archive_error_string(reader_.get());
     fail("{}: cannot be read as tar, after {} entries: {}", name_, entries_,
-         quoted(reason == nullptr ? "no reason given" : reason));
+         in_quotes(reason == nullptr ? "no reason given" : reason));
   }
 
   struct Closer {

@@ -40,7 +40,7 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     if (value == "-inf") return add(-infinity, at::kDouble);
     if (value == "nan") return add(std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     return stop(
-        fmt::format("{} is no number; of strings only inf, -inf and nan are", quoted(value)));
+        fmt::format("{} is no number; of strings only inf, -inf and nan are", in_quotes(value)));
   }
   bool binary(binary_t&) override { return stop("binary data are no number"); }
   bool start_object(size_t) override { return stop("an object is no tensor; write nested lists"); }

@@ -22,8 +22,8 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
-    fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, quoted(own_codes), side,
-         quoted(units));
+    fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, in_quotes(own_codes),
+         side, in_quotes(units));
   if (!pieces) return codec;
   const std::string& path = own_codes.empty() ? text.bpe : own_codes;
   if (path.empty())
@@ -50,7 +50,7 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
     fail(
         "{} begins with no language; data.language_token = true wants a token such as <2de> and a "
         "space before each source",
-        quoted(text));
+        in_quotes(text));
   std::vector<std::string> tokens = {token};
   const size_t rest = std::min(text.find_first_not_of(spaces, end), text.size());
   for (std::string& token : split_rest(text.substr(rest))) tokens.push_back(std::move(token));
@@ -108,7 +108,7 @@ std::vector<std::string> TextCodec::alphabet() const {
 TextCodecs make_codecs(const TextConfig& text) {
   if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
-         quoted(text.bpe));
+         in_quotes(text.bpe));
   if (text.language_token && text.reads_frames())
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
          text.source_units);
@@ -159,7 +159,7 @@ void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
   fail(
       "{}: every target is made of the one token {}; at least two are needed to learn from "
       "(are --target-units right?)",
-      name, quoted(only));
+      name, in_quotes(only));
 }
 
 }  // namespace attend

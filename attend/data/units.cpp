@@ -56,7 +56,7 @@ Units parse_units(std::string_view name) {
   if (name == "space") return Units::space;
   if (name == "line") return Units::line;
   if (name == "byte") return Units::byte;
-  fail("units are char, space, line or byte, not {}", quoted(name));
+  fail("units are char, space, line or byte, not {}", in_quotes(name));
 }
 
 std::vector<std::string> byte_names() {

@@ -46,10 +46,10 @@ void Vocabulary::add(std::string token) {
   if (size() >= maximum_tokens) fail("over {} tokens", maximum_tokens);
   if (token.empty()) fail("an empty token");
   if (token != "\n" && token.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos) {
-    fail("token {} holds a line break or a NUL byte", quoted(token));
+    fail("token {} holds a line break or a NUL byte", in_quotes(token));
   }
   to_nfc(token);
-  if (!ids_.emplace(token, size()).second) fail("token {} is there twice", quoted(token));
+  if (!ids_.emplace(token, size()).second) fail("token {} is there twice", in_quotes(token));
   tokens_.push_back(std::move(token));
 }
 
@@ -87,7 +87,7 @@ Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
       internal::at_line(lines, [&] { vocabulary.add(unescaped(line)); });
     } else if (const std::string_view fixed = fixed_tokens[static_cast<size_t>(id)];
                line != fixed) {
-      fail("{}: must be the fixed token {}, not {}", lines.where(), fixed, quoted(line));
+      fail("{}: must be the fixed token {}, not {}", lines.where(), fixed, in_quotes(line));
     }
   }
   if (lines.number() < fixed_count) {

@@ -154,7 +154,7 @@ void Predictor::refuse_cut(const std::vector<std::string>& texts,
       fail(
           "source {}, {}, has over {} tokens (model.maximum_source_length); shorten it, or have "
           "it cut without --strict",
-          texts_read_ + i + 1, quoted(texts[i]), model_.config.maximum_source_length());
+          texts_read_ + i + 1, in_quotes(texts[i]), model_.config.maximum_source_length());
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,

@@ -63,18 +63,18 @@ class LogitRow {
 
   LogitRow(const CrossEntropy<S>& problem, int64_t row)
       : problem_(problem),
-        logits_(problem.logits + row * problem.symbols),
+        logits_(problem.logits + row * problem.tokens),
         target_(problem.target[row]),
-        whole_(problem.symbols / kLanes<T> * kLanes<T>) {}
+        whole_(problem.tokens / kLanes<T> * kLanes<T>) {}
 
   double loss() {
-    const auto symbols = static_cast<double>(problem_.symbols);
+    const auto tokens = static_cast<double>(problem_.tokens);
     find_largest();
     const double powers = sum_of_powers();
     const double log_sum = static_cast<double>(largest_) + std::log(powers);
     // log p_j = logit_j - log_sum
     const double right = static_cast<double>(at(target_)) - log_sum;
-    const double mean = static_cast<double>(sum_) / symbols - log_sum;
+    const double mean = static_cast<double>(sum_) / tokens - log_sum;
     const double loss = -(1 - problem_.smoothing) * right - problem_.smoothing * mean;
     if (problem_.with_slopes) write_slopes(static_cast<T>(1 / powers));
     return loss;
@@ -102,7 +102,7 @@ class LogitRow {
     }
     largest_ = hn::GetLane(hn::MaxOfLanes(d, largest));
     sum_ = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (int64_t j = whole_; j < problem_.symbols; ++j) {
+    for (int64_t j = whole_; j < problem_.tokens; ++j) {
       largest_ = std::max(largest_, at(j));
       sum_ += at(j);
     }
@@ -121,13 +121,13 @@ class LogitRow {
     auto sum = hn::Zero(d);
     for (int64_t j = 0; j < whole_; j += kLanes<T>) sum = hn::Add(sum, power(load(j)));
     T total = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (int64_t j = whole_; j < problem_.symbols; ++j) total += power_at(j);
+    for (int64_t j = whole_; j < problem_.tokens; ++j) total += power_at(j);
     return static_cast<double>(total);
   }
 
   // dloss/dlogit_j = p_j - (1 - s) [j = target] - s / V
   void write_slopes(T scale) {
-    const T share = static_cast<T>(problem_.smoothing / static_cast<double>(problem_.symbols));
+    const T share = static_cast<T>(problem_.smoothing / static_cast<double>(problem_.tokens));
     T* bias_slopes = problem_.bias_slopes;
     const T right = power_at(target_) * scale - share - static_cast<T>(1 - problem_.smoothing);
     const T bias_before = bias_slopes == nullptr ? T{0} : bias_slopes[target_];
@@ -136,7 +136,7 @@ class LogitRow {
       if (bias_slopes != nullptr) Store(hn::Add(Load(bias_slopes + j), slope), bias_slopes + j);
       Store(slope, logits_ + j);
     }
-    for (int64_t j = whole_; j < problem_.symbols; ++j) {
+    for (int64_t j = whole_; j < problem_.tokens; ++j) {
       const T slope = power_at(j) * scale - share;
       if (bias_slopes != nullptr) bias_slopes[j] += slope;
       logits_[j] = Narrow<S>(slope);

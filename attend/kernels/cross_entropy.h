@@ -6,13 +6,13 @@
 
 namespace attend::kernels {
 
-// Rows of logits against the symbols that they should have named:
+// Rows of logits against the tokens that they should have named:
 //   p = softmax(logits + bias)
 //   loss = -(1 - smoothing) log p_target - smoothing / V sum_j log p_j   (Szegedy et al. 2016)
 template <class S>
 struct CrossEntropy {
   int64_t rows = 0;
-  int64_t symbols = 0;                // V, at least 1
+  int64_t tokens = 0;                 // V, at least 1
   S* logits = nullptr;                // [rows, V]
   const Compute<S>* bias = nullptr;   // [V]; null: none
   const int64_t* target = nullptr;    // [rows], 0 .. V - 1

@@ -24,7 +24,7 @@ std::string assignment(const Setting& setting) {
   return std::visit(
       [&](const auto* value) {
         if constexpr (std::is_same_v<decltype(value), const std::string*>)
-          return fmt::format("{} = {}", setting.key, quoted(*value));
+          return fmt::format("{} = {}", setting.key, in_quotes(*value));
         else
           return fmt::format("{} = {}", setting.key, *value);
       },
@@ -52,7 +52,7 @@ int64_t parameter_bytes(const PairModel& model) {
 std::string largest_part(const PairModel& model) {
   const int64_t bytes = parameter_bytes(model);
   PairModel usual;
-  usual.model.type = model.config.type;
+  usual.config.type = model.config.type;
   usual.text.source_units = model.text.source_units;
   const Settings defaults = settings_of(usual);
   double most = 0;

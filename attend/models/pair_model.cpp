@@ -34,7 +34,7 @@ std::string shown_tokens(const Vocabulary& vocabulary, Wanted wanted) {
   for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
     if (!wanted(vocabulary.token(id))) continue;
     if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
-    names.push_back(quoted(vocabulary.token(id)));
+    names.push_back(in_quotes(vocabulary.token(id)));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -123,7 +123,7 @@ std::vector<std::string> PairModel::source_tokens(const std::string& source) con
 std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
   std::vector<int64_t> ids = source_vocabulary.encode(tokens);
   if (text.language_token && !ids.empty() && ids[0] == Vocabulary::unknown)
-    fail("language {} was not in training; there are {}", quoted(tokens[0]),
+    fail("language {} was not in training; there are {}", in_quotes(tokens[0]),
          shown_tokens(source_vocabulary, is_language_token));
   return ids;
 }
@@ -235,10 +235,10 @@ void check_labels(const PairModel& model, const std::vector<Example>& examples,
         fail(
             "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, quoted(target), ids.size(), quoted(model.text.target_units));
+            name, in_quotes(target), ids.size(), in_quotes(model.text.target_units));
       if (ids[0] == Vocabulary::unknown)
-        fail("{}: label {} of {} was not in training, whose labels are {}", name, quoted(target),
-             quoted(example.source), shown_labels(labels));
+        fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
+             in_quotes(example.source), shown_labels(labels));
     }
   }
 }

@@ -21,7 +21,7 @@ void check_weights(const torch::nn::Module& module, const TensorFile& file,
   for (const auto& [name, tensor] : file.tensors) {
     if (!parameters.contains(name))
       fail("{}: tensor {} belongs to no parameter of the model that config.toml describes", path,
-           quoted(name));
+           in_quotes(name));
   }
   for (const auto& item : parameters) {
     const auto found = file.tensors.find(item.key());

@@ -11,7 +11,7 @@ at::Device parse_device(const std::string& text) {
   const auto present = present_devices();
   const std::string wanted = text == "cuda" ? "cuda:0" : text == "cpu:0" ? "cpu" : text;
   if (std::find(present.begin(), present.end(), wanted) == present.end())
-    fail("device {} is not present; there is {}", quoted(text), fmt::join(present, ", "));
+    fail("device {} is not present; there is {}", in_quotes(text), fmt::join(present, ", "));
   return at::Device(wanted);
 }
 
@@ -40,7 +40,7 @@ Devices parse_devices(const std::string& device, const std::string& parts) {
       fail(
           "{} places no part of a network; write encoder=DEVICE, attention=DEVICE or "
           "decoder=DEVICE, separated by commas",
-          quoted(each));
+          in_quotes(each));
     *place = parse_device(each.substr(sign + 1));
     begin = end + 1;
   }

@@ -48,7 +48,7 @@ IntraAttentionCell::State IntraAttentionCell::start(int64_t batch) const {
 }
 
 Tensor IntraAttentionCell::query(const Tensor& input, const State& state) const {
-  return at::cat({input, state.cross_cache.narrow(1, 0, hidden_)}, 1);
+  return at::cat({input, state.read.narrow(1, 0, hidden_)}, 1);
 }
 
 std::pair<Tensor, IntraAttentionCell::State> IntraAttentionCell::step(const Tensor& input,

@@ -166,14 +166,14 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
       fail(
           "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
           "have it cut without --strict",
-          name, quoted(example.source), tokens, longest_source);
+          name, in_quotes(example.source), tokens, longest_source);
     for (const std::string& target : example.targets) {
       const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
       if (answered > longest_target)
         fail(
             "{}: target {} has {} tokens, over {} ({}); raise that, or have it left out without "
             "--strict",
-            name, quoted(target), answered, longest_target, target_limit(config));
+            name, in_quotes(target), answered, longest_target, target_limit(config));
     }
   }
 }

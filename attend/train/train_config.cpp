@@ -19,7 +19,7 @@ double decayed(const TrainConfig& config, double now, double warmup, double step
   if (schedule == "cosine")
     left = (1 + std::cos(std::numbers::pi * done)) / 2;
   else if (schedule != "linear")
-    fail("[learning_rate_at] unknown schedule {}", quoted(schedule));
+    fail("[learning_rate_at] unknown schedule {}", in_quotes(schedule));
   return config.final_rate + (1 - config.final_rate) * left;
 }
 

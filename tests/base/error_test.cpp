@@ -6,30 +6,30 @@ namespace attend {
 namespace {
 
 TEST(Shown, QuotesPlainText) {
-  EXPECT_EQ(quoted("a word"), "'a word'");
-  EXPECT_EQ(quoted(""), "''");
-  EXPECT_EQ(quoted("caf\u00e9"), "'caf\u00e9'");
+  EXPECT_EQ(in_quotes("a word"), "'a word'");
+  EXPECT_EQ(in_quotes(""), "''");
+  EXPECT_EQ(in_quotes("caf\u00e9"), "'caf\u00e9'");
 }
 
 TEST(Shown, KeepsAMessageOnOneLineAndATerminalSafe) {
-  EXPECT_EQ(quoted("a\nb\x1b[2J"), "'a\\x0ab\\x1b[2J'");
-  EXPECT_EQ(quoted(std::string_view("\0", 1)), "'\\x00'");
-  EXPECT_EQ(quoted("\x7f\xc2\x9b"), "'\\x7f\\xc2\\x9b'");
+  EXPECT_EQ(in_quotes("a\nb\x1b[2J"), "'a\\x0ab\\x1b[2J'");
+  EXPECT_EQ(in_quotes(std::string_view("\0", 1)), "'\\x00'");
+  EXPECT_EQ(in_quotes("\x7f\xc2\x9b"), "'\\x7f\\xc2\\x9b'");
 }
 
 TEST(Shown, EscapesBytesThatAreNoCharacter) {
-  EXPECT_EQ(quoted("\xff"), "'\\xff'");
-  EXPECT_EQ(quoted("\xc2"), "'\\xc2'");
-  EXPECT_EQ(quoted("\xe2\x82"), "'\\xe2\\x82'");
-  EXPECT_EQ(quoted("\xc0\x80"), "'\\xc0\\x80'") << "overlong";
-  EXPECT_EQ(quoted("\xed\xa0\x80"), "'\\xed\\xa0\\x80'") << "surrogate";
-  EXPECT_EQ(quoted("\xf4\x90\x80\x80"), "'\\xf4\\x90\\x80\\x80'") << "past U+10FFFF";
+  EXPECT_EQ(in_quotes("\xff"), "'\\xff'");
+  EXPECT_EQ(in_quotes("\xc2"), "'\\xc2'");
+  EXPECT_EQ(in_quotes("\xe2\x82"), "'\\xe2\\x82'");
+  EXPECT_EQ(in_quotes("\xc0\x80"), "'\\xc0\\x80'") << "overlong";
+  EXPECT_EQ(in_quotes("\xed\xa0\x80"), "'\\xed\\xa0\\x80'") << "surrogate";
+  EXPECT_EQ(in_quotes("\xf4\x90\x80\x80"), "'\\xf4\\x90\\x80\\x80'") << "past U+10FFFF";
 }
 
 TEST(Shown, CutsLongTextBetweenCharacters) {
-  EXPECT_EQ(quoted(std::string(60, 'a')), "'" + std::string(60, 'a') + "'");
-  EXPECT_EQ(quoted(std::string(61, 'a')), "'" + std::string(60, 'a') + "...'");
-  EXPECT_EQ(quoted(std::string(59, 'a') + "\u00e9b"), "'" + std::string(59, 'a') + "\u00e9...'");
+  EXPECT_EQ(in_quotes(std::string(60, 'a')), "'" + std::string(60, 'a') + "'");
+  EXPECT_EQ(in_quotes(std::string(61, 'a')), "'" + std::string(60, 'a') + "...'");
+  EXPECT_EQ(in_quotes(std::string(59, 'a') + "\u00e9b"), "'" + std::string(59, 'a') + "\u00e9...'");
 }
 
 TEST(Fail, ThrowsTheFormattedMessage) {

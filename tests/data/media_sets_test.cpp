@@ -107,7 +107,7 @@ TEST(ImageTables, RefuseWhatDoesNotBelongTogether) {
 }
 
 // The images of a row from left to right, by the mean column of what is seen of them.
-std::vector<int> quoted(const Image& row) {
+std::vector<int> in_quotes(const Image& row) {
   std::map<int, std::pair<double, double>> columns;  // image: sum and number
   for (int64_t i = 0; i < row.height * row.width; ++i) {
     if (row.pixels[i] == 0) continue;
@@ -147,9 +147,9 @@ TEST(DigitRows, ShowTheirTargets) {
       for (const int digit : digits) EXPECT_EQ(digit >= 36, table.name == "valid");
       // Neighbours that move 2 towards each other leave 4 of 8 columns of each, and their order.
       if (std::set(digits.begin(), digits.end()).size() == digits.size())
-        EXPECT_EQ(quoted(row), digits);
+        EXPECT_EQ(in_quotes(row), digits);
       else
-        EXPECT_EQ(quoted(row).size(), std::set(digits.begin(), digits.end()).size());
+        EXPECT_EQ(in_quotes(row).size(), std::set(digits.begin(), digits.end()).size());
     }
   }
   EXPECT_THAT(lengths, ElementsAre(1U, 2U, 3U, 4U, 5U));

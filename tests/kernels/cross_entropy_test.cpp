@@ -13,7 +13,7 @@ namespace {
 
 template <class S>
 struct Rows {
-  int64_t rows, symbols;
+  int64_t rows, tokens;
   bool with_bias;
   double smoothing;
   std::vector<S> logits = {};
@@ -21,17 +21,16 @@ struct Rows {
   std::vector<int64_t> target = {};
 
   void draw() {
-    std::mt19937_64 random(rows * 1000 + symbols);
+    std::mt19937_64 random(rows * 1000 + tokens);
     std::normal_distribution<double> normal(0, 4);
-    for (int64_t i = 0; i < rows * symbols; ++i) logits.push_back(stored<S>(normal(random)));
-    for (int64_t i = 0; i < symbols; ++i)
-      bias.push_back(Compute<S>(with_bias ? normal(random) : 0));
+    for (int64_t i = 0; i < rows * tokens; ++i) logits.push_back(stored<S>(normal(random)));
+    for (int64_t i = 0; i < tokens; ++i) bias.push_back(Compute<S>(with_bias ? normal(random) : 0));
     for (int64_t i = 0; i < rows; ++i)
-      target.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(symbols)));
+      target.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(tokens)));
   }
 
   double logit(int64_t row, int64_t j) const {
-    return double(number(logits[static_cast<size_t>(row * symbols + j)])) +
+    return double(number(logits[static_cast<size_t>(row * tokens + j)])) +
            static_cast<double>(bias[static_cast<size_t>(j)]);
   }
 };
@@ -45,14 +44,14 @@ struct Expected {
 template <class S>
 Expected by_definition(const Rows<S>& r) {
   Expected expected;
-  expected.bias_slopes.assign(static_cast<size_t>(r.symbols), 1.0);  // what was there before
+  expected.bias_slopes.assign(static_cast<size_t>(r.tokens), 1.0);  // what was there before
   for (int64_t row = 0; row < r.rows; ++row) {
     double sum = 0;
-    for (int64_t j = 0; j < r.symbols; ++j) sum += std::exp(r.logit(row, j));
-    for (int64_t j = 0; j < r.symbols; ++j) {
+    for (int64_t j = 0; j < r.tokens; ++j) sum += std::exp(r.logit(row, j));
+    for (int64_t j = 0; j < r.tokens; ++j) {
       const double p = std::exp(r.logit(row, j)) / sum;
       const double wanted = (j == r.target[static_cast<size_t>(row)] ? 1 - r.smoothing : 0) +
-                            r.smoothing / static_cast<double>(r.symbols);
+                            r.smoothing / static_cast<double>(r.tokens);
       expected.loss -= wanted * std::log(p);
       expected.slopes.push_back(p - wanted);
       expected.bias_slopes[static_cast<size_t>(j)] += p - wanted;
@@ -67,22 +66,22 @@ using Types = ::testing::Types<float, double, BFloat16>;
 TYPED_TEST_SUITE(CrossEntropyOf, Types);
 
 // Exponents of up to 16 times log2(e) carry a rounding of 24 units of the type into a probability,
-// which is at most 1; sums of `symbols` terms another unit each at worst, of rows as many in a
+// which is at most 1; sums of `tokens` terms another unit each at worst, of rows as many in a
 // bias. What is stored in BFloat16 is rounded to 2^-8 of itself.
 TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
   using S = TypeParam;
   const double unit = std::numeric_limits<Compute<S>>::epsilon();
   const double storing = std::is_same_v<S, BFloat16> ? 1.0 / 256 : unit;
-  for (const int64_t symbols : {1, 2, 3, 59, 111, 1000}) {
+  for (const int64_t tokens : {1, 2, 3, 59, 111, 1000}) {
     for (const bool with_bias : {false, true}) {
-      Rows<S> r{3, symbols, with_bias, with_bias ? 0.1 : 0.0};
+      Rows<S> r{3, tokens, with_bias, with_bias ? 0.1 : 0.0};
       r.draw();
       const Expected expected = by_definition(r);
-      const double close = unit * (24 + static_cast<double>(symbols));
+      const double close = unit * (24 + static_cast<double>(tokens));
       on_every_target([&] {
         std::vector<S> logits = r.logits;
-        std::vector<Compute<S>> bias_slopes(static_cast<size_t>(symbols), 1);
-        CrossEntropy<S> problem{r.rows, symbols, logits.data()};
+        std::vector<Compute<S>> bias_slopes(static_cast<size_t>(tokens), 1);
+        CrossEntropy<S> problem{r.rows, tokens, logits.data()};
         if (with_bias) problem.bias = r.bias.data();
         problem.target = r.target.data();
         problem.smoothing = r.smoothing;

@@ -41,7 +41,7 @@ class Cases {
   Cases(const Sizes& sizes, N depth, uint64_t seed)
       : s_(sizes), depth_(depth), generator_(at::detail::createCPUGenerator(seed)) {}
 
-  std::vector<BiasCase> all_keys() {
+  std::vector<BiasCase> all() {
     std::vector<BiasCase> cases = {dense({s_.batch, s_.heads, s_.queries, s_.keys}, "dense"),
                                    dense({s_.queries, s_.keys}, "dense_pairs"),
                                    dense({s_.heads, 1, s_.keys}, "dense_of_keys"),
