@@ -3,10 +3,13 @@
 
 - a file of attend/X includes only X and the layers that X imports (the attend_layer and
   attend_program lines of CMakeLists.txt); no cycle between layers or between headers
+- a layer includes something of each layer that it imports
 - another layer's -inl.h is private to it
 - layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
 - files of at most 500 lines, functions of at most 60
 - nothing outside attend/cli, tests, bench and examples prints, aborts or exits
+- code of attend/ outside of the tables of scores, scopes, biases, normalisers and mechanisms compares
+  no name and no prose of a row with a literal: what code must know of a row is a field of it
 
 Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
 """
@@ -26,6 +29,27 @@ PRINTING = re.compile(
     r"|\bstd::(?:cout|cerr|clog)\b|\b(?:stdout|stderr)\b|\bfmt::print\b"
 )
 
+# The sources of each table; what its rows are called in code is what the key says.
+TABLES = {
+    "score": ("attend/ops/score_table.cpp", "attend/ops/feature_maps.cpp"),
+    "scope": ("attend/ops/scope_table.cpp",),
+    "bias": ("attend/ops/bias_table.cpp",),
+    "normaliser": ("attend/ops/normalisers.cpp", "attend/ops/one_key_normalisers.cpp"),
+    "mechanism": ("attend/nn/mechanism_table.cpp", "attend/nn/mechanism_sequences.cpp"),
+}
+TABLE_FILES = {file for files in TABLES.values() for file in files}
+# A row begins with its name, which an argument of a function that makes the row may be.
+ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*|\{)"([a-z]\w*)"')
+# Members of rows that hold a name, or text for documents.
+ROW_TEXT = {"name", "syntax", "title", "formula", "source", "meaning", "queries", "memory", "time",
+            "space", "carries", "paths", "module", "refusal"}
+OPERAND = r"[\w.>:-]*\w(?:\([\w.>:-]*\))?(?:[.>-]+\w+(?:\(\))?)*"
+COMPARISON = re.compile(
+    rf'(?P<left>{OPERAND})\s*[=!]=\s*"(?P<right_text>[^"\n]*)"'
+    rf'|"(?P<left_text>[^"\n]*)"\s*[=!]=\s*(?P<right>{OPERAND})'
+    rf'|(?P<searched>{OPERAND})\.(?:starts_with|ends_with|contains|find|compare)\(\s*"(?P<part>[^"\n]+)"'
+)
+
 Layer = collections.namedtuple("Layer", "imports torch")
 
 
@@ -41,6 +65,29 @@ def read_layers(cmake):
         torch = kind == "program" or "TENSORS" in words or "TORCH" in words
         layers[name] = Layer(set(imports), torch)
     return layers
+
+
+def row_names(root):
+    """The names of the rows of each table whose sources are there."""
+    return {
+        kind: {name for file in files if (root / file).is_file()
+               for name in ROW_NAME.findall((root / file).read_text(encoding="utf-8"))}
+        for kind, files in TABLES.items()
+    }
+
+
+def compares_row(operand, literal, is_part, names):
+    """Whether that compares a text of a row: a member that holds one with any literal, and what is
+    called after a table, or just name, with the name of a row, of which the literal may be a part."""
+    words = re.findall(r"\w+", operand)
+    last = words[-1]
+    if last in ROW_TEXT and re.search(r"(?:\.|->)\w+$", operand):
+        return True
+    called = last.lower().rstrip("_")
+    kinds = names if called == "name" else [kind for kind in names if kind in called]
+    first = re.match(r"\w*", literal).group()
+    return any(name == first or (is_part and name.startswith(literal))
+               for kind in kinds for name in names[kind])
 
 
 def find_cycle(graph):
@@ -76,6 +123,11 @@ LITERAL = re.compile(
     r"|(?<![\w'])'(?:\\.|[^'\\\n])+'",
     re.DOTALL,
 )
+
+
+def without_comments(text):
+    return LITERAL.sub(
+        lambda match: blank(match.group()) if match.group().startswith("/") else match.group(), text)
 
 
 def without_literals(text):
@@ -142,6 +194,7 @@ class Checker:
             for path in (self.root / folder).rglob("*")
             if path.suffix in (".h", ".cpp")
         )
+        self.row_names = row_names(self.root)
 
     def report(self, path, line, message):
         self.findings.append(f"{path}:{line}: {message}")
@@ -158,6 +211,8 @@ class Checker:
             includes[str(path)] = self.check_includes(path, text)
             self.check_sizes(path, text, code)
             self.check_printing(path, code)
+            self.check_rows(path, text)
+        self.check_imports_are_used(includes)
         cycle = find_cycle(includes)
         if cycle:
             self.report(cycle[0], 1, "headers include each other: " + " -> ".join(cycle))
@@ -190,6 +245,32 @@ class Checker:
         elif other not in self.layers[own].imports:
             allowed = ", ".join(sorted(self.layers[own].imports)) or "no layer"
             self.report(path, line, f"{own} may not include {other}; it imports {allowed}")
+
+    def check_imports_are_used(self, includes):
+        used = collections.defaultdict(set)
+        for path, targets in includes.items():
+            folder, own = pathlib.Path(path).parts[:2]
+            if folder == "attend":
+                used[own] |= {target.split("/")[1] for target in targets}
+        cmake = (self.root / "CMakeLists.txt").read_text()
+        for name, layer in self.layers.items():
+            declared = re.search(rf"attend_(?:layer|program)\s*\(\s*{name}\b", cmake)
+            for unused in sorted(layer.imports - used[name]):
+                self.report("CMakeLists.txt", cmake.count("\n", 0, declared.start()) + 1,
+                            f"{name} imports {unused} and includes nothing of it; leave it out")
+
+    def check_rows(self, path, text):
+        """Reports comparisons with what a row is called or said to be."""
+        if path.parts[0] != "attend" or path.as_posix() in TABLE_FILES:
+            return
+        code = without_comments(text)
+        for match in COMPARISON.finditer(code):
+            operand = match["left"] or match["right"] or match["searched"]
+            literal = next(match[key] for key in ("right_text", "left_text", "part")
+                           if match[key] is not None)
+            if compares_row(operand, literal, match["part"] is not None, self.row_names):
+                self.report(path, code.count("\n", 0, match.start()) + 1,
+                            f'{operand} is compared with "{literal}"; ask a field of the row')
 
     def check_sizes(self, path, text, code):
         lines = text.count("\n")

@@ -21,10 +21,21 @@ attend_program(cli IMPORTS nn base
 """
 
 
-def findings(files, cmake=CMAKE):
+def uses_of_imports(cmake):
+    """Files in which every layer includes something of each that it imports."""
+    files = {}
+    for name, layer in check_layers.read_layers(cmake).items():
+        files[f"attend/{name}/all.h"] = ""
+        files[f"attend/{name}/all.cpp"] = "".join(
+            f'#include "attend/{other}/all.h"\n' for other in sorted(layer.imports))
+    return files
+
+
+def findings(files, cmake=CMAKE, uses_imports=True):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for name, text in {"CMakeLists.txt": cmake, **files}.items():
+        uses = uses_of_imports(cmake) if uses_imports else {}
+        for name, text in {"CMakeLists.txt": cmake, **uses, **files}.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -59,6 +70,17 @@ class Layers(unittest.TestCase):
     def test_an_import_is_not_inherited(self):
         files = {"attend/kernels/a.h": "", "attend/cli/b.cpp": '#include "attend/kernels/a.h"\n'}
         self.assertEqual(len(findings(files)), 1)
+
+    def test_an_import_is_used(self):
+        cmake = ("attend_layer(base)\nattend_layer(kernels IMPORTS base)\n"
+                 "attend_layer(nn TORCH IMPORTS kernels base)\n")
+        files = {"attend/base/a.h": "", "attend/kernels/b.h": '#include "attend/base/a.h"\n',
+                 "attend/nn/c.cpp": '#include "attend/base/a.h"\n',
+                 "tests/nn/c_test.cpp": '#include "attend/kernels/b.h"\n'}
+        self.assertEqual(findings(files, cmake, uses_imports=False), [
+            "CMakeLists.txt:3: nn imports kernels and includes nothing of it; leave it out"])
+        files["attend/nn/d.h"] = '#include "attend/kernels/b.h"\n'
+        self.assertEqual(findings(files, cmake, uses_imports=False), [])
 
     def test_unknown_layer_and_missing_file(self):
         self.assertIn("no attend_layer line", findings(
@@ -136,6 +158,59 @@ class Printing(unittest.TestCase):
     def test_words_that_only_look_like_it(self):
         text = '// exit(1)\nconst char* a = "abort()";\nvoid f() { snprintf(b, 1, a); x.exit(); }\n'
         self.assertEqual(findings({"attend/nn/a.cpp": text}), [])
+
+
+TABLES = {
+    "attend/ops/score_table.cpp": """ScoreRow additive_row() { return {.name = "additive", .formula = "v"}; }
+      bool f(const Row& row) { return row.name == "additive"; }
+      tanh_row("additive_relu", "max");""",
+    "attend/ops/scope_table.cpp": 'Scope t[] = {{"all", "all"}, {"causal", "causal:N"}};',
+    "attend/ops/bias_table.cpp": '{.kind = 1, .name = "alibi"},',
+    "attend/ops/normalisers.cpp": '{.name = "softmax"}, {.name = "linear"}, {.name = "none"},',
+    "attend/ops/one_key_normalisers.cpp": '{.name = "monotonic"}, {.name = "monotonic_hard"},',
+    "attend/nn/mechanism_table.cpp": '{.name = "self"}, {.name = "bahdanau", .module = "M()"},'}
+TABLES_CMAKE = "attend_layer(ops)\nattend_layer(nn)\n"
+
+
+class Rows(unittest.TestCase):
+    def found(self, code):
+        return findings({**TABLES, "attend/nn/a.cpp": f"bool f() {{\n  return {code};\n}}\n"},
+                        TABLES_CMAKE)
+
+    def test_names_are_read_from_the_sources_of_the_tables(self):
+        for kind, names in {
+                "score": {"dot", "additive", "additive_relu", "location_sensitive", "elu_features"},
+                "scope": {"all", "causal", "global", "around"},
+                "bias": {"dense", "alibi", "relative_keys", "offset", "sink"},
+                "normaliser": {"softmax", "none", "entmax15", "linear", "hard", "monotonic_hard"},
+                "mechanism": {"bahdanau", "self", "rope", "t5", "entmax"}}.items():
+            self.assertLessEqual(names, check_layers.row_names(ROOT)[kind], kind)
+
+    def test_no_name_of_a_row_is_compared(self):
+        for code in ('choices.normaliser == "softmax"', '"softmax" != choices_.normaliser',
+                     'name == "alibi"', 'std::string(row.name) == "x" || spec->normaliser == "none"',
+                     'base_name(scope) == "causal"', 'self.mechanism == "bahdanau"',
+                     'choices.scope == "causal:-1"', 'scope_.find("causal") == npos',
+                     'choices.normaliser.starts_with("mono")', 'name.starts_with("additive")'):
+            self.assertEqual(len(self.found(code)), 1, code)
+        self.assertEqual(self.found('x || name == "softmax"'), [
+            'attend/nn/a.cpp:2: name is compared with "softmax"; ask a field of the row'])
+
+    def test_no_text_of_a_row_is_compared(self):
+        for code in ('row.name == "anything"', 'one->module == "M()"', '"the same" == row.memory',
+                     'spec.normaliser.row().name != "other"', 'row.queries.find("learned") != npos'):
+            self.assertEqual(len(self.found(code)), 1, code)
+
+    def test_values_of_other_settings_are_compared(self):
+        for code in ('config.tied == "all"', 'schedule == "linear"', 'score == "none"',
+                     'name == "line"', 'name == "gru"', 'mechanism == "none"', 'units == "softmax"',
+                     'row.kind == Kind::softmax', 'row.name == name', 'f(score, "additive")',
+                     'true;  // name == "softmax"', 'part == "state"', 'text.find("causal")'):
+            self.assertEqual(self.found(code), [], code)
+
+    def test_tests_may_compare_names(self):
+        self.assertEqual(findings({**TABLES, "tests/nn/a.cpp": 'bool b = row.name == "softmax";\n'},
+                                  TABLES_CMAKE), [])
 
 
 if __name__ == "__main__":
