@@ -85,7 +85,7 @@ json summary(const NamedTensors& arrays, const ComputeProblem& problem, const Op
   for (const auto& [name, tensor] : arrays)
     described[name] = {{"dtype", dtype_name(tensor.scalar_type())},
                        {"shape", tensor.sizes().vec()}};
-  return {{"mechanism", problem.mechanism},
+  return {{"mechanism", options.files.mechanism},
           {"score", problem.choices.score},
           {"scope", options.files.scopes},
           {"bias", options.files.biases},
@@ -110,7 +110,7 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
 
 void run(const Options& options) {
   if (!options.out.empty() && !options.out.ends_with(".npz"))
-    fail("--out {}: the results are an .npz file; name it so", quoted(options.out));
+    fail("--out {}: the results are an .npz file; name it so", in_quotes(options.out));
   const ComputeProblem problem = read_problem(options.files);
   const bool prints = problem.only_json || options.as_json || options.steps;
   if (options.out.empty() && options.graph.empty() && !prints)
@@ -205,7 +205,7 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
       ->allow_extra_args(false);
   command
       .add_option("--bias", files.biases,
-                  fmt::format("{}, offset, sink; several add up", listed(bias_table(), name)))
+                  fmt::format("{}; several add up", listed(bias_table(), name)))
       ->type_name("BIAS")
       ->allow_extra_args(false);
   command

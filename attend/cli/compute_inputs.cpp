@@ -21,7 +21,7 @@ struct Input {
 Input read_input(const std::string& path, const char* option) {
   if (path.ends_with(".npy")) return {path, read_npy(path), false};
   if (path.ends_with(".json")) return {path, read_tensor_json(path), true};
-  fail("{} {}: is neither an .npy nor a .json file", option, quoted(path));
+  fail("{} {}: is neither an .npy nor a .json file", option, in_quotes(path));
 }
 
 std::optional<double> as_number(const std::string& text) {
@@ -37,15 +37,15 @@ std::map<std::string, Input> read_parameters(const std::vector<std::string>& ass
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == assignment.size())
-      fail("--param {}: write NAME=FILE or NAME=NUMBER", quoted(assignment));
+      fail("--param {}: write NAME=FILE or NAME=NUMBER", in_quotes(assignment));
     const std::string name = assignment.substr(0, equals);
     const std::string source = assignment.substr(equals + 1);
     const auto number = as_number(source);
-    Input input = number ? Input{"--param " + quoted(assignment),
+    Input input = number ? Input{"--param " + in_quotes(assignment),
                                  at::scalar_tensor(*number, at::kDouble), true}
                          : read_input(source, "--param");
     if (!parameters.emplace(name, std::move(input)).second)
-      fail("--param {}: is given twice", quoted(name));
+      fail("--param {}: is given twice", in_quotes(name));
   }
   return parameters;
 }
@@ -88,9 +88,9 @@ Scope read_mask(const std::string& path) {
   return dense_mask(mask.to(at::kBool));
 }
 
-AttentionChoices read_choices(const ComputeFiles& files) {
+AttentionChoices read_choices(const ComputeFiles& files, const Mechanism* row) {
   AttentionChoices choices;
-  if (!files.mechanism.empty()) choices = mechanism(files.mechanism).choices;
+  if (row) choices = row->choices;
   if (!files.score.empty()) choices.score = files.score;
   if (!files.normaliser.empty()) choices.normaliser = files.normaliser;
   if (!files.scopes.empty()) choices.scope = files.scopes.front();
@@ -140,16 +140,13 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   problem.query = as_numbers(query, dtype);
   problem.key = as_numbers(key, dtype);
   problem.value = as_numbers(value, dtype);
-  problem.mechanism = files.mechanism;
-  problem.choices = read_choices(files);
+  if (!files.mechanism.empty()) problem.mechanism = &mechanism(files.mechanism);
+  problem.choices = read_choices(files, problem.mechanism);
   for (const auto& [name, input] : parameters)
     problem.parameters.emplace(name, as_numbers(input, dtype));
   if (!files.key_lengths.empty()) problem.key_lengths = read_key_lengths(files.key_lengths);
   for (size_t i = 1; i < files.scopes.size(); ++i)
     problem.scope = problem.scope & parse_scope(files.scopes[i]);
-  const std::string scopes =
-      fmt::format("{} {}", problem.choices.scope, fmt::join(files.scopes, " "));
-  problem.looks_ahead = scopes.find("causal") == std::string::npos;
   if (!files.mask.empty()) problem.scope = problem.scope & read_mask(files.mask);
   problem.soft_cap = files.soft_cap;
   problem.seed = files.seed;

@@ -14,7 +14,7 @@ struct ComputeFiles {
   std::string score, normaliser;        // "": the mechanism's, else scaled_dot and softmax
   std::vector<std::string> scopes;      // as parse_scope reads them, or around:D; they
                                         // intersect; none: the mechanism's
-  std::vector<std::string> biases;      // as bias_parts reads them; they add
+  std::vector<std::string> biases;      // as parse_biases reads them; they add
                                         // up; none: the mechanism's
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none

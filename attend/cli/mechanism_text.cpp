@@ -86,8 +86,6 @@ std::string text_of_choices() {
           "{:{}}{}\n", "", name_column + 2,
           wrapped(fmt::format("{} {}: {}", one.name, one.shape, one.meaning), name_column + 2));
   }
-  text += entry("offset", "b", "one number added to every score");
-  text += entry("sink", "-", "a score in the softmax that has no value (Xiao et al. 2024)");
   text += "\nNormalisers: scores s_ij to weights w_ij\n\n";
   for (const NormaliserRow& row : normaliser_table())
     text += entry(row.syntax, row.formula, row.source);
@@ -105,7 +103,7 @@ std::string files_of(const std::vector<ChoiceParameter>& parameters) {
 
 std::vector<ChoiceParameter> parameters_of(const Mechanism& row) {
   std::vector<ChoiceParameter> parameters = parameters_of(row.choices);
-  if (const ComputeModule* module = compute_module(row.name))
+  if (const ComputeModule* module = compute_module(&row))
     parameters.insert(parameters.end(), module->parameters.begin(), module->parameters.end());
   return parameters;
 }
@@ -153,7 +151,7 @@ std::string mechanism_text(const Mechanism& row) {
   line("carries", row.carries);
   line("runs", row.paths);
   line("module", row.module);
-  if (const ComputeModule* module = compute_module(row.name)) line("changes", module->formula);
+  if (const ComputeModule* module = compute_module(&row)) line("changes", module->formula);
   line("decoder", row.refusal.empty() ? fmt::format("--set model.mechanism={}, query {}", row.name,
                                                     row.decoder_query)
                                       : fmt::format("not in a recurrent decoder: {}", row.refusal));

@@ -7,7 +7,6 @@
 #include "attend/explain/steps_text.h"
 #include "attend/explain/worked_weights.h"
 #include "attend/nn/compute_problem.h"
-#include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
@@ -49,10 +48,9 @@ ComputeProblem first_of(const ComputeProblem& problem) {
 std::string heading(const ComputeProblem& problem) {
   const ScoreRow& row = score_row(problem.choices.score);
   std::string text;
-  if (!problem.mechanism.empty()) {
-    const Mechanism& named = mechanism(problem.mechanism);
-    text = fmt::format("{} {}: {}   ({})\n", named.name, named.title, named.formula, named.source);
-  }
+  if (const Mechanism* named = problem.mechanism)
+    text =
+        fmt::format("{} {}: {}   ({})\n", named->name, named->title, named->formula, named->source);
   text += fmt::format("score {}: {}   ({})\n", row.name, row.formula, row.source);
   const auto sizes = problem.query.sizes();
   if (sizes.size() == 3) text += fmt::format("batch element 1 of {}\n", sizes[0]);
@@ -108,7 +106,7 @@ std::string module_steps(const ComputeProblem& problem, const Attended& given) {
 // mapped once for all queries.
 std::string score_steps(const Attended& given) {
   const Score& score = given.spec.score;
-  if (score.row().name == "scaled_dot") {
+  if (score.row().scale) {
     const Tensor products = at::matmul(given.query, given.key.transpose(0, 1));
     const int64_t depth = given.query.size(1);
     return step("Scores S = Q K^T", products, "s_ij = q_i . k_j") +
@@ -130,12 +128,6 @@ std::string score_steps(const Attended& given) {
   return text + step("Scores S", pairwise_scores(score, query, key), "s_ij = " + formula);
 }
 
-std::string_view formula_of(const BiasPart& part) {
-  for (const BiasRow& row : bias_table())
-    if (row.name == part.name) return row.formula;
-  return "the same for every pair";
-}
-
 // The cap, and what each part of the bias adds.
 std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
   AttentionSpec spec{.score = given.spec.score, .soft_cap = given.spec.soft_cap};
@@ -145,17 +137,17 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
   if (spec.soft_cap > 0 && !looks_back)
     text += step("Capped scores S", bare,
                  fmt::format("s_ij = {0:g} tanh(s_ij / {0:g})", spec.soft_cap));
-  const std::vector<BiasPart> parts = bias_parts(problem.choices.bias);
-  for (const BiasPart& part : parts) {
-    if (part.name == "sink") continue;
-    spec.bias = bias_of(part, problem, given.query);
+  for (const BiasChoice& choice : parse_biases(problem.choices.bias)) {
+    spec.bias = bias_of(choice, problem, given.query, given.spec.scope);
+    if (spec.bias.terms.empty()) continue;
     for (const BiasTerm& term : spec.bias.terms) {
       if (const auto* gaussian = std::get_if<GaussianBias>(&term))
         text += step("Centres p", gaussian->centres, "where each query looks") +
                 step("Widths s", gaussian->widths.expand_as(gaussian->centres));
     }
-    text += step("Bias " + part.name + " B", attention_scores(given.query, given.key, spec) - bare,
-                 fmt::format("b_ij = {}", formula_of(part)));
+    text += step(fmt::format("Bias {} B", choice.row->name),
+                 attention_scores(given.query, given.key, spec) - bare,
+                 fmt::format("b_ij = {}", choice.row->formula));
   }
   spec.bias = given.spec.bias;
   if (!spec.bias.terms.empty() && !looks_back)

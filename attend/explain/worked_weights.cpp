@@ -40,10 +40,8 @@ Normalising softmax_steps(const AttentionSpec& spec, const Tensor& scores) {
 }
 
 Normalising threshold_steps(const AttentionSpec& spec, const Tensor& thresholds) {
-  const bool is_sparsemax = spec.normaliser.row().name == "sparsemax";
-  const char* formula = is_sparsemax ? "max(0, s_ij - t_i)" : "max(0, (s_ij - t_i) / 2)^2";
-  return {step("Thresholds t", thresholds, fmt::format("t_i so that sum_j {} = 1", formula)),
-          fmt::format("w_ij = {}", formula)};
+  return {step("Thresholds t", thresholds, "t_i so that sum_j w_ij = 1"),
+          std::string(spec.normaliser.row().formula)};
 }
 
 Normalising drawn_steps(const AttentionSpec& spec, const Tensor& scores) {
@@ -60,22 +58,19 @@ Normalising linear_steps(const Attended& given, const Tensor& scores) {
           "w_ij = s_ij / z_i"};
 }
 
-Normalising monotonic_steps(const AttentionSpec& spec, const Tensor& scores) {
-  const std::string p =
-      step("Stopping probabilities p_i", scores.sigmoid(), "1 / (1 + exp(-s_ij))");
-  if (spec.normaliser.row().name == "monotonic")
-    return {p, "a_ij = p_ij r_ij, r_ij = (1 - p_i,j-1) r_i,j-1 + a_i-1,j"};
-  return {p, "1 for the first key from the one before on whose p_ij is 1/2 or more"};
+Normalising stopping_steps(const AttentionSpec& spec, const Tensor& scores) {
+  return {step("Stopping probabilities p_i", scores.sigmoid(), "1 / (1 + exp(-s_ij))"),
+          std::string(spec.normaliser.row().formula)};
 }
 
 Normalising normalising(const Attended& given, const Tensor& scores, const Tensor& lse) {
-  const std::string_view name = given.spec.normaliser.row().name;
-  if (name == "sparsemax" || name == "entmax15") return threshold_steps(given.spec, lse);
-  if (name == "hard" || name == "gumbel") return drawn_steps(given.spec, scores);
-  if (name == "linear") return linear_steps(given, scores);
-  if (name.starts_with("monotonic")) return monotonic_steps(given.spec, scores);
-  if (name == "softmax" || name == "temperature") return softmax_steps(given.spec, scores);
-  return {{}, std::string(given.spec.normaliser.row().formula)};
+  const NormaliserRow& row = given.spec.normaliser.row();
+  if (row.sequential) return stopping_steps(given.spec, scores);
+  if (row.draws == Draws::keys) return drawn_steps(given.spec, scores);
+  if (row.running_sums) return linear_steps(given, scores);
+  if (row.lse == Lse::threshold) return threshold_steps(given.spec, lse);
+  if (row.lse == Lse::logarithm) return softmax_steps(given.spec, scores);
+  return {{}, std::string(row.formula)};
 }
 
 std::string scope_steps(const AttentionSpec& spec, const Tensor& scores) {

@@ -22,8 +22,8 @@ void check_part(const std::string& part) {
   if (std::find(names.begin(), names.end(), part) != names.end()) return;
   const std::string suggestion = nearest(part, names);
   if (!suggestion.empty())
-    fail("model.query has no part {}; did you mean {}?", quoted(part), suggestion);
-  fail("model.query has no part {}; there are {}", quoted(part), fmt::join(names, ", "));
+    fail("model.query has no part {}; did you mean {}?", in_quotes(part), suggestion);
+  fail("model.query has no part {}; there are {}", in_quotes(part), fmt::join(names, ", "));
 }
 
 Settings readout_settings(Seq2SeqConfig& config) {
@@ -54,9 +54,7 @@ std::string without_spaces(std::string text) {
 
 // Choices that attention() takes and a recurrent decoder does not.
 void check_recurrent(const AttentionChoices& choices) {
-  const std::vector<BiasChoice> biases = parse_biases(choices.bias);
-  if (std::any_of(biases.begin(), biases.end(),
-                  [](const BiasChoice& bias) { return bias.name == "grid"; }))
+  if (has_bias(parse_biases(choices.bias), BiasKind::grid))
     fail(
         "model.bias is {}, and the positions of a source have one axis and no grid; take "
         "relative_keys:L or buckets:N",
@@ -76,15 +74,14 @@ void check_recurrent(const AttentionChoices& choices) {
 
 // A token is copied with the weight that it got, so that weights must sum to 1 for every query.
 void check_copying(const AttentionChoices& choices) {
-  const std::string_view normaliser = base_name(choices.normaliser);
-  const bool sums_to_one = normaliser != "sigmoid" && normaliser != "none" &&
-                           normaliser != "monotonic" && choices.scope == "all" &&
-                           choices.bias.find("sink") == std::string::npos;
+  const bool sees_all = !around_reach(choices.scope) && parse_scope(choices.scope).any_of.empty();
+  const bool sums_to_one = Normaliser(choices.normaliser).row().sums_to_one && sees_all &&
+                           !has_bias(parse_biases(choices.bias), BiasKind::sink);
   if (!sums_to_one)
     fail(
         "model.copy is true, and scope {}, bias {} and normaliser {} may give weights whose sum is "
         "not 1; take scope all, no sink, and softmax or sparsemax",
-        choices.scope, quoted(choices.bias), choices.normaliser);
+        choices.scope, in_quotes(choices.bias), choices.normaliser);
 }
 
 void check_needs_attention(const Seq2SeqConfig& config) {
@@ -150,7 +147,7 @@ std::vector<std::string> Seq2SeqConfig::query_parts() const {
     parts.push_back(text.substr(begin, end - begin));
     check_part(parts.back());
     if (std::count(parts.begin(), parts.end(), parts.back()) > 1)
-      fail("model.query is {} and names {} twice; leave one out", quoted(query), parts.back());
+      fail("model.query is {} and names {} twice; leave one out", in_quotes(query), parts.back());
     begin = end + 1;
   }
   return parts;

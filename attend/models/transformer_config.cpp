@@ -1,9 +1,6 @@
 #include "attend/models/transformer_config.h"
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
-#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/nn/mechanism_table.h"
@@ -18,7 +15,6 @@ void append(Settings& all, const Settings& more) {
 
 // "a | b" seen causally is "causal & a | causal & b": & binds more tightly.
 std::string causal_scope(const std::string& scope) {
-  if (scope == "all") return "causal";
   std::string result;
   for (size_t begin = 0; begin <= scope.size();) {
     const size_t end = std::min(scope.find('|', begin), scope.size());
@@ -31,14 +27,25 @@ std::string causal_scope(const std::string& scope) {
 
 // Error for rows with a module that is not a part of Transformers already.
 void check_row(const char* key, const Mechanism& row) {
-  constexpr std::string_view parts[] = {"MultiHeadAttention", "rotate() on queries and keys",
-                                        "sinusoidal_positions() added to the inputs",
-                                        "LearnedPositions"};
-  if (row.module.empty() ||
-      std::find(std::begin(parts), std::end(parts), row.module) != std::end(parts))
-    return;
-  fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
-       row.module);
+  switch (row.module_kind) {
+    case ModuleKind::none:
+    case ModuleKind::multi_head:
+    case ModuleKind::rotation:
+    case ModuleKind::sinusoids:
+    case ModuleKind::learned_positions:
+      return;
+    default:
+      fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
+           row.module);
+  }
+}
+
+// Error where a row brings positions and the setting says others.
+void check_positions(const Mechanism& row, const std::string& positions) {
+  if (row.module_kind == ModuleKind::sinusoids && positions != "sinusoidal")
+    fail("model.mechanism is {} and model.positions {}; take one of both", row.name, positions);
+  if (row.module_kind == ModuleKind::learned_positions && positions != "learned")
+    fail("model.mechanism is {} and model.positions {}; take learned", row.name, positions);
 }
 
 }  // namespace
@@ -63,7 +70,8 @@ Settings LayersConfig::settings() {
 
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
-  const bool rotary = positions == "rotary" || self.mechanism == "rope";
+  const bool rotary =
+      positions == "rotary" || mechanism(self.mechanism).module_kind == ModuleKind::rotation;
   HeadGroup own{self.choices(), heads, key_heads, rotary};
   if (causal) own.choices.scope = causal_scope(own.choices.scope);
   TransformerStackConfig config{.layers = layers, .depth = depth, .self = {own}};
@@ -83,12 +91,10 @@ void LayersConfig::check() const {
   if (key_heads > 0 && heads % key_heads != 0)
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
-  check_row("model.mechanism", mechanism(self.mechanism));
+  const Mechanism& row = mechanism(self.mechanism);
+  check_row("model.mechanism", row);
   self.check("model.");
-  if (self.mechanism == "sinusoidal" && positions != "sinusoidal")
-    fail("model.mechanism is sinusoidal and model.positions {}; take one of both", positions);
-  if (self.mechanism == "learned_positions" && positions != "learned")
-    fail("model.mechanism is learned_positions and model.positions {}; take learned", positions);
+  check_positions(row, positions);
 }
 
 Settings TransformerConfig::settings() {

@@ -5,37 +5,12 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/base/settings.h"
-#include "attend/ops/attention.h"
+#include "attend/ops/scopes.h"
 
 namespace attend {
 namespace {
 
-std::vector<std::string> bias_names() {
-  std::vector<std::string> names;
-  names.reserve(bias_table().size() + 2);
-  for (const BiasRow& row : bias_table()) names.emplace_back(row.name);
-  names.insert(names.end(), {"offset", "sink"});
-  return names;
-}
-
-BiasPart bias_part(std::string text) {
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  BiasPart part{std::string(base_name(text)), {}};
-  if (part.name.size() < text.size()) part.argument = text.substr(part.name.size() + 1);
-  const std::vector<std::string> names = bias_names();
-  if (std::find(names.begin(), names.end(), part.name) != names.end()) return part;
-  const std::string suggestion = nearest(part.name, names);
-  if (!suggestion.empty())
-    fail("no bias is called {}; did you mean {}?", quoted(part.name), suggestion);
-  fail("no bias is called {}; there are {}", quoted(part.name), fmt::join(names, ", "));
-}
-
-// Axes of the bias's tensors behind those of batch and heads.
-int64_t axes_of(std::string_view bias) {
-  if (bias == "dense" || bias == "relative_keys" || bias == "grid") return 2;
-  return bias == "buckets" || bias == "gaussian" ? 1 : 0;
-}
+using at::Tensor;
 
 void add_score(const ScoreRow& row, std::vector<ChoiceParameter>& parameters) {
   for (const ParameterRow& one : row.parameters) {
@@ -48,55 +23,46 @@ void add_score(const ScoreRow& row, std::vector<ChoiceParameter>& parameters) {
   }
 }
 
-void add_bias(const BiasPart& part, bool predicted, std::vector<ChoiceParameter>& parameters) {
-  if (part.name == "offset")
-    parameters.push_back({"offset", "", "one number added to every score", 0, true});
-  if (part.name == "sink")
-    parameters.push_back({"sink", "", "the score of a key without a value", 0, true});
-  for (const BiasRow& row : bias_table()) {
-    if (row.name != part.name) continue;
-    for (const BiasParameter& one : row.parameters) {
-      ChoiceParameter parameter{fmt::format("{}_{}", row.name, one.name), std::string(one.shape),
-                                std::string(one.meaning), axes_of(row.name),
-                                !(predicted && row.name == "gaussian")};
-      // The table writes its shapes in brackets.
-      if (parameter.shape.starts_with('[')) {
-        parameter.shape.erase(0, 1);
-        parameter.shape.erase(parameter.shape.find(']'), 1);
-      }
-      if (row.name == "alibi") {
-        parameter.required = false;
-        parameter.meaning += "; absent: those of Press et al. 2022 for so many heads";
-      }
-      if (!parameter.required && one.name == "widths") parameter.meaning += "; absent: D / 2";
-      if (!parameter.required && one.name == "centres")
-        parameter.meaning += "; absent: S sigmoid(v_p . tanh(W_p q))";
-      parameters.push_back(std::move(parameter));
+void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParameter>& parameters) {
+  for (const BiasParameter& one : row.parameters) {
+    ChoiceParameter parameter{parameter_name(row, one), std::string(one.shape),
+                              std::string(one.meaning), one.axes, true};
+    // The table writes its shapes in brackets.
+    if (parameter.shape.starts_with('[')) {
+      parameter.shape.erase(0, 1);
+      parameter.shape.erase(parameter.shape.find(']'), 1);
     }
+    // Only a predicted centre stands for those of the gaussian.
+    if (!one.absent.empty() && (row.kind != BiasKind::gaussian || predicts_centre)) {
+      parameter.required = false;
+      parameter.meaning += fmt::format("; absent: {}", one.absent);
+    }
+    parameters.push_back(std::move(parameter));
   }
+}
+
+Bias bucket_bias(const Tensor& table, bool bidirectional) {
+  const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
+  // A query that sees no later key has no use for buckets of later ones.
+  return buckets({.table = table,
+                  .bidirectional = bidirectional,
+                  .maximum_distance = std::max<int64_t>(128, count)});
+}
+
+// One number a head, or one for all, in front of queries and keys.
+Bias offset_bias(const Tensor& offset, int64_t query_axes) {
+  const bool by_head = offset.dim() == 1 && query_axes == 4;
+  return dense_bias(by_head ? offset.view({1, -1, 1, 1}) : offset);
 }
 
 }  // namespace
-
-std::vector<BiasPart> bias_parts(std::string_view text) {
-  std::vector<BiasPart> parts;
-  while (text.find_first_not_of(' ') != std::string_view::npos) {
-    const size_t plus = std::min(text.find('+'), text.size());
-    BiasPart part = bias_part(std::string(text.substr(0, plus)));
-    for (const BiasPart& other : parts)
-      if (other.name == part.name)
-        fail("bias {} is named twice; add up its tensors and name it once", part.name);
-    parts.push_back(std::move(part));
-    text.remove_prefix(std::min(plus + 1, text.size()));
-  }
-  return parts;
-}
 
 std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices) {
   std::vector<ChoiceParameter> parameters;
   add_score(score_row(choices.score), parameters);
   const bool predicted = around_reach(choices.scope).has_value();
-  for (const BiasPart& part : bias_parts(choices.bias)) add_bias(part, predicted, parameters);
+  for (const BiasChoice& bias : parse_biases(choices.bias))
+    add_bias(*bias.row, predicted, parameters);
   if (predicted) {
     parameters.push_back(
         {"centre_W_p", "attention_depth, query_depth", "W_p of the predicted centre", 2, false});
@@ -104,6 +70,29 @@ std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices) {
         {"centre_v_p", "attention_depth", "v_p of the predicted centre", 1, false});
   }
   return parameters;
+}
+
+Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& queries) {
+  const auto tensor = [&](size_t i) { return tensors.find(row.parameters[i].name)->second; };
+  switch (row.kind) {
+    case BiasKind::dense:
+      return dense_bias(tensor(0));
+    case BiasKind::alibi:
+      return alibi(tensor(0));
+    case BiasKind::buckets:
+      return bucket_bias(tensor(0), queries.look_ahead);
+    case BiasKind::relative_keys:
+      return relative_keys(tensor(0));
+    case BiasKind::gaussian:
+      return gaussian(tensor(0), tensor(1));
+    case BiasKind::grid:
+      return grid(tensor(0));
+    case BiasKind::offset:
+      return offset_bias(tensor(0), queries.axes);
+    case BiasKind::sink:
+      break;
+  }
+  return {};
 }
 
 }  // namespace attend

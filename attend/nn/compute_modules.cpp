@@ -77,36 +77,40 @@ void look_at_places(const Parameters& parameters, Attended& given) {
 
 }  // namespace
 
-const ComputeModule* compute_module(std::string_view mechanism) {
+const ComputeModule* compute_module(const Mechanism* row) {
   static const std::vector<ComputeModule> table = {
-      {"rope",
+      {ModuleKind::rotation,
        "columns (2a, 2a + 1) of position p turned by the angle p 10000^(-2a / D)",
        {},
        rotate_both},
-      {"sinusoidal", "x_p + sin, cos(p / 10000^(2a / D)) in columns 2a, 2a + 1", {}, add_sinusoids},
-      {"learned_positions",
+      {ModuleKind::sinusoids,
+       "x_p + sin, cos(p / 10000^(2a / D)) in columns 2a, 2a + 1",
+       {},
+       add_sinusoids},
+      {ModuleKind::learned_positions,
        "x_p + positions_p",
        {{"positions", "length, depth", "a trained vector a position", 2, true}},
        add_learned},
-      {"linformer",
+      {ModuleKind::length_projection,
        "E K and F V, the sequence shortened",
        {{"E", "shortened, keys", "the projection of the keys", 2, true},
         {"F", "shortened, keys", "that of the values; absent: E", 2, false}},
        shorten},
-      {"block_sparse",
+      {ModuleKind::blocks,
        "block (i / block, j / block) of the layout",
-       {{"layout", "query blocks, key blocks", "1 where a block is in scope, else 0", 2, true},
-        {"block", "", "positions a block", 0, true}},
+       {{"layout", "query blocks, key blocks", "1 where a block is in scope, else 0", 2, true,
+         false},
+        {"block", "", "positions a block", 0, true, false}},
        add_blocks},
-      {"convolution",
+      {ModuleKind::convolution,
        "scores are -alpha |delta_ij - Delta|^2 alone",
-       {{"width", "", "pixels a row of the image", 0, true},
+       {{"width", "", "pixels a row of the image", 0, true, false},
         {"alpha", "", "sharpness, a number or [heads]", 0, true},
         {"Delta", "2", "row and column of the place looked at, [2] or [heads, 2]", 1, true}},
        look_at_places},
   };
-  for (const ComputeModule& row : table)
-    if (row.mechanism == mechanism) return &row;
+  for (const ComputeModule& module : table)
+    if (row && row->module_kind == module.kind) return &module;
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attend/nn/choice_parameters.h"
+#include "attend/nn/mechanism_table.h"
 #include "attend/ops/attention.h"
 
 namespace attend {
@@ -16,15 +17,16 @@ struct Attended {
 
 // What a mechanism does besides its four choices, by tensors that the command line can give.
 struct ComputeModule {
-  std::string_view mechanism;
+  ModuleKind kind;
   std::string_view formula;  // as the worked example writes it
   std::vector<ChoiceParameter> parameters;
   void (*apply)(const Parameters& parameters, Attended& given);
 };
 
-// nullptr where the choices say all. Those of learned queries (fixed_dot, fixed_mlp) and of a
-// module's own past (intra, intra_decoder) say all too: --query holds these queries, --key and
+// nullptr where the choices say all, and without a row. Those of learned queries (fixed_dot,
+// fixed_mlp) and of a module's own past (intra, intra_decoder) say all too: --query holds these
+// queries, --key and
 // --value that past.
-const ComputeModule* compute_module(std::string_view mechanism);
+const ComputeModule* compute_module(const Mechanism* row);
 
 }  // namespace attend

@@ -30,12 +30,13 @@ void check_parameters(const ComputeProblem& problem, const std::vector<ChoicePar
   for (const auto& [name, tensor] : problem.parameters) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     if (names.empty())
-      fail("--param {}: score {} has no parameters, and nothing else takes one", quoted(name),
+      fail("--param {}: score {} has no parameters, and nothing else takes one", in_quotes(name),
            problem.choices.score);
     const std::string suggestion = nearest(name, names);
     if (!suggestion.empty())
-      fail("--param {}: nothing takes it; did you mean {}?", quoted(name), suggestion);
-    fail("--param {}: nothing takes it; the choices have {}", quoted(name), fmt::join(names, ", "));
+      fail("--param {}: nothing takes it; did you mean {}?", in_quotes(name), suggestion);
+    fail("--param {}: nothing takes it; the choices have {}", in_quotes(name),
+         fmt::join(names, ", "));
   }
 }
 
@@ -44,10 +45,17 @@ int64_t heads_of(const ComputeProblem& problem) {
 }
 
 // buckets:32 says how many the table has; without a number the table does.
-void check_argument(const BiasPart& part, const std::string& of_table) {
-  if (!part.argument.empty() && part.argument != of_table)
-    fail("bias {}:{}: its table is one of {}:{}; change one of them", part.name, part.argument,
-         part.name, of_table);
+void check_numbers(const BiasChoice& choice, const Tensor& table) {
+  const BiasRow& row = *choice.row;
+  const int64_t axes = row.parameters.front().axes;
+  if (choice.numbers.empty() || table.dim() < axes) return;
+  std::vector<int64_t> of_table;
+  for (size_t i = 0; i < row.numbers.count; ++i)
+    of_table.push_back((table.size(static_cast<int64_t>(i) - axes) - row.numbers.shift) /
+                       row.numbers.factor);
+  if (choice.numbers != of_table)
+    fail("bias {0}:{1}: its table is one of {0}:{2}; change one of them", row.name,
+         fmt::join(choice.numbers, "x"), fmt::join(of_table, "x"));
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
@@ -77,56 +85,38 @@ Tensor centres_of(const ComputeProblem& problem, const Tensor& query) {
   return centres.defined() ? centres : predicted_centres(problem, query);
 }
 
-Bias gaussian_bias(const ComputeProblem& problem, const Tensor& query) {
-  const auto reach = around_reach(problem.choices.scope);
-  const Tensor centres = centres_of(problem, query), widths = given(problem, "gaussian_widths");
-  return gaussian(centres, widths.defined()
-                               ? widths
-                               : at::full_like(centres, static_cast<double>(reach.value()) / 2));
+// The tensors of a bias as they were given, by the names of its row.
+Parameters given_tensors(const BiasRow& row, const ComputeProblem& problem) {
+  Parameters tensors;
+  for (const BiasParameter& one : row.parameters)
+    tensors.emplace(one.name, given(problem, parameter_name(row, one)));
+  return tensors;
 }
 
-Bias bucket_bias(const BiasPart& part, const ComputeProblem& problem) {
-  const Tensor table = given(problem, "buckets_table");
-  const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
-  check_argument(part, std::to_string(count));
-  // A query that sees no later key has no use for buckets of later ones.
-  return buckets({.table = table,
-                  .bidirectional = problem.looks_ahead,
-                  .maximum_distance = std::max<int64_t>(128, count)});
-}
-
-Bias grid_bias(const BiasPart& part, const ComputeProblem& problem) {
-  const Tensor table = given(problem, "grid_table");
-  if (table.dim() >= 2)
-    check_argument(part, fmt::format("{}x{}", (table.size(-2) + 1) / 2, (table.size(-1) + 1) / 2));
-  return grid(table);
-}
-
-// One number a head, or one for all, in front of queries and keys.
-Bias offset_bias(const ComputeProblem& problem) {
-  const Tensor offset = given(problem, "offset");
-  const bool by_head = offset.dim() == 1 && problem.query.dim() == 4;
-  return dense_bias(by_head ? offset.view({1, -1, 1, 1}) : offset);
+// Slopes, centres and widths may be absent.
+void add_absent(const BiasRow& row, const ComputeProblem& problem, const Tensor& query,
+                Parameters& tensors) {
+  if (row.kind == BiasKind::alibi) {
+    Tensor& slopes = tensors.begin()->second;
+    if (!slopes.defined()) slopes = alibi_slopes(heads_of(problem)).to(query.options());
+  }
+  if (row.kind != BiasKind::gaussian) return;
+  Tensor& centres = tensors.find(row.parameters[0].name)->second;
+  Tensor& widths = tensors.find(row.parameters[1].name)->second;
+  if (!centres.defined()) centres = predicted_centres(problem, query);
+  if (!widths.defined())
+    widths = at::full_like(centres,
+                           static_cast<double>(around_reach(problem.choices.scope).value()) / 2);
 }
 
 }  // namespace
 
-Bias bias_of(const BiasPart& part, const ComputeProblem& problem, const Tensor& query) {
-  if (part.name == "dense") return dense_bias(given(problem, "dense_bias"));
-  if (part.name == "alibi") {
-    const Tensor slopes = given(problem, "alibi_slopes");
-    return alibi(slopes.defined() ? slopes : alibi_slopes(heads_of(problem)).to(query.options()));
-  }
-  if (part.name == "buckets") return bucket_bias(part, problem);
-  if (part.name == "relative_keys") {
-    const Tensor table = given(problem, "relative_keys_table");
-    if (table.dim() >= 2) check_argument(part, std::to_string((table.size(-2) - 1) / 2));
-    return relative_keys(table);
-  }
-  if (part.name == "gaussian") return gaussian_bias(problem, query);
-  if (part.name == "grid") return grid_bias(part, problem);
-  if (part.name == "offset") return offset_bias(problem);
-  return {};  // the sink is none of the scores
+Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const Tensor& query,
+             const Scope& scope) {
+  Parameters tensors = given_tensors(*choice.row, problem);
+  add_absent(*choice.row, problem, query, tensors);
+  check_numbers(choice, tensors.find(choice.row->parameters.front().name)->second);
+  return bias_of(*choice.row, tensors, {problem.query.dim(), !is_causal(scope)});
 }
 
 std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem) {
@@ -150,9 +140,11 @@ Attended attended(const ComputeProblem& problem) {
                      : parse_scope(choices.scope);
   spec.scope = spec.scope & problem.scope;
   if (problem.key_lengths.defined()) spec.scope = spec.scope & key_lengths(problem.key_lengths);
-  for (const BiasPart& part : bias_parts(choices.bias))
-    spec.bias = spec.bias + bias_of(part, problem, result.query);
-  spec.sink = given(problem, "sink");
+  for (const BiasChoice& choice : parse_biases(choices.bias)) {
+    if (choice.row->kind == BiasKind::sink)
+      spec.sink = given_tensors(*choice.row, problem).begin()->second;
+    spec.bias = spec.bias + bias_of(choice, problem, result.query, spec.scope);
+  }
   spec.normaliser = Normaliser(choices.normaliser, static_cast<uint64_t>(problem.seed));
   spec.soft_cap = problem.soft_cap;
   if (const ComputeModule* module = compute_module(problem.mechanism))

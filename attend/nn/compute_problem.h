@@ -11,12 +11,11 @@ namespace attend {
 // One attention problem with everything that it reads, as `attend compute` is given it.
 struct ComputeProblem {
   at::Tensor query, key, value;
-  std::string mechanism;  // "" for none
+  const Mechanism* mechanism = nullptr;
   AttentionChoices choices;
-  Parameters parameters;    // of mechanism and choices, by the names of parameters_of()
-  Scope scope;              // what further scopes and the files add to the choice
-  bool looks_ahead = true;  // no scope is causal
-  at::Tensor key_lengths;   // undefined without
+  Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
+  Scope scope;             // what further scopes and the files add to the choice
+  at::Tensor key_lengths;  // undefined without
   double soft_cap = 0;
   int64_t seed = 0;
   at::Tensor context_gradient;  // undefined when not given
@@ -29,7 +28,8 @@ std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem);
 // Error on choices that are not there, and on a parameter that is missing or that no choice reads.
 Attended attended(const ComputeProblem& problem);
 
-// What one part of the bias adds to the scores.
-Bias bias_of(const BiasPart& part, const ComputeProblem& problem, const at::Tensor& query);
+// What one part of the bias adds to the scores of these queries over that scope.
+Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const at::Tensor& query,
+             const Scope& scope);
 
 }  // namespace attend

@@ -24,7 +24,7 @@ void check(const FixedAttentionConfig& config, const ScoreRow& row) {
     fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
          row.name);
   for (const ParameterRow& parameter : row.parameters)
-    if (parameter.required && parameter.name != "v")
+    if (parameter.required && parameter.reader != Reader::pairs)
       fail(
           "[fixed attention] score {} has a parameter {}, which a learned query makes needless; "
           "take dot or additive",
@@ -41,7 +41,7 @@ Tensor as_one_head(const Tensor& x) { return x.unsqueeze(1); }
 }  // namespace
 
 std::string_view why_not_pooled(const NormaliserRow& row, Features scores) {
-  if (row.sequential) return "goes by the order of the keys, and a set has none";
+  if (row.order_dependent) return "goes by the order of the keys, and a set has none";
   if (row.training != Training::gradient) return "gives the scores no gradient to train queries by";
   if (row.running_sums && scores == Features::any)
     return "divides by the sum of the scores, which may be negative here";
@@ -63,7 +63,11 @@ FixedAttention::FixedAttention(const FixedAttentionConfig& config) : config_(con
     keys_ = register_module(
         "keys", torch::nn::Linear(torch::nn::LinearOptions(config.depth, depth).bias(false)));
   }
-  if (row.name == "cosine") beta_ = register_parameter("beta", torch::ones({config.queries}));
+  for (const ParameterRow& one : row.parameters) {
+    const std::string name(one.name);
+    if (one.shape.empty())
+      numbers_.emplace(name, register_parameter(name, torch::ones({config.queries})));
+  }
 }
 
 // The queries are heads that share the keys, for each has parameters of its own.
@@ -80,9 +84,8 @@ Tensor FixedAttention::mapped(const Tensor& keys) const {
 }
 
 AttentionSpec FixedAttention::spec(const Tensor& lengths) const {
-  Parameters parameters;
+  Parameters parameters = numbers_;
   if (v_.defined()) parameters.emplace("v", v_);
-  if (beta_.defined()) parameters.emplace("beta", beta_);
   return {.score = Score(config_.score, std::move(parameters)),
           .scope = lengths.defined() ? key_lengths(lengths) : all_keys(),
           .normaliser = Normaliser(config_.normaliser)};

@@ -47,7 +47,7 @@ class FixedAttention : public torch::nn::Module {
   FixedAttentionConfig config_;
   at::Tensor query_;                 // [queries, A]
   at::Tensor v_;                     // [queries, A], of an additive score
-  at::Tensor beta_;                  // [queries], of the cosine score
+  Parameters numbers_;               // [queries] each: those of the score that are one number
   torch::nn::Linear keys_{nullptr};  // W, of an additive score
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/nn/choice_parameters.h"
 #include "attend/nn/random_features.h"
 
 namespace attend {
@@ -64,6 +65,10 @@ Scope within(Scope scope, int64_t keys) {
   return scope;
 }
 
+std::string only_parameter(const BiasRow& row) {
+  return parameter_name(row, row.parameters.front());
+}
+
 bool has_axis(const ScoreRow& row, Axis axis) {
   return std::any_of(row.parameters.begin(), row.parameters.end(), [&](const ParameterRow& one) {
     return std::find(one.shape.begin(), one.shape.end(), axis) != one.shape.end();
@@ -94,6 +99,7 @@ LearnedAttention::LearnedAttention(const AttentionChoices& choices, const Attent
   reach_ = around_reach(choices.scope);
   if (!reach_) scope_ = parse_scope(choices.scope);
   biases_ = parse_biases(choices.bias);
+  normaliser_ = &Normaliser(choices.normaliser).row();
   register_score(sizes);
   for (const BiasChoice& bias : biases_) register_bias(bias);
   if (!reach_) return;
@@ -117,48 +123,53 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
                   [&] { return row.trained ? initial_value(shape) : initial_features(shape); }),
         row.trained);
   }
-  if (std::none_of(biases_.begin(), biases_.end(),
-                   [](const BiasChoice& bias) { return bias.name == "relative_keys"; }))
-    return;
-  const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
-  const int64_t depth = score().map_query(query).size(-1);
+  // These vectors are compared with mapped queries.
   for (const BiasChoice& bias : biases_) {
-    if (bias.name == "relative_keys")
-      register_parameter("relative_keys_table", for_heads(heads_, [&] {
-                           return initial_value({2 * bias.size + 1, depth});
-                         }));
+    if (bias.row->kind != BiasKind::relative_keys) continue;
+    const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
+    const int64_t depth = score().map_query(query).size(-1);
+    register_parameter(only_parameter(*bias.row), for_heads(heads_, [&] {
+                         return initial_value({table_axes(bias)[0], depth});
+                       }));
   }
 }
 
+// Biases begin where they change nothing, but for those that the papers begin otherwise.
 void LearnedAttention::register_bias(const BiasChoice& bias) {
-  const bool monotonic = choices_.normaliser.starts_with("monotonic");
-  if (bias.name == "alibi") register_parameter("alibi_slopes", alibi_slopes(heads_));
-  if (bias.name == "buckets")
-    register_parameter("buckets_table", torch::zeros({heads_, bias.size}));
-  if (bias.name == "grid")
-    register_parameter("grid_table",
-                       torch::zeros({heads_, 2 * bias.size - 1, 2 * bias.columns - 1}));
-  if (bias.name == "offset")
-    register_parameter("offset", torch::full({heads_}, monotonic ? -1.0 : 0.0));
-  if (bias.name == "sink") register_parameter("sink", torch::zeros({heads_}));
+  const auto add = [&](const Tensor& first) {
+    register_parameter(only_parameter(*bias.row), first);
+  };
+  switch (bias.row->kind) {
+    case BiasKind::alibi:
+      return add(alibi_slopes(heads_));
+    case BiasKind::buckets:
+    case BiasKind::grid: {
+      std::vector<int64_t> shape = table_axes(bias);
+      shape.insert(shape.begin(), heads_);
+      return add(torch::zeros(shape));
+    }
+    case BiasKind::offset:
+      return add(torch::full({heads_}, normaliser_->first_offset));
+    case BiasKind::sink:
+      return add(torch::zeros({heads_}));
+    case BiasKind::dense:
+    case BiasKind::relative_keys:  // registered with the score
+    case BiasKind::gaussian:       // predicted
+      return;
+  }
 }
 
 bool LearnedAttention::is_positional() const {
-  const auto at_positions = [](const BiasChoice& bias) {
-    return bias.name != "gaussian" && bias.name != "offset" && bias.name != "sink";
-  };
-  return (!reach_ && choices_.scope != "all") ||
-         std::any_of(biases_.begin(), biases_.end(), at_positions);
+  return !scope_.any_of.empty() ||
+         std::any_of(biases_.begin(), biases_.end(),
+                     [](const BiasChoice& bias) { return bias.row->is_positional; });
 }
 
 bool LearnedAttention::looks_back() const {
-  return score_row(choices_.score).map_past || Normaliser(choices_.normaliser).row().sequential;
+  return score_row(choices_.score).map_past || normaliser_->sequential;
 }
 
-bool LearnedAttention::draws() const {
-  const std::string_view name = base_name(choices_.normaliser);
-  return name == "hard" || name == "gumbel" || name == "monotonic";
-}
+bool LearnedAttention::draws() const { return normaliser_->draws != Draws::nothing; }
 
 Score LearnedAttention::score() const {
   const auto all = named_parameters(false);
@@ -184,28 +195,22 @@ Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement&
 Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
                             int64_t query_axes) const {
   const auto all = named_parameters(false);
-  if (choice.name == "alibi") return alibi(all["alibi_slopes"]);
-  if (choice.name == "buckets") {
-    // A query that sees no later key has no use for buckets of later ones.
-    return buckets({.table = all["buckets_table"],
-                    .bidirectional = choices_.scope.find("causal") == std::string::npos,
-                    .maximum_distance = std::max<int64_t>(128, choice.size)});
+  const std::vector<BiasParameter>& rows = choice.row->parameters;
+  Parameters tensors;
+  if (choice.row->kind == BiasKind::gaussian) {
+    tensors.emplace(rows[0].name, centres);
+    tensors.emplace(rows[1].name, at::full_like(centres, static_cast<double>(*reach_) / 2));
+  } else {
+    for (const BiasParameter& one : rows)
+      tensors.emplace(one.name, all[parameter_name(*choice.row, one)]);
   }
-  if (choice.name == "relative_keys") return relative_keys(all["relative_keys_table"]);
-  if (choice.name == "grid") return grid(all["grid_table"]);
-  if (choice.name == "gaussian")
-    return gaussian(centres, at::full_like(centres, static_cast<double>(*reach_) / 2));
-  if (choice.name == "offset") {
-    std::vector<int64_t> shape(static_cast<size_t>(query_axes), 1);
-    if (heads_ > 1) shape[1] = heads_;
-    return dense_bias(all["offset"].view(shape));
-  }
-  return {};  // the sink is none of the scores
+  return bias_of(*choice.row, tensors, {query_axes, !is_causal(scope_)});
 }
 
 Normaliser LearnedAttention::normaliser(uint64_t seed) const {
   if (is_training()) return Normaliser(choices_.normaliser, seed);
-  return Normaliser(choices_.normaliser == "monotonic" ? "monotonic_hard" : choices_.normaliser);
+  const std::string_view other = normaliser_->in_evaluation;
+  return Normaliser(other.empty() ? choices_.normaliser : other);
 }
 
 AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) const {
@@ -215,11 +220,12 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) c
       reach_ ? around(centres.detach(), *reach_) : within(shifted(scope_, at.offset), at.keys);
   if (at.key_lengths.defined()) spec.scope = spec.scope & key_lengths(at.key_lengths);
   for (const BiasChoice& choice : biases_) {
-    if (choice.name == "sink") spec.sink = named_parameters(false)["sink"];
+    if (choice.row->kind == BiasKind::sink)
+      spec.sink = named_parameters(false)[only_parameter(*choice.row)];
     spec.bias = spec.bias + bias(choice, centres, query.dim());
   }
   spec.bias = shifted(spec.bias, at.offset);
-  if (choices_.normaliser == "monotonic" && is_training() && at.seed != 0) {
+  if (normaliser_->draws == Draws::noise && is_training() && at.seed != 0) {
     std::vector<int64_t> shape = query.sizes().vec();
     shape.back() = at.keys;
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(at.seed);

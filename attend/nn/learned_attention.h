@@ -71,8 +71,9 @@ class LearnedAttention : public torch::nn::Module {
   AttentionChoices choices_;
   int64_t heads_;
   std::optional<int64_t> reach_;  // of a predicted centre
-  Scope scope_;                   // without one
+  Scope scope_;                   // without one; else all keys
   std::vector<BiasChoice> biases_;
+  const NormaliserRow* normaliser_ = nullptr;
 };
 
 }  // namespace attend

@@ -26,42 +26,53 @@ enum class Task {
 };
 
 Task task_of(const Mechanism& row) {
-  if (row.queries.find("learned") != std::string_view::npos) return Task::summarise;
-  if (row.choices.scope == "causal:-1") return Task::earlier;
-  if (row.choices.scope == "causal" || row.name == "convolution") return Task::next_word;
-  if (row.memory.starts_with("the same")) return Task::same_word;
+  switch (row.relation) {
+    case Relation::learned:
+      return Task::summarise;
+    case Relation::earlier:
+      return Task::earlier;
+    case Relation::same: {
+      // The place that the convolution looks at is to be found.
+      const bool looks_elsewhere = row.module_kind == ModuleKind::convolution;
+      return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? Task::next_word
+                                                                          : Task::same_word;
+    }
+    case Relation::apart:
+      break;
+  }
   return Task::translate;
 }
 
-// What compute_module() of the row reads, to be trained where it can be.
+// What compute_module() of the row reads.
 Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth) {
-  if (row.name == "learned_positions") return {{"positions", torch::randn({words, depth}) * 0.1}};
-  if (row.name == "linformer") return {{"E", torch::randn({kShortened, words}) * 0.5}};
-  if (row.name == "block_sparse") {
-    const int64_t blocks = (words + 1) / 2;
-    const Tensor index = torch::arange(blocks);
-    const Tensor near = (index.unsqueeze(0) - index.unsqueeze(1)).abs() <= 1;
-    const Tensor layout = near.logical_or(index.unsqueeze(0) == 0);
-    return {{"layout", layout.to(at::kFloat)}, {"block", torch::tensor(2.0)}};
+  switch (row.module_kind) {
+    case ModuleKind::learned_positions:
+      return {{"positions", torch::randn({words, depth}) * 0.1}};
+    case ModuleKind::length_projection:
+      return {{"E", torch::randn({kShortened, words}) * 0.5}};
+    case ModuleKind::blocks: {
+      const int64_t blocks = (words + 1) / 2;
+      const Tensor index = torch::arange(blocks);
+      const Tensor near = (index.unsqueeze(0) - index.unsqueeze(1)).abs() <= 1;
+      const Tensor layout = near.logical_or(index.unsqueeze(0) == 0);
+      return {{"layout", layout.to(at::kFloat)}, {"block", torch::tensor(2.0)}};
+    }
+    case ModuleKind::convolution:
+      return {{"width", torch::tensor(static_cast<double>(words))},
+              {"alpha", torch::tensor(1.0)},
+              {"Delta", torch::tensor({0.0, 0.3})}};
+    default:
+      return {};
   }
-  if (row.name == "convolution")
-    return {{"width", torch::tensor(static_cast<double>(words))},
-            {"alpha", torch::tensor(1.0)},
-            {"Delta", torch::tensor({0.0, 0.3})}};
-  return {};
-}
-
-bool is_trained(const std::string& parameter) {
-  return parameter != "layout" && parameter != "block" && parameter != "width";
 }
 
 // A mechanism on one pair, with all that is fitted.
 class Fit {
  public:
   Fit(const Mechanism& row, const SentencePair& pair)
-      : task_(task_of(row)), module_(compute_module(row.name)) {
+      : task_(task_of(row)), module_(compute_module(&row)) {
     const int64_t depth = pair.annotations.size(1), words = pair.annotations.size(0);
-    memory_ = row.module == "IntraDecoderAttention" ? pair.states : pair.annotations;
+    memory_ = row.module_kind == ModuleKind::intra_decoder ? pair.states : pair.annotations;
     queries_ = memory_;
     if (task_ == Task::translate) queries_ = pair.states;
     if (task_ == Task::summarise)
@@ -83,8 +94,11 @@ class Fit {
   void run() {
     std::vector<Tensor> tensors = trained_->parameters();
     for (const auto& layer : {query_layer_, key_layer_}) tensors.push_back(layer->weight);
-    for (auto& [name, tensor] : parameters_)
-      if (is_trained(name)) tensors.push_back(tensor.requires_grad_());
+    if (module_)
+      for (const ChoiceParameter& one : module_->parameters)
+        if (const auto found = parameters_.find(one.name);
+            found != parameters_.end() && one.is_trained)
+          tensors.push_back(found->second.requires_grad_());
     if (queries_.requires_grad()) tensors.push_back(queries_);
     torch::optim::Adam adam(tensors, torch::optim::AdamOptions(kRate));
     for (int64_t i = 0; i < kSteps; ++i) {
@@ -115,7 +129,7 @@ class Fit {
 
   Tensor loss(uint64_t seed) {
     Attended given = attended(seed);
-    if (given.spec.normaliser.row().name == "hard") {
+    if (given.spec.normaliser.row().training == Training::reward) {
       // The draw has no gradient; what it is expected to cost has.
       given.spec.normaliser = Normaliser();
       const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
@@ -155,13 +169,13 @@ std::vector<std::string> numbered(std::string_view name, int64_t count) {
 
 AttentionChoices choices_for_sentence(const Mechanism& row, int64_t words) {
   AttentionChoices choices = row.choices;
-  if (choices.scope == "window:5")
-    choices.scope = task_of(row) == Task::translate ? "window:2" : "window:1";
-  if (choices.scope == "window:5 | global:1") choices.scope = "window:1 | global:1";
-  if (choices.scope == "dilated:8,2") choices.scope = "dilated:4,2";
-  if (choices.scope == "around:5") choices.scope = "around:2";
-  if (choices.bias.starts_with("grid")) choices.bias = fmt::format("grid:1x{}", words);
-  if (choices.bias.starts_with("relative_keys")) choices.bias = "relative_keys:4";
+  if (!row.short_scope.empty()) choices.scope = row.short_scope;
+  for (const BiasChoice& bias : parse_biases(row.choices.bias)) {
+    if (bias.row->kind == BiasKind::grid)
+      choices.bias = fmt::format("{}:1x{}", bias.row->name, words);
+    if (bias.row->kind == BiasKind::relative_keys)
+      choices.bias = fmt::format("{}:4", bias.row->name);
+  }
   return choices;
 }
 
@@ -172,8 +186,8 @@ FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
   const Task task = task_of(row);
   if (task == Task::translate) map.queries = pair.target;
   if (task == Task::summarise) map.queries = numbered("query", kLearnedQueries);
-  if (row.module == "IntraDecoderAttention") map.queries = map.keys = pair.target;
-  if (row.name == "linformer") map.keys = numbered("E", kShortened);
+  if (row.module_kind == ModuleKind::intra_decoder) map.queries = map.keys = pair.target;
+  if (row.module_kind == ModuleKind::length_projection) map.keys = numbered("E", kShortened);
   return map;
 }
 

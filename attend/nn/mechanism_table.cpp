@@ -80,6 +80,7 @@ Mechanisms local_attention() {
        .queries = decoder,
        .memory = annotations,
        .choices = {.score = "general", .scope = "window:5"},
+       .short_scope = "window:2",
        .decoder_query = "state",
        .time = "n D d",
        .carries = "the number of the step"},
@@ -91,6 +92,7 @@ Mechanisms local_attention() {
        .queries = decoder,
        .memory = annotations,
        .choices = {.score = "general", .scope = "around:5", .bias = "gaussian"},
+       .short_scope = "around:2",
        .decoder_query = "state",
        .time = "n D d"},
       {.name = "location_sensitive",
@@ -133,7 +135,8 @@ Mechanisms one_key() {
        .memory = annotations,
        .choices = {.score = "additive", .normaliser = "hard"},
        .paths = composed,
-       .module = "attend/nn/hard_attention.h for the training signal"},
+       .module = "attend/nn/hard_attention.h for the training signal",
+       .module_kind = ModuleKind::other},
       {.name = "gumbel",
        .title = "Straight-through Gumbel softmax",
        .source = "Jang et al. 2017; Maddison et al. 2017",
@@ -173,7 +176,8 @@ Mechanisms memories() {
        .queries = any,
        .memory = "stored keys and values",
        .choices = {.score = "dot"},
-       .module = "KeyValueMemory to write and to look up"},
+       .module = "KeyValueMemory to write and to look up",
+       .module_kind = ModuleKind::other},
       {.name = "squared_distance",
        .title = "Attention by distance",
        .source = "Kim et al. 2021, eq. 6",
@@ -221,9 +225,11 @@ Mechanisms perceptrons() {
        .formula = "c = [c_1; ...; c_k], w_ij = softmax_j(u_i . k_j)",
        .queries = "k learned vectors",
        .memory = set,
+       .relation = Relation::learned,
        .choices = {.score = "dot"},
        .time = "k m d",
        .module = "FixedAttention",
+       .module_kind = ModuleKind::other,
        .refusal = "its queries are learned and do not follow the decoder; take luong_dot, or model "
                   "sets with FixedAttention"},
       {.name = "fixed_mlp",
@@ -232,9 +238,11 @@ Mechanisms perceptrons() {
        .formula = "c = [c_1; ...; c_k], w_ij = softmax_j(v_i . tanh(W k_j + b))",
        .queries = "k learned vectors",
        .memory = set,
+       .relation = Relation::learned,
        .choices = {.score = "additive"},
        .time = "k m d",
        .module = "FixedAttention",
+       .module_kind = ModuleKind::other,
        .refusal = "its queries are learned and do not follow the decoder; take bahdanau, or model "
                   "sets with FixedAttention"},
   };
@@ -263,8 +271,8 @@ const Mechanism& mechanism(std::string_view name) {
   }
   const std::string suggestion = nearest(name, names);
   if (!suggestion.empty())
-    fail("no mechanism is called {}; did you mean {}?", quoted(name), suggestion);
-  fail("no mechanism is called {}; there are {}", quoted(name), fmt::join(names, ", "));
+    fail("no mechanism is called {}; did you mean {}?", in_quotes(name), suggestion);
+  fail("no mechanism is called {}; there are {}", in_quotes(name), fmt::join(names, ", "));
 }
 
 }  // namespace attend

@@ -7,6 +7,28 @@
 
 namespace attend {
 
+// How the queries of a mechanism stand to its keys.
+enum class Relation {
+  apart,    // the keys come from elsewhere: a source, a memory, a set
+  same,     // both are the positions of one sequence or image
+  earlier,  // the keys are what the queries' own layer was before
+  learned,  // the queries are parameters
+};
+
+// What runs the part of a mechanism that its choices cannot say.
+enum class ModuleKind {
+  none,
+  multi_head,
+  rotation,
+  sinusoids,
+  learned_positions,
+  blocks,
+  length_projection,
+  convolution,
+  intra_decoder,
+  other,  // of which nothing is asked
+};
+
 // One mechanism of the field: four choices, and where queries, keys and values come from. Data
 // only: what runs a row is the same for all.
 struct Mechanism {
@@ -17,8 +39,11 @@ struct Mechanism {
   std::string_view formula;
   std::string_view queries;  // where they come from
   std::string_view memory;   // where keys and values come from
+  Relation relation = Relation::apart;
   // Numbers in them, such as the reach of a window, are examples: a model sets its own.
   AttentionChoices choices = {};
+  std::string_view short_scope =
+      {};  // the scope with reaches that suit a sentence; empty: as it is
   // What a recurrent decoder makes its query of: parts as model.query has them.
   std::string_view decoder_query = "previous_state";
   // For n queries, m keys of depth d.
@@ -26,8 +51,9 @@ struct Mechanism {
   std::string_view space = "(n + m) d";  // above inputs, in training
   std::string_view carries = "nothing";  // from a query to the next
   std::string_view paths = "fused, composed";
-  // What runs the part that the four choices cannot say; empty: there is none.
+  // What runs the part that the four choices cannot say, in words; empty: there is none.
   std::string_view module = {};
+  ModuleKind module_kind = ModuleKind::none;
   // Why a recurrent decoder cannot use the row, and what to take there; empty: it can.
   std::string_view refusal = {};
 };

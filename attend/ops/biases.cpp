@@ -57,36 +57,4 @@ Tensor distance_buckets(const Tensor& distance, int64_t count, bool bidirectiona
   return bidirectional ? bucket + (distance > 0).to(at::kLong) * own : bucket;
 }
 
-const std::vector<BiasRow>& bias_table() {
-  static const std::vector<BiasRow> table = {
-      {"dense",
-       "b_ij",
-       "any learned or given bias",
-       {{"bias", "[batch, heads, queries, keys], axes of 1 broadcast", "the bias"}}},
-      {"alibi",
-       "-m |i - j|",
-       "Press et al. 2022",
-       {{"slopes", "[heads]", "m, positive: nearer keys weigh more"}}},
-      {"buckets",
-       "t[bucket(j - i)]",
-       "Raffel et al. 2020, 2.1",
-       {{"table", "[heads, buckets] or [buckets]", "t, a number a bucket of distances"}}},
-      {"relative_keys",
-       "q_i . r[clip(j - i, -L, L) + L]",
-       "Shaw et al. 2018, eq. 4",
-       {{"table", "[heads, 2 L + 1, attention_depth] or without heads", "r, a vector a distance"}}},
-      {"gaussian",
-       "-(j - p_i)^2 / (2 s_i^2)",
-       "Luong et al. 2015, eq. 10",
-       {{"centres", "[batch, heads, queries]", "p, where a query looks"},
-        {"widths", "[batch, heads, queries]", "s, positive: how far around"}}},
-      {"grid",
-       "t[y_j - y_i][x_j - x_i]",
-       "Cordonnier et al. 2020; Liu et al. 2021, eq. 4",
-       {{"table", "[heads, 2 height - 1, 2 width - 1] or without heads",
-         "t, a number a pair of row and column distances"}}},
-  };
-  return table;
-}
-
 }  // namespace attend

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -87,21 +89,62 @@ at::Tensor alibi_slopes(int64_t heads);
 at::Tensor distance_buckets(const at::Tensor& distance, int64_t count, bool bidirectional,
                             int64_t maximum_distance);
 
+enum class BiasKind { dense, alibi, buckets, relative_keys, gaussian, grid, offset, sink };
+
 struct BiasParameter {
   std::string_view name;
   std::string_view shape;
   std::string_view meaning;
+  int64_t axes = 0;              // behind those of batch and heads
+  std::string_view absent = {};  // what its absence stands for, where it may be absent
 };
+
+// The numbers behind a row's name, as in buckets:32 and grid:8x6. Axis i of its table, behind that
+// of heads, is factor n_i + shift long.
+struct BiasNumbers {
+  size_t count = 0;
+  int64_t least = 0;  // that each may be where the table is trained
+  int64_t factor = 1;
+  int64_t shift = 0;
+};
+
+// More of them is no table that anyone trains.
+inline constexpr int64_t largest_bias_number = 1 << 16;
 
 // One row of the table of biases.
 struct BiasRow {
+  BiasKind kind;
   std::string_view name;
+  std::string_view syntax;  // as parse_biases reads it
   std::string_view formula;
   std::string_view source;
   std::vector<BiasParameter> parameters;
+  BiasNumbers numbers = {};
+  bool is_trained = true;     // a model may have it; else it is only given
+  bool is_positional = true;  // it depends on the position of the query
 };
 
-// Every bias, in the order of the documentation.
+// Every bias, in the order of the documentation. The offset is one number for all scores and
+// becomes a dense bias; the sink is AttentionSpec::sink.
 const std::vector<BiasRow>& bias_table();
+
+// "alibi_slopes": a parameter among those of all choices.
+std::string parameter_name(const BiasRow& row, const BiasParameter& parameter);
+
+// One part of a bias in its text form.
+struct BiasChoice {
+  const BiasRow* row;
+  std::vector<int64_t> numbers = {};  // as many as the row has; none where they were left out
+};
+
+// "alibi + buckets:32" as its parts; none for an empty text. Numbers are 0 to largest_bias_number.
+// Error with the nearest name on an unknown part, on other numbers than the row's, and on the same
+// part twice.
+std::vector<BiasChoice> parse_biases(std::string_view text);
+
+bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind);
+
+// How long the axes of the choice's table are that its numbers speak of.
+std::vector<int64_t> table_axes(const BiasChoice& choice);
 
 }  // namespace attend

@@ -12,16 +12,6 @@ using at::Tensor;
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-// The score that compares what has been mapped: the plainest row with the same pairs.
-Score pair_score(const Parts& parts, const LoweredSpec& spec) {
-  const auto same = [&](const ScoreRow& row) {
-    return row.family == spec.score->family && row.activation == spec.score->activation;
-  };
-  const auto row = std::find_if(score_table().begin(), score_table().end(), same);
-  if (parts[part::vector].defined()) return Score(row->name, {{"v", parts[part::vector]}});
-  return Score(row->name);
-}
-
 Tensor repeat_heads(const Tensor& x, int64_t heads) {
   return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
 }
@@ -32,7 +22,7 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor query = parts[part::query].to(precision);
   const bool scales_query = spec.scale != 1 && spec.score->family == Family::dot;
   if (scales_query) query = query * spec.scale;
-  Tensor scores = pairwise_scores(pair_score(parts, spec), query,
+  Tensor scores = pairwise_scores(pair_score(*spec.score, parts[part::vector]), query,
                                   repeat_heads(parts[part::key].to(precision), spec.heads));
   if (spec.scale != 1 && !scales_query) scores = scores * spec.scale;
   if (spec.soft_cap > 0) scores = (scores / spec.soft_cap).tanh() * spec.soft_cap;

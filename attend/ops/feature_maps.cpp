@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/ops/feature_maps-inl.h"
+#include "attend/ops/score_rows-inl.h"
 
 namespace attend {
 namespace {
@@ -35,7 +35,6 @@ ScoreRow elu_features_row() {
           .formula = "phi(q) . phi(k), phi(x) = elu(x) + 1",
           .source = "Katharopoulos et al. 2020, eq. 7",
           .family = Family::dot,
-          .parameters = {},
           .map_query = elu_features,
           .map_key = elu_features,
           .features = Features::positive};

@@ -188,7 +188,7 @@ std::string why_not_fused(const Parts& parts, const LoweredSpec& spec) {
   if (spec.score->family == Family::location)
     return fmt::format("score {} compares no queries with keys", spec.score->name);
   if (spec.normaliser->running_sums) return "linear attention never forms its weights";
-  if (!spec.normaliser->fused)
+  if (!spec.normaliser->kernel)
     return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
   for (const Tensor& x : parts)
     if (has_forward_gradient(x)) return "forward-mode derivatives are those of the composed path";

@@ -59,7 +59,6 @@ struct KernelInputs {
 
 kernels::Family kernel_family(const ScoreRow& row);
 kernels::Activation kernel_activation(const ScoreRow& row);
-kernels::Normaliser kernel_normaliser(const NormaliserRow& row);
 
 template <class S>
 kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
@@ -88,7 +87,7 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.centres = pointer_of<const T>(parts[part::centres]);
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
-  p.normaliser = kernel_normaliser(*spec.normaliser);
+  p.normaliser = spec.normaliser->kernel.value();
   p.dropout = {spec.dropout.probability, spec.dropout.seed};
   p.query = view_of<S>(query);
   p.key = view_of<S>(key);

@@ -126,13 +126,4 @@ kernels::Activation kernel_activation(const ScoreRow& row) {
   fail("[attention] the activation of score {} has no kernel", row.name);
 }
 
-kernels::Normaliser kernel_normaliser(const NormaliserRow& row) {
-  if (row.name == "softmax" || row.name == "temperature") return kernels::Normaliser::softmax;
-  if (row.name == "sigmoid") return kernels::Normaliser::sigmoid;
-  if (row.name == "none") return kernels::Normaliser::none;
-  if (row.name == "sparsemax") return kernels::Normaliser::sparsemax;
-  if (row.name == "entmax15") return kernels::Normaliser::entmax15;
-  fail("[attention] normaliser {} has no kernel", row.name);
-}
-
 }  // namespace attend

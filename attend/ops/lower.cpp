@@ -62,7 +62,9 @@ void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
 void check_linear(const AttentionSpec& spec) {
   if (!spec.normaliser.row().running_sums) return;
   const ScoreRow& row = spec.score.row();
-  if (row.features == Features::any && row.name != "dot")
+  // Features of the caller's own come by the plain product.
+  const bool may_be_features = row.is_plain && row.family == Family::dot;
+  if (row.features == Features::any && !may_be_features)
     fail(
         "[attention] normaliser linear divides by the sum of the scores, and those of {} may be "
         "negative; take elu_features, positive_features, or dot of features of your own",
@@ -120,8 +122,8 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   parts[part::key] = as_stored ? k : score.key_before_exp(k);
   parts[part::value] = v;
   check_pairs(score, parts[part::query], parts[part::key]);
-  if (score.row().family == Family::additive)
-    parts[part::vector] = score.parameters().find("v")->second.to(precision);
+  if (const Tensor vector = score.of_pairs(); vector.defined())
+    parts[part::vector] = vector.to(precision);
   lowered_spec.score = &score.row();
   lowered_spec.scale = score.scale(query.size(-1));
   take_features(parts, lowered_spec);
@@ -145,7 +147,7 @@ Scope with_four_axes(const Scope& scope, int64_t query_axes) {
 
 void add_sink(const Tensor& sink, Parts& parts, const LoweredSpec& lowered_spec) {
   if (!sink.defined()) return;
-  if (lowered_spec.normaliser->name != "softmax" && lowered_spec.normaliser->name != "temperature")
+  if (!lowered_spec.normaliser->takes_sink)
     fail("[attention] the sink takes part in a softmax; the normaliser is {}",
          lowered_spec.normaliser->name);
   parts[part::sinks] = per_head(sink, "sink", parts, lowered_spec);
@@ -186,7 +188,9 @@ PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& 
 }  // namespace
 
 double folded_temperature(const LoweredSpec& lowered_spec) {
-  return lowered_spec.normaliser->name == "temperature" ? lowered_spec.options.temperature : 1.0;
+  return lowered_spec.normaliser->temperature == Temperature::scores
+             ? lowered_spec.options.temperature
+             : 1.0;
 }
 
 void add_past(const Parameters& parameters, const PastWeights& past, Parts& parts,

@@ -113,69 +113,66 @@ Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserO
                     (2 * threshold + top).squeeze(-1), empty);
 }
 
-}  // namespace
-
-const std::vector<NormaliserRow>& normaliser_table() {
-  static const std::vector<NormaliserRow> table = {
-      {"softmax", "softmax", "w_ij = exp(s_ij) / sum_j exp(s_ij)", "Bahdanau et al. 2015, eq. 6",
-       "log sum_j exp(s_ij)", softmax},
-      // The scores arrive divided: the kernels then need to know nothing of it.
-      {"temperature", "temperature:T", "w_ij = exp(s_ij / T) / sum_j exp(s_ij / T)",
-       "Hinton et al. 2015, eq. 1", "log sum_j exp(s_ij / T)", softmax},
-      {"sigmoid", "sigmoid", "w_ij = 1 / (1 + exp(-s_ij))", "Ramapuram et al. 2024, eq. 3", "0",
-       sigmoid},
-      {"none", "none", "w_ij = s_ij", "unnormalised", "0", none},
-      {"sparsemax", "sparsemax", "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
-       "Martins and Astudillo 2016, eq. 3", "t_i", sparsemax},
-      {"entmax15", "entmax15", "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
-       "Peters et al. 2019, alpha = 1.5", "t_i", entmax15},
+// Rows that weigh every key.
+std::vector<NormaliserRow> whole_rows() {
+  using kernels::Normaliser;
+  return {
+      {.name = "softmax",
+       .syntax = "softmax",
+       .formula = "w_ij = exp(s_ij) / sum_j exp(s_ij)",
+       .source = "Bahdanau et al. 2015, eq. 6",
+       .normalise = softmax,
+       .kernel = Normaliser::softmax,
+       .takes_sink = true},
+      {.name = "temperature",
+       .syntax = "temperature:T",
+       .formula = "w_ij = exp(s_ij / T) / sum_j exp(s_ij / T)",
+       .source = "Hinton et al. 2015, eq. 1",
+       .normalise = softmax,
+       .kernel = Normaliser::softmax,
+       .takes_sink = true,
+       .temperature = Temperature::scores},
+      {.name = "sigmoid",
+       .syntax = "sigmoid",
+       .formula = "w_ij = 1 / (1 + exp(-s_ij))",
+       .source = "Ramapuram et al. 2024, eq. 3",
+       .normalise = sigmoid,
+       .lse = Lse::zero,
+       .kernel = Normaliser::sigmoid,
+       .sums_to_one = false,
+       .shift_invariant = false},
+      {.name = "none",
+       .syntax = "none",
+       .formula = "w_ij = s_ij",
+       .source = "unnormalised",
+       .normalise = none,
+       .lse = Lse::zero,
+       .kernel = Normaliser::none,
+       .sums_to_one = false,
+       .shift_invariant = false},
+      {.name = "sparsemax",
+       .syntax = "sparsemax",
+       .formula = "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
+       .source = "Martins and Astudillo 2016, eq. 3",
+       .normalise = sparsemax,
+       .lse = Lse::threshold,
+       .kernel = Normaliser::sparsemax},
+      {.name = "entmax15",
+       .syntax = "entmax15",
+       .formula = "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
+       .source = "Peters et al. 2019, alpha = 1.5",
+       .normalise = entmax15,
+       .lse = Lse::threshold,
+       .kernel = Normaliser::entmax15},
       {.name = "linear",
        .syntax = "linear",
        .formula = "w_ij = s_ij / sum_j s_ij, of scores above 0",
        .source = "Katharopoulos et al. 2020, eq. 4",
-       .lse = "log sum_j s_ij",
        .normalise = linear,
-       .fused = false,
+       .shift_invariant = false,
        .running_sums = true},
-      {.name = "hard",
-       .syntax = "hard",
-       .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",
-       .source = "Xu et al. 2015, 4.1",
-       .lse = "log sum_j exp(s_ij)",
-       .normalise = hard,
-       .fused = false,
-       .twice_differentiable = false,
-       .training = Training::reward},
-      {.name = "gumbel",
-       .syntax = "gumbel:T",
-       .formula = "w_i = one-hot of argmax_j (s_ij + g_ij); backward: softmax((s_i + g_i) / T)",
-       .source = "Jang et al. 2017, eq. 1-2, straight-through; Maddison et al. 2017",
-       .lse = "log sum_j exp(s_ij)",
-       .normalise = gumbel,
-       .fused = false},
-      {.name = "monotonic",
-       .syntax = "monotonic",
-       .formula = "w_ij = p_ij ((1 - p_i,j-1) w_i,j-1 / p_i,j-1 + w_i-1,j), p = sigmoid(s)",
-       .source = "Raffel et al. 2017, eq. 9-11",
-       .lse = "0",
-       .normalise = monotonic,
-       .fused = false,
-       .sequential = true,
-       .twice_differentiable = false},
-      {.name = "monotonic_hard",
-       .syntax = "monotonic_hard",
-       .formula = "w_i = one-hot of the first j, from the key before on, with sigmoid(s_ij) >= 1/2",
-       .source = "Raffel et al. 2017, alg. 1",
-       .lse = "0",
-       .normalise = monotonic_hard,
-       .fused = false,
-       .sequential = true,
-       .training = Training::none},
   };
-  return table;
 }
-
-namespace {
 
 const NormaliserRow& normaliser_row(std::string_view name) {
   std::vector<std::string> names;
@@ -202,12 +199,22 @@ double parse_temperature(std::string_view digits, const NormaliserRow& row) {
 
 }  // namespace
 
+const std::vector<NormaliserRow>& normaliser_table() {
+  static const std::vector<NormaliserRow> table = [] {
+    std::vector<NormaliserRow> all = whole_rows();
+    const std::vector<NormaliserRow> one_key = one_key_rows();
+    all.insert(all.end(), one_key.begin(), one_key.end());
+    return all;
+  }();
+  return table;
+}
+
 Normaliser::Normaliser(std::string_view text, uint64_t seed) {
   const size_t colon = text.find(':');
   row_ = &normaliser_row(text.substr(0, colon));
   options_.seed = seed;
   if (colon == std::string_view::npos) return;
-  if (row_->syntax == row_->name)
+  if (row_->temperature == Temperature::none)
     fail("normaliser \"{}\": {} takes no number; write {}", text, row_->name, row_->syntax);
   options_.temperature = parse_temperature(text.substr(colon + 1), *row_);
 }

@@ -3,8 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
+
+#include "attend/kernels/attention.h"
 
 namespace attend {
 
@@ -28,23 +31,53 @@ enum class Training {
   none,
 };
 
+// What AttentionResult::lse holds.
+enum class Lse {
+  logarithm,  // of the sum that the weights are divided by
+  threshold,  // t_i: weights are what scores have above it
+  zero,
+};
+
+// What the number T of the row's syntax divides.
+enum class Temperature {
+  none,      // the row takes no number
+  scores,    // all scores, before the row sees them
+  gradient,  // the scores that the row's gradient is taken at; the row does so itself
+};
+
+// What a seed decides while a model trains.
+enum class Draws {
+  nothing,
+  keys,   // the key that a query takes; without a seed that of the largest score
+  noise,  // what the model adds to the scores, so that they learn to be far from 0
+};
+
 // One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
   std::string_view syntax;  // as Normaliser reads it; T is a number above 0, 1 where it is left out
   std::string_view formula;
   std::string_view source;
-  std::string_view lse;  // what AttentionResult::lse holds
   // Of scores with -inf outside the scope; `empty`, of the scores' shape with one key, tells the
   // rows that are all -inf: weights 0, normaliser -inf. Undefined: no row is.
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
-  bool fused = true;                 // the kernels have it
+  Lse lse = Lse::logarithm;
+  std::optional<kernels::Normaliser> kernel = {};  // without one the row is composed
+  bool takes_sink = false;           // a score without a value may take part in the sum
+  bool sums_to_one = true;           // a query's weights do, where it has a key and no sink
+  bool shift_invariant = true;       // a number added to all scores of a query changes no weight
   bool sequential = false;           // a row needs the weights of the one before
+  bool order_dependent = false;      // a key's weight depends on which keys stand before it
   bool twice_differentiable = true;  // else the second derivative is an Error
   // Weights are scores over their sum, where no score may be negative, and need not be formed.
   bool running_sums = false;
+  Temperature temperature = Temperature::none;
+  Draws draws = Draws::nothing;
   Training training = Training::gradient;
+  double first_offset = 0;  // what a trained number that is added to every score begins at
+  std::string_view in_evaluation = {};  // the row that takes its place in a trained model; empty:
+                                        // it stays
 };
 
 // Every normaliser, in the order of the documentation.

@@ -8,11 +8,7 @@ namespace attend {
 // scores the lse is rounded too coarsely for that to be the weight.
 at::Tensor log_sum_exp(const at::Tensor& scores);
 
-// NormaliserRow::normalise of the rows of the same names, which choose one key, or expect to.
-Normalised hard(const at::Tensor& scores, const at::Tensor& empty, const NormaliserOptions&);
-Normalised gumbel(const at::Tensor& scores, const at::Tensor& empty, const NormaliserOptions&);
-Normalised monotonic(const at::Tensor& scores, const at::Tensor& empty, const NormaliserOptions&);
-Normalised monotonic_hard(const at::Tensor& scores, const at::Tensor& empty,
-                          const NormaliserOptions&);
+// The rows of the table that choose one key, or expect to.
+std::vector<NormaliserRow> one_key_rows();
 
 }  // namespace attend

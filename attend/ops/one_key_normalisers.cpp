@@ -125,14 +125,6 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
   }
 };
 
-}  // namespace
-
-Tensor log_sum_exp(const Tensor& scores) {
-  if (scores.size(-1) == 0) return scores.logsumexp(-1);
-  const Tensor top = scores.detach().amax(-1, true);
-  return (scores - top).logsumexp(-1) + top.squeeze(-1);
-}
-
 Normalised hard(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor lse = OnlyOnce::apply(log_sum_exp(without_empty(scores, empty)));
   return {one_hot_of_largest(perturbed(scores.detach(), options.seed)), row_numbers(lse, empty)};
@@ -162,6 +154,60 @@ Normalised monotonic_hard(const Tensor& scores, const Tensor& empty,
   const Tensor found = reached.logical_and(scores.detach().ge(0)).to(at::kLong);
   const Tensor first = found.mul(found.cumsum(-1).eq(1));
   return {first.to(scores.scalar_type()), row_numbers(zero_of_each_row(scores), empty)};
+}
+
+}  // namespace
+
+Tensor log_sum_exp(const Tensor& scores) {
+  if (scores.size(-1) == 0) return scores.logsumexp(-1);
+  const Tensor top = scores.detach().amax(-1, true);
+  return (scores - top).logsumexp(-1) + top.squeeze(-1);
+}
+
+std::vector<NormaliserRow> one_key_rows() {
+  return {
+      {.name = "hard",
+       .syntax = "hard",
+       .formula = "w_i = one-hot of argmax_j s_ij, or of a key drawn from softmax(s_i)",
+       .source = "Xu et al. 2015, 4.1",
+       .normalise = hard,
+       .twice_differentiable = false,
+       .draws = Draws::keys,
+       .training = Training::reward},
+      {.name = "gumbel",
+       .syntax = "gumbel:T",
+       .formula = "w_i = one-hot of argmax_j (s_ij + g_ij); backward: softmax((s_i + g_i) / T)",
+       .source = "Jang et al. 2017, eq. 1-2, straight-through; Maddison et al. 2017",
+       .normalise = gumbel,
+       .temperature = Temperature::gradient,
+       .draws = Draws::keys},
+      {.name = "monotonic",
+       .syntax = "monotonic",
+       .formula = "w_ij = p_ij ((1 - p_i,j-1) w_i,j-1 / p_i,j-1 + w_i-1,j), p = sigmoid(s)",
+       .source = "Raffel et al. 2017, eq. 9-11",
+       .normalise = monotonic,
+       .lse = Lse::zero,
+       .sums_to_one = false,
+       .shift_invariant = false,
+       .sequential = true,
+       .order_dependent = true,
+       .twice_differentiable = false,
+       .draws = Draws::noise,
+       .first_offset = -1,
+       .in_evaluation = "monotonic_hard"},
+      {.name = "monotonic_hard",
+       .syntax = "monotonic_hard",
+       .formula = "w_i = one-hot of the first j, from the key before on, with sigmoid(s_ij) >= 1/2",
+       .source = "Raffel et al. 2017, alg. 1",
+       .normalise = monotonic_hard,
+       .lse = Lse::zero,
+       .sums_to_one = false,
+       .shift_invariant = false,
+       .sequential = true,
+       .order_dependent = true,
+       .training = Training::none,
+       .first_offset = -1},
+  };
 }
 
 }  // namespace attend

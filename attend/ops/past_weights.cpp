@@ -1,4 +1,4 @@
-#include "attend/ops/past_weights-inl.h"
+#include "attend/ops/score_rows-inl.h"
 
 namespace attend {
 namespace {

@@ -13,7 +13,8 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   int64_t count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    fail("scope {}: {} is no number of {}; write {}", quoted(text), quoted(digits), what, syntax);
+    fail("scope {}: {} is no number of {}; write {}", in_quotes(text), in_quotes(digits), what,
+         syntax);
   return count;
 }
 
@@ -84,7 +85,7 @@ Scope parse_one(std::string_view text) {
     if (const auto scope = row.parse(text)) return *scope;
     syntaxes.push_back(row.syntax);
   }
-  fail("no scope is called {}; there are {}", quoted(text), fmt::join(syntaxes, ", "));
+  fail("no scope is called {}; there are {}", in_quotes(text), fmt::join(syntaxes, ", "));
 }
 
 // The parts between the separators, parsed and joined.
@@ -125,12 +126,26 @@ const std::vector<ScopeRow>& scope_table() {
   return table;
 }
 
+std::optional<int64_t> around_reach(std::string_view text) {
+  constexpr std::string_view name = "around";
+  if (text.find(name) == std::string_view::npos) return std::nullopt;
+  const std::string_view choice = trimmed(text);
+  if (!choice.starts_with(name))
+    fail("scope {}: around:D stands alone; write around:D and leave out the rest", in_quotes(text));
+  const std::string_view digits = arguments_of(choice, name).value_or("");
+  int64_t reach = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), reach);
+  if (error != std::errc() || end != digits.data() + digits.size() || reach < 1)
+    fail("scope {}: write around:D alone, D keys each way, 1 or more", in_quotes(text));
+  return reach;
+}
+
 Scope parse_scope(std::string_view text) {
   // global:N has two clauses, and an intersection as many as the product of its parts' numbers.
   constexpr auto most = 8;
   const auto is_joint = [](char c) { return c == '&' || c == '|'; };
   if (std::count_if(text.begin(), text.end(), is_joint) >= most)
-    fail("scope {} has over {} parts; write fewer", quoted(text), most);
+    fail("scope {} has over {} parts; write fewer", in_quotes(text), most);
   const auto intersection = [](std::string_view clause) {
     return parse_parts(clause, '&', parse_one,
                        [](const Scope& a, const Scope& b) { return a & b; });

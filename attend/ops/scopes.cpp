@@ -212,6 +212,19 @@ Scope operator|(const Scope& a, const Scope& b) {
   return either;
 }
 
+bool is_causal(const Scope& scope) {
+  const auto ends_at_query = [](const Condition& condition) {
+    const auto* window = std::get_if<Window>(&condition);
+    return window &&
+           window->right <= -std::clamp(window->offset, -farthest_offset, farthest_offset);
+  };
+  const auto is_clause_causal = [&](const Clause& clause) {
+    return std::any_of(clause.begin(), clause.end(), ends_at_query);
+  };
+  return !scope.any_of.empty() &&
+         std::all_of(scope.any_of.begin(), scope.any_of.end(), is_clause_causal);
+}
+
 Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys,
                   const at::Device& device) {
   check_scope(scope, batch, heads, queries, keys);

@@ -119,6 +119,15 @@ Scope operator|(const Scope& a, const Scope& b);
 // |: "causal", "causal & window:128 | prefix:4". Error otherwise.
 Scope parse_scope(std::string_view text);
 
+// around:D, the keys at most D from a centre that a model predicts from the query (local-p, Luong
+// et al. 2015): that D, 1 or more. None for another scope; Error for around with anything but such
+// a number.
+std::optional<int64_t> around_reach(std::string_view text);
+
+// Whether no query i sees a key j > i, whatever the number of keys. Masks and layouts count as
+// seeing later keys.
+bool is_causal(const Scope& scope);
+
 // Error when a scope does not fit these sizes: lengths and masks of another shape, lengths and
 // segments that name keys past the end.
 void check_scope(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys);

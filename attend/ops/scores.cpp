@@ -1,86 +1,14 @@
 #include "attend/ops/scores.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/base/settings.h"
-#include "attend/ops/feature_maps-inl.h"
-#include "attend/ops/past_weights-inl.h"
+#include "attend/ops/score_rows-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-// nullptr when the optional parameter is absent.
-const Tensor* find(const Parameters& parameters, std::string_view name) {
-  const auto found = parameters.find(name);
-  return found == parameters.end() ? nullptr : &found->second;
-}
-
-// A parameter of one number or one vector, with or without a leading axis of heads, made ready to
-// meet tensors [B, H, T, D].
-Tensor beside_heads(const Tensor& parameter, int64_t own_axes) {
-  if (parameter.dim() == own_axes) return parameter;
-  return own_axes == 0 ? parameter.view({-1, 1, 1}) : parameter.unsqueeze(1);
-}
-
-Tensor identity(const Tensor& x, const Parameters&) { return x; }
-
-double scale_by_depth(int64_t depth) { return 1.0 / std::sqrt(static_cast<double>(depth)); }
-
-Tensor general_query(const Tensor& query, const Parameters& parameters) {
-  return at::matmul(query, *find(parameters, "W"));
-}
-
-Tensor linear_if_given(const Tensor& x, const Tensor* weight) {
-  return weight ? at::matmul(x, weight->transpose(-2, -1)) : x;
-}
-
-Tensor additive_query(const Tensor& query, const Parameters& parameters) {
-  const Tensor mapped = linear_if_given(query, find(parameters, "W_q"));
-  const Tensor* bias = find(parameters, "b");
-  return bias ? mapped + beside_heads(*bias, 1) : mapped;
-}
-
-Tensor additive_key(const Tensor& key, const Parameters& parameters) {
-  return linear_if_given(key, find(parameters, "W_k"));
-}
-
-// q -> [w_q . q + b, 1] and k -> [1, w_k . k], whose product is the sum of both.
-Tensor linear_query(const Tensor& query, const Parameters& parameters) {
-  Tensor number = at::matmul(query, find(parameters, "w_q")->unsqueeze(-1));
-  if (const Tensor* bias = find(parameters, "b")) number = number + beside_heads(*bias, 0);
-  return at::cat({number, at::ones_like(number)}, -1);
-}
-
-Tensor linear_key(const Tensor& key, const Parameters& parameters) {
-  const Tensor number = at::matmul(key, find(parameters, "w_k")->unsqueeze(-1));
-  return at::cat({at::ones_like(number), number}, -1);
-}
-
-Tensor unit_length(const Tensor& x) {
-  // A direction has no length: dividing by the largest entry keeps the squares from overflowing and
-  // underflowing, and the derivative through that entry is 0.
-  const Tensor largest = x.detach().abs().amax(-1, true);
-  const Tensor scaled = x / largest.masked_fill(largest == 0, 1.0);
-  // A vector of zeros stays zero, with finite derivatives.
-  const Tensor squares = scaled.square().sum(-1, true).masked_fill(largest == 0, 1.0);
-  return scaled * squares.rsqrt();
-}
-
-Tensor cosine_query(const Tensor& query, const Parameters& parameters) {
-  const Tensor* beta = find(parameters, "beta");
-  const Tensor unit = unit_length(query);
-  return beta ? unit * beside_heads(*beta, 0) : unit;
-}
-
-Tensor cosine_key(const Tensor& key, const Parameters&) { return unit_length(key); }
-
-Tensor location_query(const Tensor& query, const Parameters& parameters) {
-  return linear_if_given(query, find(parameters, "W"));
-}
 
 std::string axis_names(const std::vector<Axis>& shape) {
   std::vector<std::string_view> names;
@@ -104,7 +32,7 @@ void check_names(const ScoreRow& row, const Parameters& parameters) {
 
 void check_axes(const ScoreRow& row, const Parameters& parameters) {
   for (const ParameterRow& parameter : row.parameters) {
-    const Tensor* tensor = find(parameters, parameter.name);
+    const Tensor* tensor = find_parameter(parameters, parameter.name);
     if (!tensor) {
       if (parameter.required)
         fail("[score {}] parameter {} is missing; it is {} of shape {}", row.name, parameter.name,
@@ -124,7 +52,7 @@ void check_axes(const ScoreRow& row, const Parameters& parameters) {
 template <class Visit>
 void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) {
   for (const ParameterRow& parameter : row.parameters) {
-    const Tensor* tensor = find(parameters, parameter.name);
+    const Tensor* tensor = find_parameter(parameters, parameter.name);
     if (!tensor) continue;
     const int64_t axes = axes_of(parameter);
     if (tensor->dim() > axes) visit(parameter, std::optional<Axis>(), tensor->size(0));
@@ -201,14 +129,14 @@ Tensor activated(const Tensor& hidden, Activation activation) {
 }
 
 Tensor additive_scores(const Score& score, const Tensor& query, const Tensor& key) {
-  const Tensor& v = *find(score.parameters(), "v");
+  const Tensor& v = *find_parameter(score.parameters(), "v");
   const Tensor hidden = activated(query.unsqueeze(-2) + key.unsqueeze(-3), score.row().activation);
   if (v.dim() == 1) return at::matmul(hidden, v);
   return at::matmul(hidden, v.view({v.size(0), 1, v.size(1), 1})).squeeze(-1);
 }
 
 void check_vector(const Score& score, const Tensor& query) {
-  const Tensor& v = *find(score.parameters(), "v");
+  const Tensor& v = *find_parameter(score.parameters(), "v");
   if (v.size(-1) != query.size(-1))
     fail("[attention] parameter v of score {} has depth {}, the mapped queries {}; they must match",
          score.row().name, v.size(-1), query.size(-1));
@@ -217,84 +145,14 @@ void check_vector(const Score& score, const Tensor& query) {
          score.row().name, v.size(0), fmt::join(query.sizes(), ", "));
 }
 
-ScoreRow additive_row(std::string_view name, std::string_view formula, std::string_view source,
-                      Activation activation) {
-  return {
-      name,
-      formula,
-      source,
-      Family::additive,
-      {{"v", {Axis::attention_depth}, true, "the weight of each hidden unit"},
-       {"W_q",
-        {Axis::attention_depth, Axis::query_depth},
-        false,
-        "query projection, else identity"},
-       {"W_k", {Axis::attention_depth, Axis::key_depth}, false, "key projection, else identity"},
-       {"b", {Axis::attention_depth}, false, "offset, else 0"}},
-      additive_query,
-      additive_key,
-      activation};
-}
-
-ScoreRow linear_row() {
-  return {"linear",
-          "w_q . q + w_k . k + b",
-          "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
-          Family::dot,
-          {{"w_q", {Axis::query_depth}, true, "weights of the query; no effect behind a softmax"},
-           {"w_k", {Axis::key_depth}, true, "weights of the key"},
-           {"b", {}, false, "offset, else 0; no effect behind a softmax"}},
-          linear_query,
-          linear_key};
-}
-
-ScoreRow cosine_row() {
-  return {"cosine",
-          "beta q . k / (|q| |k|)",
-          "Graves et al. 2014, eq. 5-6",
-          Family::dot,
-          {{"beta", {}, false, "key strength, else 1"}},
-          cosine_query,
-          cosine_key};
-}
-
-ScoreRow location_row() {
-  return {"location",
-          "(W q)_j",
-          "Luong et al. 2015, eq. 9",
-          Family::location,
-          {{"W", {Axis::keys, Axis::query_depth}, false, "a row a key position, else identity"}},
-          location_query,
-          identity};
-}
-
-ScoreRow location_sensitive_row() {
-  ScoreRow row = additive_row(
-      "location_sensitive", "v . tanh(W_q q + W_k k + U f_j + b)",
-      "Chorowski et al. 2015, eq. 8-9; f = F * the weights of the query before", Activation::tanh);
-  row.parameters.push_back(
-      {"U", {Axis::attention_depth, Axis::filters}, true, "projection of the features"});
-  row.parameters.push_back({"F",
-                            {Axis::filters, Axis::filter_width},
-                            true,
-                            "filters over positions, of odd width, 0 past the ends"});
-  row.map_past = map_past_location_sensitive;
-  return row;
-}
-
-ScoreRow coverage_row() {
-  ScoreRow row = additive_row("coverage", "v . tanh(W_q q + W_k k + w_c c_j + b)",
-                              "Tu et al. 2016, 3.1; See et al. 2017, eq. 10-11; c = the sum of the "
-                              "weights of the queries before",
-                              Activation::tanh);
-  row.parameters.push_back({"w_c", {Axis::attention_depth}, true, "weight of the coverage"});
-  row.map_past = map_past_coverage;
-  return row;
-}
-
-// The maps have used these; what else the additive family has stays with the pairs and the past.
-bool belongs_to_maps(std::string_view parameter) {
-  return parameter == "W_q" || parameter == "W_k" || parameter == "b";
+// The parameters that the maps have no use for any more: those of the pairs and the past.
+Parameters left_by_maps(const ScoreRow& row, const Parameters& parameters) {
+  Parameters left;
+  for (const ParameterRow& one : row.parameters)
+    if (const Tensor* tensor = find_parameter(parameters, one.name);
+        tensor && one.reader != Reader::maps)
+      left.emplace(one.name, *tensor);
+  return left;
 }
 
 }  // namespace
@@ -317,70 +175,6 @@ std::string_view axis_name(Axis axis) {
   fail("an axis has no name");
 }
 
-const std::vector<ScoreRow>& score_table() {
-  static const std::vector<ScoreRow> table = {
-      {"dot", "q . k", "Luong et al. 2015, eq. 8", Family::dot, {}, identity, identity},
-      {"scaled_dot",
-       "q . k / sqrt(D)",
-       "Vaswani et al. 2017, eq. 1",
-       Family::dot,
-       {},
-       identity,
-       identity,
-       Activation::tanh,
-       scale_by_depth},
-      {"general",
-       "q . W k",
-       "Luong et al. 2015, eq. 8",
-       Family::dot,
-       {{"W", {Axis::query_depth, Axis::key_depth}, true, "the bilinear spec"}},
-       general_query,
-       identity},
-      additive_row("additive", "v . tanh(W_q q + W_k k + b)",
-                   "Bahdanau et al. 2015, A.1.2; concat in Luong et al. 2015, eq. 8",
-                   Activation::tanh),
-      additive_row("additive_sigmoid", "v . sigmoid(W_q q + W_k k + b)",
-                   "additive with another activation", Activation::sigmoid),
-      additive_row("additive_relu", "v . max(0, W_q q + W_k k + b)",
-                   "additive with another activation", Activation::relu),
-      additive_row("additive_leaky_relu", "v . leaky_relu(W_q q + W_k k + b), slope 0.2",
-                   "Brody et al. 2022, eq. 7", Activation::leaky_relu),
-      linear_row(),
-      location_sensitive_row(),
-      coverage_row(),
-      {"squared_distance",
-       "-|q - k|^2",
-       "Kim et al. 2021, eq. 6",
-       Family::squared_distance,
-       {},
-       identity,
-       identity},
-      {"absolute_distance",
-       "-sum_a |q_a - k_a|",
-       "Kim et al. 2019 (Laplace attention)",
-       Family::absolute_distance,
-       {},
-       identity,
-       identity},
-      cosine_row(),
-      location_row(),
-      elu_features_row(),
-      positive_features_row(),
-  };
-  return table;
-}
-
-const ScoreRow& score_row(std::string_view name) {
-  std::vector<std::string> names;
-  for (const ScoreRow& row : score_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  const std::string suggestion = nearest(name, names);
-  if (!suggestion.empty()) fail("no score is called \"{}\"; did you mean {}?", name, suggestion);
-  fail("no score is called \"{}\"; there are {}", name, fmt::join(names, ", "));
-}
-
 Score::Score(std::string_view name, Parameters parameters)
     : row_(&score_row(name)), parameters_(std::move(parameters)) {
   std::erase_if(parameters_, [](const auto& entry) { return !entry.second.defined(); });
@@ -396,7 +190,7 @@ Score::Score(std::string_view name, Parameters parameters)
 
 Tensor Score::query_before_exp(const Tensor& query) const {
   check_input(*this, query, "queries", Axis::query_depth);
-  return row_->map_query(query, parameters_);
+  return row_->map_query ? row_->map_query(query, parameters_) : query;
 }
 
 double Score::scale(int64_t query_depth) const {
@@ -411,14 +205,13 @@ Tensor Score::map_query(const Tensor& query) const {
 
 bool Score::leaves_inputs() const {
   if (row_->family == Family::additive)
-    return std::none_of(parameters_.begin(), parameters_.end(),
-                        [](const auto& entry) { return belongs_to_maps(entry.first); });
-  return row_->map_query == identity && row_->map_key == identity;
+    return left_by_maps(*row_, parameters_).size() == parameters_.size();
+  return !row_->map_query && !row_->map_key;
 }
 
 Tensor Score::key_before_exp(const Tensor& key) const {
   check_input(*this, key, "keys", Axis::key_depth);
-  return row_->map_key(key, parameters_);
+  return row_->map_key ? row_->map_key(key, parameters_) : key;
 }
 
 Tensor Score::map_key(const Tensor& key) const {
@@ -426,22 +219,27 @@ Tensor Score::map_key(const Tensor& key) const {
   return row_->features == Features::logarithms ? mapped.exp() : mapped;
 }
 
+Tensor Score::of_pairs() const {
+  for (const ParameterRow& one : row_->parameters)
+    if (one.reader == Reader::pairs) return *find_parameter(parameters_, one.name);
+  return {};
+}
+
 Score Score::mapped() const {
-  switch (row_->family) {
-    case Family::dot:
-      return Score("dot");
-    case Family::additive: {
-      Parameters kept = parameters_;
-      std::erase_if(kept, [](const auto& entry) { return belongs_to_maps(entry.first); });
-      return Score(row_->name, std::move(kept));
-    }
-    case Family::squared_distance:
-    case Family::absolute_distance:
-      return Score(row_->name);
-    case Family::location:
-      return Score("location");
-  }
-  fail("[score {}] belongs to no family", row_->name);
+  // What looks back needs its own row.
+  if (row_->map_past) return Score(row_->name, left_by_maps(*row_, parameters_));
+  return pair_score(*row_, of_pairs());
+}
+
+Score pair_score(const ScoreRow& row, const Tensor& of_pairs) {
+  const auto is_its_plain_row = [&](const ScoreRow& other) {
+    return other.is_plain && other.family == row.family && other.activation == row.activation;
+  };
+  const auto plain = std::find_if(score_table().begin(), score_table().end(), is_its_plain_row);
+  Parameters parameters;
+  for (const ParameterRow& one : plain->parameters)
+    if (one.reader == Reader::pairs) parameters.emplace(one.name, of_pairs);
+  return Score(plain->name, std::move(parameters));
 }
 
 void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {

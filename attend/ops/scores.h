@@ -38,6 +38,13 @@ inline constexpr double leaky_slope = 0.2;
 // What an axis of a parameter is as long as.
 enum class Axis { query_depth, key_depth, attention_depth, keys, filters, filter_width };
 
+// Who reads a parameter.
+enum class Reader {
+  maps,   // those of queries and keys, and then it is done with
+  pairs,  // the family, where it compares what has been mapped; a row has one at most
+  past,   // map_past
+};
+
 struct ParameterRow {
   std::string_view name;
   std::vector<Axis> shape;  // empty: one number. Any parameter may have a leading axis of heads.
@@ -45,6 +52,7 @@ struct ParameterRow {
                             // [attention depth, D] is the identity, and then D is that depth
   std::string_view meaning;
   bool trained = true;  // false: drawn at random and left so
+  Reader reader = Reader::maps;
 };
 
 // One row of the score table. A score is a family and the maps that take queries and keys there.
@@ -53,15 +61,19 @@ struct ScoreRow {
   std::string_view formula;
   std::string_view source;
   Family family;
-  std::vector<ParameterRow> parameters;
-  at::Tensor (*map_query)(const at::Tensor& query, const Parameters&);
-  at::Tensor (*map_key)(const at::Tensor& key, const Parameters&);
+  std::vector<ParameterRow> parameters = {};
+  // nullptr: as they are.
+  at::Tensor (*map_query)(const at::Tensor& query, const Parameters&) = nullptr;
+  at::Tensor (*map_key)(const at::Tensor& key, const Parameters&) = nullptr;
   Activation activation = Activation::tanh;
   double (*scale)(int64_t depth) = nullptr;  // what the family's sum is multiplied by; else 1
   // What the weights of the queries before add to the mapped keys: [B, H, Tk, A], or undefined for
   // nothing, from a past of three axes. nullptr: queries do not look back.
   at::Tensor (*map_past)(const PastWeights& past, const Parameters&) = nullptr;
   Features features = Features::any;
+  // The maps change nothing, but for parameters that may be absent, and nothing is scaled or looks
+  // back. Each family, of the additive one each activation, has one such row.
+  bool is_plain = false;
 };
 
 // Every score, in the order of the documentation.
@@ -100,6 +112,9 @@ class Score {
   // True when the maps return what they are given.
   bool leaves_inputs() const;
 
+  // The parameter that the pairs read, v of the additive family; undefined where there is none.
+  at::Tensor of_pairs() const;
+
   // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries
   // read are mapped once, then scored with this. It keeps what the pairs and map_past need.
   Score mapped() const;
@@ -110,12 +125,16 @@ class Score {
   std::optional<int64_t> heads_;
 };
 
+// The score that compares what the maps of `row` give: the plain row of its family, with the
+// parameter that the pairs read, undefined where they read none.
+Score pair_score(const ScoreRow& row, const at::Tensor& of_pairs = {});
+
 // Error when mapped queries and keys do not fit each other or the score.
 void check_pairs(const Score& score, const at::Tensor& mapped_query, const at::Tensor& mapped_key);
 
 // The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk], as if
-// there were no past. A
-// location score takes queries [..., Tq, A] with A at least Tk and ignores what the keys hold.
+// there were no past. A location score takes queries [..., Tq, A] with A at least Tk and ignores
+// what the keys hold.
 at::Tensor pairwise_scores(const Score& score, const at::Tensor& mapped_query,
                            const at::Tensor& mapped_key);
 

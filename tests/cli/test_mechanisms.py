@@ -46,7 +46,8 @@ class MechanismsTest(unittest.TestCase):
         for row in table["scopes"]:
             self.assertEqual(set(row), {"name", "syntax", "meaning"})
         self.assertEqual([row["name"] for row in table["biases"]],
-                         ["dense", "alibi", "buckets", "relative_keys", "gaussian", "grid"])
+                         ["dense", "alibi", "buckets", "relative_keys", "gaussian", "grid", "offset",
+                          "sink"])
         for row in table["biases"]:
             self.assertEqual(set(row), {"name", "formula", "source", "parameters"})
             for parameter in row["parameters"]:

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "attend/nn/attention_choices.h"
+#include "attend/ops/biases.h"
 #include "attend/ops/normalisers.h"
 #include "attend/ops/scopes.h"
 #include "tests/fuzz/fuzz.h"
@@ -28,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::accept_errors(
       [&] {
         for (const BiasChoice& choice : parse_biases(bias))
-          fuzz::expect(choice.size >= 0 && choice.size <= 65536 && choice.columns <= 65536);
+          for (const int64_t number : choice.numbers)
+            fuzz::expect(number >= 0 && number <= largest_bias_number);
       },
       "");
   fuzz::accept_errors(

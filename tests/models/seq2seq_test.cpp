@@ -130,9 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryVariant, testing::ValuesIn(variants()),
 
 // Weights of a row sum to 1 where the normaliser says so and every query has a key.
 bool sums_to_one(const AttentionChoices& choices) {
-  const std::string_view normaliser = base_name(choices.normaliser);
-  return normaliser != "sigmoid" && normaliser != "none" && normaliser != "monotonic" &&
-         choices.bias != "sink" && (choices.scope == "all" || choices.scope.find("global") < 99);
+  return Normaliser(choices.normaliser).row().sums_to_one && choices.bias != "sink" &&
+         (choices.scope == "all" || choices.scope.find("global") < 99);
 }
 
 TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {

@@ -69,6 +69,17 @@ TEST(MechanismTable, HasEveryMechanismOnce) {
     EXPECT_TRUE(names.contains(wanted)) << wanted;
 }
 
+TEST(MechanismTable, RowsAgreeWithThemselves) {
+  for (const Mechanism& row : mechanism_table()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(row.module.empty(), row.module_kind == ModuleKind::none);
+    EXPECT_NO_THROW(check_choices(row.choices));
+    AttentionChoices short_choices = row.choices;
+    if (!row.short_scope.empty()) short_choices.scope = row.short_scope;
+    EXPECT_NO_THROW(check_choices(short_choices));
+  }
+}
+
 TEST(MechanismTable, RefusalsSayWhatToTake) {
   for (const Mechanism& row : mechanism_table()) {
     if (row.refusal.empty()) continue;

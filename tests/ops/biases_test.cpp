@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attend/base/error.h"
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {
@@ -121,8 +122,37 @@ TEST(BiasTable, NamesAreUnique) {
   for (const BiasRow& row : bias_table()) {
     EXPECT_THAT(names, testing::Not(testing::Contains(row.name)));
     EXPECT_FALSE(row.formula.empty() || row.source.empty() || row.parameters.empty()) << row.name;
+    EXPECT_TRUE(row.syntax.starts_with(row.name)) << row.name;
+    EXPECT_EQ(row.numbers.count > 0, row.syntax != row.name) << row.name;
     names.push_back(row.name);
   }
+}
+
+TEST(ParseBiases, ReadsPartsAndTheirNumbers) {
+  const auto biases = parse_biases("alibi + buckets:32+grid:3x5 + relative_keys:4+sink");
+  ASSERT_EQ(biases.size(), 5U);
+  EXPECT_EQ(biases[0].row->kind, BiasKind::alibi);
+  EXPECT_TRUE(biases[0].numbers.empty());
+  EXPECT_EQ(biases[1].numbers, std::vector<int64_t>{32});
+  EXPECT_EQ(table_axes(biases[1]), std::vector<int64_t>{32});
+  EXPECT_EQ(biases[2].numbers, (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(table_axes(biases[2]), (std::vector<int64_t>{5, 9}));
+  EXPECT_EQ(table_axes(biases[3]), std::vector<int64_t>{9});
+  EXPECT_EQ(biases[4].row->kind, BiasKind::sink);
+  EXPECT_TRUE(has_bias(biases, BiasKind::grid));
+  EXPECT_FALSE(has_bias(biases, BiasKind::dense));
+  EXPECT_TRUE(parse_biases("").empty());
+  EXPECT_TRUE(parse_biases("  ").empty());
+  // Without numbers the tensors say how many.
+  EXPECT_TRUE(parse_biases("dense + buckets")[1].numbers.empty());
+}
+
+TEST(ParseBiases, RefusesWhatIsNotWrittenSo) {
+  for (const char* bad :
+       {"alibi:3", "alibi:", "buckets:x", "buckets:32x2", "buckets:", "grid:4", "grid:4x",
+        "grid:x4", "grid:4x4x4", "+", "alibi +", "alibi alibi", "buckets:-8",
+        "buckets:99999999999999999999", "grid:100000x2", "aliby", "alibi+alibi"})
+    EXPECT_THROW(parse_biases(bad), Error) << bad;
 }
 
 }  // namespace

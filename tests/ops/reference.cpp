@@ -426,7 +426,7 @@ std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec) {
 
 std::vector<NormaliserRow> fused_normalisers() {
   std::vector<NormaliserRow> rows = normaliser_table();
-  std::erase_if(rows, [](const NormaliserRow& row) { return !row.fused || row.name == "linear"; });
+  std::erase_if(rows, [](const NormaliserRow& row) { return !row.kernel; });
   return rows;
 }
 

@@ -39,31 +39,59 @@ Scope scope_of(const std::string& text, const OptionalTensor& lengths, const Opt
   return scope;
 }
 
-// By the names of the table of biases; the gaussian's two tensors by their own.
+// A bias of one tensor goes by its own name, one of several by those of its tensors.
+std::string_view key_of(const BiasRow& row, const BiasParameter& parameter) {
+  return row.parameters.size() == 1 ? row.name : parameter.name;
+}
+
+std::string_view first_key(const BiasRow& row) { return key_of(row, row.parameters.front()); }
+
+[[noreturn]] void refuse_bias(std::string_view key) {
+  fail(
+      "[attention] no bias is called {}; there are dense, alibi, buckets, relative_keys, "
+      "grid, and centres with widths",
+      key);
+}
+
+// What the tensors of a row add. The sink has an argument of its own, and an offset is dense.
+Bias bias_of(const BiasRow& row, const Tensors& given) {
+  const Tensor first = given.at(std::string(first_key(row)));
+  switch (row.kind) {
+    case BiasKind::dense:
+      return dense_bias(first);
+    case BiasKind::alibi:
+      return alibi(first);
+    case BiasKind::buckets:
+      return buckets({.table = first});
+    case BiasKind::relative_keys:
+      return relative_keys(first);
+    case BiasKind::gaussian:
+      return gaussian(first, given.at(std::string(row.parameters.back().name)));
+    case BiasKind::grid:
+      return grid(first);
+    case BiasKind::offset:
+    case BiasKind::sink:
+      break;
+  }
+  refuse_bias(row.name);
+}
+
+const BiasRow& row_with_key(const std::string& key) {
+  for (const BiasRow& row : bias_table())
+    for (const BiasParameter& parameter : row.parameters)
+      if (key_of(row, parameter) == key) return row;
+  refuse_bias(key);
+}
+
 Bias bias_of(const c10::optional<Tensors>& given) {
   Bias bias;
   if (!given) return bias;
-  if (given->contains("centres") != given->contains("widths"))
-    fail("[attention] a gaussian bias has both centres and widths; one is missing");
   for (const auto& entry : *given) {
-    const std::string& name = entry.key();
-    if (name == "dense")
-      bias = bias + dense_bias(entry.value());
-    else if (name == "alibi")
-      bias = bias + alibi(entry.value());
-    else if (name == "buckets")
-      bias = bias + buckets({.table = entry.value()});
-    else if (name == "relative_keys")
-      bias = bias + relative_keys(entry.value());
-    else if (name == "grid")
-      bias = bias + grid(entry.value());
-    else if (name == "centres")
-      bias = bias + gaussian(entry.value(), given->at("widths"));
-    else if (name != "widths")
-      fail(
-          "[attention] no bias is called {}; there are dense, alibi, buckets, relative_keys, "
-          "grid, and centres with widths",
-          name);
+    const BiasRow& row = row_with_key(entry.key());
+    for (const BiasParameter& parameter : row.parameters)
+      if (!given->contains(std::string(key_of(row, parameter))))
+        fail("[attention] a {} bias has both centres and widths; one is missing", row.name);
+    if (entry.key() == first_key(row)) bias = bias + bias_of(row, *given);
   }
   return bias;
 }

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <charconv>
+
+#include "attend/base/error.h"
+#include "attend/base/settings.h"
+#include "attend/ops/biases.h"
+
+namespace attend {
+namespace {
+
+// What differs from pair to pair.
+std::vector<BiasRow> pair_rows() {
+  return {
+      {.kind = BiasKind::dense,
+       .name = "dense",
+       .syntax = "dense",
+       .formula = "b_ij",
+       .source = "any learned or given bias",
+       .parameters = {{"bias", "[batch, heads, queries, keys], axes of 1 broadcast", "the bias",
+                       2}},
+       .is_trained = false},
+      {.kind = BiasKind::alibi,
+       .name = "alibi",
+       .syntax = "alibi",
+       .formula = "-m |i - j|",
+       .source = "Press et al. 2022",
+       .parameters = {{"slopes", "[heads]", "m, positive: nearer keys weigh more", 0,
+                       "those of Press et al. 2022 for so many heads"}}},
+      {.kind = BiasKind::buckets,
+       .name = "buckets",
+       .syntax = "buckets:N",
+       .formula = "t[bucket(j - i)]",
+       .source = "Raffel et al. 2020, 2.1",
+       .parameters = {{"table", "[heads, buckets] or [buckets]",
+                       "t, a number a bucket of distances", 1}},
+       .numbers = {.count = 1, .least = 4}},
+      {.kind = BiasKind::relative_keys,
+       .name = "relative_keys",
+       .syntax = "relative_keys:L",
+       .formula = "q_i . r[clip(j - i, -L, L) + L]",
+       .source = "Shaw et al. 2018, eq. 4",
+       .parameters = {{"table", "[heads, 2 L + 1, attention_depth] or without heads",
+                       "r, a vector a distance", 2}},
+       .numbers = {.count = 1, .least = 1, .factor = 2, .shift = 1}},
+      {.kind = BiasKind::gaussian,
+       .name = "gaussian",
+       .syntax = "gaussian",
+       .formula = "-(j - p_i)^2 / (2 s_i^2)",
+       .source = "Luong et al. 2015, eq. 10",
+       .parameters = {{"centres", "[batch, heads, queries]", "p, where a query looks", 1,
+                       "S sigmoid(v_p . tanh(W_p q))"},
+                      {"widths", "[batch, heads, queries]", "s, positive: how far around", 1,
+                       "D / 2"}},
+       .is_positional = false},
+      {.kind = BiasKind::grid,
+       .name = "grid",
+       .syntax = "grid:HxW",
+       .formula = "t[y_j - y_i][x_j - x_i]",
+       .source = "Cordonnier et al. 2020; Liu et al. 2021, eq. 4",
+       .parameters = {{"table", "[heads, 2 height - 1, 2 width - 1] or without heads",
+                       "t, a number a pair of row and column distances", 2}},
+       .numbers = {.count = 2, .least = 1, .factor = 2, .shift = -1}},
+  };
+}
+
+// What is the same for every pair.
+std::vector<BiasRow> constant_rows() {
+  return {
+      {.kind = BiasKind::offset,
+       .name = "offset",
+       .syntax = "offset",
+       .formula = "b, the same for every pair",
+       .source = "Raffel et al. 2017, eq. 9-11; Ramapuram et al. 2024, eq. 3",
+       .parameters = {{"offset", "[heads]", "one number added to every score"}},
+       .is_positional = false},
+      {.kind = BiasKind::sink,
+       .name = "sink",
+       .syntax = "sink",
+       .formula = "one more score in the softmax, without a value",
+       .source = "Xiao et al. 2024",
+       .parameters = {{"sink", "[heads]", "the score of a key without a value"}},
+       .is_positional = false},
+  };
+}
+
+const BiasRow& bias_row(std::string_view name) {
+  std::vector<std::string> names;
+  std::vector<std::string_view> syntaxes;
+  names.reserve(bias_table().size());
+  syntaxes.reserve(bias_table().size());
+  for (const BiasRow& row : bias_table()) {
+    if (row.name == name) return row;
+    names.emplace_back(row.name);
+    syntaxes.push_back(row.syntax);
+  }
+  const std::string suggestion = nearest(name, names);
+  if (!suggestion.empty())
+    fail("no bias is called {}; did you mean {}?", in_quotes(name), suggestion);
+  fail("no bias is called {}; there are {}", in_quotes(name), fmt::join(syntaxes, ", "));
+}
+
+// -1 where the text is no number that a bias may have.
+int64_t parse_number(std::string_view digits) {
+  int64_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  const bool fits = number >= 0 && number <= largest_bias_number;
+  return error == std::errc() && stop == end && fits ? number : -1;
+}
+
+BiasChoice parse_bias(std::string_view part) {
+  const size_t colon = part.find(':');
+  BiasChoice choice{&bias_row(part.substr(0, colon))};
+  if (colon == std::string_view::npos) return choice;
+  for (size_t begin = colon + 1; begin <= part.size();) {
+    const size_t end = std::min(part.find('x', begin), part.size());
+    choice.numbers.push_back(parse_number(part.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  const bool has_all = choice.numbers.size() == choice.row->numbers.count;
+  if (!has_all || std::count(choice.numbers.begin(), choice.numbers.end(), -1) > 0)
+    fail("bias {}: write {}{}", in_quotes(part), choice.row->syntax,
+         choice.row->numbers.count == 0 ? "" : fmt::format(", up to {}", largest_bias_number));
+  return choice;
+}
+
+}  // namespace
+
+const std::vector<BiasRow>& bias_table() {
+  static const std::vector<BiasRow> table = [] {
+    std::vector<BiasRow> all = pair_rows();
+    const std::vector<BiasRow> constant = constant_rows();
+    all.insert(all.end(), constant.begin(), constant.end());
+    return all;
+  }();
+  return table;
+}
+
+std::string parameter_name(const BiasRow& row, const BiasParameter& parameter) {
+  return parameter.name == row.name ? std::string(row.name)
+                                    : fmt::format("{}_{}", row.name, parameter.name);
+}
+
+std::vector<BiasChoice> parse_biases(std::string_view text) {
+  std::string plain(text);
+  std::erase(plain, ' ');
+  std::vector<BiasChoice> biases;
+  if (plain.empty()) return biases;
+  for (size_t begin = 0; begin <= plain.size();) {
+    const size_t end = std::min(plain.find('+', begin), plain.size());
+    const BiasChoice choice = parse_bias(std::string_view(plain).substr(begin, end - begin));
+    if (has_bias(biases, choice.row->kind))
+      fail("bias {} is named twice in {}; name it once, with the sum of its tensors",
+           choice.row->name, in_quotes(text));
+    biases.push_back(choice);
+    begin = end + 1;
+  }
+  return biases;
+}
+
+bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind) {
+  return std::any_of(biases.begin(), biases.end(),
+                     [&](const BiasChoice& bias) { return bias.row->kind == kind; });
+}
+
+std::vector<int64_t> table_axes(const BiasChoice& choice) {
+  const BiasNumbers& of = choice.row->numbers;
+  std::vector<int64_t> axes;
+  axes.reserve(choice.numbers.size());
+  for (const int64_t number : choice.numbers) axes.push_back(of.factor * number + of.shift);
+  return axes;
+}
+
+}  // namespace attend
