@@ -8,7 +8,7 @@
 
 namespace attend {
 
-using ModulePtr = std::shared_ptr<torch::nn::ModulePtr>;
+using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
 // The parameters of a module as one vector of which each parameter is a view, so that optimiser,
 // clipping, averaging and replicas are single tensor operations.
