@@ -75,7 +75,7 @@ RunConfig new_config(const TrainOptions& options) {
 RunConfig stored_config(const TrainOptions& options) {
   RunConfig config;
   const PairModel stored = load_description(options.out);
-  config.model = stored.model;
+  config.model = stored.config;
   set_type_defaults(config);
   config.text = stored.text;
   const std::string path = options.out + "/training.toml";

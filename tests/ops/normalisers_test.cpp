@@ -246,6 +246,29 @@ TEST(Temperature, DividesTheScoresOfEveryFamily) {
   }
 }
 
+// What code asks of a row is what its weights do.
+TEST(Normalisers, DoWhatTheirRowsSay) {
+  at::manual_seed(61);
+  // Some rows have no score above 0, of which hard monotonic attention finds none to look at.
+  const Tensor any = at::randn({1, 2, 9, 7}, at::kDouble) - 0.8;
+  const Tensor order = at::tensor({3, 0, 6, 1, 5, 2, 4}, at::kLong);
+  for (const NormaliserRow& row : normaliser_table()) {
+    SCOPED_TRACE(row.name);
+    const Tensor scores = row.running_sums ? any.exp() : any;
+    const auto weights = [&](const Tensor& of) { return row.normalise(of, {}, {}).weights; };
+    const Tensor found = weights(scores);
+    EXPECT_EQ(at::allclose(found.sum(-1), at::ones({}, at::kDouble)), row.sums_to_one);
+    EXPECT_EQ(at::allclose(weights(scores + 1.5), found), row.shift_invariant);
+    EXPECT_EQ(!at::allclose(weights(scores.index_select(-1, order)), found.index_select(-1, order)),
+              row.order_dependent);
+    const Tensor lse = row.normalise(scores, {}, {}).normaliser;
+    EXPECT_EQ(lse.eq(0).all().item<bool>(), row.lse == Lse::zero);
+    if (!row.in_evaluation.empty()) {
+      EXPECT_NE(Normaliser(row.in_evaluation).row().name, row.name);
+    }
+  }
+}
+
 TEST(Normalisers, AreFoundByName) {
   EXPECT_EQ(Normaliser().row().name, "softmax");
   try {
