@@ -80,7 +80,7 @@ void begin_from(const std::string& folder, PairModel& model, const Say& say) {
   if (other.text.source_units != model.text.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          other.text.source_units, other.text.source_units);
-  const bool same_type = other.model.type == model.config.type && !model.config.is_classifier();
+  const bool same_type = other.config.type == model.config.type && !model.config.is_classifier();
   TextConfig text = other.text;
   if (!same_type) {
     text.target_units = model.text.target_units;

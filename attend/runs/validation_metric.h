@@ -18,8 +18,8 @@ struct ValidationMetric {
   double of(const Evaluation& answers, const std::vector<Example>& examples,
             const TextConfig& text) const;
 
-  std::string in_quotes(double figure) const;  // "2.05 %"
-  std::string key() const;                     // "valid_token_error_rate", of JSON
+  std::string shown(double figure) const;  // "2.05 %"
+  std::string key() const;                 // "valid_token_error_rate", of JSON
 };
 
 // Null on an unknown name, which no train.metric is.
