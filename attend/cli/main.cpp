@@ -32,7 +32,7 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
     std::vector<std::string> names;
     for (const CLI::App* each : app->get_subcommands({})) names.push_back(each->get_name());
     const std::string meant = attend::nearest(rest[0], names);
-    problem = fmt::format("unknown command {}{}", attend::shown(rest[0]),
+    problem = fmt::format("unknown command {}{}", attend::in_quotes(rest[0]),
                           meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
   }
   std::replace(problem.begin(), problem.end(), '\n', ' ');
