@@ -329,20 +329,30 @@ toml::table parse_document(std::string_view document, const std::string& name) {
 
 }  // namespace
 
-void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
-  const toml::table root = parse_document(document, name);
-  for (const Change& change : collect(settings, root, name)) apply(change);
+struct TomlFile::Parsed {
+  std::string name;
+  toml::table root;
+};
+
+TomlFile::TomlFile(std::string_view document, const std::string& name)
+    : parsed_(new Parsed{name, parse_document(document, name)}) {}
+
+TomlFile::TomlFile(const std::string& path) : TomlFile(read_file(path, maximum_file), path) {}
+
+TomlFile::~TomlFile() = default;
+
+void TomlFile::read(const Settings& settings) const {
+  for (const Change& change : collect(settings, parsed_->root, parsed_->name)) apply(change);
 }
 
-void read_toml(const Settings& settings, const std::string& path) {
-  parse_toml(settings, read_file(path, maximum_file), path);
-}
-
-void read_toml_key(const Setting& setting, const std::string& path) {
-  const toml::table root = parse_document(read_file(path, maximum_file), path);
-  const toml::node* node = root.at_path(setting.key).node();
+void TomlFile::read_key(const Setting& setting) const {
+  const toml::node* node = parsed_->root.at_path(setting.key).node();
   if (node == nullptr) return;
-  apply(read_node(setting, *node, fmt::format("{}:{}", path, node->source().begin.line)));
+  apply(read_node(setting, *node, fmt::format("{}:{}", parsed_->name, node->source().begin.line)));
+}
+
+void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
+  TomlFile(document, name).read(settings);
 }
 
 void assign(const Settings& settings, std::string_view assignment) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,20 +23,33 @@ struct Setting {
 
 using Settings = std::vector<Setting>;
 
-// Reads a TOML file into the bound variables. A key of no setting is an Error that names file, line
-// and the nearest key; so are a wrong type, a value out of range and TOML that does not parse. On
-// Error no variable has changed.
-void read_toml(const Settings& settings, const std::string& path);
+// A TOML file, parsed once. Some keys decide which others there are, so that it is read in parts.
+class TomlFile {
+ public:
+  // Error, naming file and line, where there is no such file or it is no TOML.
+  explicit TomlFile(const std::string& path);
+  // The same for a document in memory; `name` stands for the file in messages.
+  TomlFile(std::string_view document, const std::string& name);
+  ~TomlFile();
 
-// The same for a document in memory; `name` stands for the file in messages.
+  // Reads all of it into the bound variables. A key of no setting is an Error that names file, line
+  // and the nearest key; so are a wrong type and a value out of range. On Error no variable has
+  // changed.
+  void read(const Settings& settings) const;
+
+  // Reads one key, if it is there, whatever else the file holds. Errors as read.
+  void read_key(const Setting& setting) const;
+
+ private:
+  struct Parsed;
+  std::unique_ptr<const Parsed> parsed_;
+};
+
+// TomlFile(document, name).read(settings)
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
 
-// Reads one key of a TOML file, if it is there, whatever else the file holds: for a key that
-// decides which others there are. Errors as read_toml.
-void read_toml_key(const Setting& setting, const std::string& path);
-
 // Applies one "key=value" of the command line; a string is taken as it stands, without quotes.
-// Errors as read_toml, naming the assignment.
+// Errors as TomlFile::read, naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
 // Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.

@@ -147,18 +147,17 @@ TEST(Toml, BoundsDepthAndSize) {
   const test::TemporaryFolder folder;
   Options options;
   const std::string large = folder.write("c.toml", std::string(2 << 20, ' '));
-  EXPECT_THAT(error_of([&] { read_toml(options.settings(), large); }), HasSubstr("at most"));
+  EXPECT_THAT(error_of([&] { TomlFile{large}; }), HasSubstr("at most"));
 }
 
 TEST(Toml, ReadsAFileAndNamesIt) {
   const test::TemporaryFolder folder;
   Options options;
-  read_toml(options.settings(), folder.write("good.toml", "model.hidden = 7"));
+  TomlFile(folder.write("good.toml", "model.hidden = 7")).read(options.settings());
   EXPECT_EQ(options.hidden, 7);
   const std::string bad = folder.write("bad.toml", "model.hidden = 0");
-  EXPECT_THAT(error_of([&] { read_toml(options.settings(), bad); }), HasSubstr(bad + ":1: "));
-  EXPECT_THAT(error_of([&] { read_toml(options.settings(), folder / "none"); }),
-              HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { TomlFile(bad).read(options.settings()); }), HasSubstr(bad + ":1: "));
+  EXPECT_THAT(error_of([&] { TomlFile(folder / "none"); }), HasSubstr("no such file"));
 }
 
 TEST(Toml, ReadsOneKeyWhateverElseIsThere) {
@@ -166,12 +165,12 @@ TEST(Toml, ReadsOneKeyWhateverElseIsThere) {
   Options options;
   const Settings settings = options.settings();
   const Setting& hidden = settings[1];
-  read_toml_key(hidden, folder.write("a.toml", "x = 1\n[model]\nstrange = 2\nhidden = 9\n"));
+  TomlFile(folder.write("a.toml", "x = 1\n[model]\nstrange = 2\nhidden = 9\n")).read_key(hidden);
   EXPECT_EQ(options.hidden, 9);
-  read_toml_key(hidden, folder.write("b.toml", "[other]\nhidden = 8\n"));
+  TomlFile(folder.write("b.toml", "[other]\nhidden = 8\n")).read_key(hidden);
   EXPECT_EQ(options.hidden, 9);
   const std::string bad = folder.write("c.toml", "[model]\n\nhidden = \"wide\"\n");
-  EXPECT_THAT(error_of([&] { read_toml_key(hidden, bad); }),
+  EXPECT_THAT(error_of([&] { TomlFile(bad).read_key(hidden); }),
               HasSubstr(bad + ":3: model.hidden must be an integer"));
 }
 
