@@ -12,4 +12,12 @@ if(NOT ATTEND_KERNELS_ONLY)
   pkg_check_modules(sndfile REQUIRED IMPORTED_TARGET sndfile)
   pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
   pkg_check_modules(unpack REQUIRED IMPORTED_TARGET zlib liblzma libarchive)
+  # libcsv brings no file for pkg-config.
+  find_path(CSV_INCLUDE csv.h REQUIRED)
+  find_library(CSV_LIBRARY csv REQUIRED)
+  if(NOT TARGET CSV::csv)
+    add_library(CSV::csv UNKNOWN IMPORTED)
+    set_target_properties(CSV::csv PROPERTIES IMPORTED_LOCATION ${CSV_LIBRARY}
+                                              INTERFACE_INCLUDE_DIRECTORIES ${CSV_INCLUDE})
+  endif()
 endif()

@@ -109,9 +109,9 @@ LabelCounts::Score LabelCounts::macro() const {
   return mean;
 }
 
-double Likelihood::perplexity() const {
-  return std::exp(tokens == 0 ? 0 : nats / static_cast<double>(tokens));
-}
+double Likelihood::loss() const { return tokens == 0 ? 0 : nats / static_cast<double>(tokens); }
+
+double Likelihood::perplexity() const { return std::exp(loss()); }
 
 double Likelihood::bits_per_byte() const {
   return bytes == 0 ? 0 : nats / std::numbers::ln2 / static_cast<double>(bytes);

@@ -50,6 +50,7 @@ struct Likelihood {
   int64_t tokens = 0;  // ends included
   int64_t bytes = 0;   // of the texts in UTF-8, one for the end of each included
 
+  double loss() const;        // nats a token
   double perplexity() const;  // of a token
   double bits_per_byte() const;
 };

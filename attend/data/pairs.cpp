@@ -9,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/compressed.h"
+#include "attend/data/csv.h"
 #include "attend/data/lines-inl.h"
 
 namespace attend {
@@ -71,14 +72,27 @@ constexpr std::string_view wanted_lines = "each line is a source, a TAB and a ta
 
 }  // namespace
 
+bool PairFiles::is_csv() const {
+  if (!source_column.empty() || !target_column.empty()) return true;
+  std::string_view name = source;
+  for (const std::string_view packed : {".gz", ".xz"})
+    if (name.ends_with(packed)) name.remove_suffix(packed.size());
+  return target.empty() && name.ends_with(".csv");
+}
+
 struct PairReader::Streams {
-  Streams(const PairFiles& files, int64_t maximum_line)
-      : source(ByteReader(files.source), maximum_line) {
+  Streams(const PairFiles& files, int64_t maximum_line) {
+    if (files.is_csv()) {
+      table.emplace(ByteReader(files.source), files.source_column, files.target_column,
+                    maximum_line);
+      return;
+    }
+    source.emplace(ByteReader(files.source), maximum_line);
     if (!files.target.empty()) target.emplace(ByteReader(files.target), maximum_line);
   }
 
-  internal::Lines source;
-  std::optional<internal::Lines> target;
+  std::optional<CsvReader> table;
+  std::optional<internal::Lines> source, target;
 };
 
 PairReader::PairReader(const PairFiles& files, const PairOptions& options)
@@ -87,18 +101,33 @@ PairReader::PairReader(const PairFiles& files, const PairOptions& options)
 PairReader::~PairReader() = default;
 
 bool PairReader::next(std::string& source, std::string& target) {
+  if (streams_->table) return next_row(source, target);
   return streams_->target ? next_of_two(source, target) : next_line(source, target);
 }
 
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
-  if (!streams_->source.next(line)) return false;
-  std::tie(source, target) = internal::at_line(streams_->source, [&] { return parse_line(line); });
+  if (!streams_->source->next(line)) return false;
+  std::tie(source, target) = internal::at_line(*streams_->source, [&] { return parse_line(line); });
+  return true;
+}
+
+bool PairReader::next_row(std::string& source, std::string& target) {
+  CsvReader& table = *streams_->table;
+  if (!table.next(source, target)) return false;
+  try {
+    source = to_nfc(source);
+    target = to_nfc(target);
+  } catch (const Error& error) {
+    fail("{}: {}", table.where(), error.what());
+  }
+  if (is_blank(source) || is_blank(target))
+    fail("{}: the {} is empty", table.where(), is_blank(source) ? "source" : "target");
   return true;
 }
 
 bool PairReader::next_of_two(std::string& source, std::string& target) {
-  internal::Lines &sources = streams_->source, &targets = *streams_->target;
+  internal::Lines &sources = *streams_->source, &targets = *streams_->target;
   std::string_view source_line, target_line;
   while (true) {
     const bool more = sources.next(source_line);
@@ -130,12 +159,12 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   return examples.take(name, wanted_lines);
 }
 
-std::vector<Example> read_pairs(const std::string& path, const PairOptions& options) {
-  PairReader reader({path}, options);
+std::vector<Example> read_pairs(const PairFiles& file, const PairOptions& options) {
+  PairReader reader(file, options);
   Examples examples(options.group);
   std::string source, target;
   while (reader.next(source, target)) examples.add(std::move(source), std::move(target));
-  return examples.take(path, wanted_lines);
+  return examples.take(file.source, wanted_lines);
 }
 
 ParallelText read_parallel(const std::string& source_path, const std::string& target_path,

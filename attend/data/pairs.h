@@ -16,11 +16,15 @@ struct Example {
   std::vector<std::string> targets;  // at least one
 };
 
-// Where pairs are: one file whose lines are source TAB target, or, where `target` is given, two
+// Where pairs are: one file whose lines are source TAB target; or a CSV file with a header, where
+// its name ends in .csv, .csv.gz or .csv.xz or columns are named; or, where `target` is given, two
 // files of which line i and line i are a pair. Any of them may be packed by gzip or xz.
 struct PairFiles {
   std::string source;
   std::string target = {};
+  std::string source_column = {}, target_column = {};  // as CsvReader takes them
+
+  bool is_csv() const;
 };
 
 struct PairOptions {
@@ -35,7 +39,8 @@ struct PairOptions {
 // The pairs of files one at a time; texts come out in NFC. UTF-8, with or without a byte order
 // mark; LF or CRLF. Errors name file and line: a missing file, no TAB, more than one TAB, a side
 // that is empty or blank, invalid UTF-8, a NUL or a lone carriage return, a line over
-// options.maximum_line bytes, two files of different lengths; and those of ByteReader.
+// options.maximum_line bytes, two files of different lengths; and those of ByteReader and
+// CsvReader.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, const PairOptions& options = {});
@@ -47,6 +52,7 @@ class PairReader {
  private:
   struct Streams;
   bool next_line(std::string& source, std::string& target);
+  bool next_row(std::string& source, std::string& target);
   bool next_of_two(std::string& source, std::string& target);
 
   std::unique_ptr<Streams> streams_;
@@ -55,7 +61,7 @@ class PairReader {
 };
 
 // All of them. Error also where there are none.
-std::vector<Example> read_pairs(const std::string& path, const PairOptions& options = {});
+std::vector<Example> read_pairs(const PairFiles& file, const PairOptions& options = {});
 
 struct ParallelText {
   std::vector<Example> examples;

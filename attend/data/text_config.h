@@ -4,7 +4,7 @@
 #include <string>
 
 #include "attend/base/settings.h"
-#include "attend/data/frames.h"
+#include "attend/data/frame_config.h"
 
 namespace attend {
 

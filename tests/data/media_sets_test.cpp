@@ -65,7 +65,7 @@ TEST(ImageTables, NameEveryImageOnce) {
   ImageReader reader;
   int64_t next = 0;
   for (const WrittenTable& table : tables) {
-    std::vector<Example> examples = read_pairs(table.path);
+    std::vector<Example> examples = read_pairs({table.path});
     place_sources(examples, table.path);
     ASSERT_EQ(static_cast<int64_t>(examples.size()), table.examples);
     for (const Example& example : examples) {
@@ -133,7 +133,7 @@ TEST(DigitRows, ShowTheirTargets) {
   ASSERT_EQ(tables.size(), 2U);
   std::set<size_t> lengths;
   for (const WrittenTable& table : tables) {
-    std::vector<Example> examples = read_pairs(table.path);
+    std::vector<Example> examples = read_pairs({table.path});
     place_sources(examples, table.path);
     ASSERT_EQ(static_cast<int64_t>(examples.size()), table.name == "train" ? 300 : 20);
     ImageReader reader;

@@ -80,10 +80,10 @@ TEST(Pairs, BoundTheLine) {
 
 TEST(Pairs, ReadAFileAndNameIt) {
   const test::TemporaryFolder folder;
-  EXPECT_EQ(read_pairs(folder.write("p.tsv", "a\tb\n")).size(), 1u);
+  EXPECT_EQ(read_pairs({folder.write("p.tsv", "a\tb\n")}).size(), 1u);
   const std::string empty = folder.write("empty.tsv", "");
-  EXPECT_THAT(error_of([&] { read_pairs(empty); }), HasSubstr(empty + ": is empty"));
-  EXPECT_THAT(error_of([&] { read_pairs(folder / "none"); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { read_pairs({empty}); }), HasSubstr(empty + ": is empty"));
+  EXPECT_THAT(error_of([&] { read_pairs({folder / "none"}); }), HasSubstr("no such file"));
 }
 
 TEST(Pairs, KeepEveryLineWhereAsked) {
@@ -102,7 +102,7 @@ TEST(Pairs, AreReadPackedAndInPieces) {
                         std::string(static_cast<size_t>(65500 + i), 't'));
   const auto expected = parse_pairs(text, "p.tsv");
   for (const std::string& bytes : {text, test::gzip(text), test::xz(text)}) {
-    const auto examples = read_pairs(folder.write("p.tsv", bytes));
+    const auto examples = read_pairs({folder.write("p.tsv", bytes)});
     ASSERT_EQ(examples.size(), 40u);
     for (size_t i = 0; i < 40; ++i) {
       EXPECT_EQ(examples[i].source, expected[i].source);
@@ -110,7 +110,7 @@ TEST(Pairs, AreReadPackedAndInPieces) {
     }
   }
   const std::string path = folder.write("long.tsv", "a\tb\n" + std::string(1 << 21, 'a'));
-  EXPECT_EQ(error_of([&] { read_pairs(path); }),
+  EXPECT_EQ(error_of([&] { read_pairs({path}); }),
             path + ":2: the line has over 1048576 bytes; split it");
 }
 

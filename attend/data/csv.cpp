@@ -1,0 +1,165 @@
+#include "attend/data/csv.h"
+
+#include <csv.h>
+
+#include <algorithm>
+#include <deque>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include "attend/base/error.h"
+
+namespace attend {
+
+struct CsvReader::State {
+  struct Row {
+    std::vector<std::string> fields;
+    int64_t line;  // where it begins
+  };
+
+  State(ByteReader bytes, int64_t maximum_line)
+      : bytes(std::move(bytes)), maximum_line(maximum_line) {
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
+    // White space around a field belongs to it.
+    csv_set_space_func(&parser, [](unsigned char) { return 0; });
+  }
+  ~State() { csv_free(&parser); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::string where() const { return fmt::format("{}:{}", bytes.name(), line); }
+
+  static void take_field(void* field, size_t size, void* state) {
+    static_cast<State*>(state)->fields.emplace_back(static_cast<const char*>(field), size);
+  }
+  static void take_row(int, void* state) {
+    auto& self = *static_cast<State*>(state);
+    self.rows.push_back({std::move(self.fields), self.row_line});
+    self.fields.clear();
+    self.is_new_row = true;
+  }
+
+  // Up to a line break, so that each row knows its line.
+  void parse(std::string_view part) {
+    if (is_new_row) {
+      row_line = next_line;
+      row_bytes = 0;
+      is_new_row = false;
+    }
+    row_bytes += static_cast<int64_t>(part.size());
+    line = row_line;
+    if (row_bytes > maximum_line)
+      fail("{}: the row has over {} bytes; is a quote not closed?", where(), maximum_line);
+    if (part.find('\0') != std::string_view::npos)
+      fail("{}: holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)",
+           where());
+    if (csv_parse(&parser, part.data(), part.size(), take_field, take_row, this) != part.size())
+      refuse();
+    if (part.ends_with('\n')) ++next_line;
+    // A blank line is no row.
+    if (row_bytes <= 2 && part.ends_with('\n')) is_new_row = true;
+  }
+
+  [[noreturn]] void refuse() {
+    if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
+    fail("{}: a quote within a field; put the field in quotes and write each quote in it twice",
+         where());
+  }
+
+  bool read_on() {
+    if (ended) return false;
+    char buffer[1 << 16];
+    const size_t count = bytes.read(buffer, sizeof buffer);
+    std::string_view rest(buffer, count);
+    if (next_line == 1 && row_bytes == 0 && rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+      parse(rest.substr(0, end));
+      rest.remove_prefix(end);
+    }
+    if (count > 0) return true;
+    ended = true;
+    line = row_line;
+    if (csv_fini(&parser, take_field, take_row, this) != 0)
+      fail("{}: the quotes of the row that begins here do not pair", where());
+    return true;
+  }
+
+  bool next(Row& row) {
+    while (rows.empty() && read_on()) {
+    }
+    if (rows.empty()) return false;
+    row = std::move(rows.front());
+    rows.pop_front();
+    line = row.line;
+    return true;
+  }
+
+  ByteReader bytes;
+  int64_t maximum_line;
+  csv_parser parser = {};
+  std::vector<std::string> fields;  // of the row that is being read
+  std::deque<Row> rows;
+  int64_t next_line = 1, row_line = 1, row_bytes = 0;
+  int64_t line = 1;  // of the row that was told last, or that is wrong
+  bool is_new_row = true, ended = false;
+  size_t columns = 0, source = 0, target = 1;
+};
+
+namespace {
+
+size_t column_of(const std::vector<std::string>& header, const std::string& name,
+                 const std::string& where) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found == header.end())
+    fail("{}: has no column {}; there are {}", where, in_quotes(name), fmt::join(header, ", "));
+  return static_cast<size_t>(found - header.begin());
+}
+
+// A text is one line.
+std::string one_line(std::string text) {
+  for (size_t i = 0; (i = text.find_first_of("\r\n\t", i)) != std::string::npos;)
+    text.replace(i, text.compare(i, 2, "\r\n") == 0 ? 2 : 1, " ");
+  return text;
+}
+
+}  // namespace
+
+CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
+                     const std::string& target_column, int64_t maximum_line)
+    : state_(std::make_unique<State>(std::move(bytes), maximum_line)) {
+  State::Row header;
+  if (!state_->next(header)) fail("{}: is empty; a header is wanted", state_->bytes.name());
+  state_->columns = header.fields.size();
+  if (source_column.empty() && target_column.empty()) {
+    if (state_->columns != 2)
+      fail("{}: has the columns {}; name two of them with --source-column and --target-column",
+           state_->bytes.name(), fmt::join(header.fields, ", "));
+    return;
+  }
+  if (source_column.empty() || target_column.empty())
+    fail("{}: one column is named; name both, --source-column and --target-column",
+         state_->bytes.name());
+  state_->source = column_of(header.fields, source_column, state_->bytes.name());
+  state_->target = column_of(header.fields, target_column, state_->bytes.name());
+  if (state_->source == state_->target)
+    fail("{}: {} is the column of the sources and of the targets", state_->bytes.name(),
+         in_quotes(source_column));
+}
+
+CsvReader::~CsvReader() = default;
+
+bool CsvReader::next(std::string& source, std::string& target) {
+  State::Row row;
+  if (!state_->next(row)) return false;
+  if (row.fields.size() != state_->columns)
+    fail("{}: has {} fields, the header {}", where(), row.fields.size(), state_->columns);
+  source = one_line(std::move(row.fields[state_->source]));
+  target = one_line(std::move(row.fields[state_->target]));
+  return true;
+}
+
+std::string CsvReader::where() const { return state_->where(); }
+
+}  // namespace attend

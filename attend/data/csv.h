@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "attend/data/compressed.h"
+
+namespace attend {
+
+// Two columns of a CSV file with a header (RFC 4180): fields between commas, in quotes where they
+// hold commas, quotes (doubled) or line breaks. A line break within a field comes out as a space.
+class CsvReader {
+ public:
+  // Columns by their names in the header; where both are empty, the header must have two. Errors
+  // name the file: no header, no such column, the same column twice.
+  CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
+            int64_t maximum_line);
+  ~CsvReader();
+
+  // The next row's fields as they stand; false at the end. Errors name file and line: a row of
+  // another number of fields than the header, quotes that do not pair, a NUL byte, a row of over
+  // maximum_line bytes.
+  bool next(std::string& source, std::string& target);
+
+  std::string where() const;  // "pairs.csv:17", where that row begins
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attend

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attend/base/settings.h"
+
+namespace attend {
+
+// How images and sounds become frames.
+struct FrameConfig {
+  int64_t patch = 4;         // pixels a side
+  int64_t image_height = 0;  // of all images; 0: as the first of training
+  int64_t image_width = 0;
+  int64_t sample_rate = 8000;
+  int64_t mel_bands = 40;
+  int64_t stack = 3;  // windows of 10 ms a frame
+
+  Settings settings();  // keys data.*
+
+  // Patches down and across; the last ones may go past the image.
+  int64_t rows() const { return (image_height + patch - 1) / patch; }
+  int64_t columns() const { return (image_width + patch - 1) / patch; }
+};
+
+// Whether sources of these units, "image" or "sound", are files that are read as frames.
+bool reads_frames(const std::string& source_units);
+
+}  // namespace attend

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/data/pairs.h"
+
+namespace attend {
+
+// The pairs of a TSV or CSV file. With `sources_are_files`, the images and sounds that it names are
+// in its folder, unless they begin with a slash. Errors as read_pairs.
+std::vector<Example> read_table(const PairFiles& file, bool sources_are_files,
+                                const PairOptions& options = {});
+
+// Whether a path is that of a text, in place of pairs: a folder with train.txt or test.txt, or any
+// file whose name, but for .gz or .xz, does not end in .tsv or .csv.
+bool names_text(const std::string& path);
+
+// The lines of a text that are not blank, each its own target.
+std::vector<Example> lines_of(const std::string& text);
+
+}  // namespace attend

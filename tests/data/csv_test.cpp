@@ -1,0 +1,108 @@
+#include "attend/data/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "attend/base/error.h"
+#include "attend/data/pairs.h"
+#include "tests/support/files.h"
+#include "tests/support/packed.h"
+
+namespace attend {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs read(const std::string& bytes, const std::string& source = "", const std::string& target = "",
+           int64_t maximum_line = 1000) {
+  CsvReader reader(ByteReader(bytes, "t.csv"), source, target, maximum_line);
+  Pairs pairs;
+  for (std::string a, b; reader.next(a, b);) pairs.emplace_back(a, b);
+  return pairs;
+}
+
+std::string refusal(const std::string& bytes, const std::string& source = "",
+                    const std::string& target = "") {
+  return test::error_of([&] { read(bytes, source, target); });
+}
+
+TEST(Csv, ReadsColumnsByName) {
+  const std::string table = "id,text,stars\r\n1,good,5\n2,\"so, so\",3\r\n\n3, bad ,1";
+  EXPECT_THAT(read(table, "text", "stars"),
+              ElementsAre(Pair("good", "5"), Pair("so, so", "3"), Pair(" bad ", "1")));
+  EXPECT_THAT(read(table, "stars", "id"),
+              ElementsAre(Pair("5", "1"), Pair("3", "2"), Pair("1", "3")));
+  EXPECT_THAT(read("\xEF\xBB\xBF"
+                   "a,b\nx,y\n"),
+              ElementsAre(Pair("x", "y")));
+  EXPECT_THAT(read("\xEF\xBB\xBF"
+                   "a,b\nx,y\n",
+                   "a", "b"),
+              ElementsAre(Pair("x", "y")));
+}
+
+TEST(Csv, QuotesHoldAnything) {
+  EXPECT_THAT(read("a,b\n\"he said \"\"no\"\"\",\"two\r\nlines\nor\tthree\"\n,\"\"\n"),
+              ElementsAre(Pair("he said \"no\"", "two lines or three"), Pair("", "")));
+}
+
+TEST(Csv, RefusesByLine) {
+  EXPECT_THAT(refusal(""), HasSubstr("t.csv: is empty"));
+  EXPECT_THAT(refusal("a,b,c\n1,2,3\n"), HasSubstr("has the columns a, b, c; name two"));
+  EXPECT_THAT(refusal("a,b\n", "a"), HasSubstr("name both"));
+  EXPECT_THAT(refusal("a,b\n", "a", "c"), HasSubstr("has no column 'c'; there are a, b"));
+  EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("of the sources and of the targets"));
+  EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));
+  EXPECT_THAT(refusal("a,b\n1,2\nx\"y,3\n"), HasSubstr("t.csv:3: a quote within a field"));
+  EXPECT_THAT(refusal("a,b\n1,2\n\"x,3\n4,5\n"), HasSubstr("t.csv:3: the quotes"));
+  EXPECT_THAT(refusal(std::string("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2: holds a NUL"));
+  EXPECT_THAT(refusal("a,b\n1,\"" + std::string(1001, 'x')),
+              HasSubstr("t.csv:2: the row has over"));
+}
+
+TEST(Csv, PairsComeFromFilesOfThatName) {
+  const test::TemporaryFolder folder;
+  const std::string table = "word,sound\nab,A B\nab,\"A, B\"\n";
+  for (const std::string name : {"t.csv", "t.csv.gz", "t.csv.xz"}) {
+    const std::string bytes = name == "t.csv"      ? table
+                              : name == "t.csv.gz" ? test::gzip(table)
+                                                   : test::xz(table);
+    const auto examples = read_pairs({folder.write(name, bytes)});
+    ASSERT_EQ(examples.size(), 1U);
+    EXPECT_THAT(examples[0].targets, ElementsAre("A B", "A, B"));
+  }
+  const std::string other = folder.write("t.txt", table);
+  EXPECT_EQ(read_pairs({other, "", "sound", "word"}).size(), 2U) << "columns say that it is CSV";
+  const auto error = [&](const std::string& bytes) {
+    return test::error_of([&] { read_pairs({folder.write("bad.csv", bytes)}); });
+  };
+  EXPECT_THAT(error("a,b\nx, \n"), HasSubstr("bad.csv:2: the target is empty"));
+  EXPECT_THAT(error("a,b\nx,\xff\n"), HasSubstr("bad.csv:2: "));
+  EXPECT_THAT(error("a,b\n"), HasSubstr("is empty"));
+}
+
+std::string in_csv(const std::string& field) {
+  std::string quoted = "\"";
+  for (const char c : field) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+RC_GTEST_PROP(CsvProperties, WhatIsQuotedComesBack, (const std::vector<std::string>& fields)) {
+  Pairs wanted;
+  std::string table = "a,b\n";
+  for (const std::string& field : fields) {
+    std::string kept;
+    for (const char c : field)
+      if (c != '\0' && c != '\r' && c != '\n' && c != '\t') kept += c;
+    wanted.emplace_back(kept, "x");
+    table += in_csv(kept) + ",x\n";
+  }
+  RC_ASSERT(read(table, "", "", 1 << 20) == wanted);
+}
+
+}  // namespace
+}  // namespace attend

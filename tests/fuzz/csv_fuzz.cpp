@@ -1,0 +1,14 @@
+#include "attend/data/csv.h"
+#include "attend/data/units.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  return fuzz::accept_errors([&] {
+    CsvReader reader(ByteReader(fuzz::text(data, size), "input"), "", "", 1 << 16);
+    for (std::string source, target; reader.next(source, target);) {
+      fuzz::expect(source.find_first_of("\r\n\t") == std::string::npos);
+      fuzz::expect(reader.where().starts_with("input:"));
+    }
+  });
+}
