@@ -1,7 +1,7 @@
 #include "attend/ops/attention.h"
 
 #include "attend/base/error.h"
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 
@@ -11,12 +11,14 @@ AttentionResult attention_at_once(const Lowered& lowered, Path path) {
   const Parts& parts = lowered.parts;
   const auto& lowered_spec = lowered.spec;
   const bool linear = lowered_spec->normaliser->running_sums;
-  const std::string obstacle =
-      linear ? why_not_running_sums(*lowered_spec) : why_not_fused(parts, *lowered_spec);
-  if (path == Path::fused && !obstacle.empty())
-    fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
-  if (path == Path::composed || !obstacle.empty()) return composed_attention(parts, *lowered_spec);
-  return linear ? linear_attention(parts, *lowered_spec) : fused_attention(parts, lowered_spec);
+  const BackendChoice fused = linear ? BackendChoice{nullptr, why_not_running_sums(*lowered_spec)}
+                                     : fused_backend(parts, *lowered_spec);
+  if (path == Path::fused && !fused.obstacle.empty())
+    fail("[attention] path is fused, but {}; take automatic or composed", fused.obstacle);
+  if (path == Path::composed || !fused.obstacle.empty())
+    return composed_attention(parts, *lowered_spec);
+  return linear ? linear_attention(parts, *lowered_spec)
+                : fused_attention(*fused.backend, parts, lowered_spec);
 }
 
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {

@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +128,10 @@ void choose_blas_kernels(char** argv) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
   if (!unreadable) execv(program.c_str(), argv);
 }
+
+std::string libtorch_version() { return TORCH_VERSION; }
+
+int libtorch_threads() { return at::get_num_threads(); }
 
 ProductSpeed measure_products() {
   const int threads = at::get_num_threads();

@@ -27,6 +27,10 @@ Blas loaded_blas();
 // printed. Returns where nothing has to change, or where the program cannot be run again.
 void choose_blas_kernels(char** argv);
 
+// LibTorch's version, "1.13.1", and the threads that it computes with.
+std::string libtorch_version();
+int libtorch_threads();
+
 // Of one core, in operations a second, a multiply-add counted as two.
 struct ProductSpeed {
   double product = 0;  // of a float32 matrix product of 384 x 384 by LibTorch

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {

@@ -1,4 +1,4 @@
-#include "attend/ops/kernel_problem-inl.h"
+#include "attend/ops/cpu_problem-inl.h"
 
 namespace attend {
 

@@ -1,9 +1,8 @@
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "attend/base/error.h"
-#include "attend/ops/kernel_problem-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {
@@ -44,60 +43,6 @@ Parts parts_of(const variable_list& tensors) {
   return parts;
 }
 
-variable_list run_forward(const Parts& parts, const LoweredSpec& spec) {
-  return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> variable_list {
-    using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, spec);
-    const Tensor& query = parts[part::query];
-    const int64_t depth = parts[part::value].size(-1);
-    const Tensor context =
-        at::empty({spec.batch, spec.heads, spec.queries, depth}, query.options());
-    const Tensor lse =
-        at::empty({spec.batch, spec.heads, spec.queries}, query.options().dtype(stored_type<T>));
-    kernels::attention_forward<S>(
-        inputs.problem<S>(spec),
-        {kernels::contiguous(pointer_of<S>(context), spec.heads, spec.queries, depth),
-         pointer_of<T>(lse)},
-        at::get_num_threads());
-    return {context, lse};
-  });
-}
-
-// Gradients of the parts where `wanted`; queries, keys and values always have one.
-variable_list run_backward(const Parts& parts, const LoweredSpec& spec, const Tensor& context,
-                           const Tensor& lse, const variable_list& upstream,
-                           const std::array<bool, part::count>& wanted) {
-  return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> variable_list {
-    using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, spec);
-    const Tensor grad_context =
-        upstream[0].defined() ? with_contiguous_rows(upstream[0]) : at::zeros_like(context);
-    const Tensor grad_lse = upstream[1].defined() ? upstream[1].contiguous() : Tensor();
-    variable_list gradients(part::count);
-    for (size_t index = 0; index < part::count; ++index) {
-      const Tensor& x = inputs.parts[index];
-      if (x.defined() && (wanted[index] || index < part::vector))
-        gradients[index] = at::empty(x.sizes(), x.options());
-    }
-    // The kernels keep the heads apart.
-    Tensor& vector = gradients[part::vector];
-    const bool shared = vector.defined() && vector.dim() == 1;
-    if (shared) vector = vector.new_empty({spec.heads, vector.size(0)});
-    const auto data = [&](part::Index index) { return pointer_of<T>(gradients[index]); };
-    kernels::attention_backward<S>(
-        inputs.problem<S>(spec),
-        {view_of<S>(context), pointer_of<const T>(lse), view_of<S>(grad_context),
-         pointer_of<const T>(grad_lse)},
-        {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
-         view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
-         data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
-         data(part::widths)},
-        at::get_num_threads());
-    if (shared) vector = vector.sum(0);
-    return gradients;
-  });
-}
-
 // The same gradients as functions that can be differentiated again: those of the composed twin.
 variable_list twin_gradients(const Parts& parts, const LoweredSpec& spec,
                              const variable_list& upstream) {
@@ -131,7 +76,7 @@ variable_list twin_gradients(const Parts& parts, const LoweredSpec& spec,
 }
 
 struct FusedFunction : torch::autograd::Function<FusedFunction> {
-  static variable_list forward(AutogradContext* context,
+  static variable_list forward(AutogradContext* context, const Backend* backend,
                                const c10::intrusive_ptr<LoweredSpec>& spec, const Tensor& query,
                                const Tensor& key, const Tensor& value, const Optional& vector,
                                const Optional& dense, const Optional& slopes, const Optional& sinks,
@@ -141,34 +86,40 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     saved.reserve(part::count + 2);
     for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
       saved.push_back(x->value_or(Tensor()));
-    variable_list results = run_forward(parts_of(saved), *spec);
-    saved.insert(saved.end(), results.begin(), results.end());
+    const auto [attended, lse] = backend->forward(parts_of(saved), *spec);
+    saved.insert(saved.end(), {attended, lse});
     // Backward reads the tensors of the scope again. As they are saved, changing them in place
     // before that is an error.
     append_tensors(spec->scope, saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["spec"] = c10::IValue::make_capsule(spec);
+    context->saved_data["backend"] = reinterpret_cast<int64_t>(backend);
     context->set_materialize_grads(false);
-    return results;
+    return {attended, lse};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const variable_list saved = context->get_saved_variables();
     const auto spec = context->saved_data["spec"].toCapsule();
     const Parts parts = parts_of(saved);
-    variable_list gradients(1);  // the spec has none
+    variable_list gradients(2);  // backend and spec have none
     if (!upstream[0].defined() && !upstream[1].defined()) {
-      gradients.resize(1 + part::count);
+      gradients.resize(2 + part::count);
       return gradients;
     }
     const LoweredSpec& of = static_cast<const LoweredSpec&>(*spec);
     std::array<bool, part::count> wanted{};
     for (size_t index = 0; index < part::count; ++index)
       wanted[index] = parts[index].defined() && parts[index].requires_grad();
-    const variable_list of_parts =
-        at::GradMode::is_enabled()
-            ? twin_gradients(parts, of, upstream)
-            : run_backward(parts, of, saved[part::count], saved[part::count + 1], upstream, wanted);
+    if (at::GradMode::is_enabled()) {
+      const variable_list of_parts = twin_gradients(parts, of, upstream);
+      gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
+      return gradients;
+    }
+    const auto* backend = reinterpret_cast<const Backend*>(context->saved_data["backend"].toInt());
+    const Parts of_parts =
+        backend->backward(parts, of, {saved[part::count], saved[part::count + 1]},
+                          {upstream[0], upstream[1]}, wanted);
     gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
     return gradients;
   }
@@ -178,30 +129,21 @@ bool has_forward_gradient(const Tensor& x) { return x.defined() && x._fw_grad(0)
 
 }  // namespace
 
-std::string why_not_fused(const Parts& parts, const LoweredSpec& spec) {
-  const Tensor& query = parts[part::query];
-  if (!query.device().is_cpu())
-    return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
-  const at::ScalarType type = query.scalar_type();
-  if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
-    return fmt::format("there is no kernel for {}", c10::toString(type));
-  if (spec.score->family == Family::location)
-    return fmt::format("score {} compares no queries with keys", spec.score->name);
-  if (spec.normaliser->running_sums) return "linear attention never forms its weights";
-  if (!spec.normaliser->kernel)
-    return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
+BackendChoice fused_backend(const Parts& parts, const LoweredSpec& spec) {
   for (const Tensor& x : parts)
-    if (has_forward_gradient(x)) return "forward-mode derivatives are those of the composed path";
-  return {};
+    if (has_forward_gradient(x))
+      return {nullptr, "forward-mode derivatives are those of the composed path"};
+  return choose_backend(parts, spec);
 }
 
-AttentionResult fused_attention(const Parts& parts, const c10::intrusive_ptr<LoweredSpec>& spec) {
+AttentionResult fused_attention(const Backend& backend, const Parts& parts,
+                                const c10::intrusive_ptr<LoweredSpec>& spec) {
   const auto optional = [&](part::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
   const variable_list results = FusedFunction::apply(
-      spec, parts[part::query], parts[part::key], parts[part::value], optional(part::vector),
-      optional(part::dense), optional(part::slopes), optional(part::sinks),
+      &backend, spec, parts[part::query], parts[part::key], parts[part::value],
+      optional(part::vector), optional(part::dense), optional(part::slopes), optional(part::sinks),
       optional(part::relative), optional(part::centres), optional(part::widths));
   return {results[0], results[1]};
 }

@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/linear_state.h"
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 #include "attend/ops/scope_checks-inl.h"
 
 namespace attend {

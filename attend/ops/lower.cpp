@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {

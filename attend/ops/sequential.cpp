@@ -1,5 +1,5 @@
 // Queries one after another, for scores and normalisers that look back.
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {

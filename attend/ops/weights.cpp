@@ -1,13 +1,12 @@
 #include <ATen/OpMathType.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
-#include "attend/ops/kernel_problem-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 namespace {
@@ -33,97 +32,86 @@ bool is_differentiated(const Lowered& lowered, const Tensor& lse) {
          (wants(lse) || std::any_of(lowered.parts.begin(), lowered.parts.end(), wants));
 }
 
-// Whether weights come from the kernels; Error where the path says so and they cannot.
-bool takes_kernel(const Lowered& lowered, const Tensor& lse, Path path) {
-  if (path == Path::composed) return false;
-  const std::string obstacle = is_differentiated(lowered, lse)
-                                   ? "weights are differentiated on the composed path"
-                                   : why_not_fused(lowered.parts, *lowered.spec);
-  if (path == Path::fused && !obstacle.empty())
-    fail("[attention] path is fused, but {}; take automatic or composed", obstacle);
+// The backend that the weights come from; null: tensor operations. Error where the path says that
+// they come from one and they cannot.
+const Backend* weights_backend(const Lowered& lowered, const Tensor& lse, Path path) {
+  if (path == Path::composed) return nullptr;
+  const BackendChoice fused =
+      is_differentiated(lowered, lse)
+          ? BackendChoice{nullptr, "weights are differentiated on the composed path"}
+          : fused_backend(lowered.parts, *lowered.spec);
+  if (path == Path::fused && !fused.obstacle.empty())
+    fail("[attention] path is fused, but {}; take automatic or composed", fused.obstacle);
   // The kernels want a pointer even where there is nothing to do.
-  return obstacle.empty() && lse.numel() > 0;
+  return lse.numel() > 0 ? fused.backend : nullptr;
 }
 
-// Calls run(problem, lse, selection, threads) with what the kernels take.
-template <class Run>
-void run_kernel(const Lowered& lowered, const Tensor& lse, const kernels::Selection& selection,
-                Run run) {
-  with_storage(lowered.parts[part::query].scalar_type(), [&]<class S>() {
-    const KernelInputs inputs(lowered.parts, *lowered.spec);
-    const Tensor rows_lse = lse.contiguous();
-    const auto problem = inputs.problem<S>(*lowered.spec);
-    run(problem, pointer_of<const kernels::Compute<S>>(rows_lse), selection, at::get_num_threads());
-  });
+std::vector<int64_t> all_heads(const LoweredSpec& spec) {
+  std::vector<int64_t> heads(static_cast<size_t>(spec.heads));
+  std::iota(heads.begin(), heads.end(), 0);
+  return heads;
 }
 
 // What a summary is made from, with the selection spelt out.
 struct Request {
   Tensor query;  // the caller's
   Lowered lowered;
-  Tensor lse;  // [B, H, Tq]
-  std::vector<int64_t> heads;
-  int64_t first_row = 0, rows = 0;
+  Tensor lse;  // [B, H, Tq], contiguous
+  WeightRows rows;
   Path path;
-  bool fused;
-
-  int64_t batch() const { return lowered.spec->batch; }
-  int64_t head_count() const { return static_cast<int64_t>(heads.size()); }
+  const Backend* backend;  // null: by tensor operations
 
   Request(const Tensor& q, const Tensor& key, const Tensor& given_lse, const AttentionSpec& spec,
           const Selection& selection)
-      : query(q), lowered(lower(q, key, {}, spec)), heads(selection.heads) {
+      : query(q), lowered(lower(q, key, {}, spec)), rows{selection.heads} {
     const LoweredSpec& lowered_spec = *lowered.spec;
     check_lse(given_lse, q);
     lse = given_lse.reshape({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries})
-              .to(at::toOpMathType(q.scalar_type()));
+              .to(at::toOpMathType(q.scalar_type()))
+              .contiguous();
     select_rows(selection);
     select_heads();
     path = spec.path;
-    fused = takes_kernel(lowered, lse, path) && !runs_in_order(lowered);
+    backend = runs_in_order(lowered) ? nullptr : weights_backend(lowered, lse, path);
   }
 
   // The selected weights by tensor operations, in the dtype of the arithmetic.
   Tensor composed() const {
     const Tensor all = runs_in_order(lowered) ? weights_in_order(lowered, lse, path)
                                               : composed_weights(lowered.parts, *lowered.spec);
-    const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
-    return of_heads.narrow(2, first_row, rows);
+    const Tensor of_heads = all.index_select(1, at::tensor(rows.heads, at::kLong).to(all.device()));
+    return of_heads.narrow(2, rows.first_row, rows.rows);
   }
 
-  // Calls run(problem, lse, selection, threads) with what the kernels take.
-  template <class Run>
-  void with_kernel(Run run) const {
-    run_kernel(lowered, lse, {heads, first_row, rows}, run);
+  // What a function of the backend says of the selected rows.
+  template <class Function, class... More>
+  auto from(Function function, More... more) const {
+    return (backend->*function)(lowered.parts, *lowered.spec, lse, rows, more...);
   }
-
-  Tensor empty(const std::vector<int64_t>& shape) const { return at::empty(shape, lse.options()); }
 
  private:
   void select_rows(const Selection& selection) {
-    const int64_t queries = lowered.spec->queries;
-    first_row = selection.first_row;
-    if (first_row < 0 || first_row > queries)
-      fail("[attention] row {} of the weights was asked for; there are {} queries", first_row,
-           queries);
-    rows = selection.rows.value_or(queries - first_row);
-    if (rows < 0 || rows > queries - first_row)
+    const int64_t queries = lowered.spec->queries, first = selection.first_row;
+    if (first < 0 || first > queries)
+      fail("[attention] row {} of the weights was asked for; there are {} queries", first, queries);
+    const int64_t count = selection.rows.value_or(queries - first);
+    if (count < 0 || count > queries - first)
       fail("[attention] {} rows of the weights from row {} on were asked for; there are {} queries",
-           rows, first_row, queries);
+           count, first, queries);
+    rows.first_row = first;
+    rows.rows = count;
   }
 
   void select_heads() {
     const int64_t all = lowered.spec->heads;
-    if (!heads.empty() && query.dim() < 4)
+    if (!rows.heads.empty() && query.dim() < 4)
       fail("[attention] heads of the weights were chosen; queries of {} axes have none",
            query.dim());
-    for (const int64_t head : heads) {
+    for (const int64_t head : rows.heads) {
       if (head < 0 || head >= all)
         fail("[attention] head {} of the weights was asked for; there are {} heads", head, all);
     }
-    if (!heads.empty()) return;
-    heads.reserve(static_cast<size_t>(all));
-    for (int64_t head = 0; head < all; ++head) heads.push_back(head);
+    if (rows.heads.empty()) rows.heads = all_heads(*lowered.spec);
   }
 };
 
@@ -143,40 +131,16 @@ Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
   const LoweredSpec& lowered_spec = *lowered.spec;
   // A step of attention() on the fused path may well be differentiated here.
   const Path taken = path == Path::fused ? Path::automatic : path;
-  if (!takes_kernel(lowered, lse, taken)) return composed_weights(lowered.parts, lowered_spec);
-  Tensor weights =
-      at::empty({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries, lowered_spec.keys},
-                lse.options());
-  run_kernel(
-      lowered, lse, {{}, 0, lowered_spec.queries},
-      [&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                   const kernels::Selection& chosen, int threads) {
-        auto* data = pointer_of<kernels::Compute<S>>(weights);
-        kernels::attention_weights<S>(
-            problem, rows_lse, chosen,
-            kernels::contiguous(data, lowered_spec.heads, lowered_spec.queries, lowered_spec.keys),
-            threads);
-      });
-  return weights;
+  const Backend* backend = weights_backend(lowered, lse, taken);
+  if (!backend) return composed_weights(lowered.parts, lowered_spec);
+  return backend->weights(lowered.parts, lowered_spec, lse.contiguous(),
+                          {all_heads(lowered_spec), 0, lowered_spec.queries});
 }
 
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
   const Request request(query, key, lse, spec, selection);
-  const int64_t keys = request.lowered.spec->keys;
-  Tensor weights;
-  if (request.fused) {
-    weights = request.empty({request.batch(), request.head_count(), request.rows, keys});
-    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                                     const kernels::Selection& chosen, int threads) {
-      auto* data = pointer_of<kernels::Compute<S>>(weights);
-      kernels::attention_weights<S>(
-          problem, rows_lse, chosen,
-          kernels::contiguous(data, request.head_count(), request.rows, keys), threads);
-    });
-  } else {
-    weights = request.composed();
-  }
+  const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
   return with_axes_of(weights.to(query.scalar_type()), query);
 }
 
@@ -184,19 +148,8 @@ TopWeights attention_top(const Tensor& query, const Tensor& key, const Tensor& l
                          const AttentionSpec& spec, const Selection& selection) {
   if (count < 1) fail("[attention] the {} largest weights were asked for; 1 is the least", count);
   const Request request(query, key, lse, spec, selection);
-  TopWeights top;
-  if (request.fused) {
-    top.weights = request.empty({request.batch(), request.head_count(), request.rows, count});
-    top.keys = at::empty(top.weights.sizes(), at::kLong);
-    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                                     const kernels::Selection& chosen, int threads) {
-      kernels::attention_top<S>(problem, rows_lse, chosen, count,
-                                pointer_of<kernels::Compute<S>>(top.weights),
-                                pointer_of<int64_t>(top.keys), threads);
-    });
-  } else {
-    top = composed_top(request.composed(), count);
-  }
+  const TopWeights top = request.backend ? request.from(&Backend::top, count)
+                                         : composed_top(request.composed(), count);
   return {with_axes_of(top.weights.to(query.scalar_type()), query), with_axes_of(top.keys, query)};
 }
 
@@ -208,37 +161,18 @@ Tensor attention_argmax(const Tensor& query, const Tensor& key, const Tensor& ls
 Tensor attention_entropy(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
   const Request request(query, key, lse, spec, selection);
-  Tensor entropy;
-  if (request.fused) {
-    entropy = request.empty({request.batch(), request.head_count(), request.rows});
-    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                                     const kernels::Selection& chosen, int threads) {
-      kernels::attention_entropy<S>(problem, rows_lse, chosen,
-                                    pointer_of<kernels::Compute<S>>(entropy), threads);
-    });
-  } else {
-    const Tensor weights = request.composed();
-    // 0 ln 0 is 0, with a derivative of 0.
-    const Tensor positive = weights.masked_fill(weights == 0, 1.0);
-    entropy = -(positive * positive.log()).sum(-1);
-  }
-  return with_axes_of(entropy, query);
+  if (request.backend) return with_axes_of(request.from(&Backend::entropy), query);
+  const Tensor weights = request.composed();
+  // 0 ln 0 is 0, with a derivative of 0.
+  const Tensor positive = weights.masked_fill(weights == 0, 1.0);
+  return with_axes_of(-(positive * positive.log()).sum(-1), query);
 }
 
 Tensor attention_column_sums(const Tensor& query, const Tensor& key, const Tensor& lse,
                              const AttentionSpec& spec, const Selection& selection) {
   const Request request(query, key, lse, spec, selection);
-  Tensor sums;
-  if (request.fused) {
-    sums = request.empty({request.batch(), request.head_count(), request.lowered.spec->keys});
-    request.with_kernel([&]<class S>(const kernels::Problem<S>& problem, const auto* rows_lse,
-                                     const kernels::Selection& chosen, int threads) {
-      kernels::attention_column_sums<S>(problem, rows_lse, chosen,
-                                        pointer_of<kernels::Compute<S>>(sums), threads);
-    });
-  } else {
-    sums = request.composed().sum(2);
-  }
+  const Tensor sums =
+      request.backend ? request.from(&Backend::column_sums) : request.composed().sum(2);
   return with_axes_of(sums, query);
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/ops/kernel_problem-inl.h"
+#include "attend/ops/cpu_problem-inl.h"
 #include "attend/ops/scope_checks-inl.h"
 
 namespace attend {

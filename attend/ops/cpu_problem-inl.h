@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "attend/kernels/attention.h"
-#include "attend/ops/lowered_spec-inl.h"
+#include "attend/ops/lower-inl.h"
 
 namespace attend {
 

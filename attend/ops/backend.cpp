@@ -1,0 +1,32 @@
+#include "attend/ops/backend.h"
+
+#include <vector>
+
+#include "attend/ops/cpu_backend-inl.h"
+
+namespace attend {
+namespace {
+
+// The one that was registered last comes last.
+std::vector<const Backend*>& backends() {
+  static const CpuBackend cpu;
+  static std::vector<const Backend*> all = {&cpu};
+  return all;
+}
+
+}  // namespace
+
+BackendRegistration::BackendRegistration(const Backend& backend) { backends().push_back(&backend); }
+
+BackendRegistration::~BackendRegistration() { backends().pop_back(); }
+
+BackendChoice choose_backend(const Parts& parts, const LoweredSpec& spec) {
+  BackendChoice choice;
+  for (auto each = backends().rbegin(); each != backends().rend(); ++each) {
+    choice.obstacle = (*each)->why_not(parts, spec);
+    if (choice.obstacle.empty()) return {*each};
+  }
+  return choice;
+}
+
+}  // namespace attend

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "attend/ops/lowered_spec.h"
+
+namespace attend {
+
+// Which rows of the weights are wanted.
+struct WeightRows {
+  std::vector<int64_t> heads;  // in that order
+  int64_t first_row = 0, rows = 0;
+};
+
+// Fused attention on one kind of device. What it is given has been checked, and stays on its
+// device; results are allocated there. Dropout is drawn by Dropout::seed and the place of a weight
+// alone (kernels/dropout.h), so that every backend drops the same ones.
+//
+// Contexts have the dtype of the queries; what normalises, weights and gradients of all but
+// queries, keys and values that of the arithmetic.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Why this problem is not for it, for messages; empty where it is.
+  virtual std::string why_not(const Parts& parts, const LoweredSpec& spec) const = 0;
+
+  virtual AttentionResult forward(const Parts& parts, const LoweredSpec& spec) const = 0;
+
+  // The gradients of the parts where `wanted`, and always of queries, keys and values. `upstream`
+  // holds those of `result`; either may be undefined, for 0.
+  virtual Parts backward(const Parts& parts, const LoweredSpec& spec, const AttentionResult& result,
+                         const AttentionResult& upstream,
+                         const std::array<bool, part::count>& wanted) const = 0;
+
+  // As the functions of attention.h of these names, of contiguous lse [B, H, Tq] and without
+  // gradients: [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
+  virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
+                             const WeightRows& rows) const = 0;
+  virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
+                         const WeightRows& rows, int64_t count) const = 0;
+  virtual at::Tensor entropy(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
+                             const WeightRows& rows) const = 0;
+  virtual at::Tensor column_sums(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
+                                 const WeightRows& rows) const = 0;
+};
+
+// Adds a backend for as long as the returned object lives; it is asked before those that were there
+// already. The CPU's is always there. Not while other threads compute attention.
+class BackendRegistration {
+ public:
+  explicit BackendRegistration(const Backend& backend);
+  ~BackendRegistration();
+  BackendRegistration(const BackendRegistration&) = delete;
+  BackendRegistration& operator=(const BackendRegistration&) = delete;
+};
+
+// The backend that takes a problem, or why none does.
+struct BackendChoice {
+  const Backend* backend = nullptr;
+  std::string obstacle = {};  // the first backend's; empty where there is a backend
+};
+BackendChoice choose_backend(const Parts& parts, const LoweredSpec& spec);
+
+}  // namespace attend
