@@ -180,8 +180,13 @@ AttentionChoices choices_for_sentence(const Mechanism& row, int64_t words) {
 }
 
 FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
+  torch::manual_seed(1);
+  // Sums over another number of threads round differently.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
   Fit fit(row, pair);
   fit.run();
+  at::set_num_threads(threads);
   FittedMap map{pair.source, pair.source, fit.weights()};
   const Task task = task_of(row);
   if (task == Task::translate) map.queries = pair.target;

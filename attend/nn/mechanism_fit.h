@@ -25,7 +25,8 @@ struct FittedMap {
 
 // Fits the row's parameters, and a linear layer each for queries and keys, until its contexts come
 // near those of the trained model (between the sentences) or words of the sentence itself (within
-// one). Draws from LibTorch's default generator; seed it.
+// one). The same on every call and machine: it seeds LibTorch's default generator, and computes
+// with one thread.
 FittedMap fitted_map(const Mechanism& row, const SentencePair& pair);
 
 // The row's choices with reaches and grids that fit a sentence of so many words.

@@ -1,0 +1,75 @@
+#include "attend/nn/worker_threads.h"
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <algorithm>
+
+namespace attend {
+
+struct WorkerThreads::Call {
+  const std::function<void(int64_t)>& work;
+  int64_t jobs;
+  int64_t begun = 0, ended = 0;
+  int64_t failed = jobs;  // the first that threw
+  std::exception_ptr error = {};
+
+  bool is_done() const { return ended == begun && (begun == jobs || error); }
+};
+
+WorkerThreads::WorkerThreads(int64_t count) {
+  for (int64_t i = 0; i < std::max<int64_t>(1, count); ++i)
+    threads_.emplace_back([this] { serve(); });
+}
+
+WorkerThreads::~WorkerThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerThreads::serve() {
+  // at::set_num_threads would also set what threads that begin later compute with. LibTorch sets
+  // this thread's own number when it is first asked for it.
+  at::get_num_threads();
+  omp_set_num_threads(1);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    Call& call = *waiting_.front();
+    waiting_.pop_front();
+    const int64_t job = call.begun++;
+    if (call.begun < call.jobs) waiting_.push_back(&call);
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      call.work(job);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    ++call.ended;
+    if (error && job < call.failed) {
+      call.failed = job;
+      call.error = error;
+      std::erase(waiting_, &call);
+    }
+    if (call.is_done()) changed_.notify_all();
+  }
+}
+
+void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work) {
+  if (jobs <= 0) return;
+  Call call{work, jobs};
+  std::unique_lock lock(mutex_);
+  waiting_.push_back(&call);
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return call.is_done(); });
+  if (call.error) std::rethrow_exception(call.error);
+}
+
+}  // namespace attend

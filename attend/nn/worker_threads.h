@@ -1,0 +1,43 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace attend {
+
+// Threads that compute what others ask for. Each uses one thread of LibTorch: the small products of
+// a recurrent step do not gain from more. The threads of the callers keep their settings.
+class WorkerThreads {
+ public:
+  // At least one.
+  explicit WorkerThreads(int64_t count);
+  // No call of run() may be under way.
+  ~WorkerThreads();
+  WorkerThreads(const WorkerThreads&) = delete;
+  WorkerThreads& operator=(const WorkerThreads&) = delete;
+
+  int64_t count() const { return static_cast<int64_t>(threads_.size()); }
+
+  // Runs work(0) ... work(jobs - 1), up to count() of them at once, and returns when all have
+  // ended. Several threads may call at once; the jobs of their calls take turns. When jobs throw,
+  // those that have not begun are left out, and the exception of the first by number is thrown.
+  void run(int64_t jobs, const std::function<void(int64_t job)>& work);
+
+ private:
+  struct Call;
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Call*> waiting_;  // those with jobs that have not begun
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace attend

@@ -1,0 +1,81 @@
+#include "attend/nn/worker_threads.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+namespace attend {
+namespace {
+
+TEST(WorkerThreads, RunsEveryJobOnce) {
+  for (const int64_t count : {1, 3}) {
+    WorkerThreads threads(count);
+    EXPECT_EQ(threads.count(), count);
+    for (const int64_t jobs : {0, 1, 3, 7}) {
+      std::vector<int> runs(static_cast<size_t>(jobs));
+      for (int round = 0; round < 200; ++round)
+        threads.run(jobs, [&](int64_t job) { ++runs[static_cast<size_t>(job)]; });
+      EXPECT_EQ(runs, std::vector<int>(static_cast<size_t>(jobs), 200));
+    }
+  }
+}
+
+TEST(WorkerThreads, RunsAsManyJobsAtOnceAsThereAreThreads) {
+  WorkerThreads threads(3);
+  std::atomic<int> waiting = 0;
+  threads.run(3, [&](int64_t) {
+    ++waiting;
+    while (waiting < 3) std::this_thread::yield();
+  });
+  EXPECT_EQ(waiting, 3);
+}
+
+TEST(WorkerThreads, SeveralCallersShareThem) {
+  WorkerThreads threads(2);
+  std::vector<std::thread> callers;
+  std::array<int64_t, 4> sums = {};
+  for (size_t c = 0; c < sums.size(); ++c)
+    callers.emplace_back([&, c] {
+      for (int round = 0; round < 50; ++round) {
+        std::atomic<int64_t> sum = 0;
+        threads.run(5, [&](int64_t job) { sum += job + static_cast<int64_t>(c); });
+        sums[c] += sum;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  for (size_t c = 0; c < sums.size(); ++c)
+    EXPECT_EQ(sums[c], 50 * (10 + 5 * static_cast<int64_t>(c)));
+}
+
+TEST(WorkerThreads, ThrowsTheFirstExceptionAndGoesOn) {
+  WorkerThreads threads(2);
+  for (const int64_t bad : {0, 1, 4}) {
+    try {
+      threads.run(6, [&](int64_t job) {
+        if (job >= bad) throw std::runtime_error(std::to_string(job));
+      });
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), std::to_string(bad));
+    }
+  }
+  std::atomic<int> count = 0;
+  threads.run(2, [&](int64_t) { ++count; });
+  EXPECT_EQ(count, 2);
+}
+
+TEST(WorkerThreads, ComputeWithOneThreadAndLeaveTheCallersAlone) {
+  const int before = at::get_num_threads();
+  WorkerThreads threads(2);
+  threads.run(2, [](int64_t) { EXPECT_EQ(at::get_num_threads(), 1); });
+  EXPECT_EQ(at::get_num_threads(), before);
+  int of_another = 0;
+  std::thread([&] { of_another = at::get_num_threads(); }).join();
+  EXPECT_EQ(of_another, before);
+}
+
+}  // namespace
+}  // namespace attend
