@@ -17,7 +17,8 @@
 #include "attend/data/split.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
-#include "attend/nn/replica_threads.h"
+#include "attend/models/transformer_config.h"
+#include "attend/nn/worker_threads.h"
 #include "bench/measure.h"
 #include "bench/plain_models.h"
 
@@ -39,18 +40,16 @@ struct Task {
   }
 };
 
-void decode(const Task& task, int64_t size, ReplicaThreads& threads, int64_t thread_count) {
+void decode(const Task& task, int64_t size, WorkerThreads& threads) {
   const auto batches = batches_by_length(task.pairs, size, 0, 0);
-  threads.run([&](int64_t thread) {
+  threads.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
     at::NoGradGuard no_gradient;
-    for (auto b = static_cast<size_t>(thread); b < batches.size();
-         b += static_cast<size_t>(thread_count)) {
-      const Batch batch = make_batch(task.pairs, batches[b]);
-      std::vector<SearchTask> tasks;
-      for (const int64_t i : batches[b]) tasks.push_back({.longest = task.steps(i)});
-      search(*task.network, task.network->start(batch.source, batch.source_lengths), tasks,
-             {Vocabulary::bos, Vocabulary::eos}, task.search);
-    }
+    const std::vector<int64_t>& indices = batches[static_cast<size_t>(b)];
+    const Batch batch = make_batch(task.pairs, indices);
+    std::vector<SearchTask> tasks;
+    for (const int64_t i : indices) tasks.push_back({.longest = task.steps(i)});
+    search(*task.network, task.network->start(batch.source, batch.source_lengths), tasks,
+           {Vocabulary::bos, Vocabulary::eos}, task.search);
   });
 }
 
@@ -108,7 +107,7 @@ struct Figures {
 
 struct Threads {
   int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  ReplicaThreads one{1}, all{cores};
+  WorkerThreads one{1}, all{cores};
 };
 
 void words(Threads& threads, double seconds, Figures& figures) {
@@ -119,11 +118,11 @@ void words(Threads& threads, double seconds, Figures& figures) {
       examples.push_back({entry.word, {entry.pronunciations[0]}});
   const PairModel model = make_pair_model({}, {}, examples);
   const Task task{model.network.get(), model.encode(examples)};
-  const auto rounds = bench::take_turns(
-      {bench::seconds_of(1, [&] { decode(task, 1, threads.one, 1); }),
-       bench::seconds_of(1, [&] { decode(task, batch_size, threads.one, 1); }),
-       bench::seconds_of(2, [&] { decode(task, batch_size, threads.all, threads.cores); })},
-      seconds);
+  const auto rounds =
+      bench::take_turns({bench::seconds_of(1, [&] { decode(task, 1, threads.one); }),
+                         bench::seconds_of(1, [&] { decode(task, batch_size, threads.one); }),
+                         bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); })},
+                        seconds);
   fmt::print(
       "{} words greedily: one by one {:.2f} s; batches of {} on one thread {:.3f} s, {:.1f}x; on "
       "{} "
@@ -151,22 +150,22 @@ std::vector<EncodedPair> sentences(int64_t count) {
 void transformer(Threads& threads, double seconds, Figures& figures) {
   ModelConfig config;
   config.type = "transformer";
-  config.transformer.tied = "none";
-  const auto network = config.make_network(codes, codes);
+  config.of<TransformerConfig>().tied = "none";
+  const auto network = config.chosen().make_network(codes, codes);
   network->eval();
   PlainTransformer plain({codes, codes});
   plain.eval();
   Task task{network.get(), sentences(500)};
   task.search.beam = beam;
-  const auto rounds = bench::take_turns(
-      {bench::seconds_of(2, [&] { decode(task, batch_size, threads.all, threads.cores); }),
-       bench::seconds_of(2,
-                         [&] {
-                           at::set_num_threads(2);
-                           plain_beam(plain, task);
-                           at::set_num_threads(1);
-                         })},
-      seconds);
+  const auto rounds =
+      bench::take_turns({bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); }),
+                         bench::seconds_of(2,
+                                           [&] {
+                                             at::set_num_threads(2);
+                                             plain_beam(plain, task);
+                                             at::set_num_threads(1);
+                                           })},
+                        seconds);
   fmt::print(
       "{} sentences, beam {}, batches of {}: attend {:.2f} s; "
       "torch::nn::Transformer run again each step {:.2f} s, {:.1f}x (bar: 2x)\n",

@@ -17,6 +17,7 @@
 #include "attend/base/files.h"
 #include "attend/data/cmudict.h"
 #include "attend/models/pair_model.h"
+#include "attend/models/transformer_config.h"
 #include "attend/nn/linear.h"
 #include "attend/train/trainer.h"
 #include "bench/measure.h"
@@ -89,7 +90,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   config.checkpoint_seconds = 1e6;
   std::vector<std::shared_ptr<PairNetwork>> networks;
   for (int64_t r = 0; r <= config.replicas; ++r)
-    networks.push_back(task.model.make_network(task.source_tokens, task.target_tokens));
+    networks.push_back(task.model.chosen().make_network(task.source_tokens, task.target_tokens));
   const auto folder = std::filesystem::temp_directory_path() / "attend-train-bench";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
@@ -178,7 +179,7 @@ std::vector<EncodedPair> sentences(int64_t tokens) {
 void transformer(const Options& options, nlohmann::json& figures) {
   Task task{"Transformer", {}, codes, codes, sentences(codes)};
   task.model.type = "transformer";
-  task.model.transformer.tied = "none";
+  task.model.of<TransformerConfig>().tied = "none";
   const auto network = std::make_shared<PlainTransformer>(PlainSizes{codes, codes});
   task.logits = [network](const Batch& batch) { return network->logits(batch); };
   task.parameters = network->parameters();

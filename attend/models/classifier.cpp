@@ -61,6 +61,10 @@ Settings ClassifierConfig::settings() {
   return all;
 }
 
+std::string ClassifierConfig::why_no_weights() const {
+  return layers > 0 ? "model.normaliser = linear" : "model.pooling = " + pooling;
+}
+
 void ClassifierConfig::check() const {
   SourceEncoderConfig::check();
   if (pooling == "class" && layers == 0)
@@ -141,6 +145,11 @@ Tensor Classifier::objective(const Batch& batch, const DropoutGenerator& generat
   const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
   return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, generator), labels, {},
                                 at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
+}
+
+Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths) {
+  const Tensor vectors = encoder_->forward(to_device(source), lengths, {}).vectors;
+  return pooling_ == "class" ? vectors.slice(1, 1) : vectors;
 }
 
 // The whole network is one step, which needs the source alone.

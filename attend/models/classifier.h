@@ -24,6 +24,8 @@ struct ClassifierConfig : SourceEncoderConfig {
 
   Settings settings();  // keys model.*
   void check() const;   // Error when they do not fit each other
+  // The setting by which nothing attends, where nothing does.
+  std::string why_no_weights() const;
 };
 
 // A label for a text, an image or a sound: the vectors of its words, patches or frames, encoded,
@@ -49,6 +51,7 @@ class Classifier : public PairNetwork {
 
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attends_; }

@@ -4,6 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include "attend/base/error.h"
+#include "attend/data/batches.h"
+#include "attend/models/pair_model.h"
+#include "attend/models/seq2seq.h"
+
 namespace attend {
 namespace {
 
@@ -57,6 +62,18 @@ GradientFlow gradient_flow(Seq2Seq& network, const std::vector<EncodedPair>& pai
   for (size_t i = 0; i < logarithms.size(); ++i)
     flow.norms.push_back(std::exp(logarithms[i] / static_cast<double>(flow.states[i])));
   return flow;
+}
+
+GradientFlow gradient_flow(const std::string& folder, bool trained,
+                           const std::vector<Example>& examples) {
+  torch::manual_seed(1);
+  const PairModel model = trained ? load_pair_model(folder) : load_description(folder);
+  auto* network = dynamic_cast<Seq2Seq*>(model.network.get());
+  if (!network)
+    fail("{}: has no recurrent encoder whose states could be looked at; give a seq2seq model",
+         folder);
+  network->eval();
+  return gradient_flow(*network, model.encode(examples));
 }
 
 }  // namespace attend

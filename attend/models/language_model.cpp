@@ -64,6 +64,11 @@ Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& gene
                     to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
 }
 
+Tensor LanguageModel::encodings(const Tensor& source, const Tensor&) {
+  const Tensor text = to_device(behind_start(source));
+  return stack_->forward(embedding_->forward(text, 0, dropout_, {}), {}, {}, {}).slice(1, 1);
+}
+
 // recurrent[0] [N, n]: the tokens from the start on, of which the caches hold all but, between
 // steps, a last one that the next step reads. constant[0] [N, S]: where in there each token of the
 // source is; below 1 where it is not any more.
@@ -88,8 +93,7 @@ void LanguageModel::read_on(StepState& state) {
   }
   if (state.self_cache.empty()) stack_->start({}, state);
   const int64_t read = state.self_cache[0].queries(), last = text.size(1) - 1;
-  if (read < last)
-    stack_->step(embedding_->forward(text.slice(1, read, last), read, 0, {}), state);
+  if (read < last) stack_->step(embedding_->forward(text.slice(1, read, last), read, 0, {}), state);
 }
 
 StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {

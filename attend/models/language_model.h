@@ -27,6 +27,7 @@ class LanguageModel : public PairNetwork {
 
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   // Of a source that the context does not hold, the last half of one is read.
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Where the context is full, half of it is read anew, as a beginning. Weights: those over the

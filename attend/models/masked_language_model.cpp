@@ -83,8 +83,12 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
 
-// recurrent[0] [N]: how many tokens were answered. constant: the source and its lengths, the vectors,
-// and where they were asked for the weights [N, S, S].
+Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& lengths) {
+  return vectors(source, lengths, {});
+}
+
+// recurrent[0] [N]: how many tokens were answered. constant: the source and its lengths, the
+// vectors, and where they were asked for the weights [N, S, S].
 StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths) {
   StepState state;
   const Tensor shown = source.masked_fill(source == Vocabulary::unknown, mask_token);

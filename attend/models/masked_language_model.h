@@ -54,6 +54,7 @@ class MaskedLanguageModel : public PairNetwork {
   // Without a generator the same is asked for each time.
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Weights: those of the token's own vector, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;

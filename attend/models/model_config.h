@@ -1,61 +1,53 @@
 #pragma once
 
-#include <cstdint>
+#include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "attend/base/settings.h"
-#include "attend/data/text_config.h"
-#include "attend/models/classifier.h"
-#include "attend/models/language_model.h"
-#include "attend/models/masked_language_model.h"
-#include "attend/models/pair_network.h"
-#include "attend/models/seq2seq.h"
-#include "attend/models/source_input.h"
-#include "attend/models/transformer.h"
-#include "attend/models/vit.h"
+#include "attend/models/model_type.h"
 
 namespace attend {
 
-// What the network is, and the settings of each type.
-struct ModelConfig {
-  std::string type = "seq2seq";  // or "transformer", "classifier", "vit", "lm", "encoder"
-  Seq2SeqConfig seq2seq;
-  TransformerConfig transformer;
-  ClassifierConfig classifier;
-  VitConfig vit;
-  LanguageModelConfig lm;
-  MaskedLanguageModelConfig encoder;
+// What the network is: its type, and the settings of each type that there is.
+class ModelConfig {
+ public:
+  ModelConfig();
+  ModelConfig(const ModelConfig& other);
+  ModelConfig(ModelConfig&&) = default;
+  ModelConfig& operator=(const ModelConfig& other);
+  ModelConfig& operator=(ModelConfig&&) = default;
 
-  // Whether the answer is one label.
-  bool is_classifier() const { return type == "classifier" || type == "vit"; }
-  bool is_language_model() const { return type == "lm"; }
-  bool is_masked() const { return type == "encoder"; }
-  bool learns_from_text() const { return is_language_model() || is_masked(); }
+  std::string type = "seq2seq";  // a name of model_types()
 
-  // Tokens of a source that are read: the first, or of a language model the last.
-  int64_t maximum_source_length() const;
-  // Tokens of a target that training takes.
-  int64_t maximum_target_length() const;
-  bool wants_joint_vocabulary() const;  // of sources and targets
+  // The row of the type, and its settings. Error on a type that there is not.
+  const ModelType& row() const { return model_type(type); }
+  const NetworkConfig& chosen() const;
+  NetworkConfig& chosen();
+
+  // The settings of the type that has those of this struct, chosen or not.
+  template <class Config>
+  const Config& of() const {
+    for (const auto& [name, config] : configs_)
+      if (auto* found = dynamic_cast<const NetworkConfigOf<Config>*>(config.get()))
+        return found->config;
+    throw std::logic_error("no type of model has these settings");
+  }
+  template <class Config>
+  Config& of() {
+    return const_cast<Config&>(std::as_const(*this).of<Config>());
+  }
+
+  bool answers_labels() const { return row().answers == Answers::label; }
+  bool continues() const { return row().answers == Answers::continuation; }
+  bool fills() const { return row().answers == Answers::filled; }
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type
 
-  // Error when the settings of the type describe no model.
-  void check() const;
-
-  // A new network of that type, its weights drawn from LibTorch's default generator. Error on a
-  // source that the type does not read.
-  std::shared_ptr<PairNetwork> make_network(const SourceShape& source, int64_t target_tokens) const;
+ private:
+  std::map<std::string, std::unique_ptr<NetworkConfig>> configs_;  // by the name of the type
 };
-
-// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice comes
-// near this.
-int64_t longest_answer(int64_t source_tokens);
-
-// How that type reads texts where nobody says: a classifier words, and a label a line; a Vision
-// Transformer images; an encoder words; a language model characters, the same on both sides.
-TextConfig default_text(const ModelConfig& model);
 
 }  // namespace attend

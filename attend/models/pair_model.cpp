@@ -72,9 +72,10 @@ PairModel read_description(const std::string& folder) {
     fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
          folder);
   PairModel model;
-  read_toml_key(model.config.type_setting(), folder + "/config.toml");
-  read_toml_key(model.text.source_units_setting(), folder + "/config.toml");
-  read_toml(all_settings(model.text, model.config), folder + "/config.toml");
+  const TomlFile file(folder + "/config.toml");
+  file.read_key(model.config.type_setting());
+  file.read_key(model.text.source_units_setting());
+  file.read(all_settings(model.text, model.config));
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
@@ -90,7 +91,7 @@ PairModel read_description(const std::string& folder) {
 }  // namespace
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  return config.make_network(source_shape(), target_vocabulary.size());
+  return config.chosen().make_network(source_shape(), target_vocabulary.size());
 }
 
 SourceShape PairModel::source_shape() const {
@@ -102,21 +103,22 @@ SourceShape PairModel::source_shape() const {
 
 at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader, bool* cut) const {
   const at::Tensor frames = reader.read(name);
-  if (cut != nullptr) *cut = frames.size(0) > config.maximum_source_length();
-  return frames.slice(0, 0, config.maximum_source_length());
+  if (cut != nullptr) *cut = frames.size(0) > config.chosen().maximum_source_length();
+  return frames.slice(0, 0, config.chosen().maximum_source_length());
 }
 
-bool PairModel::cut_source(std::vector<std::string>& tokens) const {
-  const int64_t over = static_cast<int64_t>(tokens.size()) - config.maximum_source_length();
+bool PairModel::truncate_source(std::vector<std::string>& tokens) const {
+  const int64_t over =
+      static_cast<int64_t>(tokens.size()) - config.chosen().maximum_source_length();
   if (over <= 0) return false;
-  const auto first = config.is_language_model() ? tokens.begin() : tokens.end() - over;
+  const auto first = config.continues() ? tokens.begin() : tokens.end() - over;
   tokens.erase(first, first + over);
   return true;
 }
 
 std::vector<std::string> PairModel::source_tokens(const std::string& source) const {
   auto tokens = codecs.source.split(source);
-  cut_source(tokens);
+  truncate_source(tokens);
   return tokens;
 }
 
@@ -146,9 +148,9 @@ std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
       pair.source = source_ids(source_tokens(example.source));
     }
     for (const std::string& target : example.targets) {
-      pair.no_eos = config.is_masked();
+      pair.no_eos = config.fills();
       pair.target =
-          config.is_masked() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
+          config.fills() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
       pairs.push_back(pair);
     }
   }
@@ -190,17 +192,18 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts) {
   // As many tokens on both sides may be others.
-  if (model.wants_joint_vocabulary() && !text.joint_vocabulary)
+  if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
         "model.tied is all, or model.copy true, which takes one vocabulary; set "
         "data.joint_vocabulary = true");
-  if (model.learns_from_text() && text.source_units != text.target_units)
+  if (model.row().learns_from_text() && text.source_units != text.target_units)
     fail(
         "model.type is {}, whose answers are made of its source's tokens; set data.source_units "
         "and data.target_units alike",
         model.type);
-  if (model.is_language_model() && !text.joint_vocabulary)
-    fail("model.type is lm, which goes on with its source; set data.joint_vocabulary = true");
+  if (model.continues() && !text.joint_vocabulary)
+    fail("model.type is {}, which goes on with its source; set data.joint_vocabulary = true",
+         model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
   // Of images and sounds those are names.
@@ -215,9 +218,9 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
     // A rare label is a label: there is no unknown one.
     result.target_vocabulary =
-        model.is_masked() ? result.source_vocabulary
-                          : make_vocabulary(counts.target, target.alphabet(),
-                                            model.is_classifier() ? 1 : text.minimum_count);
+        model.fills() ? result.source_vocabulary
+                      : make_vocabulary(counts.target, target.alphabet(),
+                                        model.answers_labels() ? 1 : text.minimum_count);
   }
   check_memory(result);
   result.network = result.make_network();
@@ -226,7 +229,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 void check_labels(const PairModel& model, const std::vector<Example>& examples,
                   const std::string& name) {
-  if (!model.config.is_classifier()) return;
+  if (!model.config.answers_labels()) return;
   const Vocabulary& labels = model.target_vocabulary;
   for (const Example& example : examples) {
     for (const std::string& target : example.targets) {

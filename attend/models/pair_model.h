@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/data/batches.h"
+#include "attend/data/frames.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/vocabulary.h"
@@ -29,9 +30,9 @@ struct PairModel {
   // What the network's sources are.
   SourceShape source_shape() const;
 
-  // Truncates a source to config.maximum_source_length() tokens: drops its last
-  // ones or, where the model goes on with its source, its first. Whether there were any.
-  bool cut_source(std::vector<std::string>& tokens) const;
+  // Truncates a source to config.chosen().maximum_source_length() tokens; returns whether it did.
+  // Its last tokens are dropped, or, where the model goes on with its source, its first.
+  bool truncate_source(std::vector<std::string>& tokens) const;
   // The tokens of a source that are left of it, and their ids. Error on a language token that was
   // not in training.
   std::vector<std::string> source_tokens(const std::string& text) const;
@@ -43,9 +44,9 @@ struct PairModel {
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Of a sound, as of a text, what is over config.maximum_source_length() is cut; how many sounds
-  // were is added to `cut`. Error on a text that is not UTF-8, and on an image or a sound that
-  // cannot be read.
+  // Of a sound, as of a text, what is over config.chosen().maximum_source_length() is cut; how many
+  // sounds were is added to `cut`. Error on a text that is not UTF-8, and on an image or a sound
+  // that cannot be read.
   std::vector<EncodedPair> encode(const std::vector<Example>& examples,
                                   int64_t* cut = nullptr) const;
 

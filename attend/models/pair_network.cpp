@@ -5,6 +5,10 @@
 
 namespace attend {
 
+at::Tensor PairNetwork::encodings(const at::Tensor&, const at::Tensor&) {
+  fail("this type of model has no encoder; take another to embed sources with");
+}
+
 void PairNetwork::place(const Devices& devices) {
   if (!devices.on_one_device())
     fail("this type of model computes on one device; name it by --device, without --place");

@@ -25,6 +25,10 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
+  // The vectors [B, S, depth] that the network makes of those sources, as what follows reads them.
+  // Error of a network that reads sources in another way.
+  virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths);
+
   // Moves the network to a device, or its parts to several. What it is given and its
   // log-probabilities stay on the CPU; objectives and weights are where they are computed. Error on
   // several devices where the type has no parts to spread.

@@ -317,6 +317,12 @@ Tensor Seq2Seq::signal(const Teaching& teaching, const Tensor& logits, const Ten
   return sum.defined() ? sum + reinforced : reinforced;
 }
 
+Tensor Seq2Seq::encodings(const Tensor& source, const Tensor& lengths) {
+  const Tensor embedded = source_embedding_->forward(source.to(devices_.encoder), {});
+  const Tensor below = encoder_ ? encoder_->forward(embedded, lengths, {}) : placed(embedded);
+  return self_ ? self_->forward(below, lengths, {}, {}) : below;
+}
+
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, decoder] = encode(source, lengths, {});
   StepState result;
@@ -325,8 +331,8 @@ StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   if (!attention_) return result;
   const AttentionMemory& read = memory.attention;
   result.constant.insert(result.constant.end(),
-                       {read.keys, read.values,
-                        read.lengths.defined() ? read.lengths : lengths.to(read.keys.device())});
+                         {read.keys, read.values,
+                          read.lengths.defined() ? read.lengths : lengths.to(read.keys.device())});
   if (memory.extra.defined()) result.constant.push_back(memory.extra);
   if (gate_) result.constant.push_back(source);
   return result;

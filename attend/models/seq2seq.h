@@ -50,6 +50,7 @@ class Seq2Seq : public PairNetwork {
   // cross-entropy alone.
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   bool attends() const override { return attention_ != nullptr; }

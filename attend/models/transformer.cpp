@@ -94,6 +94,10 @@ Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& genera
                     to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
 }
 
+Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {
+  return encode(source, lengths, {}).vectors;
+}
+
 StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
   StepState state;
   decoder_->start(encode(source, lengths, {}), state);

@@ -29,6 +29,7 @@ class Transformer : public PairNetwork {
 
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Weights: those over the source, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;

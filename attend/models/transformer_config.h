@@ -45,6 +45,8 @@ struct TransformerConfig : LayersConfig {
                                 // all: the source's as well
   int64_t maximum_source_length = 256;
 
+  bool wants_joint_vocabulary() const { return tied == "all"; }
+
   Settings settings();
   void check() const;
 };

@@ -24,12 +24,12 @@ TEST_P(EveryOutline, HasTheParametersOfTheNetworkAndNoneOfTheirValues) {
   torch::manual_seed(1);
   const auto outline = [&] {
     const WithoutStorage without_storage;
-    return config.make_network(GetParam().source, 12);
+    return config.chosen().make_network(GetParam().source, 12);
   }();
   // What is drawn for the network is what would be drawn without an outline.
-  const auto network = config.make_network(GetParam().source, 12);
+  const auto network = config.chosen().make_network(GetParam().source, 12);
   torch::manual_seed(1);
-  const auto again = config.make_network(GetParam().source, 12);
+  const auto again = config.chosen().make_network(GetParam().source, 12);
   const auto described = outline->named_parameters(), there = network->named_parameters();
   ASSERT_EQ(described.keys(), there.keys());
   for (const auto& item : there) {
@@ -53,7 +53,7 @@ TEST(Outline, OfEveryScoreAndMechanism) {
     assign({config.type_setting()}, "model.type=" + type);
     assign(config.settings(), setting);
     try {
-      config.make_network({12}, 12);
+      config.chosen().make_network({12}, 12);
       return 1;
     } catch (const Error&) {
       return 0;  // not for this type

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "attend/models/model_config.h"
+#include "attend/models/pair_network.h"
+#include "attend/models/source_input.h"
 
 namespace attend::test {
 

@@ -9,7 +9,9 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
+#include "attend/models/classifier.h"
 #include "attend/models/parameters_file.h"
+#include "attend/models/seq2seq_config.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -28,8 +30,9 @@ class PairModelTest : public testing::Test {
     fs::create_directories(folder);
     torch::manual_seed(21);
     ModelConfig config;
-    config.seq2seq.embedding = config.seq2seq.hidden = config.seq2seq.attention_depth = 8;
-    config.seq2seq.maximum_source_length = 4;
+    auto& sizes = config.of<Seq2SeqConfig>();
+    sizes.embedding = sizes.hidden = sizes.attention_depth = 8;
+    sizes.maximum_source_length = 4;
     model = make_pair_model({}, config, examples);
   }
   void TearDown() override { fs::remove_all(folder); }
@@ -80,7 +83,7 @@ TEST_F(PairModelTest, EncodesEveryTargetAndCutsLongSources) {
 TEST_F(PairModelTest, LoadsWhatItSaved) {
   save();
   const PairModel loaded = load_pair_model(folder);
-  EXPECT_EQ(loaded.model.seq2seq.hidden, 8);
+  EXPECT_EQ(loaded.config.of<Seq2SeqConfig>().hidden, 8);
   EXPECT_EQ(loaded.source_vocabulary.size(), model.source_vocabulary.size());
   const auto before = model.network->parameters();
   const auto after = loaded.network->parameters();
@@ -140,9 +143,9 @@ class ClassifierModelTest : public PairModelTest {
     PairModelTest::SetUp();
     ModelConfig config;
     config.type = "classifier";
-    config.classifier.pooling = "fixed_mlp";
-    config.classifier.depth = config.classifier.attention_depth = 8;
-    TextConfig text = default_text(config);
+    config.of<ClassifierConfig>().pooling = "fixed_mlp";
+    config.of<ClassifierConfig>().depth = config.of<ClassifierConfig>().attention_depth = 8;
+    TextConfig text = config.row().text;
     text.minimum_count = 2;
     model = make_pair_model(text, config, reviews);
   }
@@ -156,8 +159,8 @@ TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
   EXPECT_THAT(description, HasSubstr("pooling = \"fixed_mlp\""));
   EXPECT_THAT(description, Not(HasSubstr("cell")));
   const PairModel loaded = load_pair_model(folder);
-  EXPECT_TRUE(loaded.model.is_classifier());
-  EXPECT_EQ(loaded.model.classifier.depth, 8);
+  EXPECT_TRUE(loaded.config.answers_labels());
+  EXPECT_EQ(loaded.config.of<ClassifierConfig>().depth, 8);
   EXPECT_TRUE(loaded.network->attends());
   EXPECT_EQ(loaded.source_vocabulary.size(), 5) << "one word occurs twice";
 }

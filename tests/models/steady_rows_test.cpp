@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/data/vocabulary.h"
+#include "attend/models/pair_network.h"
 #include "tests/models/networks.h"
 
 namespace attend {
@@ -10,7 +11,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t tokens = 12, steps = 18;
+constexpr int64_t vocabulary = 12, steps = 18;
 
 // What a network gives to each of some sources, in the order of their numbers: log probabilities
 // and weights of all steps, [steps, V] and [steps, S].
@@ -22,13 +23,13 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
  protected:
   void SetUp() override {
     torch::manual_seed(3);
-    network = GetParam().config().make_network(GetParam().source, tokens);
+    network = GetParam().config().chosen().make_network(GetParam().source, vocabulary);
     network->eval();
     const int64_t length = GetParam().source.is_frames() ? 12 : 9;
     sources = GetParam().source.is_frames()
                   ? at::rand({count, length, GetParam().source.depth})
-                  : at::randint(Vocabulary::unknown + 1, tokens, {count, length}, at::kLong);
-    tokens = at::randint(Vocabulary::unknown + 1, tokens, {count, steps}, at::kLong);
+                  : at::randint(Vocabulary::unknown + 1, vocabulary, {count, length}, at::kLong);
+    tokens = at::randint(Vocabulary::unknown + 1, vocabulary, {count, steps}, at::kLong);
     tokens.select(1, 0).fill_(Vocabulary::bos);
   }
 
@@ -43,7 +44,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     std::vector<Tensor> log_probabilities, weights;
     for (int64_t step = 0; step < steps; ++step) {
       // A classifier is asked once.
-      if (step > 0 && GetParam().config().is_classifier()) break;
+      if (step > 0 && GetParam().config().answers_labels()) break;
       StepResult result = network->step(given.select(1, step), state, true);
       log_probabilities.push_back(result.log_probabilities);
       if (result.weights.defined()) weights.push_back(result.weights);

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/base/settings.h"
+#include "attend/data/text_config.h"
+
+namespace attend {
+
+class PairNetwork;
+struct SourceShape;
+
+// What a type of model makes of a source.
+enum class Answers {
+  sequence,      // another sequence
+  label,         // one of the labels of training
+  continuation,  // the text that follows; it learns from texts, and its vocabularies are one
+  filled,        // the source, with what is hidden of it filled in; it learns from texts
+};
+
+// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice comes
+// near this.
+int64_t longest_answer(int64_t source_tokens);
+
+// The settings of one type of model and the network that they describe.
+class NetworkConfig {
+ public:
+  virtual ~NetworkConfig() = default;
+
+  virtual std::unique_ptr<NetworkConfig> clone() const = 0;
+  virtual Settings settings() = 0;                    // keys model.*
+  virtual void check() const = 0;                     // Error when they describe no network
+  virtual int64_t maximum_source_length() const = 0;  // tokens of a source that are read
+  virtual int64_t maximum_target_length() const = 0;  // tokens of a target that training takes
+  virtual int64_t context() const = 0;  // tokens of a text that are seen at once; 0: no such
+  virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
+  // The setting by which the network has no attention to show, where it has none.
+  virtual std::string why_no_weights() const = 0;
+  // A new network, its weights drawn from LibTorch's default generator. Error on a source that the
+  // type does not read.
+  virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
+                                                    int64_t target_tokens) const = 0;
+};
+
+// The same made of a struct with settings(), check() and maximum_source_length, a member or a
+// function. What else a NetworkConfig says the struct may have under the same name.
+template <class Config>
+class NetworkConfigOf final : public NetworkConfig {
+ public:
+  using Make = std::shared_ptr<PairNetwork> (*)(const Config&, const SourceShape&,
+                                                int64_t target_tokens);
+
+  explicit NetworkConfigOf(Make make) : make_(make) {}
+
+  std::unique_ptr<NetworkConfig> clone() const override {
+    return std::make_unique<NetworkConfigOf>(*this);
+  }
+  Settings settings() override { return config.settings(); }
+  void check() const override { config.check(); }
+  int64_t maximum_source_length() const override {
+    if constexpr (requires { config.maximum_source_length(); })
+      return config.maximum_source_length();
+    else
+      return config.maximum_source_length;
+  }
+  int64_t maximum_target_length() const override {
+    if constexpr (requires { config.maximum_target_length(); })
+      return config.maximum_target_length();
+    else
+      return longest_answer(maximum_source_length());
+  }
+  int64_t context() const override {
+    if constexpr (requires { config.context; })
+      return config.context;
+    else
+      return 0;
+  }
+  bool wants_joint_vocabulary() const override {
+    if constexpr (requires { config.wants_joint_vocabulary(); })
+      return config.wants_joint_vocabulary();
+    else
+      return false;
+  }
+  std::string why_no_weights() const override {
+    if constexpr (requires { config.why_no_weights(); })
+      return config.why_no_weights();
+    else
+      return "model.score = none";
+  }
+  std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
+                                            int64_t target_tokens) const override {
+    return make_(config, source, target_tokens);
+  }
+
+  Config config;
+
+ private:
+  Make make_;
+};
+
+// One row of the table of model types.
+struct ModelType {
+  std::string name;     // model.type
+  std::string summary;  // for help texts, behind the name
+  Answers answers = Answers::sequence;
+  // What holds where nobody says: how texts are read, and what training minds.
+  TextConfig text = {};
+  std::string metric = "token_error";                    // train.metric
+  double label_smoothing = 0.1;                          // train.label_smoothing
+  std::unique_ptr<NetworkConfig> (*config)() = nullptr;  // with the defaults
+
+  bool learns_from_text() const {
+    return answers == Answers::continuation || answers == Answers::filled;
+  }
+};
+
+// Every type, those of the library first.
+const std::vector<const ModelType*>& model_types();
+
+// The row of that name. Error, with all names, where there is none.
+const ModelType& model_type(std::string_view name);
+
+// Adds a type for the rest of the process: model.type may then name it in configurations and model
+// folders. Not while other threads use models. Error on a name that is taken.
+void register_model_type(ModelType type);
+
+}  // namespace attend

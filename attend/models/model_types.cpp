@@ -1,0 +1,128 @@
+#include <deque>
+
+#include "attend/base/error.h"
+#include "attend/models/classifier.h"
+#include "attend/models/language_model.h"
+#include "attend/models/masked_language_model.h"
+#include "attend/models/model_type.h"
+#include "attend/models/seq2seq.h"
+#include "attend/models/transformer.h"
+#include "attend/models/vit.h"
+
+namespace attend {
+namespace {
+
+// The defaults of a type whose network is made of its configuration and these two.
+template <class Config, class Network>
+std::unique_ptr<NetworkConfig> pairs() {
+  return std::make_unique<NetworkConfigOf<Config>>(
+      [](const Config& config, const SourceShape& source,
+         int64_t target_tokens) -> std::shared_ptr<PairNetwork> {
+        return std::make_shared<Network>(config, source, target_tokens);
+      });
+}
+
+void refuse_frames(const SourceShape& source, const char* type) {
+  if (source.is_frames())
+    fail("model.type is {}, which reads no images or sounds; take seq2seq, transformer or vit",
+         type);
+}
+
+std::shared_ptr<PairNetwork> make_language_model(const LanguageModelConfig& config,
+                                                 const SourceShape& source, int64_t target_tokens) {
+  refuse_frames(source, "lm");
+  if (source.tokens != target_tokens)
+    fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
+         source.tokens, target_tokens);
+  return std::make_shared<LanguageModel>(config, target_tokens);
+}
+
+std::shared_ptr<PairNetwork> make_encoder(const MaskedLanguageModelConfig& config,
+                                          const SourceShape& source, int64_t) {
+  refuse_frames(source, "encoder");
+  return std::make_shared<MaskedLanguageModel>(config, source);
+}
+
+template <auto make, class Config>
+std::unique_ptr<NetworkConfig> made_by() {
+  return std::make_unique<NetworkConfigOf<Config>>(make);
+}
+
+struct Types {
+  std::deque<ModelType> rows = {
+      {.name = "seq2seq",
+       .summary = "recurrent, answers with a sequence",
+       .config = pairs<Seq2SeqConfig, Seq2Seq>},
+      {.name = "transformer",
+       .summary = "answers with a sequence too",
+       .config = pairs<TransformerConfig, Transformer>},
+      {.name = "classifier",
+       .summary = "answers with a label",
+       .answers = Answers::label,
+       .text = {.source_units = "space", .target_units = "line"},
+       .metric = "accuracy",
+       .config = pairs<ClassifierConfig, Classifier>},
+      {.name = "vit",
+       .summary = "the Vision Transformer, a label for an image",
+       .answers = Answers::label,
+       .text = {.source_units = "image", .target_units = "line"},
+       .metric = "accuracy",
+       .config = pairs<VitConfig, Classifier>},
+      {.name = "lm",
+       .summary = "goes on with a text",
+       .answers = Answers::continuation,
+       .text = {.source_units = "char", .target_units = "char", .joint_vocabulary = true},
+       .metric = "loss",
+       .label_smoothing = 0,
+       .config = made_by<make_language_model, LanguageModelConfig>},
+      {.name = "encoder",
+       .summary = "fills in what is hidden from it",
+       .answers = Answers::filled,
+       .text = {.source_units = "space", .target_units = "space"},
+       .metric = "loss",
+       .label_smoothing = 0,
+       .config = made_by<make_encoder, MaskedLanguageModelConfig>}};
+  std::vector<const ModelType*> listed;
+
+  Types() {
+    for (const ModelType& row : rows) listed.push_back(&row);
+  }
+
+  void add(ModelType type) {
+    rows.push_back(std::move(type));
+    listed.push_back(&rows.back());
+  }
+
+  const ModelType* find(std::string_view name) const {
+    for (const ModelType* row : listed)
+      if (row->name == name) return row;
+    return nullptr;
+  }
+};
+
+Types& types() {
+  static Types all;
+  return all;
+}
+
+}  // namespace
+
+int64_t longest_answer(int64_t source_tokens) { return 3 * source_tokens + 10; }
+
+const std::vector<const ModelType*>& model_types() { return types().listed; }
+
+const ModelType& model_type(std::string_view name) {
+  if (const ModelType* found = types().find(name)) return *found;
+  std::vector<std::string> names;
+  for (const ModelType* row : model_types()) names.push_back(row->name);
+  fail("model.type = {}: there is no such type; there are {}", in_quotes(name),
+       fmt::join(names, ", "));
+}
+
+void register_model_type(ModelType type) {
+  if (types().find(type.name))
+    fail("[model types] {} is there already; choose another name", in_quotes(type.name));
+  types().add(std::move(type));
+}
+
+}  // namespace attend
