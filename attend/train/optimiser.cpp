@@ -66,32 +66,39 @@ void Optimiser::clear_gradient(int64_t replica) {
   gradients_[static_cast<size_t>(replica)].zero_();
 }
 
-double Optimiser::sum_gradients(ReplicaThreads& threads) {
-  std::vector<double> squares(slices_.size());
-  threads.run([&](int64_t index) {
-    const auto slice = static_cast<size_t>(index);
-    if (slice >= slices_.size()) return;
+void Optimiser::broadcast(Communicator& world) {
+  torch::NoGradGuard no_gradient;
+  Tensor weights = weights_->values();
+  world.broadcast(weights);
+  world.broadcast(average_);
+}
+
+double Optimiser::sum_gradients(WorkerThreads& threads, Communicator& world) {
+  const auto count = static_cast<int64_t>(slices_.size());
+  threads.run(count, [&](int64_t slice) {
     torch::NoGradGuard no_gradient;
-    const Tensor& sum = slices_[slice].grad();
+    const Tensor& sum = slices_[static_cast<size_t>(slice)].grad();
     const int64_t begin = sum.storage_offset();
     for (size_t r = 1; r < gradients_.size(); ++r)
       sum.add_(gradients_[r].narrow(0, begin, sum.numel()));
-    const auto norm = sum.norm().item<double>();
-    squares[slice] = norm * norm;
+  });
+  world.sum(gradients_[0]);
+  std::vector<double> squares(slices_.size());
+  threads.run(count, [&](int64_t slice) {
+    const auto norm = slices_[static_cast<size_t>(slice)].grad().norm().item<double>();
+    squares[static_cast<size_t>(slice)] = norm * norm;
   });
   return std::sqrt(std::reduce(squares.begin(), squares.end()));
 }
 
-void Optimiser::step(ReplicaThreads& threads, double norm, double rate) {
+void Optimiser::step(WorkerThreads& threads, double norm, double rate) {
   const double scale = std::min(1.0, clip_norm_ / std::max(norm, 1e-12));
   ++updates_;
   const auto count = static_cast<double>(updates_);
   // The average follows fast at first, so that it forgets the random start.
   const double decay = std::min(weight_average_, (1 + count) / (10 + count));
-  threads.run([&](int64_t index) {
-    const auto slice = static_cast<size_t>(index);
-    if (slice < slices_.size()) step_slice(slice, scale, rate, decay);
-  });
+  threads.run(static_cast<int64_t>(slices_.size()),
+              [&](int64_t slice) { step_slice(static_cast<size_t>(slice), scale, rate, decay); });
 }
 
 bool Optimiser::weights_finite() const { return weights_->values().isfinite().all().item<bool>(); }

@@ -5,8 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "attend/nn/replica_threads.h"
+#include "attend/nn/worker_threads.h"
 #include "attend/train/checkpoint.h"
+#include "attend/train/communicator.h"
 #include "attend/train/flat_parameters.h"
 #include "attend/train/train_config.h"
 
@@ -22,13 +23,17 @@ class Optimiser {
   // Zeroes the gradient of a replica; called from its thread.
   void clear_gradient(int64_t replica);
 
-  // Sums the gradients of the replicas into that of the first; returns its norm.
-  double sum_gradients(ReplicaThreads& threads);
+  // Takes over the weights of the world's first process, and their average.
+  void broadcast(Communicator& world);
+
+  // Sums the gradients of the replicas, and of all processes, into that of the first; returns its
+  // norm.
+  double sum_gradients(WorkerThreads& threads, Communicator& world);
 
   // Scales the sum, whose norm is `norm`, to at most train.clip_norm, takes one step of Adam
   // (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019) at `rate` and moves
   // the average.
-  void step(ReplicaThreads& threads, double norm, double rate);
+  void step(WorkerThreads& threads, double norm, double rate);
 
   bool weights_finite() const;
   void save(Checkpoint& checkpoint) const;

@@ -13,7 +13,7 @@
 #include "attend/base/error.h"
 #include "attend/models/parameters_file.h"
 #include "attend/nn/linear.h"
-#include "attend/nn/replica_threads.h"
+#include "attend/nn/worker_threads.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/event_file.h"
 #include "attend/train/kept_weights.h"
@@ -58,9 +58,10 @@ std::string not_finite(const torch::nn::Module& module) {
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const TrainTask& task)
+  Trainer(const TrainConfig& config, const TrainTask& task, Communicator& world)
       : config_(config),
         task_(task),
+        world_(world),
         source_(*task.source),
         size_(BatchSize::of(config)),
         threads_(config.replicas),
@@ -75,12 +76,15 @@ class Trainer {
   }
 
   TrainOutcome run(bool resume) {
-    const bool resumed = resume && std::filesystem::exists(checkpoint_path_);
+    const bool resumed =
+        of_first(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1.0 : 0.0) > 0;
     start_ = saved_at_ = Clock::now();
-    if (resumed) restore();
+    if (resumed)
+      restore();
+    else
+      optimiser_.broadcast(world_);
     seconds_before_ = state_.seconds;
-    log_.truncate_after(state_.step);
-    kept_.drop_after(state_.step);
+    forget_later_steps();
     // A kill may have come between a checkpoint and the weights that it says are the best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
     // What a training that diverges early goes back to.
@@ -102,7 +106,7 @@ class Trainer {
       if (validation_due_ && (out_of_time() || at_limit() || can_go_on())) validate(progress);
       estimate_rest(progress);
       task_.report(progress);
-      interrupted = task_.stop && *task_.stop;
+      interrupted = sum(world_, task_.stop && *task_.stop ? 1.0 : 0.0) > 0;
       if (interrupted || finished() || progress.validation || due()) save();
       // After the checkpoint that says so: the next run makes up for a kill in between. In the
       // other order, a kill would leave weights that no checkpoint knows.
@@ -156,7 +160,8 @@ class Trainer {
   }
 
   void begin_events() {
-    if (!task_.event_folder.empty()) events_.emplace(task_.event_folder, state_.step);
+    if (world_.leads() && !task_.event_folder.empty())
+      events_.emplace(task_.event_folder, state_.step);
   }
 
   // The share of the epochs whose batches were handed out.
@@ -196,12 +201,12 @@ class Trainer {
     const int64_t tokens = target_tokens(batches);
     rate_ = state_.rate_factor * learning_rate_at(config_, state_.step, all_steps(state_.step + 1));
     std::vector<double> objectives(static_cast<size_t>(config_.replicas));
-    threads_.run([&](int64_t replica) {
+    threads_.run(config_.replicas, [&](int64_t replica) {
       objectives[static_cast<size_t>(replica)] = work(batches, replica, tokens);
     });
-    const double objective = std::reduce(objectives.begin(), objectives.end());
+    const double objective = sum(world_, std::reduce(objectives.begin(), objectives.end()));
     progress.step_loss = objective / static_cast<double>(tokens);
-    const double norm = optimiser_.sum_gradients(threads_);
+    const double norm = optimiser_.sum_gradients(threads_, world_);
     if (std::isfinite(objective) && std::isfinite(norm)) {
       optimiser_.step(threads_, norm, rate_);
       ++state_.updates;
@@ -218,23 +223,25 @@ class Trainer {
       ++state_.epoch;
       state_.handed_out.clear();
     }
-    state_.seconds = seconds_before_ + seconds_since(start_);
+    state_.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
   }
 
-  // The share of a replica: every replicas-th pair, so that all have the same mix of lengths.
+  // The share of a replica: of all replicas of all processes each takes every so many-th pair, so
+  // that all have the same mix of lengths.
   double work(const std::vector<std::vector<EncodedPair>>& batches, int64_t replica,
               int64_t tokens) {
     optimiser_.clear_gradient(replica);
+    const int64_t first = world_.rank() * config_.replicas + replica;
+    const int64_t all = world_.size() * config_.replicas;
     const DropoutGenerator generator =
-        at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, replica));
+        at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, first));
     const BFloat16Products products(config_.precision == "bfloat16" ||
                                     (config_.precision == "auto" && BFloat16Products::supported()));
     double sum = 0;
     for (const auto& batch : batches) {
       std::vector<int64_t> share;
       share.reserve(batch.size());
-      for (auto i = replica; i < static_cast<int64_t>(batch.size()); i += config_.replicas)
-        share.push_back(i);
+      for (auto i = first; i < static_cast<int64_t>(batch.size()); i += all) share.push_back(i);
       if (share.empty()) continue;
       const Tensor objective = task_.objective(replica, make_batch(batch, share), generator);
       (objective / static_cast<double>(tokens)).backward();
@@ -255,11 +262,12 @@ class Trainer {
           step, most_bad_steps, config_.rollbacks, trouble, checkpoint_path_,
           config_.learning_rate);
     restore();
+    // Before the first process writes another.
+    world_.barrier();
     state_.rollbacks = rollbacks;
     state_.rate_factor = factor;
-    log_.truncate_after(state_.step);
-    kept_.drop_after(state_.step);
-    state_.seconds = seconds_before_ + seconds_since(start_);
+    forget_later_steps();
+    state_.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
     bad_steps_ = 0;
     find_place();
     begin_events();
@@ -296,7 +304,8 @@ class Trainer {
   }
 
   void validate(TrainProgress& progress) {
-    progress.validation = task_.validate();
+    const Validation own = world_.leads() ? task_.validate() : Validation();
+    progress.validation = {of_first(world_, own.loss), of_first(world_, own.metric)};
     validation_due_ = false;
     progress.best = optimiser_.weights_finite() && is_best(progress.validation->metric);
     if (progress.best) {
@@ -308,9 +317,10 @@ class Trainer {
       if (config_.schedule == "plateau" && state_.stale_validations % config_.plateau_patience == 0)
         state_.rate_factor *= config_.plateau_factor;
     }
-    kept_.add(*task_.averaged, state_.step);
-    state_.seconds = progress.seconds = seconds_before_ + seconds_since(start_);
+    state_.seconds = progress.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
     state_.loss_sum = state_.loss_tokens = 0;
+    if (!world_.leads()) return;
+    kept_.add(*task_.averaged, state_.step);
     log_.append(nlohmann::json{{"step", progress.step},
                                {"epoch", progress.epoch},
                                {"train_loss", progress.loss},
@@ -343,14 +353,23 @@ class Trainer {
     state_.best_step = state_.stale_validations = 0;
   }
 
-  void save_best() const { save_weights(*task_.averaged, task_.folder + "/weights.safetensors"); }
+  // Of a training that goes on from an earlier one.
+  void forget_later_steps() const {
+    if (!world_.leads()) return;
+    log_.truncate_after(state_.step);
+    kept_.drop_after(state_.step);
+  }
+
+  void save_best() const {
+    if (world_.leads()) save_weights(*task_.averaged, task_.folder + "/weights.safetensors");
+  }
 
   bool can_go_on() const { return bad_steps_ == 0 && optimiser_.weights_finite(); }
 
   // The checkpoint before a step that failed stays.
   void save() {
     saved_at_ = Clock::now();
-    if (!can_go_on()) return;
+    if (!world_.leads() || !can_go_on()) return;
     optimiser_.save(state_);
     write_checkpoint(checkpoint_path_, state_);
   }
@@ -384,9 +403,10 @@ class Trainer {
 
   const TrainConfig& config_;
   const TrainTask& task_;
+  Communicator& world_;
   BatchSource& source_;
   const BatchSize size_;
-  ReplicaThreads threads_;
+  WorkerThreads threads_;
   Optimiser optimiser_;
   MetricsLog log_;
   KeptWeights kept_;
@@ -408,7 +428,8 @@ TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, boo
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)
     fail("[train] {} replicas were made, train.replicas is {}", task.replicas.size(),
          config.replicas);
-  return Trainer(config, task).run(resume);
+  const std::unique_ptr<Communicator> one = alone();
+  return Trainer(config, task, task.world ? *task.world : *one).run(resume);
 }
 
 }  // namespace attend

@@ -4,38 +4,18 @@
 
 #include <atomic>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "attend/data/batches.h"
 #include "attend/nn/dropout.h"
 #include "attend/train/batch_source.h"
+#include "attend/train/communicator.h"
 #include "attend/train/flat_parameters.h"
 #include "attend/train/train_config.h"
+#include "attend/train/train_progress.h"
 
 namespace attend {
-
-struct Validation {
-  double loss = 0;    // a target token, in nats
-  double metric = 0;  // what task.metric names
-};
-
-// Where training stands, told after every step.
-struct TrainProgress {
-  int64_t step = 0;      // steps done
-  int64_t steps = 0;     // in all, about
-  int64_t epoch = 0;     // from 1
-  double loss = 0;       // objective a target token since the last validation
-  double step_loss = 0;  // the same of this step
-  double rate = 0;       // learning rate of the step
-  double pairs_per_second = 0;
-  double seconds = 0;                    // spent training, over all runs
-  double remaining = 0;                  // seconds, estimated
-  std::optional<Validation> validation;  // after a validation
-  bool best = false;                     // it was the best so far
-  std::string trouble;  // a step that was skipped, a return to a checkpoint: one line
-};
 
 struct TrainTask {
   std::vector<ModulePtr> replicas;  // alike; their first weights are those of replicas[0]
@@ -48,17 +28,9 @@ struct TrainTask {
   bool higher_is_better = false;
   std::function<void(const TrainProgress&)> report;
   const std::atomic<bool>* stop = nullptr;  // set from outside to save and return
+  Communicator* world = nullptr;            // the processes that train together; null: one
   std::string folder;                       // where checkpoint, metrics and weights go
   std::string event_folder;                 // where TensorBoard event files go; empty: none
-};
-
-struct TrainOutcome {
-  bool interrupted = false;  // by task.stop; otherwise trained to its end
-  int64_t steps = 0;
-  int64_t skipped = 0;    // of them, those without a finite loss or gradient
-  int64_t rollbacks = 0;  // returns to a checkpoint
-  double best_metric = 0;
-  double seconds = 0;
 };
 
 // Trains with Adam by the sum of the replicas' gradients, averages weights (Polyak & Juditsky
@@ -72,6 +44,9 @@ struct TrainOutcome {
 // Settings that differ from the checkpoint's hold from there on. With another train.batch or
 // train.batch_tokens, what is left of the epoch comes in batches of the new size; with another
 // metric, the best weights are sought anew. Error on another train.seed or train.shuffle_buffer.
+//
+// Several processes, task.world, train as one with as many times the replicas: each takes its share
+// of every batch. Their data, settings and folder must be the same. A stop in any of them ends all.
 //
 // A step whose loss or gradient is not finite changes nothing, and a validation that falls on it
 // waits for a finite step. After 10 in a row training returns to the last checkpoint, with half the

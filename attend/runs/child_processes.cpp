@@ -1,0 +1,114 @@
+#include "attend/runs/child_processes.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <thread>
+
+#include "attend/base/files.h"
+
+namespace attend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds pause{20};
+constexpr std::chrono::seconds to_fail{1}, to_end{5};
+
+std::string make_folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "attend-run-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), pattern);
+  return pattern;
+}
+
+// The arguments of this process, each ended by a zero.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> arguments;
+  for (size_t begin = 0, end; begin < line.size(); begin = end + 1) {
+    end = std::min(line.find('\0', begin), line.size());
+    arguments.push_back(line.substr(begin, end - begin));
+  }
+  return arguments;
+}
+
+void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
+
+// posix_spawn takes what it does not change as char*.
+int spawn(std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, pointers.data(), environ);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "another process");
+  return pid;
+}
+
+}  // namespace
+
+ChildProcesses::ChildProcesses(int64_t count) : folder_(make_folder()) {
+  set("WORLD_SIZE", fmt::format("{}", count));
+  set("ATTEND_MEETING", folder_ + "/meeting");
+  const std::vector<std::string> arguments = own_arguments();
+  for (int64_t rank = 1; rank < count; ++rank) {
+    set("RANK", fmt::format("{}", rank));
+    children_.push_back({spawn(arguments)});
+  }
+  set("RANK", "0");
+}
+
+ChildProcesses::~ChildProcesses() {
+  for (const int signal : {0, SIGTERM, SIGKILL}) {
+    for (const Child& child : children_)
+      if (signal != 0 && !child.ended) kill(child.pid, signal);
+    const auto end = Clock::now() + to_end;
+    for (reap(); !all_ended() && Clock::now() < end; reap()) std::this_thread::sleep_for(pause);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void ChildProcesses::reap() {
+  for (Child& child : children_)
+    if (!child.ended && waitpid(child.pid, &child.status, WNOHANG) == child.pid) child.ended = true;
+}
+
+bool ChildProcesses::all_ended() const {
+  for (const Child& child : children_)
+    if (!child.ended) return false;
+  return true;
+}
+
+std::string ChildProcesses::failure() {
+  const auto end = Clock::now() + to_fail;
+  std::string found = failure_so_far();
+  for (; Clock::now() < end && !all_ended(); found = failure_so_far())
+    std::this_thread::sleep_for(pause);
+  return found;
+}
+
+std::string ChildProcesses::failure_so_far() {
+  reap();
+  // One that was killed is the cause; others end because of it.
+  for (size_t i = 0; i < children_.size(); ++i)
+    if (children_[i].ended && WIFSIGNALED(children_[i].status))
+      return fmt::format("rank {} was ended by signal {}", i + 1, WTERMSIG(children_[i].status));
+  for (size_t i = 0; i < children_.size(); ++i)
+    if (children_[i].ended && WEXITSTATUS(children_[i].status) != 0)
+      return fmt::format("rank {} ended with exit code {}", i + 1,
+                         WEXITSTATUS(children_[i].status));
+  return "";
+}
+
+}  // namespace attend

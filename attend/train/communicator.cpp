@@ -1,0 +1,59 @@
+#include "attend/train/communicator.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+class Alone : public Communicator {
+ public:
+  int64_t rank() const override { return 0; }
+  int64_t size() const override { return 1; }
+  void sum(at::Tensor&) override {}
+  void broadcast(at::Tensor&) override {}
+  void barrier() override {}
+};
+
+}  // namespace
+
+double sum(Communicator& world, double number) {
+  at::Tensor sum = at::full({1}, number, at::kDouble);
+  world.sum(sum);
+  return sum.item<double>();
+}
+
+double of_first(Communicator& world, double number) {
+  at::Tensor first = at::full({1}, number, at::kDouble);
+  world.broadcast(first);
+  return first.item<double>();
+}
+
+void check_alike(Communicator& world, const std::string& text, const std::string& what) {
+  const auto size = static_cast<int64_t>(of_first(world, static_cast<double>(text.size())));
+  at::Tensor bytes = at::zeros({size}, at::kByte);
+  if (world.leads()) std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());
+  world.broadcast(bytes);
+  const auto* data = bytes.data_ptr<uint8_t>();
+  const std::string first(data, data + size);
+  const bool differs = first != text;
+  if (sum(world, differs ? 1 : 0) == 0) return;
+  if (!differs) fail("[processes] another process was given other {}; it says which", what);
+  std::istringstream ours(text), theirs(first);
+  std::string own, other;
+  do {
+    own = other = "nothing";
+    std::getline(ours, own);
+    std::getline(theirs, other);
+  } while (own == other);
+  fail("[processes] rank {} was given other {} than rank 0: {}, where that has {}", world.rank(),
+       what, in_quotes(own), in_quotes(other));
+}
+
+std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
+
+}  // namespace attend

@@ -1,0 +1,205 @@
+#ifndef USE_C10D_GLOO  // what hides the class
+#define USE_C10D_GLOO
+#endif
+#include "attend/train/process_world.h"
+
+#include <c10/util/Logging.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using std::chrono::milliseconds;
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? text : "";
+}
+
+std::optional<int64_t> number_of(const char* name) {
+  const std::string text = variable(name);
+  if (text.empty()) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0)
+    fail("environment variable {} is {}; it must be a whole number from 0 on", name,
+         in_quotes(text));
+  return number;
+}
+
+// A first line: c10d and LibTorch append their stacks.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// c10d prints every attempt to listen or to connect that fails.
+class Quiet {
+ public:
+  Quiet() : level_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = fatal; }
+  ~Quiet() { FLAGS_caffe2_log_level = level_; }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  static constexpr int fatal = 3;
+  int level_;
+};
+
+class GlooWorld : public Communicator {
+ public:
+  explicit GlooWorld(const ProcessPlace& place) : place_(place) {
+    const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
+    store_ = c10::make_intrusive<c10d::PrefixStore>("attend-" + place.run, open_store(timeout));
+    store_->setTimeout(timeout);
+    check_rank();
+    wait_for_others(timeout);
+    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    options->devices.push_back(device());
+    options->threads = 2;
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, static_cast<int>(place.rank),
+                                                         static_cast<int>(place.size), options);
+  }
+
+  int64_t rank() const override { return place_.rank; }
+  int64_t size() const override { return place_.size; }
+
+  void sum(Tensor& tensor) override {
+    std::vector<Tensor> tensors = {tensor.detach()};
+    together([&] { return group_->allreduce(tensors); });
+  }
+
+  void broadcast(Tensor& tensor) override {
+    std::vector<Tensor> tensors = {tensor.detach()};
+    together([&] { return group_->broadcast(tensors); });
+  }
+
+  void barrier() override {
+    together([&] { return group_->barrier(); });
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> open_store(milliseconds timeout) const {
+    const auto size = static_cast<int>(place_.size);
+    if (!place_.file.empty()) return c10::make_intrusive<c10d::FileStore>(place_.file, size);
+    c10d::TCPStoreOptions options;
+    // torchrun listens on the port itself.
+    options.port = static_cast<uint16_t>(place_.port + 1);
+    options.isServer = place_.rank == 0;
+    options.numWorkers = static_cast<size_t>(size);
+    options.waitWorkers = false;
+    options.timeout = timeout;
+    return c10::make_intrusive<c10d::TCPStore>(place_.address, options);
+  }
+
+  // A process that goes on under a rank that another has would be waited for in vain.
+  void check_rank() {
+    if (store_->add(fmt::format("rank-{}", place_.rank), 1) > 1)
+      fail("two processes of the run say that they are rank {} of {}; give each its own RANK",
+           place_.rank, place_.size);
+  }
+
+  void wait_for_others(milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    for (int64_t other = 0; other < place_.size;) {
+      try {
+        store_->wait({fmt::format("rank-{}", other)}, milliseconds(200));
+        ++other;
+      } catch (const std::exception&) {
+        if (place_.meanwhile) place_.meanwhile();
+        if (std::chrono::steady_clock::now() > end)
+          throw std::runtime_error(fmt::format("rank {} has not come", other));
+      }
+    }
+  }
+
+  std::shared_ptr<gloo::transport::Device> device() const {
+    const bool is_here = !place_.file.empty() || place_.address == "127.0.0.1" ||
+                         place_.address == "localhost" || place_.address == "::1";
+    if (is_here) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+    const std::string interface = variable("GLOO_SOCKET_IFNAME");
+    return interface.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                             : c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  }
+
+  template <class Call>
+  void together(Call call) {
+    try {
+      call()->wait();
+    } catch (const std::exception& error) {
+      throw std::runtime_error(
+          fmt::format("rank {} of {}: another process has gone or does not answer: {}", place_.rank,
+                      place_.size, first_line(error)));
+    }
+  }
+
+  const ProcessPlace place_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+ProcessPlace place_of_environment() {
+  ProcessPlace place;
+  const std::pair<const char*, const char*> names[] = {
+      {"RANK", "WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_NTASKS"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+  for (const auto& [rank, size] : names) {
+    const auto count = number_of(size);
+    if (!count) continue;
+    if (*count < 1) fail("environment variable {} is 0; a run has at least one process", size);
+    const auto own = number_of(rank);
+    if (!own && *count > 1) fail("environment variable {} is missing beside {}", rank, size);
+    place.size = *count;
+    place.rank = own.value_or(0);
+    if (place.rank >= place.size)
+      fail("environment variable {} is {}, and {} is {}; ranks count from 0", rank, place.rank,
+           size, place.size);
+    break;
+  }
+  if (place.size == 1) return {};
+  place.file = variable("ATTEND_MEETING");
+  place.run = variable("ATTEND_RUN");
+  if (place.run.empty()) place.run = variable("TORCHELASTIC_RUN_ID");
+  if (!place.file.empty()) return place;
+  place.address = variable("MASTER_ADDR");
+  if (place.address.empty())
+    fail(
+        "this is rank {} of {}, and environment variable MASTER_ADDR is missing: the address of "
+        "rank 0's machine",
+        place.rank, place.size);
+  place.port = number_of("MASTER_PORT").value_or(place.port);
+  if (place.port < 1 || place.port > 65534)
+    fail("environment variable MASTER_PORT is {}; it must be 1 to 65534", place.port);
+  return place;
+}
+
+std::unique_ptr<Communicator> meet(const ProcessPlace& place) {
+  if (place.size == 1) return alone();
+  const Quiet quiet;
+  try {
+    return std::make_unique<GlooWorld>(place);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail("rank {} of {} does not meet the others at {}: {}", place.rank, place.size,
+         place.file.empty() ? fmt::format("{}:{}", place.address, place.port + 1) : place.file,
+         first_line(error));
+  }
+}
+
+}  // namespace attend

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "attend/train/communicator.h"
+
+namespace attend {
+
+// Which of the processes of one training this is, and where they meet.
+struct ProcessPlace {
+  int64_t rank = 0;
+  int64_t size = 1;
+  std::string address = "127.0.0.1";  // of the machine of rank 0
+  int64_t port = 29500;               // one above it is listened on there
+  std::string file = {};              // where processes of one machine meet, in place of a port
+  std::string run = {};               // the name of the run; all must have the same
+  double timeout = 300;               // seconds that a call waits for the others
+  // Called some times a second while the others have not come; what it throws ends the wait.
+  std::function<void()> meanwhile = {};
+};
+
+// What the environment says: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them;
+// else SLURM_PROCID and SLURM_NTASKS, else OMPI_COMM_WORLD_RANK and .._SIZE, with MASTER_ADDR and
+// MASTER_PORT. ATTEND_MEETING names a file in place of the last two; ATTEND_RUN, or torchrun's
+// TORCHELASTIC_RUN_ID, the run. One process where it says nothing. Error on values that are no
+// numbers or do not fit, and where the address is missing.
+ProcessPlace place_of_environment();
+
+// Meets the other processes, by Gloo over TCP. Connections are neither encrypted nor authenticated:
+// the network must be trusted. Of one process: alone(). Error where they do not come in time, where
+// the port is taken, and where two have one rank.
+//
+// Calls throw std::runtime_error when another process has gone, at once, or does not answer in
+// time.
+std::unique_ptr<Communicator> meet(const ProcessPlace& place);
+
+}  // namespace attend

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace attend {
+
+struct Validation {
+  double loss = 0;    // a target token, in nats
+  double metric = 0;  // what TrainTask::metric names
+};
+
+// Where training stands, told after every step.
+struct TrainProgress {
+  int64_t step = 0;      // steps done
+  int64_t steps = 0;     // in all, about
+  int64_t epoch = 0;     // from 1
+  double loss = 0;       // objective a target token since the last validation
+  double step_loss = 0;  // the same of this step
+  double rate = 0;       // learning rate of the step
+  double pairs_per_second = 0;
+  double seconds = 0;                    // spent training, over all runs
+  double remaining = 0;                  // seconds, estimated
+  std::optional<Validation> validation;  // after a validation
+  bool best = false;                     // it was the best so far
+  std::string trouble;  // a step that was skipped, a return to a checkpoint: one line
+};
+
+struct TrainOutcome {
+  bool interrupted = false;  // by TrainTask::stop; otherwise trained to its end
+  int64_t steps = 0;
+  int64_t skipped = 0;    // of them, those without a finite loss or gradient
+  int64_t rollbacks = 0;  // returns to a checkpoint
+  double best_metric = 0;
+  double seconds = 0;
+};
+
+}  // namespace attend

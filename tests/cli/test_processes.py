@@ -1,0 +1,164 @@
+"""Training in several processes: the same result as in one, and no end that nobody notices."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import program
+from program import PAIRS, SMALL, settings
+
+TRAINING = SMALL | {"model.dropout": 0, "train.steps": 12, "train.validate_steps": 4,
+                    "train.precision": "float32"}
+
+
+def free_port():
+    """A port of which neither it nor the next one is taken."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+class Processes(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.write("pairs.tsv", PAIRS)
+
+    def command(self, out, *more, **changes):
+        return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", out,
+                *settings(TRAINING | changes), *more]
+
+    def start(self, *command, **environment):
+        return subprocess.Popen([program.PROGRAM, *map(str, command)], cwd=self.folder,
+                                env=program.environment() | environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def weights(self, folder):
+        return (self.folder / folder / "weights.safetensors").read_bytes()
+
+    def wait_for_step(self, process, folder):
+        """Until the first validation is written."""
+        path = self.folder / folder / "metrics.jsonl"
+        for _ in range(600):
+            if path.exists() and path.read_text().count("\n"):
+                return
+            self.assertIsNone(process.poll(), process.stderr.read() if process.poll() else "")
+            time.sleep(0.1)
+        self.fail("no validation in a minute")
+
+    def test_train_as_one_process_with_as_many_replicas(self):
+        self.succeed(*self.command("one", **{"train.replicas": 2}))
+        self.succeed(*self.command("two", "--processes", 2))
+        one, two = (program.read_metrics(self.folder / name) for name in ("one", "two"))
+        self.assertEqual([record["step"] for record in one], [record["step"] for record in two])
+        for a, b in zip(one, two):
+            self.assertAlmostEqual(a["valid_loss"], b["valid_loss"], 5)
+            self.assertAlmostEqual(a["train_loss"], b["train_loss"], 5)
+        run = self.succeed(*self.command("again", "--processes", 2, "--json"))
+        self.assertEqual(json.loads(run.stdout)["steps"], 12)
+        self.assertEqual(self.weights("two"), self.weights("again"))
+
+    def test_one_that_is_killed_ends_all_and_they_go_on(self):
+        self.succeed(*self.command("whole", "--processes", 3, **{"train.steps": 60}))
+        train = self.command("parts", "--processes", 3, "--resume",
+                             **{"train.steps": 60, "train.checkpoint_seconds": 0})
+        process = self.start(*train)
+        self.wait_for_step(process, "parts")
+        children = (subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True,
+                                   text=True).stdout.split())
+        self.assertEqual(len(children), 2)
+        os.kill(int(children[1]), signal.SIGKILL)
+        begin = time.monotonic()
+        _, error = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertEqual(process.returncode, 1, error)
+        self.assertIn("rank 2 was ended by signal 9", error)
+        for child in children:
+            self.assertFalse(os.path.exists(f"/proc/{child}/exe"), "a process is left")
+        self.succeed(*train)
+        self.assertEqual(self.weights("parts"), self.weights("whole"))
+
+    def test_a_signal_saves_and_stops_all(self):
+        train = self.command("model", "--processes", 2, "--resume",
+                             **{"train.steps": 100000, "train.epochs": 100000})
+        process = self.start(*train)
+        self.wait_for_step(process, "model")
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, error)
+        self.assertIn("everything is saved", error)
+
+    def test_processes_meet_at_a_port(self):
+        self.succeed(*self.command("two", "--processes", 2))
+        port = free_port()
+        ranks = [self.start(*self.command("port"), RANK=str(rank), WORLD_SIZE="2",
+                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for rank in range(2)]
+        for rank in ranks:
+            _, error = rank.communicate(timeout=120)
+            self.assertEqual(rank.returncode, 0, error)
+        self.assertEqual(self.weights("port"), self.weights("two"))
+
+    def test_what_differs_is_named(self):
+        port = free_port()
+        ranks = [self.start(*self.command("model", **{"train.batch": 20 + rank}), RANK=str(rank),
+                            WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+                 for rank in range(2)]
+        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [2, 2], errors)
+        self.assertIn("rank 1 was given other settings", errors[1])
+        self.assertIn("batch = 21", errors[1])
+
+    def test_a_rank_twice(self):
+        port = free_port()
+        ranks = [self.start(*self.command(f"model-{i}"), RANK="0" if i == 0 else "1",
+                            WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                            ) for i in range(3)]
+        # One of the two with rank 1 says so; the others would wait for rank 2.
+        for _ in range(600):
+            ended = [rank for rank in ranks[1:] if rank.poll() is not None]
+            if ended:
+                break
+            time.sleep(0.1)
+        self.assertEqual(len(ended), 1)
+        self.assertEqual(ended[0].returncode, 2)
+        self.assertIn("two processes", ended[0].stderr.read())
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+            rank.communicate()
+
+    def refuse_environment(self, *names, **environment):
+        process = self.start(*self.command("model"), **environment)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2, error)
+        self.assertEqual(error.count("\n"), 1)
+        for name in names:
+            self.assertIn(name, error)
+        self.assertFalse((self.folder / "model").exists())
+
+    def test_environments_that_do_not_fit(self):
+        self.refuse_environment("MASTER_ADDR", "rank 0 of 2", RANK="0", WORLD_SIZE="2")
+        self.refuse_environment("RANK", "WORLD_SIZE", RANK="2", WORLD_SIZE="2")
+        self.refuse_environment("RANK", "'two'", RANK="two", WORLD_SIZE="2")
+        self.refuse_environment("RANK is missing", WORLD_SIZE="2")
+        self.refuse_environment("MASTER_PORT", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                                MASTER_PORT="70000")
+        self.refuse_environment("SLURM_PROCID", SLURM_NTASKS="2", SLURM_PROCID="7")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1] - 1
+            self.refuse_environment(f"127.0.0.1:{port + 1}", RANK="0", WORLD_SIZE="2",
+                                    MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+
+
+if __name__ == "__main__":
+    program.main()

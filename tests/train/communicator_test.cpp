@@ -1,0 +1,154 @@
+// Several processes that train one model, played by threads of this one.
+#include "attend/train/communicator.h"
+
+#include <atomic>
+#include <barrier>
+#include <thread>
+
+#include "tests/train/trainer_case.h"
+
+namespace attend {
+namespace {
+
+// What the threads share.
+struct World {
+  explicit World(int64_t size) : size(size), tensors(static_cast<size_t>(size)), meeting(size) {}
+
+  const int64_t size;
+  std::vector<Tensor*> tensors;  // one a rank, while they talk
+  std::barrier<> meeting;
+};
+
+class ThreadRank : public Communicator {
+ public:
+  ThreadRank(World& world, int64_t rank) : world_(world), rank_(rank) {}
+
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return world_.size; }
+  void sum(Tensor& tensor) override {
+    talk(tensor, [&] {
+      Tensor total = world_.tensors[0]->detach().clone();
+      for (size_t r = 1; r < world_.tensors.size(); ++r) total.add_(world_.tensors[r]->detach());
+      return total;
+    });
+  }
+  void broadcast(Tensor& tensor) override {
+    talk(tensor, [&] { return world_.tensors[0]->detach().clone(); });
+  }
+  void barrier() override { world_.meeting.arrive_and_wait(); }
+
+ private:
+  template <class Result>
+  void talk(Tensor& tensor, Result result) {
+    const at::NoGradGuard no_gradient;
+    world_.tensors[static_cast<size_t>(rank_)] = &tensor;
+    barrier();
+    const Tensor found = result();
+    barrier();
+    tensor.detach().copy_(found);
+  }
+
+  World& world_;
+  int64_t rank_;
+};
+
+class WorldTest : public TrainerTest {
+ protected:
+  struct Rank {
+    TrainOutcome outcome;
+    std::map<std::string, Tensor> weights;
+    int64_t validations = 0, reports = 0;
+  };
+
+  // Trains in root/name with so many processes; that of `stopping` is told to stop after step 5.
+  std::vector<Rank> run_world(const std::string& name, int64_t size, bool resume = false,
+                              int64_t stopping = -1) {
+    fs::create_directories(root / name);
+    World world(size);
+    std::vector<Rank> ranks(static_cast<size_t>(size));
+    std::vector<std::thread> threads;
+    // Networks draw from a generator that all threads have in common.
+    std::vector<std::vector<std::shared_ptr<Seq2Seq>>> replicas(ranks.size());
+    std::vector<std::shared_ptr<Seq2Seq>> averaged;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      // Only those of the first process count.
+      for (int64_t i = 0; i < config.replicas; ++i) replicas[r].push_back(make(r == 0 && i == 0));
+      averaged.push_back(make(false));
+    }
+    for (size_t r = 0; r < ranks.size(); ++r)
+      threads.emplace_back([&, r] {
+        ThreadRank rank(world, static_cast<int64_t>(r));
+        std::atomic<bool> stop = false;
+        TrainTask task;
+        task.world = &rank;
+        task.replicas.assign(replicas[r].begin(), replicas[r].end());
+        task.averaged = averaged[r];
+        PairBatches source(pairs, config);
+        task.source = &source;
+        task.objective = [&](int64_t replica, const Batch& batch,
+                             const DropoutGenerator& generator) {
+          return replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+        };
+        task.validate = [&] {
+          ++ranks[r].validations;
+          torch::NoGradGuard no_gradient;
+          const Batch batch = make_batch(pairs, {0, 1, 2, 3});
+          const auto loss = averaged[r]->objective(batch, {}, 0).item<double>();
+          return Validation{loss, loss};
+        };
+        task.report = [&](const TrainProgress& progress) {
+          ++ranks[r].reports;
+          if (stopping == static_cast<int64_t>(r) && progress.step == 5) stop = true;
+        };
+        task.stop = &stop;
+        task.folder = root / name;
+        ranks[r].outcome = train_network(config, task, resume);
+        ranks[r].weights = weights_of(*replicas[r][0]);
+      });
+    for (std::thread& thread : threads) thread.join();
+    return ranks;
+  }
+
+  static double farthest(const std::map<std::string, Tensor>& a,
+                         const std::map<std::string, Tensor>& b) {
+    double most = 0;
+    for (const auto& [name, tensor] : a)
+      most = std::max(most, (tensor - b.at(name)).abs().max().item<double>());
+    return most;
+  }
+};
+
+TEST_F(WorldTest, ProcessesTrainAsOneWithAsManyReplicas) {
+  config.replicas = 4;
+  const auto alone_weights = run_world("alone", 1)[0].weights;
+  for (const int64_t size : {2, 4}) {
+    config.replicas = 4 / size;
+    const std::string name = fmt::format("world-{}", size);
+    const auto ranks = run_world(name, size);
+    for (const Rank& rank : ranks) {
+      EXPECT_EQ(farthest(rank.weights, ranks[0].weights), 0) << "ranks differ";
+      EXPECT_LT(farthest(rank.weights, alone_weights), 1e-6);
+      EXPECT_EQ(rank.outcome.steps, ranks[0].outcome.steps);
+      EXPECT_EQ(rank.reports, rank.outcome.steps);
+    }
+    EXPECT_EQ(ranks[0].validations, 3) << "an epoch each";
+    EXPECT_EQ(ranks[1].validations, 0);
+    const auto again = run_world(name + "-again", size);
+    expect_same(name, name + "-again");
+  }
+}
+
+TEST_F(WorldTest, AnyOfThemStopsAllAndAllGoOn) {
+  config.replicas = 1;
+  run_world("whole", 3);
+  const auto stopped = run_world("parts", 3, /*resume=*/false, /*stopping=*/2);
+  for (const Rank& rank : stopped) {
+    EXPECT_TRUE(rank.outcome.interrupted);
+    EXPECT_EQ(rank.outcome.steps, 5);
+  }
+  run_world("parts", 3, /*resume=*/true);
+  expect_same("whole", "parts");
+}
+
+}  // namespace
+}  // namespace attend
