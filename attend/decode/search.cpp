@@ -53,8 +53,8 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
 class Search {
  public:
   Search(StepModel& model, StepState start, const std::vector<SearchTask>& tasks,
-         const SpecialTokens& ends, const SearchOptions& options)
-      : model_(model), ends_(ends), options_(options), state_(std::move(start)) {
+         const SpecialTokens& special, const SearchOptions& options)
+      : model_(model), special_(special), options_(options), state_(std::move(start)) {
     const int64_t answers = options.sampling ? options.nbest : 1;
     sentences_.resize(tasks.size());
     owners_.reserve(tasks.size());
@@ -87,7 +87,7 @@ class Search {
     tokens.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        tokens.push_back(live.node < 0 ? ends_.start : node(live.node).token);
+        tokens.push_back(live.node < 0 ? special_.bos : node(live.node).token);
     const StepResult result = model_.step(to_tensor(tokens), state_, keeps_weights());
     if (keeps_weights() && result.weights.defined())
       weights_.push_back(result.weights.to(at::kCPU, at::kFloat));
@@ -112,7 +112,7 @@ class Search {
       const bool is_given = sentence.is_given(step);
       any |= is_given;
       tokens.insert(tokens.end(), sentence.live.size(),
-                    is_given ? sentence.task->prefix[static_cast<size_t>(step)] : ends_.end);
+                    is_given ? sentence.task->prefix[static_cast<size_t>(step)] : special_.eos);
     }
     return any ? internal::given(log_probabilities, tokens) : Candidates();
   }
@@ -124,7 +124,7 @@ class Search {
     Tensor allowed = log_probabilities;
     if (step < options_.minimum_length) {
       allowed = allowed.clone();
-      allowed.select(1, ends_.end).fill_(impossible);
+      allowed.select(1, special_.eos).fill_(impossible);
     }
     if (!options_.sampling) return internal::most_probable(allowed, options_.beam);
     std::vector<double> uniforms;
@@ -174,7 +174,7 @@ class Search {
       const auto index = static_cast<int64_t>(nodes_.size());
       nodes_.push_back({extension.token, extension.log_probability, from.node, step, row});
       const Live live{index, extension.total, from.answer};
-      if (extension.token == ends_.end) {
+      if (extension.token == special_.eos) {
         sentence.finished.push_back({hypothesis(sentence, live, true), live.answer});
       } else {
         next.push_back(live);
@@ -291,7 +291,7 @@ class Search {
   }
 
   StepModel& model_;
-  const SpecialTokens ends_;
+  const SpecialTokens special_;
   const SearchOptions& options_;
   StepState state_;
   std::vector<Sentence> sentences_;
@@ -324,7 +324,7 @@ void SearchOptions::check() const {
 
 std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& ends,
+                                            const SpecialTokens& special,
                                             const SearchOptions& options) {
   options.check();
   for (const SearchTask& task : tasks)
@@ -332,19 +332,19 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
       fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
   at::NoGradGuard no_gradient;
-  return Search(model, std::move(start), tasks, ends, options).run();
+  return Search(model, std::move(start), tasks, special, options).run();
 }
 
 std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
                                                const std::vector<std::vector<int64_t>>& targets,
-                                               const SpecialTokens& ends) {
+                                               const SpecialTokens& special) {
   std::vector<SearchTask> tasks(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     tasks[i].prefix = targets[i];
-    tasks[i].prefix.push_back(ends.end);
+    tasks[i].prefix.push_back(special.eos);
     tasks[i].longest = static_cast<int64_t>(tasks[i].prefix.size());
   }
-  auto found = search(model, std::move(start), tasks, ends, {});
+  auto found = search(model, std::move(start), tasks, special, {});
   std::vector<std::vector<double>> scores;
   scores.reserve(found.size());
   for (auto& hypotheses : found) scores.push_back(std::move(hypotheses.at(0).log_probabilities));

@@ -3,47 +3,17 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "attend/decode/search_options.h"
 #include "attend/nn/step_model.h"
 
 namespace attend {
 
-// How a token is drawn. Each answer of each sentence has random numbers of its own, so that what a
-// sentence gets does not depend on the sentences beside it.
-struct Sampling {
-  double temperature = 1.0;  // probabilities to the power of 1 / temperature; above 0
-  int64_t top_k = 0;         // of the most probable k tokens (Fan et al. 2018); 0 is all
-  double top_p = 1.0;        // of the fewest that have this probability (Holtzman et al. 2020)
-  uint64_t seed = 1;
-};
-
-// What a log probability is divided by, with L the tokens and the end.
-enum class LengthPenalty {
-  power,  // L^a
-  wu,     // ((5 + L) / 6)^a (Wu et al. 2016, eq. 14)
-};
-
-struct SearchOptions {
-  int64_t beam = 1;             // hypotheses kept a sentence; 1 is greedy search
-  int64_t nbest = 1;            // hypotheses returned, at most beam; or answers drawn
-  double length_penalty = 1.0;  // the exponent a; 0 is none
-  LengthPenalty length_penalty_form = LengthPenalty::power;
-  // b in b sum_i log(min(sum_j w_ji, 1)) (Wu et al. 2016, eq. 14), added to the score: i over the
-  // tokens of the source, w_ji the weight that target token j gave to i. 0 is none.
-  double coverage_penalty = 0;
-  int64_t minimum_length = 0;             // tokens before the end may come
-  bool with_weights = false;              // keep the attention of each hypothesis
-  std::optional<Sampling> sampling = {};  // draw answers; beam does not count
-
-  void check() const;  // Error on a value out of range
-};
-
 // The tokens that begin and end a sequence, for the search.
 struct SpecialTokens {
-  int64_t start = 0;
-  int64_t end = 0;
+  int64_t bos = 0;
+  int64_t eos = 0;
 };
 
 // One sentence of a search.
@@ -77,13 +47,13 @@ struct Hypothesis {
 // probabilities are NaN.
 std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& ends,
+                                            const SpecialTokens& special,
                                             const SearchOptions& options);
 
 // The log probability that the model gives to each token of the targets, and to the end behind
 // them.
 std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
                                                const std::vector<std::vector<int64_t>>& targets,
-                                               const SpecialTokens& ends);
+                                               const SpecialTokens& special);
 
 }  // namespace attend

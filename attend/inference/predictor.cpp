@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <optional>
+#include <utility>
 
-#include "attend/base/error.h"
+#include "attend/inference/model.h"
 #include "attend/nn/steady_rows.h"
 
 namespace attend {
@@ -15,7 +17,7 @@ using at::Tensor;
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
 constexpr int64_t sentences_a_batch = 64;
 
-constexpr SpecialTokens ends{Vocabulary::bos, Vocabulary::eos};
+constexpr SpecialTokens special{Vocabulary::bos, Vocabulary::eos};
 
 bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   if (a.size() != b.size()) return false;
@@ -31,12 +33,44 @@ std::vector<StepModel*> as_step_models(const std::vector<std::shared_ptr<PairNet
   return models;
 }
 
-std::vector<std::shared_ptr<PairNetwork>> joined(
-    std::shared_ptr<PairNetwork> first, const std::vector<std::shared_ptr<PairNetwork>>& others) {
-  std::vector<std::shared_ptr<PairNetwork>> all = {std::move(first)};
-  all.insert(all.end(), others.begin(), others.end());
-  return all;
+std::vector<int64_t> in_order(size_t count) {
+  std::vector<int64_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
 }
+
+// Tells predictions in the order of their texts, each once it and those before it are there.
+class InOrder {
+ public:
+  InOrder(std::vector<Prediction>& predictions, const std::vector<int64_t>& awaited,
+          const Predictor::Take& take)
+      : predictions_(predictions), take_(take), is_there_(predictions.size(), true) {
+    for (const int64_t i : awaited) is_there_[static_cast<size_t>(i)] = false;
+    tell();
+  }
+
+  void add(const std::vector<int64_t>& texts, std::vector<std::vector<Hypothesis>> found) {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto text = static_cast<size_t>(texts[i]);
+      predictions_[text].hypotheses = std::move(found[i]);
+      is_there_[text] = true;
+    }
+    tell();
+  }
+
+ private:
+  void tell() {
+    for (; next_ < predictions_.size() && is_there_[next_]; ++next_)
+      take_(next_, std::move(predictions_[next_]));
+  }
+
+  std::vector<Prediction>& predictions_;
+  const Predictor::Take& take_;
+  std::vector<bool> is_there_;
+  size_t next_ = 0;
+  std::mutex mutex_;
+};
 
 }  // namespace
 
@@ -57,13 +91,20 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
   return networks;
 }
 
-Predictor::Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
-                     const std::vector<std::shared_ptr<PairNetwork>>& others)
+// What is known of texts before they are answered.
+struct Predictor::Reading {
+  std::vector<Prediction> predictions;
+  std::vector<EncodedPair> encoded;
+  std::vector<int64_t> answered;  // which texts can be
+};
+
+Predictor::Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
+                     int64_t threads, bool strict)
     : model_(model),
-      networks_(joined(std::move(network), others)),
+      networks_(std::move(networks)),
       ensemble_(as_step_models(networks_)),
       threads_(threads),
-      thread_count_(threads) {}
+      strict_(strict) {}
 
 void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
@@ -88,108 +129,107 @@ bool Predictor::wants_equal_lengths() const {
                      [](const auto& network) { return network->wants_equal_lengths(); });
 }
 
-std::vector<int64_t> Predictor::read_frames(const std::vector<std::string>& texts,
-                                            std::vector<Prediction>& predictions,
-                                            std::vector<EncodedPair>& encoded) const {
-  std::vector<int64_t> answered;
-  answered.reserve(texts.size());
+void Predictor::read_text(const std::string& text, Prediction& prediction,
+                          EncodedPair& encoded) const {
+  auto tokens = model_.codecs.source.split(text);
+  prediction.truncated = model_.truncate_source(tokens);
+  encoded.source = model_.source_ids(tokens);
+  prediction.source = std::move(tokens);
+}
+
+Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const {
+  Reading reading;
+  reading.predictions.resize(texts.size());
+  reading.encoded.resize(texts.size());
+  reading.answered.reserve(texts.size());
   FrameReader reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (split_units(texts[i], Units::line).empty()) continue;
-    encoded[i].frames = model_.source_frames(texts[i], reader, &predictions[i].cut);
-    predictions[i].source =
-        frame_names(model_.text.reads_images(), model_.text.frames, encoded[i].source_length());
-    answered.push_back(static_cast<int64_t>(i));
-  }
-  return answered;
-}
-
-std::vector<int64_t> Predictor::read(const std::vector<std::string>& texts,
-                                     std::vector<Prediction>& predictions,
-                                     std::vector<EncodedPair>& encoded) const {
-  if (model_.text.reads_frames()) return read_frames(texts, predictions, encoded);
-  std::vector<int64_t> answered;
-  answered.reserve(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    auto tokens = model_.codecs.source.split(texts[i]);
-    predictions[i].cut = model_.cut_source(tokens);
-    encoded[i].source = model_.source_ids(tokens);
-    predictions[i].source = std::move(tokens);
+    Prediction& prediction = reading.predictions[i];
+    EncodedPair& encoded = reading.encoded[i];
+    try {
+      if (!model_.text.reads_frames()) {
+        read_text(texts[i], prediction, encoded);
+      } else if (!split_units(texts[i], Units::line).empty()) {
+        encoded.frames = model_.source_frames(texts[i], reader, &prediction.truncated);
+        prediction.source =
+            frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());
+      }
+    } catch (const Error& error) {
+      throw SourceError(i, error.what());
+    }
+    if (strict_ && prediction.truncated)
+      throw SourceError(
+          i, fmt::format("{} has over {} tokens (model.maximum_source_length); shorten it, or have "
+                         "it cut without --strict",
+                         in_quotes(texts[i]), model_.config.chosen().maximum_source_length()));
     // What goes on with its source can begin with none.
-    if (encoded[i].source_length() > 0 || wants_equal_lengths())
-      answered.push_back(static_cast<int64_t>(i));
+    if (encoded.source_length() > 0 || wants_equal_lengths())
+      reading.answered.push_back(static_cast<int64_t>(i));
   }
-  return answered;
+  return reading;
 }
 
-void Predictor::in_batches(const std::vector<EncodedPair>& pairs, std::vector<int64_t> order,
+void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                            const std::function<void(const std::vector<int64_t>&)>& work) {
-  const auto length = [&](int64_t i) { return pairs[static_cast<size_t>(i)].source_length(); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return length(a) < length(b); });
-  // Small inputs are shared out too, large ones in batches of a good size.
   const auto count = static_cast<int64_t>(order.size());
+  // Small inputs are shared out too, large ones in batches of a good size.
   const auto size = static_cast<size_t>(
-      std::clamp<int64_t>((count + thread_count_ - 1) / thread_count_, 1, sentences_a_batch));
+      std::clamp<int64_t>((count + threads_.count() - 1) / threads_.count(), 1, sentences_a_batch));
   std::vector<std::vector<int64_t>> batches;
+  std::map<int64_t, size_t> open;  // the batch of each length that is not full
   for (const int64_t i : order) {
     // A batch has sources of one length, as padding would change the last bits of its answers.
-    if (batches.empty() || batches.back().size() == size || length(batches.back()[0]) != length(i))
-      batches.emplace_back();
-    batches.back().push_back(i);
+    const int64_t length = pairs[static_cast<size_t>(i)].source_length();
+    const auto [found, is_new] = open.try_emplace(length, batches.size());
+    if (!is_new && batches[found->second].size() == size) found->second = batches.size();
+    if (found->second == batches.size()) batches.emplace_back();
+    batches[found->second].push_back(i);
   }
-  threads_.run([&](int64_t thread) {
+  threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
     at::NoGradGuard no_gradient;
     const SteadyRows steady;
-    for (auto b = static_cast<size_t>(thread); b < batches.size();
-         b += static_cast<size_t>(thread_count_))
-      work(batches[b]);
+    work(batches[static_cast<size_t>(b)]);
   });
 }
 
-void Predictor::refuse_cut(const std::vector<std::string>& texts,
-                           const std::vector<Prediction>& predictions) const {
-  for (size_t i = 0; i < texts.size(); ++i)
-    if (predictions[i].cut)
-      fail(
-          "source {}, {}, has over {} tokens (model.maximum_source_length); shorten it, or have "
-          "it cut without --strict",
-          texts_read_ + i + 1, in_quotes(texts[i]), model_.config.maximum_source_length());
-}
-
-std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
-                                           const Decoding& decoding, const Report& report,
-                                           const std::vector<std::string>& prefixes) {
-  std::vector<Prediction> predictions(texts.size());
-  std::vector<EncodedPair> encoded(texts.size());
-  const std::vector<int64_t> answered = read(texts, predictions, encoded);
-  if (decoding.strict) refuse_cut(texts, predictions);
+void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
+                             const std::vector<std::string>& prefixes, const Take& take) {
+  options.check();
+  if (!prefixes.empty() && prefixes.size() != texts.size())
+    fail("[predict] {} prefixes for {} sources; give one a source, or none", prefixes.size(),
+         texts.size());
+  Reading reading = read(texts);
   std::vector<SearchTask> tasks(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     SearchTask& task = tasks[i];
-    task.source_length = encoded[i].source_length();
-    task.stream = texts_read_ + i;
-    if (!prefixes.empty())
-      task.prefix = model_.target_vocabulary.encode(model_.codecs.target.split(prefixes[i]));
-    task.longest = static_cast<int64_t>(task.prefix.size()) +
-                   (decoding.maximum_length > 0 ? decoding.maximum_length
-                                                : longest_answer(task.source_length));
+    task.source_length = reading.encoded[i].source_length();
+    if (options.sampling) task.stream = options.sampling->first + i;
+    try {
+      if (!prefixes.empty())
+        task.prefix = model_.target_vocabulary.encode(model_.codecs.target.split(prefixes[i]));
+    } catch (const Error& error) {
+      throw SourceError(i, error.what());
+    }
+    task.longest =
+        static_cast<int64_t>(task.prefix.size()) +
+        (options.maximum_length > 0 ? options.maximum_length : longest_answer(task.source_length));
   }
-  texts_read_ += texts.size();
-  std::mutex reporting;
-  int64_t done = 0;
-  in_batches(encoded, answered, [&](const std::vector<int64_t>& chunk) {
-    std::vector<SearchTask> chunk_tasks;
-    chunk_tasks.reserve(chunk.size());
-    for (const int64_t i : chunk) chunk_tasks.push_back(tasks[static_cast<size_t>(i)]);
-    auto found =
-        search(decoder(), start(make_batch(encoded, chunk)), chunk_tasks, ends, decoding.search);
-    for (size_t i = 0; i < chunk.size(); ++i)
-      predictions[static_cast<size_t>(chunk[i])].hypotheses = std::move(found[i]);
-    if (!report) return;
-    const std::lock_guard lock(reporting);
-    done += static_cast<int64_t>(chunk.size());
-    report(done, static_cast<int64_t>(answered.size()));
+  InOrder telling(reading.predictions, reading.answered, take);
+  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
+    std::vector<SearchTask> of_batch;
+    of_batch.reserve(batch.size());
+    for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
+    telling.add(batch, search(decoder(), start(make_batch(reading.encoded, batch)), of_batch,
+                              special, options));
+  });
+}
+
+std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
+                                           const SearchOptions& options,
+                                           const std::vector<std::string>& prefixes) {
+  std::vector<Prediction> predictions(texts.size());
+  predict_each(texts, options, prefixes, [&](size_t index, Prediction prediction) {
+    predictions[index] = std::move(prediction);
   });
   return predictions;
 }
@@ -201,17 +241,15 @@ std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) co
 
 std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>& pairs) {
   std::vector<double> sums(pairs.size());
-  std::vector<int64_t> order(pairs.size());
-  std::iota(order.begin(), order.end(), 0);
-  in_batches(pairs, order, [&](const std::vector<int64_t>& chunk) {
+  in_batches(pairs, in_order(pairs.size()), [&](const std::vector<int64_t>& batch) {
     std::vector<std::vector<int64_t>> targets;
-    targets.reserve(chunk.size());
-    for (const int64_t i : chunk) targets.push_back(pairs[static_cast<size_t>(i)].target);
-    const auto scores = score_targets(decoder(), start(make_batch(pairs, chunk)), targets, ends);
-    for (size_t i = 0; i < chunk.size(); ++i)
-      sums[static_cast<size_t>(chunk[i])] = std::accumulate(
+    targets.reserve(batch.size());
+    for (const int64_t i : batch) targets.push_back(pairs[static_cast<size_t>(i)].target);
+    const auto scores = score_targets(decoder(), start(make_batch(pairs, batch)), targets, special);
+    for (size_t i = 0; i < batch.size(); ++i)
+      sums[static_cast<size_t>(batch[i])] = std::accumulate(
           scores[i].begin(),
-          scores[i].begin() + pairs[static_cast<size_t>(chunk[i])].target_length(), 0.0);
+          scores[i].begin() + pairs[static_cast<size_t>(batch[i])].target_length(), 0.0);
   });
   return sums;
 }
@@ -226,39 +264,57 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
   }
   const auto batches = batches_by_length(pairs, sentences_a_batch, 0, 0);
   std::vector<double> losses(batches.size());
-  threads_.run([&](int64_t thread) {
+  threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
     at::NoGradGuard no_gradient;
-    for (auto i = static_cast<size_t>(thread); i < batches.size();
-         i += static_cast<size_t>(thread_count_))
-      losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
+    const auto i = static_cast<size_t>(b);
+    losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
   return std::reduce(losses.begin(), losses.end()) / tokens;
 }
 
-Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const Decoding& decoding,
-                    const Predictor::Report& report) {
-  std::vector<std::string> sources;
-  sources.reserve(examples.size());
-  for (const Example& example : examples) sources.push_back(example.source);
-  const std::vector<Prediction> predictions = predictor.predict(sources, decoding, report);
-  const TextCodec& codec = model.codecs.target;
-  Evaluation evaluation;
-  evaluation.answers.reserve(examples.size());
-  evaluation.lengths.reserve(examples.size());
-  for (size_t i = 0; i < examples.size(); ++i) {
-    std::vector<std::vector<std::string>> references;
-    references.reserve(examples[i].targets.size());
-    for (const std::string& target : examples[i].targets) references.push_back(codec.split(target));
-    const auto answer = predictor.best_tokens(predictions[i]);
-    const auto length = static_cast<int64_t>(predictions[i].source.size());
-    evaluation.cut += predictions[i].cut ? 1 : 0;
-    evaluation.errors.add(answer, references);
-    evaluation.answers.push_back(codec.join(answer));
-    evaluation.lengths.push_back(length);
-    evaluation.by_length[length].add(answer, references);
-  }
-  return evaluation;
+std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {
+  const Reading reading = read(texts);
+  std::vector<Tensor> firsts(texts.size());
+  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
+    StepState state = start(make_batch(reading.encoded, batch));
+    const Tensor bos = at::full({static_cast<int64_t>(batch.size())}, special.bos, at::kLong);
+    const Tensor found = decoder().step(bos, state, /*with_weights=*/false).log_probabilities;
+    for (size_t i = 0; i < batch.size(); ++i)
+      firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
+  });
+  return firsts;
+}
+
+Tensor Predictor::steps(const std::vector<int64_t>& source) {
+  const std::vector<EncodedPair> pairs = {{source, {}}};
+  std::vector<Tensor> found;
+  in_batches(pairs, {0}, [&](const std::vector<int64_t>& batch) {
+    StepState state = start(make_batch(pairs, batch));
+    Tensor token = at::full({1}, special.bos, at::kLong);
+    for (size_t i = 0; i < source.size(); ++i) {
+      found.push_back(decoder().step(token, state, /*with_weights=*/false).log_probabilities);
+      token = found.back().argmax(1);
+    }
+  });
+  return found.empty() ? Tensor() : at::cat(found);
+}
+
+std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
+                                         std::vector<std::vector<std::string>>& tokens) {
+  if (networks_.size() > 1)
+    fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
+  Reading reading = read(texts);
+  std::vector<Tensor> vectors(texts.size());
+  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
+    const Batch sources = make_batch(reading.encoded, batch);
+    const Tensor found =
+        networks_[0]->encodings(sources.source, sources.source_lengths).to(at::kCPU, at::kFloat);
+    for (size_t i = 0; i < batch.size(); ++i)
+      vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
+  });
+  tokens.clear();
+  for (Prediction& prediction : reading.predictions) tokens.push_back(std::move(prediction.source));
+  return vectors;
 }
 
 }  // namespace attend

@@ -1,29 +1,22 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "attend/data/metrics.h"
+#include "attend/data/pairs.h"
 #include "attend/decode/ensemble.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
-#include "attend/nn/replica_threads.h"
+#include "attend/nn/worker_threads.h"
 
 namespace attend {
 
-struct Decoding {
-  SearchOptions search = {};
-  int64_t maximum_length = 0;  // tokens behind the prefix; 0: longest_answer() of the source
-  bool strict = false;         // refuse a text that would be cut
-};
-
-// What a model answers to one text.
+// What a network answers to one text.
 struct Prediction {
   std::vector<std::string> source;     // the tokens that were read
-  bool cut = false;                    // the text was longer than the model reads
+  bool truncated = false;              // the text was longer than the model reads
   std::vector<Hypothesis> hypotheses;  // none for an empty text
 };
 
@@ -32,26 +25,25 @@ struct Prediction {
 std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
                                                        const std::vector<std::string>& folders);
 
-// Decodes texts with a model: batched by length, spread over threads, answers in order. On the CPU
-// the answer to a text, its scores and weights included, does not depend on the texts beside it,
-// their order or the number of threads, to the last bit (SteadyRows).
+// Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
+// errors and what answers depend on are those of Model, which is this with a loaded folder.
 class Predictor {
  public:
-  // `others` decode as one with the network: probabilities are the means of theirs.
-  Predictor(const PairModel& model, std::shared_ptr<PairNetwork> network, int64_t threads,
-            const std::vector<std::shared_ptr<PairNetwork>>& others = {});
+  // Several networks decode as one: probabilities are the means of theirs. Error on none. With
+  // `strict`, SourceError on a text that is longer than the model reads. `model` must outlive it.
+  Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
+            int64_t threads, bool strict = false);
 
   // As PairNetwork::place, of all networks.
   void place(const Devices& devices);
 
-  // `report`, if any, is told how many texts are done of how many, from one thread at a time.
-  using Report = std::function<void(int64_t done, int64_t total)>;
+  // As Model::answer_each.
+  using Take = std::function<void(size_t index, Prediction prediction)>;
+  void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
+                    const std::vector<std::string>& prefixes, const Take& take);
 
-  // `prefixes`, where there are any, are what the answers begin with. Texts are numbered through
-  // all calls, and a text that is drawn from has the random numbers of its number. With
-  // decoding.strict, Error on a text that is longer than the model reads.
-  std::vector<Prediction> predict(const std::vector<std::string>& texts, const Decoding& decoding,
-                                  const Report& report = {},
+  std::vector<Prediction> predict(const std::vector<std::string>& texts,
+                                  const SearchOptions& options,
                                   const std::vector<std::string>& prefixes = {});
 
   // The best answer's tokens; none for an empty text.
@@ -63,21 +55,29 @@ class Predictor {
   // Mean negative log-likelihood of a target token, ends included, in nats.
   double loss(const std::vector<EncodedPair>& pairs);
 
+  // The log probabilities [V] of the first token of each answer, float32 on the CPU; undefined for
+  // an empty text.
+  std::vector<at::Tensor> first_steps(const std::vector<std::string>& texts);
+
+  // The log probabilities [S, V] that each step of the answer to those ids gives, whatever the
+  // steps before answer.
+  at::Tensor steps(const std::vector<int64_t>& source);
+
+  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error of several
+  // networks, and where the network has none.
+  std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
+                                    std::vector<std::vector<std::string>>& tokens);
+
  private:
-  // Fills in the tokens of each text and their ids; returns the texts that can be answered.
-  std::vector<int64_t> read(const std::vector<std::string>& texts,
-                            std::vector<Prediction>& predictions,
-                            std::vector<EncodedPair>& encoded) const;
-  // The same for images and sounds.
-  std::vector<int64_t> read_frames(const std::vector<std::string>& texts,
-                                   std::vector<Prediction>& predictions,
-                                   std::vector<EncodedPair>& encoded) const;
+  struct Reading;
 
-  void refuse_cut(const std::vector<std::string>& texts,
-                  const std::vector<Prediction>& predictions) const;
+  // The tokens of each text, their ids, and which texts can be answered.
+  Reading read(const std::vector<std::string>& texts) const;
+  void read_text(const std::string& text, Prediction& prediction, EncodedPair& encoded) const;
 
-  // Calls `work` with batches of pairs of one source length, in parallel.
-  void in_batches(const std::vector<EncodedPair>& pairs, std::vector<int64_t> order,
+  // Calls `work` with batches of pairs of one source length, in parallel. Batches whose first pair
+  // comes earlier begin earlier.
+  void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                   const std::function<void(const std::vector<int64_t>& batch)>& work);
 
   StepModel& decoder();
@@ -87,21 +87,8 @@ class Predictor {
   const PairModel& model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   Ensemble ensemble_;
-  ReplicaThreads threads_;
-  int64_t thread_count_;
-  uint64_t texts_read_ = 0;
+  WorkerThreads threads_;
+  bool strict_;
 };
-
-// Errors of the best answers to the examples.
-struct Evaluation {
-  ErrorCounts errors;
-  std::map<int64_t, ErrorCounts> by_length;  // of the source, in tokens
-  std::vector<int64_t> lengths;              // of each source
-  std::vector<std::string> answers;          // to each example
-  int64_t cut = 0;                           // sources that are longer than the model reads
-};
-Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const Decoding& decoding,
-                    const Predictor::Report& report = {});
 
 }  // namespace attend

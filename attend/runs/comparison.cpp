@@ -48,7 +48,7 @@ std::vector<double> over_runs(const ComparedRow& row, const ComparedFigure& figu
 
 constexpr LengthRange any_length = {0, std::numeric_limits<int64_t>::max()};
 
-std::string in_quotes(const ComparedFigure& figure, const Spread& spread, bool several) {
+std::string shown(const ComparedFigure& figure, const Spread& spread, bool several) {
   const double scale = figure.is_share ? 100 : 1;
   const std::string mean = fmt::format("{:.1f}", scale * spread.mean);
   return several ? fmt::format("{} ± {:.1f}", mean, scale * spread.deviation) : mean;
@@ -145,10 +145,10 @@ std::string comparison_table(const std::vector<ComparedRow>& rows,
   for (const ComparedRow& row : rows) {
     std::vector<std::string> cells = {row.name};
     for (const ComparedFigure& figure : figures)
-      cells.push_back(in_quotes(figure, spread_of(over_runs(row, figure, any_length)), several));
+      cells.push_back(shown(figure, spread_of(over_runs(row, figure, any_length)), several));
     for (const LengthRange& range : ranges)
       cells.push_back(
-          in_quotes(figures.back(), spread_of(over_runs(row, figures.back(), range)), false));
+          shown(figures.back(), spread_of(over_runs(row, figures.back(), range)), false));
     cells.push_back(fmt::format("{:.1f}", row.minutes));
     table += fmt::format("| {} |\n", fmt::join(cells, " | "));
   }

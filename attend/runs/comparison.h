@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/inference/predictor.h"
+#include "attend/data/text_config.h"
+#include "attend/inference/evaluation.h"
 
 namespace attend {
 

@@ -1,31 +1,46 @@
 #include "attend/runs/run_config.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "attend/base/error.h"
 
 namespace attend {
 namespace {
 
-// What the command says of these settings, where `all` of those it may speak of are there; of one
-// alone where not.
-void apply(const TrainOptions& options, const Settings& settings, bool all) {
-  const auto told = [&](std::string_view key) { return all || key == settings[0].key; };
-  if (!options.config.empty()) {
-    if (all)
-      read_toml(settings, options.config);
-    else
-      read_toml_key(settings[0], options.config);
+// What the command says of settings: a file, the environment, --set and flags.
+class Command {
+ public:
+  explicit Command(const TrainOptions& options) : options_(options) {
+    if (!options.config.empty()) file_.emplace(options.config);
   }
-  read_environment(settings);
-  if (!options.source_units.empty() && told("data.source_units"))
-    assign(settings, "data.source_units=" + options.source_units);
-  if (!options.target_units.empty() && told("data.target_units"))
-    assign(settings, "data.target_units=" + options.target_units);
-  for (const std::string& assignment : options.assignments)
-    if (told(std::string_view(assignment).substr(0, assignment.find('='))))
-      assign(settings, assignment);
-}
+
+  // Of all those that it may speak of.
+  void apply(const Settings& settings) const {
+    if (file_) file_->read(settings);
+    read_environment(settings);
+    if (!options_.source_units.empty())
+      assign(settings, "data.source_units=" + options_.source_units);
+    if (!options_.target_units.empty())
+      assign(settings, "data.target_units=" + options_.target_units);
+    for (const std::string& assignment : options_.assignments) assign(settings, assignment);
+  }
+
+  // Of one that others depend on.
+  void apply(const Setting& setting) const {
+    if (file_) file_->read_key(setting);
+    read_environment({setting});
+    if (!options_.source_units.empty() && setting.key == "data.source_units")
+      assign({setting}, "data.source_units=" + options_.source_units);
+    for (const std::string& assignment : options_.assignments)
+      if (std::string_view(assignment).substr(0, assignment.find('=')) == setting.key)
+        assign({setting}, assignment);
+  }
+
+ private:
+  const TrainOptions& options_;
+  std::optional<TomlFile> file_;
+};
 
 // Error where the command asks for another value than the one in the folder. Code files were copied
 // there, under another name, and sizes of images may have been found out.
@@ -53,22 +68,21 @@ Settings RunConfig::settings() {
 }
 
 void set_type_defaults(RunConfig& config) {
-  config.text = default_text(config.model);
-  if (config.model.is_classifier()) config.train.metric = "accuracy";
-  if (config.model.learns_from_text()) {
-    config.train.metric = "loss";
-    config.train.label_smoothing = 0;
-  }
+  const ModelType& type = config.model.row();
+  config.text = type.text;
+  config.train.metric = type.metric;
+  config.train.label_smoothing = type.label_smoothing;
 }
 
 RunConfig new_config(const TrainOptions& options) {
   RunConfig config;
+  const Command command(options);
   // Which other keys there are, and some defaults, depend on these two.
-  apply(options, {config.model.type_setting()}, /*all=*/false);
+  command.apply(config.model.type_setting());
   set_type_defaults(config);
-  apply(options, {config.text.source_units_setting()}, /*all=*/false);
-  apply(options, config.settings(), /*all=*/true);
-  config.model.check();
+  command.apply(config.text.source_units_setting());
+  command.apply(config.settings());
+  config.model.chosen().check();
   return config;
 }
 
@@ -79,14 +93,15 @@ RunConfig stored_config(const TrainOptions& options) {
   set_type_defaults(config);
   config.text = stored.text;
   const std::string path = options.out + "/training.toml";
-  if (std::filesystem::exists(path)) read_toml(config.train.settings(), path);
+  if (std::filesystem::exists(path)) TomlFile(path).read(config.train.settings());
   RunConfig asked = config;
-  apply(options, {asked.model.type_setting()}, /*all=*/false);
+  const Command command(options);
+  command.apply(asked.model.type_setting());
   check_kept({config.model.type_setting()}, {asked.model.type_setting()}, options.out);
-  apply(options, {asked.text.source_units_setting()}, /*all=*/false);
+  command.apply(asked.text.source_units_setting());
   check_kept({config.text.source_units_setting()}, {asked.text.source_units_setting()},
              options.out);
-  apply(options, asked.settings(), /*all=*/true);
+  command.apply(asked.settings());
   check_kept(config.model.settings(), asked.model.settings(), options.out);
   if (options.init.empty()) check_kept(config.text.settings(), asked.text.settings(), options.out);
   config.train = asked.train;

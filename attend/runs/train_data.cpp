@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/split.h"
+#include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
 
@@ -17,16 +18,16 @@ namespace fs = std::filesystem;
 
 PairFiles training_files(const TrainOptions& options) {
   if (fs::is_directory(options.data)) return {options.data + "/train.tsv"};
-  return {options.data, options.target};
+  return {options.data, options.target, options.source_column, options.target_column};
 }
 
 PairFiles validation_files(const TrainOptions& options) {
   if (options.valid.empty()) return {options.data + "/valid.tsv"};
-  return {options.valid, options.valid_target};
+  return {options.valid, options.valid_target, options.source_column, options.target_column};
 }
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Say& say) {
-  if (files.target.empty()) return read_table(files.source, text);
+  if (files.target.empty()) return read_table(files, text.reads_frames());
   auto [examples, skipped] = read_parallel(files.source, files.target, {.skip_empty = true});
   if (skipped > 0)
     say(fmt::format("attend: {}: {} pairs with an empty side are left out", files.source, skipped));
@@ -75,8 +76,8 @@ PairData read_streamed(const TrainOptions& options, const TextConfig& text, cons
 }
 
 std::string target_limit(const RunConfig& config) {
-  return config.model.is_language_model() ? "half of model.context"
-                                          : "3 x model.maximum_source_length + 10";
+  return config.model.continues() ? "half of model.context"
+                                  : "3 x model.maximum_source_length + 10";
 }
 
 // The time of a step grows with the square of its longest target, so that one target that no answer
@@ -84,7 +85,7 @@ std::string target_limit(const RunConfig& config) {
 void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
                             std::vector<Example>& examples, const std::string& name,
                             const Say& say) {
-  const auto longest = static_cast<size_t>(config.model.maximum_target_length());
+  const auto longest = static_cast<size_t>(config.model.chosen().maximum_target_length());
   size_t left_out = 0;
   for (Example& example : examples)
     left_out += std::erase_if(example.targets, [&](const std::string& target) {
@@ -102,15 +103,15 @@ void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
                       const std::vector<Example>& examples, const std::string& name,
                       const Say& say) {
   if (config.text.reads_frames()) return;  // how long they are is known when they are read
-  const auto longest = static_cast<size_t>(config.model.maximum_source_length());
+  const auto longest = static_cast<size_t>(config.model.chosen().maximum_source_length());
   const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
     return codec.split(example.source).size() > longest;
   });
   if (cut > 0)
-    say(fmt::format("attend: {}: {} sources are cut to their {} {} tokens ({})", name, cut,
-                    config.model.is_language_model() ? "last" : "first", longest,
-                    config.model.is_language_model() ? "half of model.context"
-                                                     : "model.maximum_source_length"));
+    say(fmt::format(
+        "attend: {}: {} sources are cut to their {} {} tokens ({})", name, cut,
+        config.model.continues() ? "last" : "first", longest,
+        config.model.continues() ? "half of model.context" : "model.maximum_source_length"));
 }
 
 // The last tenth, from the beginning of a character on.
@@ -158,8 +159,8 @@ int64_t source_length(const TextConfig& text, const TextCodec& codec, const std:
 
 void check_lengths(const RunConfig& config, const TextCodecs& codecs,
                    const std::vector<Example>& examples, const std::string& name) {
-  const int64_t longest_source = config.model.maximum_source_length();
-  const int64_t longest_target = config.model.maximum_target_length();
+  const int64_t longest_source = config.model.chosen().maximum_source_length();
+  const int64_t longest_target = config.model.chosen().maximum_target_length();
   for (const Example& example : examples) {
     const int64_t tokens = source_length(config.text, codecs.source, example.source);
     if (tokens > longest_source)
@@ -178,34 +179,12 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
   }
 }
 
-std::vector<Example> read_table(const std::string& path, const TextConfig& text,
-                                const PairOptions& options) {
-  std::vector<Example> examples = read_pairs(path, options);
-  if (text.reads_frames()) place_sources(examples, path);
-  return examples;
-}
-
-std::vector<Example> lines_of(const std::string& text) {
-  std::vector<Example> lines;
-  for (const std::string& line : parse_lines(text, "text"))
-    if (!split_words(line).empty()) lines.push_back({line, {line}});
-  return lines;
-}
-
-bool names_text(const ModelConfig& model, const std::string& data) {
-  if (!model.learns_from_text()) return false;
-  if (fs::is_directory(data))
-    return fs::exists(data + "/train.txt") || fs::exists(data + "/test.txt");
-  fs::path name = data;
-  if (name.extension() == ".gz" || name.extension() == ".xz") name.replace_extension();
-  return name.extension() != ".tsv";
-}
-
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_targets(options, config.text);
-  const bool text = options.target.empty() && names_text(config.model, options.data);
-  if (text && config.model.is_language_model()) return read_texts(options, config);
+  const bool text =
+      options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
+  if (text && config.model.continues()) return read_texts(options, config);
   const bool streamed = config.train.shuffle_buffer > 0;
   PairData data = text       ? read_text_lines(options, config)
                   : streamed ? read_streamed(options, config.text, say)

@@ -14,19 +14,6 @@ struct PairData {
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
 };
 
-// Whether --data names a text, for a language model to go on with or an encoder to learn the lines
-// of: a folder with train.txt or test.txt, or any file whose name, but for .gz or .xz, does not end
-// in .tsv.
-bool names_text(const ModelConfig& model, const std::string& data);
-
-// The pairs of a TSV file; images and sounds that it names are in its folder, unless they begin
-// with a slash.
-std::vector<Example> read_table(const std::string& path, const TextConfig& text,
-                                const PairOptions& options = {});
-
-// The lines of a text that are not blank, each its own target.
-std::vector<Example> lines_of(const std::string& text);
-
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
 // that no answer could equal are left out, and `say` is told; so it is of sources that are cut.

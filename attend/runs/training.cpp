@@ -13,13 +13,17 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/tables.h"
+#include "attend/inference/predictor.h"
 #include "attend/models/parameters_file.h"
 #include "attend/ops/blas.h"
 #include "attend/runs/history.h"
 #include "attend/runs/out_folder.h"
 #include "attend/runs/run_config.h"
 #include "attend/runs/train_data.h"
+#include "attend/train/communicator.h"
 #include "attend/train/stream_batches.h"
+#include "attend/train/trainer.h"
 #include "attend/train/window_batches.h"
 
 namespace attend {
@@ -80,7 +84,7 @@ void begin_from(const std::string& folder, PairModel& model, const Say& say) {
   if (other.text.source_units != model.text.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          other.text.source_units, other.text.source_units);
-  const bool same_type = other.config.type == model.config.type && !model.config.is_classifier();
+  const bool same_type = other.config.type == model.config.type && !model.config.answers_labels();
   TextConfig text = other.text;
   if (!same_type) {
     text.target_units = model.text.target_units;
@@ -113,16 +117,18 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
   return make_pair_model(config.text, config.model, counts);
 }
 
+// `folder` is null where another process writes.
 PairModel prepare_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
-                        ModelFolder& folder, const Say& say) {
+                        bool resume, ModelFolder* folder, const Say& say) {
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
-  if (folder.holds_model()) return load_description(options.out);
+  if (resume) return load_description(options.out);
   PairModel model = new_model(config, data);
   if (!options.init.empty()) begin_from(options.init, model, say);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   model.network->place(parse_devices(options.device, ""));
-  folder.create();
+  if (!folder) return model;
+  folder->create();
   write_settings(options, config.train);
   save_description(model, options.out);
   return model;
@@ -146,18 +152,18 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
                                          const PairModel& model, const PairData& data,
                                          std::vector<EncodedPair>& pairs, const Say& say) {
   if (!data.text.empty())
-    return std::make_unique<WindowBatches>(model.encode_text(data.text), config.model.lm.context,
-                                           config.train);
+    return std::make_unique<WindowBatches>(model.encode_text(data.text),
+                                           config.model.chosen().context(), config.train);
   if (data.stream.source.empty()) {
     int64_t cut = 0;
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
       say(fmt::format(
           "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
-          options.data, cut, config.model.maximum_source_length()));
+          options.data, cut, config.model.chosen().maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }
-  const auto longest = static_cast<size_t>(config.model.maximum_target_length());
+  const auto longest = static_cast<size_t>(config.model.chosen().maximum_target_length());
   const auto encode = [&options, &config, &model, longest](const Example& example) {
     check_labels(model, {example}, options.data);
     if (options.strict) check_lengths(config, model.codecs, {example}, options.data);
@@ -177,14 +183,15 @@ class Validator {
       : model_(model),
         metric_(*find_validation_metric(config.train.metric)),
         examples_(data.valid),
-        predictor_(model, std::move(averaged), config.train.replicas) {
+        predictor_(model, {std::move(averaged)}, config.train.replicas) {
     const auto most = static_cast<size_t>(config.train.validation_examples);
     if (examples_.size() > most) examples_.resize(most);
     if (data.valid_text.empty()) {
       pairs_ = model.encode(examples_);
       return;
     }
-    pairs_ = windows_in_order(model.encode_text(data.valid_text), model.config.lm.context - 1, 1);
+    pairs_ = windows_in_order(model.encode_text(data.valid_text),
+                              model.config.chosen().context() - 1, 1);
     if (pairs_.size() > most) pairs_.resize(most);
   }
 
@@ -204,8 +211,16 @@ class Validator {
   Predictor predictor_;
 };
 
+// What all processes must have alike: the settings of the training and of the texts, and the data.
+std::string shared_by_processes(const TrainOptions& options, RunConfig config,
+                                const BatchSource& source) {
+  return fmt::format("{}data {:x}, --init {}\n", to_toml(config.settings()), source.fingerprint(),
+                     options.init);
+}
+
 Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
-                     const PairData& data, bool resume, const TrainWatch& watch) {
+                     const PairData& data, bool resume, Communicator& world,
+                     const TrainWatch& watch) {
   std::vector<std::shared_ptr<PairNetwork>> replicas = {model.network};
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
@@ -216,6 +231,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   averaged->eval();
   std::vector<EncodedPair> pairs;
   const auto source = make_source(options, config, model, data, pairs, watch.say);
+  check_alike(world, shared_by_processes(options, config, *source), "settings or data");
   Validator validator(config, model, data, averaged);
 
   TrainTask task;
@@ -232,13 +248,15 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   int64_t steps = 0;
   task.report = [&](const TrainProgress& progress) {
     // The settings are those of the folder once training has gone on with them.
-    if (resume && ++steps == 2) write_settings(options, config.train);
+    if (world.leads() && resume && ++steps == 2) write_settings(options, config.train);
     if (watch.progress) watch.progress(progress, validator.metric());
   };
   task.stop = watch.stop;
+  task.world = &world;
   task.folder = options.out;
-  task.event_folder = event_folder(options, config);
+  if (world.leads()) task.event_folder = event_folder(options, config);
   const TrainOutcome outcome = train_network(config.train, task, resume);
+  if (!world.leads()) return {outcome, validator.metric()};
   if (resume) write_settings(options, config.train);
   if (const auto history = read_history(options.out); !history.empty())
     write_file(options.out + "/curves.svg", history_chart(history));
@@ -277,24 +295,36 @@ std::string training_config(const TrainOptions& options) {
   return to_toml(config.settings(), /*with_help=*/true);
 }
 
-Trained train_model(const TrainOptions& options, const TrainWatch& watch) {
+std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
+                               const PairOptions& pairs) {
+  return read_table({path}, new_config(options).text.reads_frames(), pairs);
+}
+
+Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (options.data.empty())
     fail(
         "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
         "model a text");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
-  ModelFolder folder(options.out);
-  const bool resume = folder.holds_model();
-  check_resume(options, resume, watch.say);
+  const std::unique_ptr<Communicator> one = alone();
+  Communicator& world = options.world ? *options.world : *one;
+  // The first process alone looks at the folder, which it will soon write into.
+  std::optional<ModelFolder> folder;
+  if (world.leads()) folder.emplace(options.out);
+  const bool resume = of_first(world, folder && folder->holds_model() ? 1 : 0) > 0;
+  TrainWatch watch = given;
+  if (!world.leads()) watch = {.begin = given.begin, .stop = given.stop};
+  if (folder) check_resume(options, resume, watch.say);
   RunConfig config = resume ? stored_config(options) : new_config(options);
-  event_folder(options, config);
+  if (folder) event_folder(options, config);
   const PairData data = read_training_data(options, config, watch.say);
   if (watch.begin) watch.begin();
-  const PairModel model = prepare_model(options, config, data, folder, watch.say);
+  const PairModel model =
+      prepare_model(options, config, data, resume, folder ? &*folder : nullptr, watch.say);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);
   watch.say(description(data, model));
-  return run_training(options, config, model, data, resume, watch);
+  return run_training(options, config, model, data, resume, world, watch);
 }
 
 }  // namespace attend

@@ -6,17 +6,21 @@
 #include <vector>
 
 #include "attend/runs/validation_metric.h"
-#include "attend/train/trainer.h"
+#include "attend/train/train_progress.h"
 
 namespace attend {
+
+class Communicator;
 
 // What `attend train` is told.
 struct TrainOptions {
   std::string data, target, valid, valid_target, out, config, recipe, init;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
+  std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
   std::string device = "cpu";
   bool resume = false, strict = false, dump_config = false, json = false;
+  Communicator* world = nullptr;  // the processes that train together (meet); null: one
 };
 
 // Is told a line of what a run does, without its end.
@@ -41,8 +45,16 @@ struct Trained {
 // do not fit.
 std::string training_config(const TrainOptions& options);
 
+// The pairs of a TSV file as a model that options describe reads them, in a test. Error on settings
+// that do not fit, and as read_pairs.
+std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
+                               const PairOptions& pairs = {});
+
 // Trains a model into options.out. With options.resume what is there is trained further; where it
 // was trained to its end, nothing is left to do. Error when another process is training there.
+//
+// Of options.world every process makes this call, with the same options and data; the first alone
+// writes and tells `watch` how far it is; any of them may be stopped.
 Trained train_model(const TrainOptions& options, const TrainWatch& watch = {});
 
 }  // namespace attend

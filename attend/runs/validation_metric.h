@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "attend/inference/predictor.h"
+#include "attend/data/text_config.h"
+#include "attend/inference/evaluation.h"
 
 namespace attend {
 

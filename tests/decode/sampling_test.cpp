@@ -26,7 +26,7 @@ std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   EXPECT_EQ(found.size(), static_cast<size_t>(draws));
   std::vector<int64_t> counts(tokens);
   for (const Hypothesis& hypothesis : found)
-    ++counts[static_cast<size_t>(hypothesis.complete ? ends.end : hypothesis.tokens[0])];
+    ++counts[static_cast<size_t>(hypothesis.complete ? ends.eos : hypothesis.tokens[0])];
   return counts;
 }
 
@@ -91,7 +91,7 @@ TEST(Sampling, NeverDrawsWhatHasNoProbability) {
 TEST(Sampling, DrawsEachStepAnew) {
   torch::manual_seed(41);
   TableModel model(2, 1);
-  model.table.select(-1, ends.end).fill_(-std::numeric_limits<double>::infinity());
+  model.table.select(-1, ends.eos).fill_(-std::numeric_limits<double>::infinity());
   model.table = model.table.log_softmax(-1);
   const auto found = search(model, model.start(), tasks_of({2}), ends,
                             {.nbest = draws, .sampling = Sampling{.seed = 7}})[0];
@@ -102,7 +102,7 @@ TEST(Sampling, DrawsEachStepAnew) {
   for (const int64_t first : {0, 2, 3}) {
     for (const int64_t second : {0, 2, 3}) {
       seen.push_back(counts[{first, second}]);
-      expected.push_back(std::exp(model.log_probability(0, 0, ends.start, first) +
+      expected.push_back(std::exp(model.log_probability(0, 0, ends.bos, first) +
                                   model.log_probability(0, 1, first, second)));
     }
   }
@@ -138,7 +138,7 @@ TEST(Sampling, SeedsStreamsAndAnswersDiffer) {
   torch::manual_seed(43);
   TableModel model(30, 2);
   model.table = model.table.slice(0, 0, 1).expand_as(model.table);  // the same sentence twice
-  model.table.select(-1, ends.end).fill_(-1e9);
+  model.table.select(-1, ends.eos).fill_(-1e9);
   const auto answers = [&](uint64_t seed) {
     return search(model, model.start(), tasks_of({30, 30}), ends,
                   {.nbest = 2, .sampling = Sampling{.seed = seed}});

@@ -37,7 +37,7 @@ double score_of(const TableModel& model, const std::vector<int64_t>& sequence, d
   if (options.coverage_penalty == 0 || sequence.empty()) return score;
   for (int64_t i = 0; i < 3; ++i) {
     double covered = 0;
-    int64_t before = ends.start;
+    int64_t before = ends.bos;
     for (size_t j = 0; j < sequence.size(); ++j) {
       covered += model.attention[static_cast<int64_t>(j)][before][i].item<float>();
       before = sequence[j];
@@ -54,10 +54,10 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
   const auto visit = [&](auto&& self, std::vector<int64_t>& prefix, double log_p) -> void {
     const auto step = static_cast<int64_t>(prefix.size());
     if (step >= longest) return;
-    const int64_t before = prefix.empty() ? ends.start : prefix.back();
+    const int64_t before = prefix.empty() ? ends.bos : prefix.back();
     for (int64_t next = 0; next < tokens; ++next) {
       const double total = log_p + model.log_probability(sentence, step, before, next);
-      if (next == ends.end) {
+      if (next == ends.eos) {
         if (step >= options.minimum_length)
           all.push_back({prefix, score_of(model, prefix, total, options)});
         continue;
@@ -130,10 +130,10 @@ TEST(BeamSearch, WidthOneIsGreedy) {
   const auto found = search(model, model.start(), tasks_of(std::vector<int64_t>(5, 12)), ends, {});
   for (int64_t b = 0; b < 5; ++b) {
     std::vector<int64_t> greedy;
-    int64_t before = ends.start;
+    int64_t before = ends.bos;
     while (static_cast<int64_t>(greedy.size()) < 12) {
       before = model.table[b][static_cast<int64_t>(greedy.size())][before].argmax().item<int64_t>();
-      if (before == ends.end) break;
+      if (before == ends.eos) break;
       greedy.push_back(before);
     }
     EXPECT_EQ(found[static_cast<size_t>(b)][0].tokens, greedy);
@@ -172,7 +172,7 @@ TEST(BeamSearch, WeightsFollowTheirHypothesis) {
         const Tensor row = hypothesis.weights[static_cast<int64_t>(t)];
         EXPECT_EQ(row[0].item<float>(), static_cast<float>(b));
         EXPECT_EQ(row[1].item<float>(), static_cast<float>(t));
-        const int64_t before = t == 0 ? ends.start : hypothesis.tokens[t - 1];
+        const int64_t before = t == 0 ? ends.bos : hypothesis.tokens[t - 1];
         EXPECT_EQ(row[2].item<float>(), static_cast<float>(before));
       }
     }
@@ -182,7 +182,7 @@ TEST(BeamSearch, WeightsFollowTheirHypothesis) {
 TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   torch::manual_seed(35);
   TableModel model(6, 1);
-  model.table.select(-1, ends.end).fill_(-1e9);
+  model.table.select(-1, ends.eos).fill_(-1e9);
   const auto found = search(model, model.start(), tasks_of({6}), ends, {});
   EXPECT_EQ(found[0][0].tokens.size(), 6U);
   EXPECT_FALSE(found[0][0].complete);
@@ -201,9 +201,9 @@ TEST(BeamSearch, LogProbabilitiesAreOfEachTokenAndTheEnd) {
   for (size_t b = 0; b < 2; ++b) {
     for (const Hypothesis& hypothesis : found[b]) {
       std::vector<int64_t> all = hypothesis.tokens;
-      if (hypothesis.complete) all.push_back(ends.end);
+      if (hypothesis.complete) all.push_back(ends.eos);
       ASSERT_EQ(hypothesis.log_probabilities.size(), all.size());
-      int64_t before = ends.start;
+      int64_t before = ends.bos;
       double total = 0;
       for (size_t t = 0; t < all.size(); ++t) {
         EXPECT_EQ(hypothesis.log_probabilities[t],
@@ -264,9 +264,9 @@ TEST(ScoreTargets, IsTheLogProbabilityOfEachTokenAndTheEnd) {
   ASSERT_EQ(scores.size(), 3U);
   for (size_t b = 0; b < 3; ++b) {
     std::vector<int64_t> all = targets[b];
-    all.push_back(ends.end);
+    all.push_back(ends.eos);
     ASSERT_EQ(scores[b].size(), all.size());
-    int64_t before = ends.start;
+    int64_t before = ends.bos;
     for (size_t t = 0; t < all.size(); ++t) {
       EXPECT_EQ(scores[b][t], model.log_probability(static_cast<int64_t>(b),
                                                     static_cast<int64_t>(t), before, all[t]));

@@ -7,7 +7,8 @@
 
 #include <algorithm>
 
-#include "attend/base/error.h"
+#include "attend/inference/evaluation.h"
+#include "attend/models/seq2seq_config.h"
 
 namespace attend {
 namespace {
@@ -18,8 +19,9 @@ using testing::ThrowsMessage;
 PairModel small_model(const std::vector<Example>& examples) {
   torch::manual_seed(3);
   ModelConfig config;
-  config.seq2seq.embedding = config.seq2seq.hidden = config.seq2seq.attention_depth = 8;
-  config.seq2seq.maximum_source_length = 6;
+  auto& sizes = config.of<Seq2SeqConfig>();
+  sizes.embedding = sizes.hidden = sizes.attention_depth = 8;
+  sizes.maximum_source_length = 6;
   PairModel model = make_pair_model({}, config, examples);
   model.network->eval();
   return model;
@@ -30,15 +32,15 @@ const std::vector<std::string> texts = {"cab", "a", "bad", "dab", "abba", "", "c
 
 TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
   const PairModel model = small_model(examples);
-  const Decoding decoding{.search = {.beam = 3}};
-  Predictor one(model, model.network, 1);
-  const auto wanted = one.predict(texts, decoding);
+  const SearchOptions search{.beam = 3};
+  Predictor one(model, {model.network}, 1);
+  const auto wanted = one.predict(texts, search);
   ASSERT_EQ(wanted.size(), texts.size());
   std::vector<std::string> backwards = texts;
   std::reverse(backwards.begin(), backwards.end());
   for (const int64_t threads : {1, 2, 3}) {
-    Predictor predictor(model, model.network, threads);
-    const auto found = predictor.predict(backwards, decoding);
+    Predictor predictor(model, {model.network}, threads);
+    const auto found = predictor.predict(backwards, search);
     for (size_t i = 0; i < texts.size(); ++i) {
       const Prediction &a = wanted[i], &b = found[texts.size() - 1 - i];
       EXPECT_EQ(a.source, b.source);
@@ -51,28 +53,42 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
   }
 }
 
-TEST(Predictor, SaysWhatWasReadAndHowFarItIs) {
+TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
   const PairModel model = small_model(examples);
-  Predictor predictor(model, model.network, 1);
-  int64_t last = 0;
-  const auto report = [&](int64_t done, int64_t total) {
-    EXPECT_GT(done, last);
-    EXPECT_EQ(total, 2);
-    last = done;
+  Predictor predictor(model, {model.network}, 2);
+  std::vector<size_t> told;
+  predictor.predict_each({"abcdabcd", "", "ab"}, {}, {}, [&](size_t index, Prediction found) {
+    told.push_back(index);
+    EXPECT_EQ(found.truncated, index == 0);
+    EXPECT_EQ(found.source.size(), (std::vector<size_t>{6, 0, 2})[index]);
+    EXPECT_EQ(found.hypotheses.empty(), index == 1);
+  });
+  EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2}));
+}
+
+TEST(Predictor, RefusesByNumber) {
+  const PairModel model = small_model(examples);
+  Predictor strict(model, {model.network}, 1, /*strict=*/true), lenient(model, {model.network}, 1);
+  const auto refused = [](Predictor& predictor, const std::vector<std::string>& texts) {
+    try {
+      predictor.predict(texts, {});
+    } catch (const SourceError& error) {
+      return fmt::format("{}: {}", error.index(), error.reason());
+    }
+    return std::string("nothing was refused");
   };
-  const auto found = predictor.predict({"abcdabcd", "", "ab"}, {}, report);
-  EXPECT_EQ(last, 2);
-  EXPECT_TRUE(found[0].cut);
-  EXPECT_EQ(found[0].source.size(), 6U);
-  EXPECT_TRUE(found[1].hypotheses.empty());
-  EXPECT_FALSE(found[2].cut);
-  EXPECT_THAT([&] { predictor.predict({"abcdabcd"}, {.strict = true}); },
-              ThrowsMessage<Error>(HasSubstr("has over 6 tokens")));
+  EXPECT_THAT(refused(strict, {"ab", "abcdabcd"}), HasSubstr("1: 'abcdabcd' has over 6 tokens"));
+  EXPECT_THAT(refused(lenient, {"ab", "a", "\xff"}), testing::StartsWith("2: "));
+  EXPECT_THAT(
+      [&] {
+        lenient.predict({"ab"}, {}, {"K", "AE"});
+      },
+      ThrowsMessage<Error>(HasSubstr("2 prefixes for 1 sources")));
 }
 
 TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {
   const PairModel model = small_model(examples);
-  Predictor one(model, model.network, 1), twice(model, model.network, 1, {model.network});
+  Predictor one(model, {model.network}, 1), twice(model, {model.network, model.network}, 1);
   const std::vector<EncodedPair> pairs = model.encode(examples);
   const auto alone = one.log_probabilities(pairs), together = twice.log_probabilities(pairs);
   for (size_t i = 0; i < pairs.size(); ++i) EXPECT_NEAR(alone[i], together[i], 1e-5);
@@ -81,7 +97,7 @@ TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {
 
 TEST(Predictor, EvaluationCountsByLengthOfTheSource) {
   const PairModel model = small_model(examples);
-  Predictor predictor(model, model.network, 1);
+  Predictor predictor(model, {model.network}, 1);
   const Evaluation evaluation = evaluate(predictor, model, examples, {});
   EXPECT_EQ(evaluation.answers.size(), 2U);
   EXPECT_EQ(evaluation.lengths, (std::vector<int64_t>{3, 3}));

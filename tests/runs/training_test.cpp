@@ -9,8 +9,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/inference/predictor.h"
-#include "attend/runs/train_data.h"
+#include "attend/data/tables.h"
+#include "attend/inference/evaluation.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -56,10 +56,9 @@ TEST_F(TrainingTest, TellsWhatItDoesAndLeavesAModelThatAnswers) {
   EXPECT_EQ(trained.outcome.steps, 12);
   EXPECT_EQ(last_step, 12);
   EXPECT_THAT(said, Contains(HasSubstr("45 training and 45 validation sources")));
-  const PairModel model = load_pair_model(options.out);
-  Predictor predictor(model, model.network, 1);
-  const auto examples = read_table(options.data, model.text);
-  const double error = evaluate(predictor, model, examples, {}).errors.token_error_rate();
+  const Model model(options.out);
+  const auto examples = read_table({options.data}, model.reads_files());
+  const double error = evaluate(model, examples, {}).errors.token_error_rate();
   EXPECT_NEAR(error, trained.outcome.best_metric, 1e-9);
 }
 

@@ -1,0 +1,228 @@
+#include "attend/inference/model.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "attend/inference/predictor.h"
+
+namespace attend {
+namespace {
+
+std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t columns) {
+  std::vector<std::vector<float>> rows;
+  if (!weights.defined()) return rows;
+  const at::Tensor kept = weights.narrow(1, 0, static_cast<int64_t>(columns)).contiguous();
+  rows.reserve(static_cast<size_t>(kept.size(0)));
+  for (int64_t i = 0; i < kept.size(0); ++i) {
+    const auto* row = kept.data_ptr<float>() + i * kept.size(1);
+    rows.emplace_back(row, row + columns);
+  }
+  return rows;
+}
+
+Answer answer_of(const PairModel& model, Prediction prediction) {
+  Answer answer{std::move(prediction.source), prediction.truncated, {}};
+  answer.candidates.reserve(prediction.hypotheses.size());
+  for (Hypothesis& hypothesis : prediction.hypotheses) {
+    auto tokens = model.target_vocabulary.decode(hypothesis.tokens);
+    answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
+                                 std::move(hypothesis.log_probabilities), hypothesis.score,
+                                 hypothesis.log_probability, hypothesis.complete,
+                                 rows_of(hypothesis.weights, answer.source.size())});
+  }
+  return answer;
+}
+
+// The tokens with a name, from `first` on, the most probable first. logarithms: [V] float32.
+std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_t first,
+                                            int64_t most, const Vocabulary& vocabulary) {
+  const at::Tensor named = logarithms.slice(0, first).contiguous();
+  const auto [values, places] = named.topk(std::min(most, named.numel()));
+  std::vector<TokenProbability> found;
+  found.reserve(static_cast<size_t>(values.numel()));
+  for (int64_t i = 0; i < values.numel(); ++i)
+    found.push_back(
+        {vocabulary.token(first + places[i].item<int64_t>()), std::exp(values[i].item<double>())});
+  return found;
+}
+
+}  // namespace
+
+struct Model::Loaded {
+  Loaded(const std::vector<std::string>& folders, const ModelOptions& options)
+      : model(load_pair_model(folders.at(0))),
+        predictor(model, networks_of(folders),
+                  options.threads > 0 ? options.threads
+                                      : std::max(1U, std::thread::hardware_concurrency()),
+                  options.strict) {
+    predictor.place(parse_devices(options.device, options.place));
+  }
+
+  std::vector<std::shared_ptr<PairNetwork>> networks_of(
+      const std::vector<std::string>& folders) const {
+    auto networks = load_members(model, {folders.begin() + 1, folders.end()});
+    networks.insert(networks.begin(), model.network);
+    return networks;
+  }
+
+  const PairModel model;
+  Predictor predictor;
+};
+
+const Candidate& Answer::best() const {
+  if (candidates.empty()) fail("[answer] there is none to an empty source");
+  return candidates.front();
+}
+
+std::vector<float> Embedding::mean() const {
+  if (tokens.empty()) return {};
+  std::vector<float> sum(static_cast<size_t>(depth));
+  for (size_t i = 0; i < vectors.size(); ++i) sum[i % sum.size()] += vectors[i];
+  for (float& each : sum) each /= static_cast<float>(tokens.size());
+  return sum;
+}
+
+SourceError::SourceError(size_t index, const std::string& reason)
+    : Error(fmt::format("source {}: {}", index + 1, reason)), index_(index), reason_(reason) {}
+
+Model::Model(const std::string& folder, const ModelOptions& options)
+    : Model(std::make_unique<Loaded>(std::vector{folder}, options)) {}
+
+Model Model::ensemble(const std::vector<std::string>& folders, const ModelOptions& options) {
+  if (folders.empty()) fail("[model] an ensemble of no model; name at least one folder");
+  return Model(std::make_unique<Loaded>(folders, options));
+}
+
+Model::Model(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
+                        const std::vector<std::string>& prefixes, const Take& take) const {
+  loaded_->predictor.predict_each(sources, options, prefixes,
+                                  [&](size_t index, Prediction prediction) {
+                                    take(index, answer_of(parts(), std::move(prediction)));
+                                  });
+}
+
+std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
+                                  const SearchOptions& options,
+                                  const std::vector<std::string>& prefixes) const {
+  std::vector<Answer> answers(sources.size());
+  answer_each(sources, options, prefixes,
+              [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
+  return answers;
+}
+
+std::vector<std::string> Model::labels() const {
+  std::vector<std::string> labels;
+  const Vocabulary& vocabulary = parts().target_vocabulary;
+  if (answers_labels())
+    for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id)
+      labels.push_back(vocabulary.token(id));
+  return labels;
+}
+
+std::vector<std::vector<TokenProbability>> Model::classify(
+    const std::vector<std::string>& sources) const {
+  if (!answers_labels())
+    fail("[model] a model of type {} has no labels; ask it for answers", type());
+  const Vocabulary& vocabulary = parts().target_vocabulary;
+  std::vector<std::vector<TokenProbability>> found;
+  found.reserve(sources.size());
+  for (const at::Tensor& logarithms : predictor().first_steps(sources))
+    found.push_back(logarithms.defined() ? most_probable(logarithms, Vocabulary::unknown + 1,
+                                                         vocabulary.size(), vocabulary)
+                                         : std::vector<TokenProbability>());
+  return found;
+}
+
+void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
+  attend::check_labels(parts(), examples, name);
+}
+
+std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {
+  return predictor().log_probabilities(parts().encode(examples));
+}
+
+std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
+                                                       const std::string& mask,
+                                                       int64_t most) const {
+  if (!fills()) fail("[model] a model of type {} fills nothing in; train an encoder", type());
+  if (mask.empty() || most < 1) fail("[fill] the mask is empty, or fewer than 1 token is wanted");
+  std::vector<int64_t> ids, asked;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(mask, begin), text.size());
+    const auto tokens = parts().codecs.source.split(text.substr(begin, end - begin));
+    for (const int64_t id : parts().source_vocabulary.encode(tokens)) ids.push_back(id);
+    if (end == text.size()) break;
+    asked.push_back(static_cast<int64_t>(ids.size()));
+    ids.push_back(Vocabulary::unknown);
+    begin = end + mask.size();
+  }
+  if (static_cast<int64_t>(ids.size()) > maximum_source_length())
+    fail("[fill] the text has {} tokens, over the {} that the model reads", ids.size(),
+         maximum_source_length());
+  std::vector<std::vector<TokenProbability>> found;
+  if (asked.empty()) return found;
+  found.reserve(asked.size());
+  const at::Tensor steps = predictor().steps(ids);
+  for (const int64_t place : asked)
+    found.push_back(most_probable(steps[place].to(at::kFloat), Vocabulary::unknown + 1, most,
+                                  parts().target_vocabulary));
+  return found;
+}
+
+std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {
+  std::vector<std::vector<std::string>> tokens;
+  const std::vector<at::Tensor> vectors = predictor().encodings(sources, tokens);
+  std::vector<Embedding> embeddings(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    embeddings[i].tokens = std::move(tokens[i]);
+    if (!vectors[i].defined()) continue;
+    const at::Tensor rows = vectors[i].contiguous();
+    embeddings[i].depth = rows.size(1);
+    embeddings[i].vectors.assign(rows.data_ptr<float>(), rows.data_ptr<float>() + rows.numel());
+  }
+  return embeddings;
+}
+
+const std::string& Model::type() const { return parts().config.type; }
+
+const TextConfig& Model::text() const { return parts().text; }
+
+bool Model::attends() const { return parts().network->attends(); }
+
+std::string Model::why_no_weights() const {
+  return attends() ? "" : parts().config.chosen().why_no_weights();
+}
+
+bool Model::answers_labels() const { return parts().config.answers_labels(); }
+
+bool Model::fills() const { return parts().config.fills(); }
+
+bool Model::continues() const { return parts().config.continues(); }
+
+bool Model::reads_files() const { return parts().text.reads_frames(); }
+
+int64_t Model::maximum_source_length() const {
+  return parts().config.chosen().maximum_source_length();
+}
+
+SourceImage Model::source_image(const std::string& source) const {
+  const PairModel& model = parts();
+  if (!reads_files()) fail("[model] a model of type {} here reads texts, not pictures", type());
+  FrameReader reader = model.frame_reader();
+  const at::Tensor frames = model.source_frames(source, reader);
+  const bool images = model.text.reads_images();
+  const GridSize grid = images ? model.source_shape().grid : GridSize{1, frames.size(0)};
+  return {frames_picture(frames, images, model.text.frames), grid.height, grid.width};
+}
+
+const PairModel& Model::parts() const { return loaded_->model; }
+
+Predictor& Model::predictor() const { return loaded_->predictor; }
+
+}  // namespace attend

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/data/image.h"
+#include "attend/data/pairs.h"
+#include "attend/data/text_config.h"
+#include "attend/decode/search_options.h"
+
+namespace attend {
+
+class Predictor;
+struct PairModel;
+
+struct ModelOptions {
+  std::string device = "cpu";  // or "cuda", "cuda:1"
+  std::string place = {};      // parts on other devices: "encoder=cpu,decoder=cuda:1"
+  int64_t threads = 0;         // that compute, for all calls together; 0: one a core
+  bool strict = false;  // a source longer than the model reads is an Error; otherwise truncated
+};
+
+// One answer to a source.
+struct Candidate {
+  std::string text;
+  std::vector<std::string> tokens;        // without BOS and EOS
+  std::vector<double> log_probabilities;  // of each token, and of EOS where complete
+  double score = 0;                       // what candidates are ranked by
+  double log_probability = 0;             // the sum
+  bool complete = false;                  // false: cut at the longest length
+  // [tokens][source tokens]: what each token attended to. Empty unless SearchOptions::with_weights,
+  // and where the model does not attend.
+  std::vector<std::vector<float>> weights = {};
+};
+
+// What a model answers to one source.
+struct Answer {
+  std::vector<std::string> source;    // the tokens that were read
+  bool truncated = false;             // the source was longer than the model reads
+  std::vector<Candidate> candidates;  // best first; none for an empty source
+
+  // The first candidate. Error where there is none.
+  const Candidate& best() const;
+};
+
+struct TokenProbability {
+  std::string token;
+  double probability = 0;
+};
+
+// The vectors of a source's tokens, row by row.
+struct Embedding {
+  std::vector<std::string> tokens;
+  int64_t depth = 0;
+  std::vector<float> vectors;  // [tokens, depth]
+
+  // [depth]: the mean over the tokens; empty where there are none.
+  std::vector<float> mean() const;
+};
+
+// A source that is an image or a sound, as a picture of rows x columns tokens.
+struct SourceImage {
+  Image image;
+  int64_t rows = 1, columns = 1;
+};
+
+// Error about one source of a call.
+class SourceError : public Error {
+ public:
+  SourceError(size_t index, const std::string& reason);
+
+  size_t index() const { return index_; }  // in the call's sources, from 0
+  const std::string& reason() const { return reason_; }
+
+ private:
+  size_t index_;
+  std::string reason_;
+};
+
+// A model folder, ready for use. A source is a text or, of a model that reads such, the name of the
+// file of an image (or "images.idx:17") or of a sound.
+//
+// Any number of threads may call one model at once: its weights are only read, and all calls share
+// its threads, taking turns. On the CPU the answer to a source, its scores and weights included,
+// does not depend on the sources beside it, their order, the number of threads or other calls, to
+// the last bit.
+//
+// Errors of all calls: SourceError on a source that is not UTF-8, that cannot be read or that names
+// a language which was not in training, and, with ModelOptions::strict, on one that is too long.
+class Model {
+ public:
+  // A folder that `attend train` or train_model() made. Error on a folder that holds no model or a
+  // damaged one; the message names the file and the remedy.
+  explicit Model(const std::string& folder, const ModelOptions& options = {});
+
+  // Several models of the same vocabularies that answer as one: probabilities and weights are the
+  // means of theirs. Error on none and on other vocabularies.
+  static Model ensemble(const std::vector<std::string>& folders, const ModelOptions& options = {});
+
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  // An answer for each source; of a language model its continuation. `prefixes`, where there are
+  // any, are what the answers begin with, one a source. Error on options out of range.
+  std::vector<Answer> answer(const std::vector<std::string>& sources,
+                             const SearchOptions& options = {},
+                             const std::vector<std::string>& prefixes = {}) const;
+
+  // The same, each answer told as soon as it and those before it are there: by one thread at a
+  // time, in the order of the sources. What `take` throws ends the call.
+  using Take = std::function<void(size_t index, Answer answer)>;
+  void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
+                   const std::vector<std::string>& prefixes, const Take& take) const;
+
+  // The labels of a classifier; of other models none.
+  std::vector<std::string> labels() const;
+  // Of each source every label, the most probable first. Error where the model has no labels.
+  std::vector<std::vector<TokenProbability>> classify(
+      const std::vector<std::string>& sources) const;
+
+  // Error where the model answers labels and a target is no label of it; `name` is the file's, for
+  // the message.
+  void check_labels(const std::vector<Example>& examples, const std::string& name) const;
+
+  // The log probability of each target of each example, in order, EOS included.
+  std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
+
+  // Of a model that learned to fill in what is hidden (type encoder): for each place of `text`
+  // where `mask` stands, the `most` most probable tokens. Error where the model did not, and on a
+  // text that is longer than the model reads.
+  std::vector<std::vector<TokenProbability>> fill(const std::string& text,
+                                                  const std::string& mask = "[MASK]",
+                                                  int64_t most = 5) const;
+
+  // What the encoder, or the layers of a language model, make of each source. Error of ensembles.
+  std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
+
+  const std::string& type() const;        // model.type
+  const TextConfig& text() const;         // data.*: how texts become tokens
+  bool attends() const;                   // whether answers have weights
+  std::string why_no_weights() const;     // the setting that says so; empty where it attends
+  bool answers_labels() const;            // classify() works
+  bool fills() const;                     // fill() works
+  bool continues() const;                 // an answer goes on with its source
+  bool reads_files() const;               // sources are images or sounds
+  int64_t maximum_source_length() const;  // in tokens; of a longer one the first are read, or the
+                                          // last where the model continues it
+  // The picture of a source. Error where the model reads texts, or on a file that cannot be read.
+  SourceImage source_image(const std::string& source) const;
+
+  // What the model is made of, for the rooms above; needs their headers.
+  const PairModel& parts() const;
+  Predictor& predictor() const;
+
+ private:
+  struct Loaded;
+  explicit Model(std::unique_ptr<Loaded> loaded);
+
+  std::unique_ptr<Loaded> loaded_;
+};
+
+}  // namespace attend

@@ -1,0 +1,43 @@
+#include "attend/runs/description.h"
+
+#include <filesystem>
+
+#include "attend/models/pair_model.h"
+#include "attend/runs/history.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+json configuration(PairModel& model) {
+  json values = json::object();
+  for (const Settings& settings : {model.text.settings(), model.config.settings()})
+    for (const Setting& setting : settings)
+      std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
+  return values;
+}
+
+}  // namespace
+
+json describe_model(const std::string& folder) {
+  PairModel model = load_pair_model(folder);
+  json parameters = json::array();
+  int64_t total = 0;
+  for (const auto& item : model.network->named_parameters()) {
+    parameters.push_back({{"name", item.key()},
+                          {"shape", item.value().sizes().vec()},
+                          {"count", item.value().numel()}});
+    total += item.value().numel();
+  }
+  return {{"model", folder},
+          {"config", configuration(model)},
+          {"source_symbols", model.source_vocabulary.size()},
+          {"target_symbols", model.target_vocabulary.size()},
+          {"parameters", parameters},
+          {"parameter_count", total},
+          {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},
+          {"history", read_history(folder)}};
+}
+
+}  // namespace attend

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace attend {
+
+// What a model folder holds: model (the folder), config (its settings), source_symbols and
+// target_symbols (sizes of the vocabularies), parameters ([{name, shape, count}]), parameter_count,
+// weight_bytes and history, as read_history. Errors as load_pair_model.
+nlohmann::json describe_model(const std::string& folder);
+
+}  // namespace attend

@@ -1,0 +1,43 @@
+// Trains a model on a file of pairs, source TAB target, as `attend train` does, and asks it. Ctrl-C
+// saves everything; the same command goes on.
+//
+//     ./dev example train pairs.tsv model
+#include <atomic>
+#include <csignal>
+#include <iostream>
+
+#include "attend/inference/model.h"
+#include "attend/runs/training.h"
+
+namespace {
+
+std::atomic<bool> stop = false;
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  if (count != 3) throw attend::Error("usage: train PAIRS.tsv OUT");
+  std::signal(SIGINT, [](int) { stop = true; });
+  attend::TrainOptions options;
+  options.data = arguments[1];
+  options.out = arguments[2];
+  options.resume = true;
+  options.assignments = {"train.epochs=10"};
+  attend::TrainWatch watch;
+  watch.stop = &stop;
+  watch.say = [](const std::string& line) { std::cerr << line << '\n'; };
+  watch.progress = [](const attend::TrainProgress& now, const attend::ValidationMetric& metric) {
+    if (now.validation)
+      std::cerr << "step " << now.step << " of " << now.steps << ": loss " << now.validation->loss
+                << ", " << metric.words << ' ' << metric.shown(now.validation->metric) << '\n';
+  };
+  const attend::Trained trained = attend::train_model(options, watch);
+  if (trained.outcome.interrupted) return 130;
+  const attend::Model model(options.out);
+  std::cerr << "trained; type a source a line\n";
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << model.answer({line}, {.beam = 5})[0].candidates.at(0).text << '\n';
+} catch (const attend::Error& error) {
+  std::cerr << error.what() << '\n';
+  return 2;
+}

@@ -1,0 +1,252 @@
+// Models of every type, with the weights that they begin with, from a folder: what they answer does
+// not matter here, only that all calls tell the same story.
+#include "attend/inference/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "attend/inference/evaluation.h"
+#include "attend/models/pair_model.h"
+#include "attend/models/parameters_file.h"
+#include "tests/models/networks.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}, {"dab", {"K"}}};
+const std::vector<std::string> texts = {"cab", "a", "bad", "abba", "", "dabcabba", "b"};
+
+class ModelTest : public testing::Test {
+ protected:
+  // A folder with a model of that type.
+  std::string make(const std::string& type, uint64_t seed = 3) {
+    ModelConfig config =
+        test::SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
+    TextConfig text = config.row().text;
+    text.source_units = "char";
+    if (config.row().learns_from_text()) text.target_units = "char";
+    torch::manual_seed(static_cast<int64_t>(seed));
+    const PairModel model = make_pair_model(text, config, examples);
+    std::string folder = this->folder / fmt::format("{}-{}", type, seed);
+    std::filesystem::create_directory(folder);
+    save_description(model, folder);
+    save_weights(*model.network, folder + "/weights.safetensors");
+    return folder;
+  }
+
+  test::TemporaryFolder folder;
+};
+
+// The sum of a row of weights.
+float sum(const std::vector<float>& row) { return std::accumulate(row.begin(), row.end(), 0.0F); }
+
+class EveryType : public ModelTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, EveryType,
+                         testing::Values("seq2seq", "transformer", "classifier", "lm", "encoder"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(EveryType, AnswersAsItScores) {
+  const Model model(make(GetParam()), {.threads = 2});
+  const auto answers = model.answer(texts, {.beam = 2, .nbest = 2, .maximum_length = 4});
+  ASSERT_EQ(answers.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(answers[i].truncated, i == 5 && model.maximum_source_length() < 8);
+    for (const Candidate& candidate : answers[i].candidates) {
+      EXPECT_NEAR(std::accumulate(candidate.log_probabilities.begin(),
+                                  candidate.log_probabilities.end(), 0.0),
+                  candidate.log_probability, 1e-5);
+      if (!candidate.complete || candidate.tokens.empty() || model.fills()) continue;
+      const auto scored = model.log_probabilities({{texts[i], {candidate.text}}});
+      EXPECT_NEAR(scored[0], candidate.log_probability, 1e-4) << texts[i];
+    }
+  }
+}
+
+TEST_P(EveryType, WeightsAreOfTheSourceThatWasRead) {
+  const Model model(make(GetParam()));
+  EXPECT_EQ(model.attends(), model.why_no_weights().empty());
+  const auto answers = model.answer(texts, {.maximum_length = 3, .with_weights = true});
+  for (const Answer& answer : answers) {
+    if (answer.candidates.empty()) continue;
+    const Candidate& best = answer.best();
+    EXPECT_EQ(best.weights.size(), best.tokens.size());
+    for (const std::vector<float>& row : best.weights) {
+      EXPECT_EQ(row.size(), answer.source.size());
+      EXPECT_LE(sum(row), 1 + 1e-5);
+    }
+  }
+}
+
+TEST_P(EveryType, ManyThreadsMayAskAtOnce) {
+  const Model model(make(GetParam()), {.threads = 2});
+  const SearchOptions search{.beam = 2, .maximum_length = 4, .with_weights = true};
+  const auto wanted = model.answer(texts, search);
+  std::vector<std::thread> askers;
+  std::array<std::vector<Answer>, 4> found;
+  for (size_t t = 0; t < found.size(); ++t)
+    askers.emplace_back([&, t] {
+      // In another order and company each.
+      for (size_t i = 0; i < texts.size(); ++i)
+        found[t].push_back(model.answer({texts[(i + t) % texts.size()]}, search)[0]);
+    });
+  for (std::thread& asker : askers) asker.join();
+  for (size_t t = 0; t < found.size(); ++t)
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Answer &a = wanted[(i + t) % texts.size()], &b = found[t][i];
+      ASSERT_EQ(a.candidates.size(), b.candidates.size());
+      if (a.candidates.empty()) continue;
+      EXPECT_EQ(a.best().text, b.best().text);
+      EXPECT_EQ(a.best().log_probabilities, b.best().log_probabilities);
+      EXPECT_EQ(a.best().weights, b.best().weights);
+    }
+}
+
+TEST_P(EveryType, EmbedsEveryToken) {
+  const Model model(make(GetParam()));
+  const auto embeddings = model.embed({"cab", "", "ab"});
+  ASSERT_EQ(embeddings.size(), 3U);
+  EXPECT_EQ(embeddings[0].tokens, (std::vector<std::string>{"c", "a", "b"}));
+  EXPECT_GT(embeddings[0].depth, 0);
+  EXPECT_EQ(embeddings[0].vectors.size(), static_cast<size_t>(3 * embeddings[0].depth));
+  EXPECT_EQ(embeddings[2].mean().size(), static_cast<size_t>(embeddings[2].depth));
+  EXPECT_TRUE(embeddings[1].mean().empty());
+  EXPECT_EQ(model.embed({"xx", "cab"})[1].vectors, embeddings[0].vectors) << "the company counts";
+}
+
+TEST_P(EveryType, AnEnsembleOfTwiceTheSameIsThatModel) {
+  const std::string folder = make(GetParam());
+  const Model one(folder), two = Model::ensemble({folder, folder});
+  const SearchOptions search{.maximum_length = 3};
+  const auto alone = one.answer(texts, search), together = two.answer(texts, search);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    ASSERT_EQ(alone[i].candidates.size(), together[i].candidates.size());
+    if (!alone[i].candidates.empty()) {
+      EXPECT_NEAR(alone[i].best().log_probability, together[i].best().log_probability, 1e-4);
+    }
+  }
+  EXPECT_THAT([&] { two.embed({"cab"}); }, ThrowsMessage<Error>(HasSubstr("load one of them")));
+}
+
+TEST_F(ModelTest, AnswersAreToldInOrderAndMayEndTheCall) {
+  const Model model(make("seq2seq"), {.threads = 3});
+  std::vector<size_t> told;
+  model.answer_each(texts, {}, {}, [&](size_t index, const Answer&) { told.push_back(index); });
+  std::vector<size_t> all(texts.size());
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(told, all);
+  const auto stop = [](size_t index, const Answer&) {
+    if (index == 2) throw std::runtime_error("enough");
+  };
+  EXPECT_THAT([&] { model.answer_each(texts, {}, {}, stop); },
+              ThrowsMessage<std::runtime_error>("enough"));
+  EXPECT_EQ(model.answer(texts).size(), texts.size()) << "the model goes on";
+}
+
+TEST_F(ModelTest, PrefixesAndDraws) {
+  const Model model(make("seq2seq"));
+  const auto begun = model.answer({"cab", "bad"}, {.maximum_length = 2}, {"B", "K"});
+  EXPECT_EQ(begun[0].best().tokens[0], "B");
+  EXPECT_EQ(begun[1].best().tokens[0], "K");
+  const auto drawn = [&](const std::string& text, uint64_t number) {
+    const Sampling sampling{.seed = 7, .first = number};
+    const auto answer =
+        model.answer({text}, {.nbest = 3, .maximum_length = 9, .sampling = sampling});
+    std::string all;
+    for (const Candidate& candidate : answer[0].candidates) all += candidate.text + "|";
+    return all;
+  };
+  EXPECT_EQ(drawn("cab", 0), drawn("cab", 0));
+  EXPECT_NE(drawn("cab", 0), drawn("cab", 1)) << "every source has random numbers of its own";
+}
+
+TEST_F(ModelTest, LabelsHaveProbabilities) {
+  const Model model(make("classifier"));
+  EXPECT_EQ(model.labels(), (std::vector<std::string>{"K", "B"}));
+  const auto found = model.classify({"cab", "", "dab"});
+  EXPECT_TRUE(found[1].empty());
+  for (const size_t i : {0, 2}) {
+    ASSERT_EQ(found[i].size(), 2U);
+    EXPECT_NEAR(found[i][0].probability + found[i][1].probability, 1, 1e-6);
+    EXPECT_GE(found[i][0].probability, found[i][1].probability);
+    const Answer answer = model.answer({i == 0 ? "cab" : "dab"})[0];
+    EXPECT_EQ(answer.best().text, found[i][0].token);
+    EXPECT_NEAR(std::exp(answer.best().log_probability), found[i][0].probability, 1e-6);
+  }
+  const Model other(make("seq2seq"));
+  EXPECT_TRUE(other.labels().empty());
+  EXPECT_THAT([&] { other.classify({"cab"}); }, ThrowsMessage<Error>(HasSubstr("has no labels")));
+}
+
+TEST_F(ModelTest, FillsMasks) {
+  const Model model(make("encoder"));
+  const auto found = model.fill("c[MASK]b[MASK]", "[MASK]", 2);
+  ASSERT_EQ(found.size(), 2U);
+  for (const auto& place : found) {
+    ASSERT_EQ(place.size(), 2U);
+    EXPECT_GE(place[0].probability, place[1].probability);
+  }
+  const auto all = model.fill("_ab", "_", 100);
+  double total = 0;
+  for (const TokenProbability& each : all.at(0)) total += each.probability;
+  EXPECT_NEAR(total, 1, 1e-5);
+  EXPECT_TRUE(model.fill("cab").empty());
+  EXPECT_THAT([&] { model.fill("abcabcabcabcabcabc[MASK]abc"); },
+              ThrowsMessage<Error>(HasSubstr("over the 6 that the model reads")));
+  EXPECT_THAT([&] { Model(make("lm")).fill("[MASK]"); },
+              ThrowsMessage<Error>(HasSubstr("fills nothing in")));
+}
+
+TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
+  const Model model(make("seq2seq"));
+  int64_t last = 0;
+  const Evaluation evaluation = evaluate(model, examples, {}, [&](int64_t done, int64_t total) {
+    EXPECT_EQ(done, ++last);
+    EXPECT_EQ(total, 3);
+  });
+  EXPECT_EQ(last, 3);
+  EXPECT_EQ(evaluation.lengths, (std::vector<int64_t>{3, 3, 3}));
+  EXPECT_EQ(evaluation.by_length.at(3).token_error_rate(), evaluation.errors.token_error_rate());
+  const Likelihood found = likelihood(model, examples);
+  const auto scores = model.log_probabilities(examples);
+  EXPECT_NEAR(found.nats, -std::accumulate(scores.begin(), scores.end(), 0.0), 1e-4);
+  EXPECT_EQ(found.tokens, 6) << "each target and its end";
+  EXPECT_EQ(found.bytes, 6);
+  EXPECT_THAT([&] { likelihood_of_text(model, "cab"); },
+              ThrowsMessage<Error>(HasSubstr("goes on with no text")));
+}
+
+TEST_F(ModelTest, RefusesWhatItCannotLoad) {
+  EXPECT_THAT([&] { Model(folder / "absent"); },
+              ThrowsMessage<Error>(HasSubstr("no such model folder")));
+  EXPECT_THAT([] { Model::ensemble({}); }, ThrowsMessage<Error>(HasSubstr("no model")));
+  const std::string one = make("seq2seq"), other = make("lm");
+  EXPECT_THAT(
+      [&] {
+        Model::ensemble({one, other});
+      },
+      ThrowsMessage<Error>(HasSubstr("other vocabularies")));
+  const Model strict(one, {.strict = true});
+  EXPECT_THAT(
+      [&] {
+        strict.answer({"cab", "dabcabba"});
+      },
+      ThrowsMessage<SourceError>(HasSubstr("source 2: 'dabcabba' has over 6 tokens")));
+  EXPECT_THAT([&] { strict.answer({"cab"}, {.beam = 0}); },
+              ThrowsMessage<Error>(HasSubstr("beam must be at least 1")));
+  EXPECT_THAT([&] { strict.answer({""})[0].best(); },
+              ThrowsMessage<Error>(HasSubstr("empty source")));
+}
+
+}  // namespace
+}  // namespace attend
