@@ -20,6 +20,7 @@ void add_score_command(CLI::App& app);
 void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);
+void add_completion_command(CLI::App& app);
 
 // Subcommands of `data`.
 void add_data_text_commands(CLI::App& data);

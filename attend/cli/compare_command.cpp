@@ -12,8 +12,6 @@
 #include "attend/cli/progress.h"
 #include "attend/runs/comparison.h"
 #include "attend/runs/out_folder.h"
-#include "attend/runs/run_config.h"
-#include "attend/runs/train_data.h"
 #include "attend/runs/training.h"
 
 namespace attend {
@@ -30,8 +28,8 @@ struct CompareOptions {
   std::vector<std::string> others;  // NAME=CONFIG
   std::string metric = "token_error";
   int64_t seeds = 3;
-  Decoding decoding;
-  int64_t threads = 2;
+  ModelOptions model = {.threads = 2};
+  SearchOptions search;
   bool json = false;
 };
 
@@ -108,11 +106,10 @@ FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>
 
 Evaluation test(const CompareOptions& options, const std::string& folder,
                 const std::vector<Example>& examples, TextConfig& text) {
-  const PairModel model = load_pair_model(folder);
-  text = model.text;
-  Predictor predictor(model, model.network, options.threads);
+  const Model model(folder, options.model);
+  text = model.text();
   CountPrinter printer("decoded");
-  return evaluate(predictor, model, examples, options.decoding,
+  return evaluate(model, examples, options.search,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });
 }
 
@@ -154,9 +151,8 @@ void run_compare(CompareOptions options) {
   check_rows(options, choices);
   const FolderLock lock = claim_folder(options, choices);
   // BLEU is of sentences that have as many references each.
-  const std::vector<Example> examples =
-      read_table(options.test, new_config(options_of_run(options, choices[0], 1)).text,
-                 {.group = options.metric != "bleu"});
+  const std::vector<Example> examples = read_test(
+      options_of_run(options, choices[0], 1), options.test, {.group = options.metric != "bleu"});
   const std::vector<ComparedRow> rows = run_all(options, choices, examples);
   const std::vector<ComparedFigure> figures = compared_figures(options.metric, examples);
   const std::string& folder = options.train.out;
@@ -200,11 +196,10 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--config", options->train.config, "TOML file with the settings of all");
   command->add_option("--set", options->train.assignments, "key=value for all; repeatable")
       ->allow_extra_args(false);
-  command
-      ->add_option("--beam", options->decoding.search.beam, "hypotheses kept; 1 is greedy search")
+  command->add_option("--beam", options->search.beam, "hypotheses kept; 1 is greedy search")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "sentences decoded in parallel")
+  command->add_option("--threads", options->model.threads, "sentences decoded in parallel")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object instead of the table");

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
 #include "attend/explain/worked_example.h"
-#include "attend/nn/compute_problem.h"
+#include "attend/nn/compute_gradients.h"
 
 namespace attend {
 namespace {
@@ -29,42 +29,6 @@ struct Options {
   std::string graph, labels;
 };
 
-// The problem's inputs as variables to differentiate by, with the names of their gradients.
-struct Variables {
-  std::vector<std::string> names;
-  std::vector<Tensor> tensors;
-
-  Tensor add(const std::string& name, const Tensor& tensor) {
-    names.push_back("grad_" + name);
-    tensors.push_back(tensor.detach().set_requires_grad(true));
-    return tensors.back();
-  }
-};
-
-NamedTensors gradients(const ComputeProblem& problem) {
-  Variables variables;
-  ComputeProblem varied = problem;
-  varied.query = variables.add("query", problem.query);
-  varied.key = variables.add("key", problem.key);
-  varied.value = variables.add("value", problem.value);
-  for (auto& [name, tensor] : varied.parameters) tensor = variables.add(name, tensor);
-  const Attended given = attended(varied);
-  const Tensor context = attention(given.query, given.key, given.value, given.spec).context;
-  if (context.sizes() != problem.context_gradient.sizes())
-    fail("--grad: has shape [{}], the context [{}]; they must match",
-         fmt::join(problem.context_gradient.sizes(), ", "), fmt::join(context.sizes(), ", "));
-  const auto found =
-      torch::autograd::grad({context}, variables.tensors, {problem.context_gradient},
-                            /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
-  NamedTensors named;
-  for (size_t i = 0; i < found.size(); ++i) {
-    // Not everything reaches the context: the location score reads no key, a drawn one no score.
-    named[variables.names[i]] =
-        found[i].defined() ? found[i] : at::zeros_like(variables.tensors[i]);
-  }
-  return named;
-}
-
 NamedTensors compute(const ComputeProblem& problem, const Options& options) {
   NamedTensors arrays;
   {
@@ -76,7 +40,7 @@ NamedTensors compute(const ComputeProblem& problem, const Options& options) {
     if (options.scores) arrays["scores"] = attention_scores(query, key, spec);
     if (options.weights) arrays["weights"] = attention_weights(query, key, result.lse, spec);
   }
-  if (problem.context_gradient.defined()) arrays.merge(gradients(problem));
+  if (problem.context_gradient.defined()) arrays.merge(compute_gradients(problem));
   return arrays;
 }
 

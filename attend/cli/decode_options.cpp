@@ -4,8 +4,14 @@
 
 namespace attend {
 
+void add_column_options(CLI::App& command, std::string& source, std::string& target) {
+  command.add_option("--source-column", source,
+                     "of a CSV file with a header: the name of the sources' column");
+  command.add_option("--target-column", target, "and of the targets'");
+}
+
 void add_search_options(CLI::App& command, DecodeOptions& options) {
-  SearchOptions& search = options.decoding.search;
+  SearchOptions& search = options.search;
   command.add_option("--beam", search.beam, "hypotheses kept; 1 is greedy search")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -25,16 +31,15 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
   command.add_option("--minimum-length", search.minimum_length, "tokens of an answer at least")
       ->check(CLI::Range(0, 1000000));
   command
-      .add_option("--maximum-length", options.decoding.maximum_length,
+      .add_option("--maximum-length", search.maximum_length,
                   "tokens of an answer at most; else 3 for a source token, and 10")
       ->check(CLI::Range(1, 1000000));
-  command.add_flag("--strict", options.decoding.strict,
+  command.add_flag("--strict", options.model.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");
   command
-      .add_option("--threads", options.threads,
-                  "sentences decoded in parallel; answers do not depend on it")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      .add_option("--threads", options.model.threads,
+                  "sentences decoded in parallel, else one a core; answers do not depend on it")
+      ->check(CLI::Range(1, 1024));
 }
 
 void add_decode_options(CLI::App& command, DecodeOptions& options) {
@@ -42,9 +47,10 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       .add_option("model", options.models,
                   "model folder; several, of the same vocabularies, decode as one")
       ->required();
-  command.add_option("--device", options.device, "where the model computes: cpu, cuda or cuda:1")
+  command
+      .add_option("--device", options.model.device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
-  command.add_option("--place", options.place,
+  command.add_option("--place", options.model.place,
                      "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
   add_search_options(command, options);
 }

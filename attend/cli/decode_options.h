@@ -2,20 +2,21 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "attend/inference/predictor.h"
+#include "attend/inference/model.h"
 
 namespace attend {
 
 // The options that every command that decodes shares.
 struct DecodeOptions {
   std::vector<std::string> models;  // several decode as one
-  Decoding decoding;
-  int64_t threads = std::max(1U, std::thread::hardware_concurrency());
-  std::string device = "cpu", place;  // as parse_devices has them
+  ModelOptions model;
+  SearchOptions search;
 };
+
+// --source-column and --target-column, of a CSV file.
+void add_column_options(CLI::App& command, std::string& source, std::string& target);
 
 // How answers are searched for, without the models.
 void add_search_options(CLI::App& command, DecodeOptions& options);

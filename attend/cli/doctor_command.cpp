@@ -1,8 +1,6 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <omp.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -124,7 +122,7 @@ void find_machine_problems(Diagnosis& diagnosis) {
 Diagnosis examine() {
   Diagnosis diagnosis{.cpu = probe_cpu(),
                       .openmp_threads = omp_get_max_threads(),
-                      .libtorch_threads = at::get_num_threads(),
+                      .libtorch_threads = attend::libtorch_threads(),
                       .blas = loaded_blas(),
                       .speed = measure_products(),
                       .memory_gb = memory_gb("MemTotal:"),
@@ -146,7 +144,7 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
           {"core_quota", diagnosis.cpu.quota},
           {"openmp_threads", diagnosis.openmp_threads},
           {"libtorch_threads", diagnosis.libtorch_threads},
-          {"libtorch_version", TORCH_VERSION},
+          {"libtorch_version", libtorch_version()},
           {"blas", diagnosis.blas.kind},
           {"blas_file", diagnosis.blas.file},
           {"blas_core", diagnosis.blas.core},
@@ -167,7 +165,7 @@ void print_text(const Diagnosis& diagnosis) {
              diagnosis.libtorch_threads);
   fmt::print("memory        {:.1f} GB, {:.1f} GB free\n", diagnosis.memory_gb,
              diagnosis.free_memory_gb);
-  fmt::print("LibTorch      {}\n", TORCH_VERSION);
+  fmt::print("LibTorch      {}\n", libtorch_version());
   const Blas& blas = diagnosis.blas;
   const ProductSpeed& speed = diagnosis.speed;
   fmt::print("BLAS          {} ({}){}\n", blas.kind, blas.file,

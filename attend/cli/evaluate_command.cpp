@@ -11,9 +11,9 @@
 #include "attend/cli/evaluate_text.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/text_metrics.h"
-#include "attend/inference/predictor.h"
+#include "attend/data/tables.h"
+#include "attend/inference/evaluation.h"
 #include "attend/runs/comparison.h"
-#include "attend/runs/train_data.h"
 
 namespace attend {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data, target;
+  std::string data, target, source_column, target_column;
   std::vector<std::string> metrics;
   BleuOptions bleu;
   std::string scores;
@@ -38,8 +38,6 @@ struct Figures {
   LabelCounts labels;  // of a classifier
   Likelihood likelihood;
   double seconds = 0;
-
-  double loss() const { return likelihood.nats / static_cast<double>(likelihood.tokens); }
 };
 
 bool asks_for(const EvaluateOptions& options, const std::string& name) {
@@ -50,34 +48,6 @@ bool asks_for_corpus_score(const EvaluateOptions& options) {
   return asks_for(options, "bleu") || asks_for(options, "chrf") || asks_for(options, "chrf++");
 }
 
-// A target's ends count as a byte, as the line break does that ends it in a file.
-Likelihood likelihood_of(Predictor& predictor, const PairModel& model,
-                         const std::vector<Example>& examples) {
-  const std::vector<EncodedPair> pairs = model.encode(examples);
-  Likelihood likelihood;
-  for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
-  for (const Example& example : examples)
-    for (const std::string& target : example.targets)
-      likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.tokens);
-  // A label's end, the other token, costs nothing.
-  if (model.config.is_classifier()) likelihood.tokens /= 2;
-  return likelihood;
-}
-
-ScoredTexts scored_texts(const PairModel& model, const std::vector<Example>& examples,
-                         const Evaluation& evaluation) {
-  ScoredTexts texts{evaluation.answers, {}};
-  texts.references.reserve(examples.size());
-  const TextCodec& codec = model.codecs.target;
-  for (const Example& example : examples) {
-    auto& references = texts.references.emplace_back(example.targets);
-    if (!model.config.is_classifier()) continue;
-    for (std::string& label : references) label = codec.join(codec.split(label));
-  }
-  return texts;
-}
-
 LabelCounts count_labels(const ScoredTexts& texts) {
   LabelCounts counts;
   for (size_t i = 0; i < texts.answers.size(); ++i)
@@ -86,17 +56,18 @@ LabelCounts count_labels(const ScoredTexts& texts) {
 }
 
 // BLEU is of sentences that have as many references each; other rates of all that is right.
-std::vector<Example> read_examples(const EvaluateOptions& options, const PairModel& model) {
+std::vector<Example> read_examples(const EvaluateOptions& options, const Model& model) {
   const PairOptions pairs = {.group = !asks_for_corpus_score(options)};
   if (!options.target.empty()) return read_parallel(options.data, options.target, pairs).examples;
   const bool folder = std::filesystem::is_directory(options.data);
-  const std::string path = folder ? options.data + "/test.tsv" : options.data;
-  return read_table(path, model.text, pairs);
+  return read_table({folder ? options.data + "/test.tsv" : options.data, "", options.source_column,
+                     options.target_column},
+                    model.reads_files(), pairs);
 }
 
-void write_scores(const std::string& path, Predictor& predictor, const PairModel& model,
+void write_scores(const std::string& path, const Model& model,
                   const std::vector<Example>& examples) {
-  const std::vector<double> scores = predictor.log_probabilities(model.encode(examples));
+  const std::vector<double> scores = model.log_probabilities(examples);
   std::string lines;
   size_t next = 0;
   for (const Example& example : examples)
@@ -106,27 +77,24 @@ void write_scores(const std::string& path, Predictor& predictor, const PairModel
   fmt::print(stderr, "wrote {}\n", path);
 }
 
-Figures measure(const EvaluateOptions& options, const PairModel& model) {
+Figures measure(const EvaluateOptions& options, const Model& model) {
   const auto examples = read_examples(options, model);
-  check_labels(model, examples, options.data);
-  Predictor predictor(model, model.network, options.threads,
-                      load_members(model, {options.models.begin() + 1, options.models.end()}));
-  predictor.place(parse_devices(options.device, options.place));
+  model.check_labels(examples, options.data);
   Figures figures;
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
-    figures.evaluation = evaluate(predictor, model, examples, options.decoding,
+    figures.evaluation = evaluate(model, examples, options.search,
                                   [&](int64_t done, int64_t total) { printer.show(done, total); });
   }
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (figures.evaluation.cut > 0)
+  if (figures.evaluation.truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
-               figures.evaluation.cut, model.config.maximum_source_length());
-  figures.likelihood = likelihood_of(predictor, model, examples);
-  figures.texts = scored_texts(model, examples, figures.evaluation);
-  if (model.config.is_classifier()) figures.labels = count_labels(figures.texts);
-  if (!options.scores.empty()) write_scores(options.scores, predictor, model, examples);
+               figures.evaluation.truncated, model.maximum_source_length());
+  figures.likelihood = likelihood(model, examples);
+  figures.texts = {figures.evaluation.answers, references(model, examples)};
+  if (model.answers_labels()) figures.labels = count_labels(figures.texts);
+  if (!options.scores.empty()) write_scores(options.scores, model, examples);
   return figures;
 }
 
@@ -177,9 +145,9 @@ json as_json(const EvaluateOptions& options, const Figures& figures, bool labels
     lengths.push_back({{"source_length", length}, {"examples", errors.examples}});
     lengths.back().update(rates(options, errors));
   }
-  json result = {{"loss", figures.loss()},
+  json result = {{"loss", figures.likelihood.loss()},
                  {"examples", figures.evaluation.errors.examples},
-                 {"beam", options.decoding.search.beam},
+                 {"beam", options.search.beam},
                  {"decode_seconds", figures.seconds},
                  {"by_length", lengths}};
   for (const std::string& name : options.metrics) {
@@ -217,25 +185,25 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
   for (const std::string& name : options.metrics)
     if (name != "perplexity" && name != "bits_per_byte")
       fmt::print("{}", metric_lines(name, metric_of(name, options, figures)));
-  fmt::print("loss                 {:6.4f} nats a {}\n", figures.loss(),
+  fmt::print("loss                 {:6.4f} nats a {}\n", figures.likelihood.loss(),
              labels ? "label" : "token");
   if (asks_for(options, "perplexity"))
     fmt::print("perplexity           {:6.4f}\n", figures.likelihood.perplexity());
   if (asks_for(options, "bits_per_byte"))
     fmt::print("bits per byte        {:6.4f}\n", figures.likelihood.bits_per_byte());
   fmt::print("examples             {:6}\n", figures.evaluation.errors.examples);
-  fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds,
-             options.decoding.search.beam);
+  fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
   print_confusion(figures.labels);
 }
 
 void run_evaluate(EvaluateOptions options) {
   options.bleu.check();
-  const PairModel model = load_pair_model(options.models[0]);
-  if (model.config.is_masked() ||
-      (options.target.empty() && names_text(model.config, options.data)))
-    return evaluate_text(options, model, options.data, options.json);
-  const bool labels = model.config.is_classifier();
+  const Model model = Model::ensemble(options.models, options.model);
+  if (model.fills() && options.models.size() > 1)
+    fail("{}: encoders are measured one at a time; give one model", options.models[1]);
+  if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data)))
+    return evaluate_text(model, options.data, options.json);
+  const bool labels = model.answers_labels();
   if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
   if (options.metrics.empty()) options.metrics = {"token_error", "sequence_error", "perplexity"};
   const Figures figures = measure(options, model);
@@ -252,11 +220,13 @@ void add_evaluate_command(CLI::App& app) {
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
   command
-      ->add_option("--data", options->data,
-                   "TSV file of pairs, or a folder with test.tsv; of a language model also a text")
+      ->add_option(
+          "--data", options->data,
+          "TSV or CSV file of pairs, or a folder with test.tsv; of a language model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds a source a line alone");
+  add_column_options(*command, options->source_column, options->target_column);
   command
       ->add_option("--metric", options->metrics,
                    "what to measure, separated by commas; else the rates that fit the model")
@@ -285,10 +255,10 @@ void add_evaluate_command(CLI::App& app) {
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
       "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
-      "bits_per_byte, tokens and bytes, each token with half a context or more in front of it,\n"
+      "bits_per_byte, symbols and bytes, each token with half a context or more in front of it,\n"
       "but for the first; and window_loss, of windows that fill the context one after another, as\n"
       "in validation.\n"
-      "Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.");
+      "Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.");
   command->callback([options] { run_evaluate(*options); });
 }
 

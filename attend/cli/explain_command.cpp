@@ -11,62 +11,40 @@
 #include "attend/cli/decode_options.h"
 #include "attend/explain/alignment.h"
 #include "attend/explain/source_panels.h"
-#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {
 
 struct ExplainOptions : DecodeOptions {
-  std::string model, text, out;
+  std::string folder, text, out;
   bool json = false;
 };
 
-Prediction predict(const ExplainOptions& options, const PairModel& model) {
-  Predictor predictor(model, model.network, 1);
-  Decoding decoding = options.decoding;
-  decoding.search.with_weights = true;
+Alignment align(const ExplainOptions& options, const Model& model) {
+  if (!model.attends())
+    fail("{}: was trained with {}, so it has no weights that could be shown", options.folder,
+         model.why_no_weights());
+  SearchOptions search = options.search;
+  search.with_weights = true;
+  Answer answer;
   try {
-    return predictor.predict({options.text}, decoding)[0];
-  } catch (const Error& error) {
-    fail("text {}: {}", in_quotes(options.text), error.what());
+    answer = std::move(model.answer({options.text}, search)[0]);
+  } catch (const SourceError& error) {
+    fail("text {}: {}", in_quotes(options.text), error.reason());
   }
-}
-
-std::string why_nothing_attends(const ModelConfig& model) {
-  if (!model.is_classifier()) return "model.score = none";
-  return model.type == "vit" || model.classifier.layers > 0
-             ? "model.normaliser = linear"
-             : "model.pooling = " + model.classifier.pooling;
+  if (answer.source.empty()) fail("the text is empty; give one to explain");
+  if (answer.truncated)
+    fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
+               model.continues() ? "last" : "first", answer.source.size());
+  const Candidate& best = answer.best();
+  return make_alignment(answer.source, best.tokens, best.weights);
 }
 
 // The source of a model that reads images or sounds, as it reads it.
-std::optional<SourcePicture> source_picture(const PairModel& model, const std::string& name) {
-  if (!model.text.reads_frames()) return std::nullopt;
-  FrameReader reader = model.frame_reader();
-  const at::Tensor frames = model.source_frames(name, reader);
-  const bool images = model.text.reads_images();
-  const Image image = frames_picture(frames, images, model.text.frames);
-  const GridSize grid = images ? model.source_shape().grid : GridSize{1, frames.size(0)};
-  return SourcePicture{png_bytes(image), image.height, image.width, grid.height, grid.width};
-}
-
-Alignment align(const ExplainOptions& options, const PairModel& model) {
-  if (!model.network->attends())
-    fail("{}: was trained with {}, so it has no weights that could be shown", options.model,
-         why_nothing_attends(model.config));
-  const Prediction prediction = predict(options, model);
-  if (prediction.source.empty()) fail("the text is empty; give one to explain");
-  if (prediction.cut)
-    fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
-               model.config.is_language_model() ? "last" : "first", prediction.source.size());
-  const Hypothesis& best = prediction.hypotheses[0];
-  Alignment alignment;
-  alignment.source = prediction.source;
-  alignment.target = model.target_vocabulary.decode(best.tokens);
-  alignment.weights = best.weights.defined()
-                          ? best.weights.narrow(1, 0, static_cast<int64_t>(alignment.source.size()))
-                          : at::zeros({0, static_cast<int64_t>(alignment.source.size())});
-  return alignment;
+std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
+  if (!model.reads_files()) return std::nullopt;
+  const auto [image, rows, columns] = model.source_image(name);
+  return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
 }
 
 std::string terminal_picture(const Alignment& alignment) {
@@ -93,7 +71,9 @@ std::string picture(const std::string& path, const Alignment& alignment,
 }
 
 void run_explain(const ExplainOptions& options) {
-  const PairModel model = load_pair_model(options.model);
+  ModelOptions loading = options.model;
+  loading.threads = 1;
+  const Model model(options.folder, loading);
   const Alignment alignment = align(options, model);
   if (options.json)
     fmt::print("{}\n", alignment_json(alignment));
@@ -110,7 +90,7 @@ void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command =
       app.add_subcommand("explain", "Show which source tokens each target token came from");
-  command->add_option("model", options->model, "model folder")->required();
+  command->add_option("model", options->folder, "model folder")->required();
   add_search_options(*command, *options);
   command
       ->add_option("text", options->text,

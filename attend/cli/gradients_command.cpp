@@ -12,7 +12,6 @@
 #include "attend/cli/progress.h"
 #include "attend/explain/chart.h"
 #include "attend/models/gradient_flow.h"
-#include "attend/models/pair_model.h"
 
 namespace attend {
 namespace {
@@ -38,20 +37,9 @@ std::string name_of(const std::string& folder) {
   return path.has_filename() ? path.filename() : path.parent_path().filename();
 }
 
-ModelFlow flow_of(const std::string& folder, bool trained, const std::vector<Example>& examples) {
-  torch::manual_seed(1);
-  const PairModel model = trained ? load_pair_model(folder) : load_description(folder);
-  auto* network = dynamic_cast<Seq2Seq*>(model.network.get());
-  if (!network)
-    fail("{}: has no recurrent encoder whose states could be looked at; give a seq2seq model",
-         folder);
-  network->eval();
-  return {name_of(folder), trained, gradient_flow(*network, model.encode(examples))};
-}
-
 std::vector<ModelFlow> measure(const GradientsOptions& options) {
   const bool is_folder = std::filesystem::is_directory(options.data);
-  auto examples = read_pairs(is_folder ? options.data + "/test.tsv" : options.data);
+  auto examples = read_pairs({is_folder ? options.data + "/test.tsv" : options.data});
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
   std::vector<ModelFlow> flows;
@@ -59,7 +47,7 @@ std::vector<ModelFlow> measure(const GradientsOptions& options) {
   CountPrinter printer("measured");
   for (const bool trained : {false, true}) {
     for (const std::string& folder : options.models) {
-      flows.push_back(flow_of(folder, trained, examples));
+      flows.push_back({name_of(folder), trained, gradient_flow(folder, trained, examples)});
       printer.show(static_cast<int64_t>(flows.size()),
                    2 * static_cast<int64_t>(options.models.size()));
     }

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
-#include "attend/models/pair_model.h"
+#include "attend/runs/description.h"
 #include "attend/runs/history.h"
 #include "attend/runs/validation_metric.h"
 
@@ -12,34 +11,6 @@ namespace attend {
 namespace {
 
 using nlohmann::json;
-
-json configuration(PairModel& model) {
-  json values = json::object();
-  for (const Settings& settings : {model.text.settings(), model.config.settings()})
-    for (const Setting& setting : settings)
-      std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
-  return values;
-}
-
-json describe(const std::string& folder) {
-  PairModel model = load_pair_model(folder);
-  json parameters = json::array();
-  int64_t total = 0;
-  for (const auto& item : model.network->named_parameters()) {
-    parameters.push_back({{"name", item.key()},
-                          {"shape", item.value().sizes().vec()},
-                          {"count", item.value().numel()}});
-    total += item.value().numel();
-  }
-  return {{"model", folder},
-          {"config", configuration(model)},
-          {"source_symbols", model.source_vocabulary.size()},
-          {"target_symbols", model.target_vocabulary.size()},
-          {"parameters", parameters},
-          {"parameter_count", total},
-          {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},
-          {"history", read_history(folder)}};
-}
 
 // Of a file that another program may have written.
 std::string metric_of(const json& record) {
@@ -83,7 +54,7 @@ void add_inspect_command(CLI::App& app) {
   command->add_flag("--json", *as_json, "print one JSON object");
   command->footer("Example:\n  attend inspect model");
   command->callback([folder, as_json] {
-    const json model = describe(*folder);
+    const json model = describe_model(*folder);
     if (*as_json)
       fmt::print("{}\n", model.dump());
     else

@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   keep_memory();
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "attend " ATTEND_VERSION, "Print the version and stop");
   app.failure_message(misuse);
   attend::add_data_command(app);
   attend::add_init_command(app);
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
   attend::add_selftest_command(app);
   attend::add_compute_command(app);
   attend::add_mechanisms_command(app);
+  attend::add_completion_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

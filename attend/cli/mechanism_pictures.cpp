@@ -1,8 +1,5 @@
 #include "attend/cli/mechanism_pictures.h"
 
-#include <ATen/Parallel.h>
-#include <torch/torch.h>
-
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
@@ -57,17 +54,12 @@ SentencePair read_pair(const std::string& path) {
 
 size_t draw_mechanisms(const std::string& folder) {
   const SentencePair pair = read_pair(folder + "/pair.json");
-  // Sums over another number of threads round differently.
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
   for (const Mechanism& row : mechanism_table()) {
-    torch::manual_seed(1);
     const FittedMap map = fitted_map(row, pair);
     write_file(fmt::format("{}/{}.svg", folder, row.name),
                thumbnail_svg(
                    {map.keys, map.queries, map.weights, fmt::format("weights of {}", row.name)}));
   }
-  at::set_num_threads(threads);
   write_file(folder + "/legend.svg", thumbnail_legend_svg());
   return mechanism_table().size();
 }

@@ -8,7 +8,6 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
-#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {
@@ -67,53 +66,37 @@ class LineReader {
   int64_t lines_read_ = 0;
 };
 
-std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t columns) {
-  std::vector<std::vector<float>> rows(static_cast<size_t>(weights.size(0)));
-  const auto weight = weights.accessor<float, 2>();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].reserve(columns);
-    for (size_t j = 0; j < columns; ++j)
-      rows[i].push_back(weight[static_cast<int64_t>(i)][static_cast<int64_t>(j)]);
-  }
-  return rows;
-}
-
-nlohmann::json as_json(const PredictOptions& options, const PairModel& model,
-                       const std::string& source, const Prediction& prediction) {
-  nlohmann::json answers = nlohmann::json::array();
-  for (const Hypothesis& hypothesis : prediction.hypotheses) {
-    answers.push_back({{"target", model.target_text(hypothesis.tokens)},
-                       {"score", hypothesis.score},
-                       {"log_probability", hypothesis.log_probability},
-                       {"complete", hypothesis.complete}});
+nlohmann::json as_json(const PredictOptions& options, const Model& model, const std::string& source,
+                       const Answer& answer) {
+  nlohmann::json predictions = nlohmann::json::array();
+  for (const Candidate& candidate : answer.candidates) {
+    predictions.push_back({{"target", candidate.text},
+                           {"score", candidate.score},
+                           {"log_probability", candidate.log_probability},
+                           {"complete", candidate.complete}});
     if (!options.details) continue;
-    nlohmann::json& answer = answers.back();
-    answer["symbols"] = model.target_vocabulary.decode(hypothesis.tokens);
-    answer["log_probabilities"] = hypothesis.log_probabilities;
-    if (!model.network->attends()) continue;
-    answer["weights"] = nlohmann::json::array();  // of an answer without tokens
-    if (hypothesis.weights.defined())
-      answer["weights"] = rows_of(hypothesis.weights, prediction.source.size());
+    nlohmann::json& prediction = predictions.back();
+    prediction["symbols"] = candidate.tokens;
+    prediction["log_probabilities"] = candidate.log_probabilities;
+    if (model.attends()) prediction["weights"] = candidate.weights;
   }
-  nlohmann::json result = {{"source", source}, {"predictions", answers}, {"cut", prediction.cut}};
-  if (options.details) result["source_symbols"] = prediction.source;
+  nlohmann::json result = {
+      {"source", source}, {"predictions", predictions}, {"cut", answer.truncated}};
+  if (options.details) result["source_symbols"] = answer.source;
   return result;
 }
 
-void print_answer(const PredictOptions& options, const PairModel& model, const std::string& source,
-                  const Prediction& prediction) {
+void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
+                  const Answer& answer) {
   if (options.json) {
-    fmt::print("{}\n", as_json(options, model, source, prediction).dump());
-  } else if (options.decoding.search.nbest == 1) {
-    fmt::print("{}\n", prediction.hypotheses.empty()
-                           ? ""
-                           : model.target_text(prediction.hypotheses[0].tokens));
-  } else if (prediction.hypotheses.empty()) {
+    fmt::print("{}\n", as_json(options, model, source, answer).dump());
+  } else if (options.search.nbest == 1) {
+    fmt::print("{}\n", answer.candidates.empty() ? "" : answer.best().text);
+  } else if (answer.candidates.empty()) {
     fmt::print("{}\t\t\n", source);
   } else {
-    for (const Hypothesis& hypothesis : prediction.hypotheses)
-      fmt::print("{}\t{}\t{:.4f}\n", source, model.target_text(hypothesis.tokens),
-                 hypothesis.score);
+    for (const Candidate& candidate : answer.candidates)
+      fmt::print("{}\t{}\t{:.4f}\n", source, candidate.text, candidate.score);
   }
 }
 
@@ -122,52 +105,51 @@ struct Questions {
   std::vector<std::string> sources, prefixes;
 };
 
-Questions read_questions(const PredictOptions& options, const PairModel& model,
-                         std::vector<std::string> lines, int64_t first) {
+Questions read_questions(const PredictOptions& options, std::vector<std::string> lines) {
   Questions questions;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    try {
-      if (options.prefixes) {
-        const size_t tab = lines[i].find('\t');
-        questions.prefixes.push_back(tab == std::string::npos ? "" : lines[i].substr(tab + 1));
-        lines[i].resize(std::min(tab, lines[i].size()));
-        model.codecs.target.split(questions.prefixes.back());
-      }
-      model.source_ids(model.source_tokens(lines[i]));
-    } catch (const Error& error) {
-      fail("standard input, line {}: {}", first + static_cast<int64_t>(i), error.what());
+  if (options.prefixes)
+    for (std::string& line : lines) {
+      const size_t tab = line.find('\t');
+      questions.prefixes.push_back(tab == std::string::npos ? "" : line.substr(tab + 1));
+      line.resize(std::min(tab, line.size()));
     }
-  }
   questions.sources = std::move(lines);
   return questions;
 }
 
+void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> lines,
+                  int64_t first) {
+  const Questions questions = read_questions(options, std::move(lines));
+  SearchOptions search = options.search;
+  if (search.sampling) search.sampling->first = static_cast<uint64_t>(first - 1);
+  try {
+    model.answer_each(
+        questions.sources, search, questions.prefixes, [&](size_t i, const Answer& answer) {
+          if (answer.truncated)
+            fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
+                       first + static_cast<int64_t>(i), model.continues() ? "last" : "first",
+                       model.maximum_source_length());
+          print_answer(options, model, questions.sources[i], answer);
+        });
+  } catch (const SourceError& error) {
+    fail("standard input, line {}: {}", first + static_cast<int64_t>(error.index()),
+         error.reason());
+  }
+  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+}
+
 void run_predict(const PredictOptions& options) {
-  const SearchOptions& search = options.decoding.search;
+  const SearchOptions& search = options.search;
   if (!search.sampling && search.nbest > search.beam)
     fail("--nbest {}: a beam of {} has no more answers; raise --beam", search.nbest, search.beam);
   if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   search.check();
-  const PairModel model = load_pair_model(options.models[0]);
-  Predictor predictor(model, model.network, options.threads,
-                      load_members(model, {options.models.begin() + 1, options.models.end()}));
-  predictor.place(parse_devices(options.device, options.place));
+  const Model model = Model::ensemble(options.models, options.model);
   LineReader reader;
   std::vector<std::string> lines;
   while (reader.read(lines)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
-    const Questions questions = read_questions(options, model, std::move(lines), first);
-    const std::vector<Prediction> predictions =
-        predictor.predict(questions.sources, options.decoding, {}, questions.prefixes);
-    for (size_t i = 0; i < predictions.size(); ++i) {
-      if (predictions[i].cut)
-        fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
-                   first + static_cast<int64_t>(i),
-                   model.config.is_language_model() ? "last" : "first",
-                   model.config.maximum_source_length());
-      print_answer(options, model, questions.sources[i], predictions[i]);
-    }
-    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+    answer_lines(options, model, std::move(lines), first);
   }
 }
 
@@ -175,7 +157,7 @@ void run_predict(const PredictOptions& options) {
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
   const std::vector<CLI::Option*> all = {
-      command.add_option("--samples", options.decoding.search.nbest, "answers drawn a line")
+      command.add_option("--samples", options.search.nbest, "answers drawn a line")
           ->check(CLI::Range(1, 1000)),
       command
           .add_option("--temperature", sampling.temperature,
@@ -190,7 +172,7 @@ void add_sampling_options(CLI::App& command, PredictOptions& options) {
       command.add_option("--seed", sampling.seed, "of what is drawn")->capture_default_str()};
   for (CLI::Option* option : all)
     option->excludes("--beam")->excludes("--nbest")->each(
-        [&options](const std::string&) { options.decoding.search.sampling = Sampling(); });
+        [&options](const std::string&) { options.search.sampling = Sampling(); });
 }
 
 }  // namespace
@@ -200,7 +182,7 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command->add_option("--nbest", options->decoding.search.nbest, "answers a line, at most --beam")
+  command->add_option("--nbest", options->search.nbest, "answers a line, at most --beam")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_sampling_options(*command, *options);
@@ -219,15 +201,15 @@ void add_predict_command(CLI::App& app) {
       "score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\"};\n"
-      "with --details also source_tokens, and of each prediction tokens, log_probabilities (the\n"
-      "end's last, where complete) and weights [tokens, source tokens].\n"
+      "with --details also source_symbols, and of each prediction symbols, log_probabilities (the\n"
+      "end's last, where complete) and weights [symbols, source_symbols].\n"
       "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
       "there;\n"
       "what a line gets depends on the seed and its number alone.\n"
       "On the CPU the output for a line is the same, to the last digit, whatever the other lines,\n"
       "their order and --threads; on another kind of processor last digits may differ.");
   command->callback([options] {
-    SearchOptions& search = options->decoding.search;
+    SearchOptions& search = options->search;
     if (search.sampling) search.sampling = options->sampling;
     search.with_weights = options->details;
     run_predict(*options);

@@ -13,6 +13,7 @@
 
 #include "attend/explain/sparkline.h"
 #include "attend/ops/blas.h"
+#include "attend/train/communicator.h"
 
 namespace attend {
 namespace {
@@ -62,11 +63,14 @@ Trained train_with_progress(const TrainOptions& options) {
   watch.stop = &stop_requested;
   Trained trained = train_model(options, watch);
   printer.reset();
-  if (trained.outcome.interrupted) {
+  const bool leads = !options.world || options.world->leads();
+  if (trained.outcome.interrupted && leads) {
     fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
                trained.outcome.steps, options.resume ? "" : " with --resume");
-    throw CLI::RuntimeError(128 + stop_signal);
   }
+  // Where another process was told to stop, this one has had no signal.
+  if (trained.outcome.interrupted)
+    throw CLI::RuntimeError(128 + (stop_signal == 0 ? SIGTERM : stop_signal.load()));
   return trained;
 }
 

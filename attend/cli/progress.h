@@ -7,7 +7,7 @@
 
 #include "attend/runs/training.h"
 #include "attend/runs/validation_metric.h"
-#include "attend/train/trainer.h"
+#include "attend/train/train_progress.h"
 
 namespace attend {
 

@@ -1,21 +1,49 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 
+#include "attend/base/error.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
+#include "attend/runs/child_processes.h"
 #include "attend/runs/training.h"
+#include "attend/train/process_world.h"
 
 namespace attend {
 namespace {
 
-void run_train(const TrainOptions& options) {
+// In one process, or with others: those that were started beside it, or by it.
+Trained train_together(TrainOptions options, int64_t processes) {
+  std::optional<ChildProcesses> others;
+  if (processes > 1 && place_of_environment().size == 1) others.emplace(processes);
+  ProcessPlace place = place_of_environment();
+  place.meanwhile = [&others] {
+    if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
+      fail("{}; its message says why", failed);
+  };
+  const std::unique_ptr<Communicator> world = meet(place);
+  options.world = world.get();
+  try {
+    return train_with_progress(options);
+  } catch (const std::runtime_error& error) {
+    const std::string cause = others ? others->failure() : "";
+    if (cause.empty() || dynamic_cast<const CLI::Error*>(&error)) throw;
+    throw std::runtime_error(fmt::format("{}: {}", cause, error.what()));
+  }
+}
+
+void run_train(const TrainOptions& options, int64_t processes) {
   if (options.dump_config && !options.resume) {
     fmt::print("{}", training_config(options));
     return;
   }
-  const auto [outcome, metric] = train_with_progress(options);
+  const auto [outcome, metric] = train_together(options, processes);
+  if (place_of_environment().rank > 0) return;
   if (options.json) {
     fmt::print("{}\n", nlohmann::json{{"model", options.out},
                                       {"steps", outcome.steps},
@@ -31,20 +59,26 @@ void run_train(const TrainOptions& options) {
              options.out);
 }
 
+void add_training_data_options(CLI::App& command, TrainOptions& options) {
+  command.add_option(
+      "--data", options.data,
+      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label, or a CSV "
+      "file with a header; of a language model also a text: a folder with train.txt and valid.txt, "
+      "or any other file");
+  command.add_option("--target", options.target,
+                     "the file of targets, where --data holds a source a line alone");
+  command.add_option("--valid", options.valid, "TSV file, or text, to validate on");
+  command.add_option("--valid-target", options.valid_target, "the same for --valid");
+  add_column_options(command, options.source_column, options.target_column);
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   auto* command = app.add_subcommand(
       "train", "Train a model on pairs of source and target or of text and label, or on a text");
-  command->add_option(
-      "--data", options->data,
-      "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label; of a "
-      "language model also a text: a folder with train.txt and valid.txt, or any other file");
-  command->add_option("--target", options->target,
-                      "the file of targets, where --data holds a source a line alone");
-  command->add_option("--valid", options->valid, "TSV file, or text, to validate on");
-  command->add_option("--valid-target", options->valid_target, "the same for --valid");
+  add_training_data_options(*command, *options);
   command->add_option("--out", options->out, "folder to write the model to");
   command->add_option("--config", options->config, "TOML file with settings");
   command
@@ -60,6 +94,13 @@ void add_train_command(CLI::App& app) {
                       "model folder whose source vocabulary is taken, and the weights that fit");
   command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
+  auto processes = std::make_shared<int64_t>(1);
+  command
+      ->add_option("--processes", *processes,
+                   "processes on this machine that train together; under torchrun, srun or mpirun "
+                   "those that it starts (docs/scale.md)")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--resume", options->resume,
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
@@ -71,6 +112,9 @@ void add_train_command(CLI::App& app) {
       "  attend train --data data --out model\n"
       "  attend train --data words.tsv --out model --set model.hidden=128 --set train.epochs=5\n"
       "  attend train --data reviews.tsv --out model --set model.type=classifier\n"
+      "  attend train --data reviews.csv --source-column text --target-column stars --out model "
+      "\\\n"
+      "    --set model.type=classifier\n"
       "  attend train --data book.txt --out model --set model.type=lm\n"
       "  attend train --data train.en.gz --target train.de.gz --valid valid.en.gz \\\n"
       "    --valid-target valid.de.gz --out model --source-units space\n"
@@ -82,9 +126,9 @@ void add_train_command(CLI::App& app) {
       "settings of the model must be as before. Settings train.* may change and hold from there\n"
       "on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
       "train.batch_tokens, what is left of the epoch comes in batches of the new size.");
-  command->callback([options] {
+  command->callback([options, processes] {
     if (!options->recipe.empty()) options->config = recipe_path(options->recipe);
-    run_train(*options);
+    run_train(*options, *processes);
   });
 }
 

@@ -20,6 +20,20 @@ double shortest(float value) {
 
 }  // namespace
 
+Alignment make_alignment(std::vector<std::string> source, std::vector<std::string> target,
+                         const std::vector<std::vector<float>>& weights) {
+  const auto columns = static_cast<int64_t>(source.size());
+  Alignment alignment{std::move(source), std::move(target),
+                      at::zeros({static_cast<int64_t>(weights.size()), columns})};
+  auto* next = alignment.weights.data_ptr<float>();
+  for (const std::vector<float>& row : weights) {
+    if (static_cast<int64_t>(row.size()) != columns)
+      fail("[explain] a row has {} weights; {} source tokens need as many", row.size(), columns);
+    next = std::copy(row.begin(), row.end(), next);
+  }
+  return alignment;
+}
+
 Grid checked_grid(const Alignment& alignment) {
   const auto rows = static_cast<int64_t>(alignment.target.size());
   const auto columns = static_cast<int64_t>(alignment.source.size());

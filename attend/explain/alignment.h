@@ -18,6 +18,10 @@ struct Alignment {
   std::string title;                // may be empty
 };
 
+// A map of rows of weights, one a target token, each of one weight a source token.
+Alignment make_alignment(std::vector<std::string> source, std::vector<std::string> target,
+                         const std::vector<std::vector<float>>& weights);
+
 // All functions below throw Error when `weights` is no floating-point [target, source] tensor.
 // A weight that is not finite is drawn hatched, a negative one as 0. The colour scale runs from 0
 // to 1, or to the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that holds the largest weight; the

@@ -53,6 +53,21 @@ class Data(program.Case):
         self.assertEqual(run.stdout, "lo@@ wer lo@@ w\n\nx\n")
         self.refuse("data", "bpe", "apply", "--codes", "a.gz", names=["a.gz:1"])
 
+    def test_columns_of_a_table(self):
+        rows = "".join(f'{i},"{source}, so",{target}\r\n' for i, (source, target) in
+                       enumerate(line.split("\t") for line in program.PAIRS.splitlines()))
+        self.write("t.csv", "id,word,sound\r\n" + rows)
+        columns = ["--source-column", "word", "--target-column", "sound"]
+        train = ["train", "--data", "t.csv", "--out", "model",
+                 *settings(program.SMALL | {"train.steps": 3})]
+        self.refuse(*train, names=["t.csv", "id, word, sound", "--source-column"])
+        self.assertFalse((self.folder / "model").exists())
+        self.succeed(*train, *columns)
+        run = self.succeed("evaluate", "model", "--data", "t.csv", *columns, "--json")
+        self.assertEqual(json.loads(run.stdout)["examples"], 60)
+        self.refuse("evaluate", "model", "--data", "t.csv", "--source-column", "words",
+                    "--target-column", "sound", names=["'words'", "id, word, sound"])
+
     def test_tokens(self):
         text = "Don't stop (ever)!\n\nnaïve 3.5\n"
         tokens = self.succeed("data", "tokenise", stdin=text).stdout

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "attend/cli/mechanism_pages.h"
+#include "attend/explain/mechanism_pages.h"
 #include "attend/ops/attention.h"
 
 namespace attend {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "attend/cli/mechanism_pages.h"
+#include "attend/explain/mechanism_pages.h"
 #include "attend/nn/compute_modules.h"
 #include "attend/ops/attention.h"
 
