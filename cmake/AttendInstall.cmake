@@ -22,6 +22,12 @@ foreach(target attend_program attend_operators)
   endif()
 endforeach()
 
+if(TARGET attend_program)
+  set(completion ${PROJECT_BINARY_DIR}/completion.bash)
+  install(CODE "execute_process(COMMAND $<TARGET_FILE:attend_program> completion OUTPUT_FILE ${completion}
+                                COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME attend)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attend)

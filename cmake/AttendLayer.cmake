@@ -41,33 +41,44 @@ function(attend_program folder)
   set_target_properties(attend_program PROPERTIES OUTPUT_NAME attend)
   list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
   target_compile_options(attend_program PRIVATE -Wall -Wextra -Wpedantic)
-  target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES})
-  attend_precompile(attend_program torch)
-  # These need little of LibTorch: its code, instantiated in every file, would cost them more than
-  # the header saves.
-  set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/attend/${folder}/main.cpp ${PROJECT_SOURCE_DIR}/attend/${folder}/doctor_command.cpp
-    ${PROJECT_SOURCE_DIR}/attend/${folder}/selftest_command.cpp
-    PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES} OpenMP::OpenMP_CXX)
+  # It parses, calls and prints: what it waits for is in the layers, so that the time to compile its
+  # many templates counts more than theirs to run.
+  target_compile_options(attend_program PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_definitions(attend_program PRIVATE "ATTEND_VERSION=\"${PROJECT_VERSION}\"")
+  target_precompile_headers(attend_program PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp> <fmt/format.h>
+                                                   <fmt/ranges.h>)
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/attend/${folder}/recipes.cpp
     PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
 endfunction()
 
-# attend_precompile(TARGET tensors|torch): gives the target <ATen/ATen.h> or <torch/torch.h>, compiled once
-# and shared. A file with tensors compiles in 9 s and takes 3 with the first; one with modules takes 25
-# s and 8 with the second.
+# attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h> or <torch/torch.h>, with
+# TEST also GoogleTest, compiled once and shared. A file with tensors compiles in 9 s and takes 3 with the
+# first; one with modules takes 25 s and 8 with the second. All but the layers with tensors alone, whose loops
+# count, are compiled with -O1: what they call computes in the kernels and in LibTorch. A header serves one
+# level of optimisation.
 function(attend_precompile target name)
+  set(level $<$<CONFIG:Release>:-O1>)
+  set(libraries ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX fmt::fmt)
+  set(file_tensors <ATen/ATen.h>)
+  set(file_torch <torch/torch.h>)
+  set(files ${file_${name}})
   set(header attend_${name}_header)
+  if(ARGN STREQUAL TEST)
+    set(header attend_${name}_test_header)
+    list(APPEND files <gmock/gmock.h>)
+    list(APPEND libraries GTest::gmock)
+  elseif(name STREQUAL tensors)
+    set(level)
+  endif()
   if(NOT TARGET ${header})
-    set(file_tensors <ATen/ATen.h>)
-    set(file_torch <torch/torch.h>)
     # Written once: a newer one would have all that uses it compiled again.
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}_header.cpp CONTENT "")
-    add_library(${header} OBJECT ${PROJECT_BINARY_DIR}/${name}_header.cpp)
-    target_link_libraries(${header} PRIVATE ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX fmt::fmt)
-    target_precompile_headers(${header} PRIVATE ${file_${name}})
-    target_compile_options(${header} PRIVATE -Wall -Wextra -Wpedantic)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${header}.cpp CONTENT "")
+    add_library(${header} OBJECT ${PROJECT_BINARY_DIR}/${header}.cpp)
+    target_link_libraries(${header} PRIVATE ${libraries})
+    target_precompile_headers(${header} PRIVATE ${files})
+    target_compile_options(${header} PRIVATE -Wall -Wextra -Wpedantic ${level})
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL EXECUTABLE)
@@ -75,6 +86,7 @@ function(attend_precompile target name)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
+  target_compile_options(${target} PRIVATE ${level})
   target_precompile_headers(${target} REUSE_FROM ${header})
   # The header is compiled with OpenMP; the compiler refuses it in a file compiled without.
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
