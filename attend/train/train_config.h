@@ -17,9 +17,11 @@ struct TrainConfig {
   int64_t batch = 128;  // pairs a batch, shared out over the replicas
   int64_t batch_tokens =
       0;  // 0: as `batch` says; else the most tokens of a batch, padding included
-  int64_t shuffle_buffer = 0;  // 0: training data in memory; else examples of it that are
-  int64_t accumulate = 1;      // batches a step
-  int64_t replicas = 2;        // copies of the model that work in parallel
+  // 0: all training data is in memory; else so many examples of it, from which the next one is
+  // drawn.
+  int64_t shuffle_buffer = 0;
+  int64_t accumulate = 1;  // batches a step
+  int64_t replicas = 2;    // copies of the model that work in parallel
   std::string precision = "auto";
   std::string schedule = "linear";
   double learning_rate = 2e-3;
