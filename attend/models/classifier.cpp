@@ -162,9 +162,9 @@ StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
 StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_weights) {
   const Tensor &source = state.constant[0], &lengths = state.constant[1];
   StepResult result;
-  result.log_probabilities = at::full(
-      {tokens.size(0), first_label + output_->options.out_features()},
-      -std::numeric_limits<double>::infinity(), output_->weight.options().device(at::kCPU));
+  result.log_probabilities =
+      at::full({tokens.size(0), first_label + output_->options.out_features()},
+               -std::numeric_limits<double>::infinity(), output_->weight.options());
   // All hypotheses are as long as each other.
   const bool first = tokens[0].item<int64_t>() == Vocabulary::bos;
   if (first) {

@@ -107,7 +107,7 @@ StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with
   std::vector<LayerTrace> trace;
   const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1).to(at::kCPU);
+  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
   if (!with_weights) return result;
   const Tensor weights = multi_head_weights(trace.back().self).mean(1).squeeze(1);
   result.weights = weights.gather(1, state.constant[0].clamp_min(0)) * (state.constant[0] > 0);

@@ -111,8 +111,7 @@ StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, boo
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, token.unsqueeze(1), 0.0);
   StepResult result;
   result.log_probabilities =
-      at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known)
-          .to(at::kCPU);
+      at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
   if (!with_weights || !attends_) return result;
   if (state.constant.size() == 3) {
     std::vector<LayerTrace> trace;

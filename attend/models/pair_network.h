@@ -29,8 +29,8 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // Error of a network that reads sources in another way.
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths);
 
-  // Moves the network to a device, or its parts to several. What it is given and its
-  // log-probabilities stay on the CPU; objectives and weights are where they are computed. Error on
+  // Moves the network to a device, or its parts to several. What it is given stays on
+  // the CPU; log probabilities, objectives and weights are where they are computed. Error on
   // several devices where the type has no parts to spread.
   virtual void place(const Devices& devices);
 

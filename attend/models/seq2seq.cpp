@@ -377,8 +377,7 @@ StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weigh
   Tensor weights;
   if (attention_ && (with_weights || gate_)) weights = attention_->weights(read, memory.attention);
   if (with_weights) result.weights = weights;
-  result.log_probabilities =
-      logits(readout, weights, state.constant.back(), {}).log_softmax(-1).to(at::kCPU);
+  result.log_probabilities = logits(readout, weights, state.constant.back(), {}).log_softmax(-1);
   carry(std::move(decoder), state);
   return result;
 }

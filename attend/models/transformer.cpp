@@ -110,7 +110,7 @@ StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_w
   std::vector<LayerTrace> trace;
   const Tensor vectors = decoder_->step(embedded, state, with_weights ? &trace : nullptr);
   StepResult result;
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1).to(at::kCPU);
+  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
   if (with_weights) result.weights = multi_head_weights(trace.back().cross).mean(1).squeeze(1);
   return result;
 }

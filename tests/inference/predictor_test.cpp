@@ -9,6 +9,7 @@
 
 #include "attend/inference/evaluation.h"
 #include "attend/models/seq2seq_config.h"
+#include "tests/support/software_device.h"
 
 namespace attend {
 namespace {
@@ -105,6 +106,29 @@ TEST(Predictor, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(evaluation.by_length.begin()->first, 3);
   EXPECT_EQ(evaluation.by_length.begin()->second.token_error_rate(),
             evaluation.errors.token_error_rate());
+}
+
+// Choosing among tokens there as here: greedily, in a beam, drawn, and behind a prefix.
+TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
+  const PairModel here = small_model(examples), there = small_model(examples);
+  Predictor on_cpu(here, {here.network}, 1), placed(there, {there.network}, 2);
+  const at::Device device = reference::software_device(0);
+  placed.place({device, device, device});
+  const Sampling sampling{.top_k = 4, .top_p = 0.9};
+  for (const SearchOptions& search : {SearchOptions{}, SearchOptions{.beam = 3, .nbest = 3},
+                                      SearchOptions{.nbest = 2, .sampling = sampling}}) {
+    const std::vector<std::string> prefixes(texts.size(), "K");
+    const auto wanted = on_cpu.predict(texts, search, prefixes);
+    const auto found = placed.predict(texts, search, prefixes);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ASSERT_EQ(found[i].hypotheses.size(), wanted[i].hypotheses.size()) << texts[i];
+      for (size_t n = 0; n < found[i].hypotheses.size(); ++n) {
+        const Hypothesis &a = found[i].hypotheses[n], &b = wanted[i].hypotheses[n];
+        EXPECT_EQ(a.tokens, b.tokens) << texts[i];
+        EXPECT_NEAR(a.log_probability, b.log_probability, 1e-4);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST_P(EveryNetwork, StepsAsOnTheCpu) {
     }
     const StepResult expected = on_cpu->step(tokens, state, true),
                      found = placed->step(tokens, other, true);
-    EXPECT_TRUE(found.log_probabilities.is_cpu());
+    EXPECT_EQ(found.log_probabilities.device(), GetParam().devices.decoder);
     expect_close(found.log_probabilities, expected.log_probabilities, "log-probabilities");
     expect_close(found.weights, expected.weights, "weights");
   }
