@@ -1,25 +1,57 @@
 #include "attend/ops/cpu_problem-inl.h"
 
 namespace attend {
+namespace {
 
 using at::Tensor;
 
 // From the kernels, so that both paths drop the same weights.
-Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
+Tensor factors_on_cpu(const LoweredSpec& spec, const kernels::Dropout& dropout,
+                      at::ScalarType type) {
   kernels::Shape shape;
   shape.batch = spec.batch;
   shape.heads = spec.heads;
   shape.queries = spec.queries;
   shape.keys = spec.keys;
-  const at::ScalarType type = options.dtype().toScalarType();
-  const Tensor factors =
-      at::empty({spec.batch, spec.heads, spec.queries, spec.keys}, at::TensorOptions().dtype(type));
-  const kernels::Dropout dropout{spec.dropout.probability, spec.dropout.seed};
+  const Tensor factors = at::empty({spec.batch, spec.heads, spec.queries, spec.keys}, type);
   if (type == at::kDouble)
     kernels::dropout_mask(shape, dropout, factors.data_ptr<double>());
   else
     kernels::dropout_mask(shape, dropout, factors.data_ptr<float>());
-  return factors.to(options.device());
+  return factors;
+}
+
+constexpr int64_t low_half = 0xffffffff;
+
+// kernels::dropout_mix of numbers below 2^32, by tensor operations: no product reaches 2^63.
+Tensor mixed(Tensor x) {
+  x = ((x ^ x.__rshift__(16)) * int64_t{0x21f0aaad}) & low_half;
+  x = ((x ^ x.__rshift__(15)) * int64_t{0x735a2d97}) & low_half;
+  return x ^ x.__rshift__(15);
+}
+
+// The same draw where the tensors are: only a number a row comes from the CPU.
+Tensor factors_on(const LoweredSpec& spec, const kernels::Dropout& dropout,
+                  const at::TensorOptions& options) {
+  const Tensor rows = at::empty({spec.batch, spec.heads, spec.queries}, at::kLong);
+  auto* next = rows.data_ptr<int64_t>();
+  for (int64_t b = 0; b < spec.batch; ++b)
+    for (int64_t h = 0; h < spec.heads; ++h)
+      for (int64_t i = 0; i < spec.queries; ++i)
+        *next++ = kernels::dropout_row_key(dropout, {b, h, i}, spec.heads);
+  const Tensor keys = (at::arange(spec.keys, options.dtype(at::kLong)) * int64_t{0x9e3779b9}) &
+                      low_half;  // dropout_key
+  const Tensor drawn = mixed(rows.to(options.device()).unsqueeze(-1) ^ keys);
+  const auto threshold = static_cast<int64_t>(kernels::dropout_threshold(dropout));
+  return (drawn >= threshold).to(options.dtype()) / (1 - dropout.probability);
+}
+
+}  // namespace
+
+Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
+  const kernels::Dropout dropout{spec.dropout.probability, spec.dropout.seed};
+  return options.device().is_cpu() ? factors_on_cpu(spec, dropout, options.dtype().toScalarType())
+                                   : factors_on(spec, dropout, options);
 }
 
 }  // namespace attend

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "tests/support/software_device.h"
 
 namespace attend {
 namespace {
@@ -154,6 +155,19 @@ TEST_F(BackendTest, WhereNoneTakesItTheReasonIsTheCpus) {
   const AttentionSpec spec = {.normaliser = "hard", .path = Path::fused};
   EXPECT_THAT([&] { attention(query, key, value, spec); },
               ThrowsMessage<Error>(HasSubstr("there is no kernel for normaliser hard")));
+}
+
+// By a hash of its place a weight is dropped on every device, or on none.
+TEST_F(BackendTest, EveryDeviceDropsTheSameWeights) {
+  const at::Device device = reference::software_device(0);
+  for (const double probability : {0.25, 0.9}) {
+    const AttentionSpec spec = {.dropout = {probability, 77}};
+    const Tensor here = attention(query, key, value, spec).context;
+    const Tensor there =
+        attention(query.to(device), key.to(device), value.to(device), spec).context;
+    EXPECT_EQ(there.device(), device);
+    EXPECT_TRUE(at::allclose(there.to(at::kCPU), here, 1e-12, 1e-14));
+  }
 }
 
 }  // namespace
