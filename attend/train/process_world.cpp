@@ -154,9 +154,10 @@ class GlooWorld : public Communicator {
 
 ProcessPlace place_of_environment() {
   ProcessPlace place;
+  // What sbatch sets for a script alone counts tasks that may never be started; a step's are.
   const std::pair<const char*, const char*> names[] = {
       {"RANK", "WORLD_SIZE"},
-      {"SLURM_PROCID", "SLURM_NTASKS"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
   for (const auto& [rank, size] : names) {
     const auto count = number_of(size);

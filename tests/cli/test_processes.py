@@ -151,7 +151,7 @@ class Processes(program.Case):
         self.refuse_environment("RANK is missing", WORLD_SIZE="2")
         self.refuse_environment("MASTER_PORT", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                                 MASTER_PORT="70000")
-        self.refuse_environment("SLURM_PROCID", SLURM_NTASKS="2", SLURM_PROCID="7")
+        self.refuse_environment("SLURM_PROCID", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="7")
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
