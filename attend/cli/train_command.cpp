@@ -17,11 +17,17 @@
 namespace attend {
 namespace {
 
+struct ProcessOptions {
+  int64_t count = 1;  // that this one starts, itself included
+  double timeout = 300;
+};
+
 // In one process, or with others: those that were started beside it, or by it.
-Trained train_together(TrainOptions options, int64_t processes) {
+Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   std::optional<ChildProcesses> others;
-  if (processes > 1 && place_of_environment().size == 1) others.emplace(processes);
+  if (processes.count > 1 && place_of_environment().size == 1) others.emplace(processes.count);
   ProcessPlace place = place_of_environment();
+  place.timeout = processes.timeout;
   place.meanwhile = [&others] {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
       fail("{}; its message says why", failed);
@@ -37,7 +43,7 @@ Trained train_together(TrainOptions options, int64_t processes) {
   }
 }
 
-void run_train(const TrainOptions& options, int64_t processes) {
+void run_train(const TrainOptions& options, const ProcessOptions& processes) {
   if (options.dump_config && !options.resume) {
     fmt::print("{}", training_config(options));
     return;
@@ -72,6 +78,20 @@ void add_training_data_options(CLI::App& command, TrainOptions& options) {
   add_column_options(command, options.source_column, options.target_column);
 }
 
+void add_process_options(CLI::App& command, ProcessOptions& options) {
+  command
+      .add_option("--processes", options.count,
+                  "processes on this machine that train together; under torchrun, srun or mpirun "
+                  "those that it starts (docs/scale.md)")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--timeout", options.timeout,
+                  "seconds that a process waits for the others; more than a validation takes")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app) {
@@ -94,13 +114,8 @@ void add_train_command(CLI::App& app) {
                       "model folder whose source vocabulary is taken, and the weights that fit");
   command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
-  auto processes = std::make_shared<int64_t>(1);
-  command
-      ->add_option("--processes", *processes,
-                   "processes on this machine that train together; under torchrun, srun or mpirun "
-                   "those that it starts (docs/scale.md)")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  auto processes = std::make_shared<ProcessOptions>();
+  add_process_options(*command, *processes);
   command->add_flag("--resume", options->resume,
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -69,7 +70,8 @@ ChildProcesses::ChildProcesses(int64_t count) : folder_(make_folder()) {
 }
 
 ChildProcesses::~ChildProcesses() {
-  for (const int signal : {0, SIGTERM, SIGKILL}) {
+  const bool failed = std::uncaught_exceptions() > 0;
+  for (const int signal : {failed ? SIGKILL : 0, SIGTERM, SIGKILL}) {
     for (const Child& child : children_)
       if (signal != 0 && !child.ended) kill(child.pid, signal);
     const auto end = Clock::now() + to_end;

@@ -13,7 +13,8 @@ class ChildProcesses {
  public:
   // `count` of processes in all, 2 or more. std::system_error where they cannot be started.
   explicit ChildProcesses(int64_t count);
-  // Waits for them, and ends those that are still there after some seconds.
+  // Waits for them, and ends those that are still there after some seconds; at once where an
+  // exception is on its way, for then they wait for this process in vain.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;

@@ -86,6 +86,20 @@ class Processes(program.Case):
         self.succeed(*train)
         self.assertEqual(self.weights("parts"), self.weights("whole"))
 
+    def test_one_that_hangs_ends_all_in_time(self):
+        process = self.start(*self.command("model", "--processes", 2, "--timeout", 4,
+                                           **{"train.steps": 100000, "train.epochs": 100000}))
+        self.wait_for_step(process, "model")
+        (child,) = (subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True,
+                                   text=True).stdout.split())
+        os.kill(int(child), signal.SIGSTOP)
+        begin = time.monotonic()
+        _, error = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 4 + 4)
+        self.assertEqual(process.returncode, 1, error)
+        self.assertIn("does not answer", error)
+        self.assertFalse(os.path.exists(f"/proc/{child}/exe"), "a process is left")
+
     def test_a_signal_saves_and_stops_all(self):
         train = self.command("model", "--processes", 2, "--resume",
                              **{"train.steps": 100000, "train.epochs": 100000})
