@@ -42,8 +42,8 @@ struct Mechanism {
   Relation relation = Relation::apart;
   // Numbers in them, such as the reach of a window, are examples: a model sets its own.
   AttentionChoices choices = {};
-  std::string_view short_scope =
-      {};  // the scope with reaches that suit a sentence; empty: as it is
+  // The scope with reaches that suit a sentence; empty: as it is.
+  std::string_view short_scope = {};
   // What a recurrent decoder makes its query of: parts as model.query has them.
   std::string_view decoder_query = "previous_state";
   // For n queries, m keys of depth d.
