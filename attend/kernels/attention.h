@@ -57,9 +57,9 @@ enum class Family {
   absolute_distance,  // -scale sum_a |q_a - k_a|
 };
 
-// tanh is right to a few units in the last place of 1; of itself, in scores and the gradient of the
-// vector, in dimensions whose queries and keys all lie within 0.06 of 0, and always with up to 4
-// queries.
+// The error of tanh is a few units in the last place of 1. It is a few units in the last place of
+// tanh itself, in scores and in the gradient of the vector, with up to 4 queries, and in dimensions
+// whose queries and keys all lie within 0.06 of 0.
 enum class Activation { tanh, sigmoid, relu, leaky_relu };
 
 template <class T>
