@@ -6,9 +6,9 @@
 
 namespace attend {
 
-// Prints what a language model gives to a text, or what an encoder gives to what is hidden from it
-// of each line (of a TSV file, of each source): as JSON or for a person. Error on a text that
-// cannot be read, and on several encoders.
+// Measures a language model on a text, or an encoder on the hidden tokens of each line of a text or
+// of each source of a TSV file, and prints the figures: as JSON or for a person. Error on a file
+// that cannot be read.
 void evaluate_text(const Model& model, const std::string& data, bool as_json);
 
 }  // namespace attend

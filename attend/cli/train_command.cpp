@@ -22,10 +22,15 @@ struct ProcessOptions {
   double timeout = 300;
 };
 
-// In one process, or with others: those that were started beside it, or by it.
+// Trains in this process alone, or together with others: this process starts them, or a launcher
+// has started all.
 Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   std::optional<ChildProcesses> others;
-  if (processes.count > 1 && place_of_environment().size == 1) others.emplace(processes.count);
+  if (processes.count > 1 && place_of_environment().size == 1) {
+    // A wrong setting is found, and told, once.
+    training_config(options);
+    others.emplace(processes.count);
+  }
   ProcessPlace place = place_of_environment();
   place.timeout = processes.timeout;
   place.meanwhile = [&others] {
@@ -34,11 +39,18 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   };
   const std::unique_ptr<Communicator> world = meet(place);
   options.world = world.get();
+  const bool is_child = place.rank > 0 && !place.file.empty();
   try {
     return train_with_progress(options);
+  } catch (const Error&) {
+    // Rank 0, which has the same command and the same data, says what is wrong with them.
+    if (is_child) throw CLI::RuntimeError(2);
+    throw;
+  } catch (const CLI::Error&) {
+    throw;
   } catch (const std::runtime_error& error) {
     const std::string cause = others ? others->failure() : "";
-    if (cause.empty() || dynamic_cast<const CLI::Error*>(&error)) throw;
+    if (cause.empty()) throw;
     throw std::runtime_error(fmt::format("{}: {}", cause, error.what()));
   }
 }

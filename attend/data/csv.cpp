@@ -57,8 +57,9 @@ struct CsvReader::State {
     if (csv_parse(&parser, part.data(), part.size(), take_field, take_row, this) != part.size())
       refuse();
     if (part.ends_with('\n')) ++next_line;
-    // A blank line is no row.
-    if (row_bytes <= 2 && part.ends_with('\n')) is_new_row = true;
+    // A blank line is no row, unless quotes hold it.
+    const bool begins = row_bytes == static_cast<int64_t>(part.size());
+    if (begins && (part == "\n" || part == "\r\n")) is_new_row = true;
   }
 
   [[noreturn]] void refuse() {

@@ -39,8 +39,8 @@ struct PairOptions {
 // The pairs of files one at a time; texts come out in NFC. UTF-8, with or without a byte order
 // mark; LF or CRLF. Errors name file and line: a missing file, no TAB, more than one TAB, a side
 // that is empty or blank, invalid UTF-8, a NUL or a lone carriage return, a line over
-// options.maximum_line bytes, two files of different lengths; and those of ByteReader and
-// CsvReader.
+// options.maximum_line bytes, two files of different lengths. ByteReader and CsvReader throw
+// theirs.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, const PairOptions& options = {});

@@ -12,8 +12,8 @@ namespace attend {
 std::vector<Example> read_table(const PairFiles& file, bool sources_are_files,
                                 const PairOptions& options = {});
 
-// Whether a path is that of a text, in place of pairs: a folder with train.txt or test.txt, or any
-// file whose name, but for .gz or .xz, does not end in .tsv or .csv.
+// Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
+// whose name, without .gz or .xz, ends in neither .tsv nor .csv.
 bool names_text(const std::string& path);
 
 // The lines of a text that are not blank, each its own target.

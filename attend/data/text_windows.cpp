@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// Cut at `first_cut`, and every `length` tokens behind it.
+// Cuts the text at `first_cut`, and then after every `length` tokens.
 std::vector<TextWindow> cut(int64_t tokens, int64_t length, int64_t first_cut) {
   std::vector<TextWindow> windows;
   windows.reserve(static_cast<size_t>(tokens / length + 2));

@@ -95,7 +95,7 @@ LearnedAttention::LearnedAttention(const AttentionChoices& choices, const Attent
                                    int64_t heads)
     : choices_(choices), heads_(heads) {
   check_sizes(choices, sizes);
-  if (heads < 1) fail("[trained spec] there are {} heads; 1 or more are wanted", heads);
+  if (heads < 1) fail("[learned attention] there are {} heads; 1 or more are wanted", heads);
   reach_ = around_reach(choices.scope);
   if (!reach_) scope_ = parse_scope(choices.scope);
   biases_ = parse_biases(choices.bias);

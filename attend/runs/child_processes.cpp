@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -13,8 +15,6 @@
 #include <iterator>
 #include <system_error>
 #include <thread>
-
-#include "attend/base/files.h"
 
 namespace attend {
 namespace {
@@ -48,6 +48,7 @@ void set(const char* name, const std::string& value) { setenv(name, value.c_str(
 // posix_spawn takes what it does not change as char*.
 int spawn(std::vector<std::string> arguments) {
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   pid_t pid = 0;

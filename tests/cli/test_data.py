@@ -62,6 +62,7 @@ class Data(program.Case):
                  *settings(program.SMALL | {"train.steps": 3})]
         self.refuse(*train, names=["t.csv", "id, word, sound", "--source-column"])
         self.assertFalse((self.folder / "model").exists())
+        self.refuse("train", "--data", ".", "--out", "model", *columns, names=["--source-column"])
         self.succeed(*train, *columns)
         run = self.succeed("evaluate", "model", "--data", "t.csv", *columns, "--json")
         self.assertEqual(json.loads(run.stdout)["examples"], 60)

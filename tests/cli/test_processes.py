@@ -149,6 +149,15 @@ class Processes(program.Case):
                 rank.kill()
             rank.communicate()
 
+    def test_bad_input_is_told_once(self):
+        self.write("bad.tsv", "no tab\n")
+        wrong_data = ["bad.tsv" if word == "pairs.tsv" else word for word in self.command("model")]
+        for command, names in ((self.command("model", **{"model.hiden": 3}), ["model.hiden"]),
+                               (wrong_data, ["bad.tsv:1"]),
+                               (self.command("pairs.tsv"), ["pairs.tsv"])):
+            with self.subTest(names=names):
+                self.refuse(*command, "--processes", 3, names=names)
+
     def refuse_environment(self, *names, **environment):
         process = self.start(*self.command("model"), **environment)
         _, error = process.communicate(timeout=60)

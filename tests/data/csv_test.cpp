@@ -57,6 +57,8 @@ TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal("a,b\n", "a", "c"), HasSubstr("has no column 'c'; there are a, b"));
   EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("of the sources and of the targets"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));
+  EXPECT_THAT(refusal("a,b\n\"\n\nx,3\n"), HasSubstr("t.csv:2: the quotes"));
+  EXPECT_THAT(refusal("a,b\n\"\n\nx\",3\n\n1,2,3\n"), HasSubstr("t.csv:6: has 3 fields"));
   EXPECT_THAT(refusal("a,b\n1,2\nx\"y,3\n"), HasSubstr("t.csv:3: a quote within a field"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x,3\n4,5\n"), HasSubstr("t.csv:3: the quotes"));
   EXPECT_THAT(refusal(std::string("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2: holds a NUL"));
