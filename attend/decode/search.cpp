@@ -175,7 +175,7 @@ class Search {
       nodes_.push_back({extension.token, extension.log_probability, from.node, step, row});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
-        sentence.finished.push_back({hypothesis(sentence, live, true), live.answer});
+        sentence.finished.push_back({hypothesis(sentence, live), live.answer});
       } else {
         next.push_back(live);
         origins.push_back(row);
@@ -209,7 +209,7 @@ class Search {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || length >= sentence.task->longest) {
+      if (rows == 0 || length >= last_step(*sentence.task)) {
         results[sentence.index] = ranked(sentence);
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
@@ -224,7 +224,7 @@ class Search {
   std::vector<Hypothesis> ranked(Sentence& sentence) const {
     std::vector<Found> found = std::move(sentence.finished);
     for (const Live& live : sentence.live)
-      found.push_back({hypothesis(sentence, live, false), live.answer});
+      found.push_back({hypothesis(sentence, live), live.answer});
     const bool drawn = options_.sampling.has_value();
     // A complete hypothesis is an answer; one that was cut is offered only behind those.
     std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
@@ -240,16 +240,23 @@ class Search {
     return hypotheses;
   }
 
+  static int64_t last_step(const SearchTask& task) {
+    return task.length > 0 ? std::min(task.length, task.longest) : task.longest;
+  }
+
   const Node& node(int64_t index) const { return nodes_[static_cast<size_t>(index)]; }
 
-  // `complete`: the last node is the end.
-  Hypothesis hypothesis(const Sentence& sentence, const Live& live, bool complete) const {
+  Hypothesis hypothesis(const Sentence& sentence, const Live& live) const {
     Hypothesis result;
     std::vector<Tensor> rows;
+    bool has_eos = false;
     for (int64_t at = live.node; at >= 0; at = node(at).before) {
       const Node& part = node(at);
       result.log_probabilities.push_back(part.log_probability);
-      if (complete && at == live.node) continue;
+      if (part.token == special_.eos) {
+        has_eos = true;
+        continue;
+      }
       result.tokens.push_back(part.token);
       if (!weights_.empty())
         rows.push_back(weights_[static_cast<size_t>(part.step)].select(0, part.row));
@@ -259,19 +266,21 @@ class Search {
     std::reverse(rows.begin(), rows.end());
     if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
-    result.complete = complete;
-    result.score = score(result, sentence.task->source_length);
+    const SearchTask& task = *sentence.task;
+    const bool has_all = std::ssize(result.tokens) == task.length;
+    result.complete = task.length > 0 ? has_all : has_eos;
+    result.score = score(result, task);
     if (!options_.with_weights) result.weights = Tensor();
     return result;
   }
 
-  double score(const Hypothesis& hypothesis, int64_t source_length) const {
-    // The end counts as a token, so the length is never 0.
-    const auto length = static_cast<double>(hypothesis.tokens.size() + 1);
+  double score(const Hypothesis& hypothesis, const SearchTask& task) const {
+    // EOS counts as a token, so the length is never 0.
+    const auto length = static_cast<double>(hypothesis.tokens.size() + (task.length > 0 ? 0 : 1));
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
     const double score = hypothesis.log_probability /
                          std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);
-    return score + options_.coverage_penalty * coverage(hypothesis, source_length);
+    return score + options_.coverage_penalty * coverage(hypothesis, task.source_length);
   }
 
   // sum_i log(min(sum_j w_ji, 1)).
@@ -341,7 +350,6 @@ std::vector<std::vector<double>> score_targets(StepModel& model, StepState start
   std::vector<SearchTask> tasks(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     tasks[i].prefix = targets[i];
-    tasks[i].prefix.push_back(special.eos);
     tasks[i].longest = static_cast<int64_t>(tasks[i].prefix.size());
   }
   auto found = search(model, std::move(start), tasks, special, {});

@@ -18,15 +18,17 @@ struct SpecialTokens {
 
 // One sentence of a search.
 struct SearchTask {
-  int64_t longest = 0;               // tokens of the answer at most, those of the prefix included
+  int64_t longest = 0;  // tokens of the answer at most, those of the prefix included
+  // How many tokens an answer has that no EOS ends; 0: EOS ends it.
+  int64_t length = 0;
   std::vector<int64_t> prefix = {};  // what the answer begins with
   int64_t source_length = 0;         // for the coverage penalty
   uint64_t stream = 0;               // which random numbers are the sentence's
 };
 
 struct Hypothesis {
-  std::vector<int64_t> tokens;            // without start and end
-  std::vector<double> log_probabilities;  // of each token, and of the end where complete
+  std::vector<int64_t> tokens;            // without BOS and EOS
+  std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
   double score = 0;                       // what hypotheses are ranked by
   double log_probability = 0;             // the sum
   bool complete = false;                  // false: cut at the longest length
@@ -50,8 +52,8 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const SpecialTokens& special,
                                             const SearchOptions& options);
 
-// The log probability that the model gives to each token of the targets, and to the end behind
-// them.
+// The log probability that the model gives to each token of the targets. Where EOS ends a target,
+// it is the last of its tokens.
 std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
                                                const std::vector<std::vector<int64_t>>& targets,
                                                const SpecialTokens& special);

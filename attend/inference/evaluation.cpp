@@ -44,8 +44,6 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
     for (const std::string& target : example.targets)
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
   likelihood.nats = model.predictor().loss(pairs) * static_cast<double>(likelihood.tokens);
-  // A label's end, the other token, costs nothing.
-  if (model.answers_labels()) likelihood.tokens /= 2;
   return likelihood;
 }
 

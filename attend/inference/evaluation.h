@@ -29,8 +29,8 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
 
-// How probable a model finds the targets of the examples, in no order that matters. A target's end
-// counts as a byte, as the line break does that ends it in a file; a label's end as no token.
+// The negative log-likelihood of all targets. The end of a target counts as a byte, as the line
+// break does that ends it in a file.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 
 // The same of a text, by a language model.

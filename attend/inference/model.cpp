@@ -140,7 +140,9 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 }
 
 void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
-  attend::check_labels(parts(), examples, name);
+  const PairModel& model = parts();
+  attend::check_labels(model, tokenise_examples(examples, model.codecs, model.text.reads_frames()),
+                       name);
 }
 
 std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {

@@ -210,6 +210,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     } catch (const Error& error) {
       throw SourceError(i, error.what());
     }
+    task.length = model_.config.answer_length(task.source_length);
     task.longest =
         static_cast<int64_t>(task.prefix.size()) +
         (options.maximum_length > 0 ? options.maximum_length : longest_answer(task.source_length));
@@ -244,12 +245,15 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   in_batches(pairs, in_order(pairs.size()), [&](const std::vector<int64_t>& batch) {
     std::vector<std::vector<int64_t>> targets;
     targets.reserve(batch.size());
-    for (const int64_t i : batch) targets.push_back(pairs[static_cast<size_t>(i)].target);
+    for (const int64_t i : batch) {
+      const EncodedPair& pair = pairs[static_cast<size_t>(i)];
+      targets.push_back(pair.target);
+      if (!pair.no_eos) targets.back().push_back(special.eos);
+    }
     const auto scores = score_targets(decoder(), start(make_batch(pairs, batch)), targets, special);
     for (size_t i = 0; i < batch.size(); ++i)
-      sums[static_cast<size_t>(batch[i])] = std::accumulate(
-          scores[i].begin(),
-          scores[i].begin() + pairs[static_cast<size_t>(batch[i])].target_length(), 0.0);
+      sums[static_cast<size_t>(batch[i])] =
+          std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
   });
   return sums;
 }

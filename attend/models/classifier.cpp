@@ -165,17 +165,8 @@ StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_we
   result.log_probabilities =
       at::full({tokens.size(0), first_label + output_->options.out_features()},
                -std::numeric_limits<double>::infinity(), output_->weight.options());
-  // All hypotheses are as long as each other.
-  const bool first = tokens[0].item<int64_t>() == Vocabulary::bos;
-  if (first) {
-    result.log_probabilities.slice(1, first_label)
-        .copy_(logits(source, lengths, {}).log_softmax(-1));
-  } else {
-    result.log_probabilities.select(1, Vocabulary::eos).zero_();
-  }
-  if (!with_weights || !attends()) return result;
-  result.weights = first ? word_weights(source, lengths)
-                         : at::zeros(source.sizes().slice(0, 2), output_->weight.options());
+  result.log_probabilities.slice(1, first_label).copy_(logits(source, lengths, {}).log_softmax(-1));
+  if (with_weights && attends()) result.weights = word_weights(source, lengths);
   return result;
 }
 

@@ -97,16 +97,13 @@ StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths
   return state;
 }
 
-StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
+StepResult MaskedLanguageModel::step(const Tensor& /*tokens*/, StepState& state,
+                                     bool with_weights) {
   const int64_t place = state.recurrent[0][0].item<int64_t>();
   state.recurrent[0] = state.recurrent[0] + 1;
   const Tensor source = state.constant[0], lengths = state.constant[1];
-  const bool past_all = place >= source.size(1);
-  const Tensor token = past_all
-                           ? at::full_like(to_device(tokens), Vocabulary::eos)
-                           : source.select(1, place).masked_fill(lengths <= place, Vocabulary::eos);
-  const Tensor vector = state.constant[2].select(1, past_all ? 0 : place);
-  Tensor guessed = output().logits(vector);
+  const Tensor token = source.select(1, place);
+  Tensor guessed = output().logits(state.constant[2].select(1, place));
   guessed.slice(1, 0, first_token).fill_(impossible);
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, token.unsqueeze(1), 0.0);
   StepResult result;
@@ -118,8 +115,7 @@ StepResult MaskedLanguageModel::step(const Tensor& tokens, StepState& state, boo
     vectors(source.masked_fill(source == Vocabulary::unknown, mask_token), lengths, {}, &trace);
     state.constant.push_back(multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1));
   }
-  result.weights =
-      past_all ? at::zeros(source.sizes(), vector.options()) : state.constant[3].select(1, place);
+  result.weights = state.constant[3].select(1, place);
   return result;
 }
 

@@ -22,6 +22,11 @@ const NetworkConfig& ModelConfig::chosen() const { return *configs_.at(row().nam
 
 NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
+int64_t ModelConfig::answer_length(int64_t source_tokens) const {
+  if (answers_labels()) return 1;
+  return fills() ? source_tokens : 0;
+}
+
 Setting ModelConfig::type_setting() {
   std::vector<std::string> names, described;
   for (const ModelType* row : model_types()) {

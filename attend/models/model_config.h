@@ -42,6 +42,8 @@ class ModelConfig {
   bool answers_labels() const { return row().answers == Answers::label; }
   bool continues() const { return row().answers == Answers::continuation; }
   bool fills() const { return row().answers == Answers::filled; }
+  // How many tokens an answer to a source of so many has; 0: EOS ends it.
+  int64_t answer_length(int64_t source_tokens) const;
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type

@@ -255,16 +255,38 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
 
+// No EOS ends these answers: they are done when they have their length.
+TEST(BeamSearch, AnswersOfAGivenLength) {
+  torch::manual_seed(39);
+  TableModel model(4, 2);
+  model.table.select(-1, ends.eos).fill_(-std::numeric_limits<double>::infinity());
+  auto tasks = tasks_of({4, 2});
+  for (SearchTask& task : tasks) task.length = 3;
+  const auto found = search(model, model.start(), tasks, ends, {.beam = 4, .nbest = 4});
+  for (const Hypothesis& whole : found[0]) {
+    EXPECT_EQ(whole.tokens.size(), 3U);
+    EXPECT_EQ(whole.log_probabilities.size(), 3U);
+    EXPECT_TRUE(whole.complete);
+    EXPECT_NEAR(whole.score, whole.log_probability / 3, 1e-12);
+  }
+  for (const Hypothesis& cut : found[1]) {
+    EXPECT_EQ(cut.tokens.size(), 2U);
+    EXPECT_FALSE(cut.complete) << "longest is 2";
+  }
+  ASSERT_EQ(found[0].size(), 4U);
+  ASSERT_EQ(found[1].size(), 4U);
+}
+
 // The targets' log probabilities as a loop finds them.
 TEST(ScoreTargets, IsTheLogProbabilityOfEachTokenAndTheEnd) {
   torch::manual_seed(38);
   TableModel model(5, 3);
-  const std::vector<std::vector<int64_t>> targets = {{2, 3, 3, 0}, {}, {3}};
+  const int64_t eos = ends.eos;
+  const std::vector<std::vector<int64_t>> targets = {{2, 3, 3, 0, eos}, {eos}, {3}};
   const auto scores = score_targets(model, model.start(), targets, ends);
   ASSERT_EQ(scores.size(), 3U);
   for (size_t b = 0; b < 3; ++b) {
-    std::vector<int64_t> all = targets[b];
-    all.push_back(ends.eos);
+    const std::vector<int64_t>& all = targets[b];
     ASSERT_EQ(scores[b].size(), all.size());
     int64_t before = ends.bos;
     for (size_t t = 0; t < all.size(); ++t) {

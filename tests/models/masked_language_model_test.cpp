@@ -127,16 +127,13 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   const StepResult first = network->step(bos, state, true);
   const StepResult second = network->step(bos, state, true);
   const StepResult third = network->step(bos, state, false);
-  const StepResult last = network->step(bos, state, true);
   const auto certain = [&](const Tensor& row, int64_t id) {
     Tensor expected = torch::full({tokens}, impossible, torch::kDouble);
     expected[id] = 0;
     return row.equal(expected);
   };
   EXPECT_TRUE(certain(first.log_probabilities[0], 4) && certain(first.log_probabilities[1], 7));
-  EXPECT_TRUE(certain(second.log_probabilities[1], Vocabulary::eos));
   EXPECT_TRUE(certain(third.log_probabilities[0], 6));
-  EXPECT_TRUE(certain(last.log_probabilities[0], Vocabulary::eos));
   const Tensor shown = torch::tensor({{4, 1, 6}});
   const Tensor guess = network->logits(shown, torch::tensor({3}), {})[0][1];
   EXPECT_TRUE(torch::allclose(second.log_probabilities[0].slice(0, 4),
@@ -147,7 +144,6 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   EXPECT_LT(second.weights[0].sum().item<double>(), 1);
   EXPECT_GT(second.weights[0].min().item<double>(), 0);
   EXPECT_EQ(first.weights[1].slice(0, 1).abs().sum().item<double>(), 0);
-  EXPECT_EQ(last.weights.abs().sum().item<double>(), 0);
 }
 
 TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {

@@ -43,8 +43,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     StepState state = network->start(source, at::full({batch}, source.size(1), at::kLong));
     std::vector<Tensor> log_probabilities, weights;
     for (int64_t step = 0; step < steps; ++step) {
-      // A classifier is asked once.
-      if (step > 0 && GetParam().config().answers_labels()) break;
+      if (step > 0 && step == GetParam().config().answer_length(source.size(1))) break;
       StepResult result = network->step(given.select(1, step), state, true);
       log_probabilities.push_back(result.log_probabilities);
       if (result.weights.defined()) weights.push_back(result.weights);
