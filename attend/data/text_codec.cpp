@@ -144,22 +144,4 @@ void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& c
       ++counts[token];
 }
 
-void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
-                 const std::string& name) {
-  std::string only;
-  for (const Example& example : examples) {
-    for (const std::string& target : example.targets) {
-      for (const std::string& token : targets.split(target)) {
-        if (!only.empty() && token != only) return;
-        only = token;
-      }
-    }
-  }
-  if (only.empty()) fail("{}: holds no targets to learn from", name);
-  fail(
-      "{}: every target is made of the one token {}; at least two are needed to learn from "
-      "(are --target-units right?)",
-      name, in_quotes(only));
-}
-
 }  // namespace attend

@@ -25,7 +25,7 @@ struct TextCodec {
   // is a token as it stands (Johnson et al. 2017), and the rest is split. Error on invalid UTF-8,
   // and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // The same of a text of several lines, each with its line break, a token of its own, behind it.
+  // Splits a text of several lines in the same way; a line break becomes a token of its own.
   std::vector<std::string> split_lines(std::string_view text) const;
   // What was split, but for letter case, normal form and, where words are split, white space other
   // than line breaks.
@@ -58,10 +58,5 @@ void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::str
 
 // Adds up the tokens of a text file, packed or not, line by line. Errors name file and line.
 void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& counts);
-
-// Error when nothing can be learned from the examples: no example, or targets that hold a single
-// distinct token between them. `name` is the file's, for the message.
-void check_pairs(const std::vector<Example>& examples, const TextCodec& targets,
-                 const std::string& name);
 
 }  // namespace attend

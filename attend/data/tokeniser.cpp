@@ -46,9 +46,9 @@ std::vector<Token> split_tokens(std::string_view chunk) {
     const std::string_view text = chunk.substr(0, internal::next_character(chunk, &character));
     chunk.remove_prefix(text.size());
     const Kind kind = kind_of(character);
-    const bool no_eos =
+    const bool joins_last =
         !tokens.empty() && (kind == Kind::combining || (kind == Kind::word && tokens.back().word));
-    if (!no_eos) tokens.push_back({"", kind == Kind::word});
+    if (!joins_last) tokens.push_back({"", kind == Kind::word});
     std::string& token = tokens.back().text;
     if (text == mark || text == escape)
       token.append(escape).append(text == mark ? "1" : "0");

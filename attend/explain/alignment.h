@@ -15,7 +15,7 @@ struct Alignment {
   std::vector<std::string> source;  // along the top
   std::vector<std::string> target;  // down the side
   at::Tensor weights;               // [target, source], floating point, any device
-  std::string title;                // may be empty
+  std::string title = {};           // may be empty
 };
 
 // A map of rows of weights, one a target token, each of one weight a source token.

@@ -53,6 +53,13 @@ void for_each_line(const std::string& text, const TextCodec& codec, F f) {
   }
 }
 
+std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vector<int64_t>& ids) {
+  std::vector<int64_t> result;
+  result.reserve(numbers.size());
+  for (const int32_t number : numbers) result.push_back(ids[static_cast<size_t>(number)]);
+  return result;
+}
+
 // A network of up to twice the size is refused later, by the names of its tensors.
 void check_size(const PairModel& model, const std::string& path) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
@@ -107,54 +114,54 @@ at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader
   return frames.slice(0, 0, config.chosen().maximum_source_length());
 }
 
-bool PairModel::truncate_source(std::vector<std::string>& tokens) const {
-  const int64_t over =
-      static_cast<int64_t>(tokens.size()) - config.chosen().maximum_source_length();
-  if (over <= 0) return false;
-  const auto first = config.continues() ? tokens.begin() : tokens.end() - over;
-  tokens.erase(first, first + over);
-  return true;
-}
-
-std::vector<std::string> PairModel::source_tokens(const std::string& source) const {
-  auto tokens = codecs.source.split(source);
-  truncate_source(tokens);
-  return tokens;
-}
-
 std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
   std::vector<int64_t> ids = source_vocabulary.encode(tokens);
-  if (text.language_token && !ids.empty() && ids[0] == Vocabulary::unknown)
-    fail("language {} was not in training; there are {}", in_quotes(tokens[0]),
-         shown_tokens(source_vocabulary, is_language_token));
+  if (!ids.empty()) check_language(tokens[0], ids[0]);
   return ids;
+}
+
+void PairModel::check_language(const std::string& token, int64_t id) const {
+  if (text.language_token && id == Vocabulary::unknown)
+    fail("language {} was not in training; there are {}", in_quotes(token),
+         shown_tokens(source_vocabulary, is_language_token));
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {
   return codecs.target.join(target_vocabulary.decode(ids));
 }
 
-std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
-                                           int64_t* cut) const {
+std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, int64_t* cut) const {
+  const std::vector<int64_t> sources = source_vocabulary.encode(tokenised.sources.tokens());
+  const std::vector<int64_t> targets = target_vocabulary.encode(tokenised.targets.tokens());
   std::vector<EncodedPair> pairs;
+  pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
   FrameReader reader = frame_reader();
-  for (const Example& example : examples) {
+  for (size_t i = 0; i < tokenised.examples.size(); ++i) {
+    const Example& example = tokenised.examples[i];
     EncodedPair pair;
     if (text.reads_frames()) {
       bool is_cut = false;
       pair.frames = source_frames(example.source, reader, &is_cut);
       if (cut != nullptr) *cut += is_cut ? 1 : 0;
     } else {
-      pair.source = source_ids(source_tokens(example.source));
+      const std::span<const int32_t> numbers = tokenised.sources[static_cast<int64_t>(i)];
+      pair.source = looked_up(numbers, sources);
+      if (!numbers.empty())
+        check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
+      truncate_source(pair.source);
     }
-    for (const std::string& target : example.targets) {
-      pair.no_eos = config.fills();
-      pair.target =
-          config.fills() ? pair.source : target_vocabulary.encode(codecs.target.split(target));
+    pair.no_eos = config.answer_length(pair.source_length()) > 0;
+    for (size_t j = 0; j < example.targets.size(); ++j) {
+      const auto target = static_cast<int64_t>(pairs.size());
+      pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
       pairs.push_back(pair);
     }
   }
   return pairs;
+}
+
+std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
+  return encode(tokenise_examples(examples, codecs, text.reads_frames()));
 }
 
 std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
@@ -180,13 +187,17 @@ void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const std::vector<Example>& examples) {
-  const TextCodecs codecs = make_codecs(text);
+                          const TokenisedExamples& tokenised) {
   TextConfig sized = text;
-  if (text.reads_images()) take_image_size(examples, sized.frames);
-  TokenCounts counts;
-  for (const Example& example : examples) counts.add(example, codecs);
-  return make_pair_model(sized, model, counts);
+  if (text.reads_images()) take_image_size(tokenised.examples, sized.frames);
+  return make_pair_model(sized, model,
+                         TokenCounts{tokenised.sources.counts(), tokenised.targets.counts()});
+}
+
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const std::vector<Example>& examples) {
+  return make_pair_model(text, model,
+                         tokenise_examples(examples, make_codecs(text), text.reads_frames()));
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -227,19 +238,21 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   return result;
 }
 
-void check_labels(const PairModel& model, const std::vector<Example>& examples,
+void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name) {
   if (!model.config.answers_labels()) return;
   const Vocabulary& labels = model.target_vocabulary;
-  for (const Example& example : examples) {
+  const std::vector<int64_t> ids = labels.encode(tokenised.targets.tokens());
+  int64_t next = 0;
+  for (const Example& example : tokenised.examples) {
     for (const std::string& target : example.targets) {
-      const auto ids = labels.encode(model.codecs.target.split(target));
-      if (ids.size() != 1)
+      const auto tokens = tokenised.targets[next++];
+      if (tokens.size() != 1)
         fail(
             "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, in_quotes(target), ids.size(), in_quotes(model.text.target_units));
-      if (ids[0] == Vocabulary::unknown)
+            name, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
+      if (ids[static_cast<size_t>(tokens[0])] == Vocabulary::unknown)
         fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
              in_quotes(example.source), shown_labels(labels));
     }

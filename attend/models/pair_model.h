@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "attend/data/frames.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_codec.h"
+#include "attend/data/tokenised.h"
 #include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
@@ -32,10 +34,15 @@ struct PairModel {
 
   // Truncates a source to config.chosen().maximum_source_length() tokens; returns whether it did.
   // Its last tokens are dropped, or, where the model goes on with its source, its first.
-  bool truncate_source(std::vector<std::string>& tokens) const;
-  // The tokens of a source that are left of it, and their ids. Error on a language token that was
-  // not in training.
-  std::vector<std::string> source_tokens(const std::string& text) const;
+  template <class Token>
+  bool truncate_source(std::vector<Token>& tokens) const {
+    const int64_t over = std::ssize(tokens) - config.chosen().maximum_source_length();
+    if (over <= 0) return false;
+    const auto first = config.continues() ? tokens.begin() : tokens.end() - over;
+    tokens.erase(first, first + over);
+    return true;
+  }
+  // The ids of a source's tokens. Error on a language token that was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
   // The frames of a source that is an image or a sound, at most as many; tells whether some are
   // cut.
@@ -47,11 +54,14 @@ struct PairModel {
   // Of a sound, as of a text, what is over config.chosen().maximum_source_length() is cut; how many
   // sounds were is added to `cut`. Error on a text that is not UTF-8, and on an image or a sound
   // that cannot be read.
-  std::vector<EncodedPair> encode(const std::vector<Example>& examples,
-                                  int64_t* cut = nullptr) const;
+  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 
   // The ids of a text of several lines. Error on a text that is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;
+
+ private:
+  void check_language(const std::string& token, int64_t id) const;
 };
 
 // How often each token is there, by which vocabularies are made.
@@ -65,13 +75,15 @@ struct TokenCounts {
 // Codes as `text` names them, vocabularies from the examples and a new network. Error when a
 // setting does not fit.
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const TokenisedExamples& tokenised);
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples);
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts);
 
 // Error where the model is a classifier and a target is no label that it was made with; `name` is
 // the file's, for the message.
-void check_labels(const PairModel& model, const std::vector<Example>& examples,
+void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name);
 
 // The model folder: config.toml, source.vocab, target.vocab, byte-pair codes and

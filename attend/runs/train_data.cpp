@@ -8,7 +8,6 @@
 #include "attend/base/error.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
-#include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
 
 namespace attend {
@@ -34,7 +33,12 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   return std::move(examples);
 }
 
-void check_targets(const TrainOptions& options, const TextConfig& text) {
+void check_files(const TrainOptions& options, const TextConfig& text) {
+  const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
+  if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
+    fail(
+        "--source-column, --target-column: are of a CSV file; give it with --data, without "
+        "--target");
   if (!options.target.empty() && text.reads_frames())
     fail("--target {}: images and sounds are named in a TSV file with their targets",
          options.target);
@@ -47,32 +51,38 @@ void check_targets(const TrainOptions& options, const TextConfig& text) {
     fail("--valid {}: its targets are missing; give --valid-target", options.valid);
 }
 
+// Texts as they are read.
+struct Texts {
+  std::vector<Example> train, valid;
+};
+
 // A single file is split by a hash of the source, as the dictionary is.
-PairData split(std::vector<Example> all, const std::string& name) {
-  PairData data;
+Texts split(std::vector<Example> all, const std::string& name) {
+  Texts parts;
   const size_t count = all.size();
   for (Example& example : all)
-    (part_of(example.source) == Part::valid ? data.valid : data.train)
+    (part_of(example.source) == Part::valid ? parts.valid : parts.train)
         .push_back(std::move(example));
-  if (data.valid.empty() || data.train.empty())
+  if (parts.valid.empty() || parts.train.empty())
     fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
          count);
-  return data;
+  return parts;
 }
 
-PairData read_data(const TrainOptions& options, const TextConfig& text, const Say& say) {
+Texts read_both(const TrainOptions& options, const TextConfig& text, const Say& say) {
   std::vector<Example> train = read_examples(training_files(options), text, say);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
   return {std::move(train), read_examples(validation_files(options), text, say)};
 }
 
-PairData read_streamed(const TrainOptions& options, const TextConfig& text, const Say& say) {
+std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
+                                              const Say& say) {
   if (text.reads_frames())
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
   if (options.valid.empty() && !fs::is_directory(options.data))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
-  return {{}, read_examples(validation_files(options), text, say), training_files(options)};
+  return read_examples(validation_files(options), text, say);
 }
 
 std::string target_limit(const RunConfig& config) {
@@ -82,31 +92,27 @@ std::string target_limit(const RunConfig& config) {
 
 // The time of a step grows with the square of its longest target, so that one target that no answer
 // could equal would stop training for good.
-void leave_out_long_targets(const RunConfig& config, const TextCodec& codec,
-                            std::vector<Example>& examples, const std::string& name,
-                            const Say& say) {
-  const auto longest = static_cast<size_t>(config.model.chosen().maximum_target_length());
-  size_t left_out = 0;
-  for (Example& example : examples)
-    left_out += std::erase_if(example.targets, [&](const std::string& target) {
-      return codec.split(target).size() > longest;
-    });
-  if (left_out == 0) return;
-  std::erase_if(examples, [](const Example& example) { return example.targets.empty(); });
+TokenisedExamples within_limits(std::vector<Example> examples, const TrainOptions& options,
+                                const RunConfig& config, const TextCodecs& codecs,
+                                const std::string& name, const Say& say) {
+  const int64_t longest = config.model.chosen().maximum_target_length();
+  TokenisedExamples result = tokenise_examples(
+      std::move(examples), codecs, config.text.reads_frames(), options.strict ? no_limit : longest);
+  if (options.strict) check_lengths(config, result, name);
+  if (result.left_out == 0) return result;
   say(fmt::format(
       "attend: {}: {} targets of over {} tokens are left out: no answer is that long ({})", name,
-      left_out, longest, target_limit(config)));
-  if (examples.empty()) fail("{}: holds no other targets; split them", name);
+      result.left_out, longest, target_limit(config)));
+  if (result.examples.empty()) fail("{}: holds no other targets; split them", name);
+  return result;
 }
 
-void tell_cut_sources(const RunConfig& config, const TextCodec& codec,
-                      const std::vector<Example>& examples, const std::string& name,
-                      const Say& say) {
-  if (config.text.reads_frames()) return;  // how long they are is known when they are read
-  const auto longest = static_cast<size_t>(config.model.chosen().maximum_source_length());
-  const auto cut = std::count_if(examples.begin(), examples.end(), [&](const Example& example) {
-    return codec.split(example.source).size() > longest;
-  });
+// How long images and sounds are is known when they are read.
+void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
+                      const std::string& name, const Say& say) {
+  const int64_t longest = config.model.chosen().maximum_source_length();
+  int64_t cut = 0;
+  for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
   if (cut > 0)
     say(fmt::format(
         "attend: {}: {} sources are cut to their {} {} tokens ({})", name, cut,
@@ -140,36 +146,38 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config) {
   return data;
 }
 
-PairData read_text_lines(const TrainOptions& options, const RunConfig& config) {
+Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
   const PairData texts = read_texts(options, config);
-  PairData data{lines_of(texts.text), lines_of(texts.valid_text)};
-  if (data.valid.empty())
+  Texts lines{lines_of(texts.text), lines_of(texts.valid_text)};
+  if (lines.valid.empty())
     fail("{}: holds no line to set aside for validation; give --valid FILE", options.data);
-  return data;
+  return lines;
 }
 
 // Of an image 0: its size is checked where it is read.
-int64_t source_length(const TextConfig& text, const TextCodec& codec, const std::string& source) {
+int64_t source_length(const TextConfig& text, const TokenisedExamples& tokenised, int64_t example) {
   if (text.reads_images()) return 0;
-  if (text.reads_frames()) return sound_frames(source, text.frames).size(0);
-  return static_cast<int64_t>(codec.split(source).size());
+  if (!text.reads_frames()) return std::ssize(tokenised.sources[example]);
+  const std::string& sound = tokenised.examples[static_cast<size_t>(example)].source;
+  return sound_frames(sound, text.frames).size(0);
 }
 
 }  // namespace
 
-void check_lengths(const RunConfig& config, const TextCodecs& codecs,
-                   const std::vector<Example>& examples, const std::string& name) {
+void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
+                   const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
   const int64_t longest_target = config.model.chosen().maximum_target_length();
-  for (const Example& example : examples) {
-    const int64_t tokens = source_length(config.text, codecs.source, example.source);
+  int64_t next_example = 0, next_target = 0;
+  for (const Example& example : tokenised.examples) {
+    const int64_t tokens = source_length(config.text, tokenised, next_example++);
     if (tokens > longest_source)
       fail(
           "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
           "have it cut without --strict",
           name, in_quotes(example.source), tokens, longest_source);
     for (const std::string& target : example.targets) {
-      const auto answered = static_cast<int64_t>(codecs.target.split(target).size());
+      const int64_t answered = std::ssize(tokenised.targets[next_target++]);
       if (answered > longest_target)
         fail(
             "{}: target {} has {} tokens, over {} ({}); raise that, or have it left out without "
@@ -181,23 +189,27 @@ void check_lengths(const RunConfig& config, const TextCodecs& codecs,
 
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
-  check_targets(options, config.text);
+  check_files(options, config.text);
   const bool text =
       options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
   if (text && config.model.continues()) return read_texts(options, config);
-  const bool streamed = config.train.shuffle_buffer > 0;
-  PairData data = text       ? read_text_lines(options, config)
-                  : streamed ? read_streamed(options, config.text, say)
-                             : read_data(options, config.text, say);
+  const bool streamed = !text && config.train.shuffle_buffer > 0;
+  Texts texts = text       ? read_text_lines(options, config)
+                : streamed ? Texts{{}, read_streamed_validation(options, config.text, say)}
+                           : read_both(options, config.text, say);
   const TextCodecs codecs = make_codecs(config.text);
-  for (auto* examples : {&data.train, &data.valid}) {
-    const std::string part =
-        options.data + (examples == &data.train ? ", training" : ", validation");
-    if (options.strict) check_lengths(config, codecs, *examples, part);
-    leave_out_long_targets(config, codecs.target, *examples, part, say);
-    tell_cut_sources(config, codecs.source, *examples, part, say);
-  }
-  if (!streamed) check_pairs(data.train, codecs.target, options.data);
+  const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
+    const std::string name = options.data + part;
+    TokenisedExamples result =
+        within_limits(std::move(examples), options, config, codecs, name, say);
+    tell_cut_sources(config, result.sources, name, say);
+    return result;
+  };
+  PairData data{prepared(texts.train, ", training"), prepared(texts.valid, ", validation")};
+  if (streamed)
+    data.stream = training_files(options);
+  else
+    check_targets(data.train.targets, options.data);
   return data;
 }
 

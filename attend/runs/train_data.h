@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "attend/data/pairs.h"
+#include "attend/data/tokenised.h"
 #include "attend/runs/run_config.h"
 
 namespace attend {
 
 struct PairData {
-  std::vector<Example> train, valid;
+  TokenisedExamples train, valid;
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
 };
@@ -24,7 +25,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
 
 // Error where a text is longer than the model reads or answers; `name` is the file's, for the
 // message.
-void check_lengths(const RunConfig& config, const TextCodecs& codecs,
-                   const std::vector<Example>& examples, const std::string& name);
+void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
+                   const std::string& name);
 
 }  // namespace attend

@@ -76,23 +76,34 @@ void write_settings(const TrainOptions& options, TrainConfig config) {
   write_file(options.out + "/training.toml", to_toml(config.settings(), /*with_help=*/true));
 }
 
-// Begins with what another model has learned. Its tokens are taken, and how texts become these,
-// for their weights mean nothing for others; those of its targets where the model is of the same
-// type.
-void begin_from(const std::string& folder, PairModel& model, const Say& say) {
-  const PairModel other = load_description(folder);
-  if (other.text.source_units != model.text.source_units)
+// The model that --init names: a new one begins with what it has learned. Its tokens are taken, and
+// how texts become these, for their weights mean nothing for others; those of its targets where the
+// model is of the same type.
+struct InitialModel {
+  std::string folder;
+  PairModel model;
+  bool same_type = false;
+};
+
+// Sets how texts are read.
+InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
+  InitialModel initial{folder, load_description(folder)};
+  const TextConfig own = config.text;
+  config.text = initial.model.text;
+  if (config.text.source_units != own.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
-         other.text.source_units, other.text.source_units);
-  const bool same_type = other.config.type == model.config.type && !model.config.answers_labels();
-  TextConfig text = other.text;
-  if (!same_type) {
-    text.target_units = model.text.target_units;
-    text.target_bpe = model.text.target_bpe;
-    text.joint_vocabulary = model.text.joint_vocabulary;
-  }
-  model.text = text;
-  model.codecs = make_codecs(text);
+         config.text.source_units, config.text.source_units);
+  initial.same_type =
+      initial.model.config.type == config.model.type && !config.model.answers_labels();
+  if (initial.same_type) return initial;
+  config.text.target_units = own.target_units;
+  config.text.target_bpe = own.target_bpe;
+  config.text.joint_vocabulary = own.joint_vocabulary;
+  return initial;
+}
+
+void begin_from(const InitialModel& initial, PairModel& model, const Say& say) {
+  const auto& [folder, other, same_type] = initial;
   model.source_vocabulary = other.source_vocabulary;
   if (same_type) model.target_vocabulary = other.target_vocabulary;
   model.network = model.make_network();
@@ -118,12 +129,11 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
 }
 
 // `folder` is null where another process writes.
-PairModel prepare_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
-                        bool resume, ModelFolder* folder, const Say& say) {
-  torch::manual_seed(static_cast<uint64_t>(config.train.seed));
-  if (resume) return load_description(options.out);
+PairModel begin_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
+                      const std::optional<InitialModel>& initial, ModelFolder* folder,
+                      const Say& say) {
   PairModel model = new_model(config, data);
-  if (!options.init.empty()) begin_from(options.init, model, say);
+  if (initial) begin_from(*initial, model, say);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   model.network->place(parse_devices(options.device, ""));
@@ -163,13 +173,13 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
           options.data, cut, config.model.chosen().maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }
-  const auto longest = static_cast<size_t>(config.model.chosen().maximum_target_length());
+  const int64_t longest = config.model.chosen().maximum_target_length();
   const auto encode = [&options, &config, &model, longest](const Example& example) {
-    check_labels(model, {example}, options.data);
-    if (options.strict) check_lengths(config, model.codecs, {example}, options.data);
-    std::vector<EncodedPair> encoded = model.encode({example});
-    std::erase_if(encoded, [&](const EncodedPair& pair) { return pair.target.size() > longest; });
-    return encoded;
+    const TokenisedExamples tokenised = tokenise_examples(
+        {example}, model.codecs, /*sources_are_files=*/false, options.strict ? no_limit : longest);
+    check_labels(model, tokenised, options.data);
+    if (options.strict) check_lengths(config, tokenised, options.data);
+    return model.encode(tokenised);
   };
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
@@ -182,7 +192,7 @@ class Validator {
             std::shared_ptr<PairNetwork> averaged)
       : model_(model),
         metric_(*find_validation_metric(config.train.metric)),
-        examples_(data.valid),
+        examples_(data.valid.examples),
         predictor_(model, {std::move(averaged)}, config.train.replicas) {
     const auto most = static_cast<size_t>(config.train.validation_examples);
     if (examples_.size() > most) examples_.resize(most);
@@ -282,10 +292,10 @@ std::string description(const PairData& data, const PairModel& model) {
   if (!data.text.empty())
     return fmt::format("a text of {} bytes, one of {} to validate on; {} tokens", data.text.size(),
                        data.valid_text.size(), model.target_vocabulary.size());
-  return fmt::format("{} training and {} validation sources; {} source and {} target tokens",
-                     data.stream.source.empty() ? fmt::format("{}", data.train.size()) : "streamed",
-                     data.valid.size(), model.source_vocabulary.size(),
-                     model.target_vocabulary.size());
+  return fmt::format(
+      "{} training and {} validation sources; {} source and {} target tokens",
+      data.stream.source.empty() ? fmt::format("{}", data.train.examples.size()) : "streamed",
+      data.valid.examples.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
 }
 
 }  // namespace
@@ -317,10 +327,14 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) check_resume(options, resume, watch.say);
   RunConfig config = resume ? stored_config(options) : new_config(options);
   if (folder) event_folder(options, config);
+  std::optional<InitialModel> initial;
+  if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
   const PairData data = read_training_data(options, config, watch.say);
   if (watch.begin) watch.begin();
+  torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   const PairModel model =
-      prepare_model(options, config, data, resume, folder ? &*folder : nullptr, watch.say);
+      resume ? load_description(options.out)
+             : begin_model(options, config, data, initial, folder ? &*folder : nullptr, watch.say);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);
   watch.say(description(data, model));

@@ -155,19 +155,5 @@ TEST(TextCodec, RefusesCodesThatDoNotFit) {
   EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
 }
 
-TEST(CheckPairs, WantsTwoTargetTokens) {
-  const auto check = [](const std::vector<Example>& examples, Units units) {
-    return error_of([&] { check_pairs(examples, {.units = units}, "p.tsv"); });
-  };
-  EXPECT_EQ(check({{"a", {"x y"}}}, Units::space), "");
-  EXPECT_EQ(check({{"a", {"x"}}, {"b", {"x", "y"}}}, Units::space), "");
-  EXPECT_EQ(check({{"a", {"xy"}}}, Units::character), "");
-  EXPECT_EQ(check({{"a", {"xy"}}, {"b", {"xy xy"}}}, Units::space),
-            "p.tsv: every target is made of the one token 'xy'; at least two are needed to learn "
-            "from (are --target-units right?)");
-  EXPECT_THAT(check({{"a", {"x"}}, {"b", {"xx"}}}, Units::character), HasSubstr("one token 'x'"));
-  EXPECT_THAT(check({}, Units::space), HasSubstr("no targets"));
-}
-
 }  // namespace
 }  // namespace attend

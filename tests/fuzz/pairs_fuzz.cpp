@@ -1,4 +1,4 @@
-#include "attend/data/text_codec.h"
+#include "attend/data/tokenised.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         fuzz::expect(join_units(tokens, Units::character) == target);
       }
     }
-    check_pairs(examples, {.units = Units::space}, "input");
+    const TextCodecs codecs = {{.units = Units::character}, {.units = Units::space}};
+    check_targets(tokenise_examples(examples, codecs, false).targets, "input");
   });
 }

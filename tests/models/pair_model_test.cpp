@@ -59,7 +59,7 @@ TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
   text.language_token = true;
   const std::vector<Example> translated = {{"<2de> cab", {"K AE B"}}, {"<2fr> cab", {"B AE"}}};
   const PairModel joint = make_pair_model(text, model.config, translated);
-  const auto ids = joint.source_ids(joint.source_tokens("<2fr> bac"));
+  const auto ids = joint.source_ids(joint.codecs.source.split("<2fr> bac"));
   EXPECT_EQ(joint.source_vocabulary.decode(ids),
             (std::vector<std::string>{"<2fr>", "b", "a", "c"}));
   const auto refused = [&](const std::string& source) {
@@ -169,12 +169,15 @@ TEST_F(ClassifierModelTest, TakesAWholeTargetForALabelHoweverRare) {
   const auto pairs = model.encode(reviews);
   ASSERT_EQ(pairs[0].target.size(), 1U);
   EXPECT_EQ(model.target_text(pairs[0].target), "very good");
-  EXPECT_NO_THROW(check_labels(model, reviews, "valid.tsv"));
+  EXPECT_NO_THROW(
+      check_labels(model, tokenise_examples(reviews, model.codecs, false), "valid.tsv"));
 }
 
 TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   const auto refusal = [&](const std::string& label) {
-    return test::error_of([&] { check_labels(model, {{"was", {"bad", label}}}, "test.tsv"); });
+    const TokenisedExamples examples =
+        tokenise_examples({{"was", {"bad", label}}}, model.codecs, false);
+    return test::error_of([&] { check_labels(model, examples, "test.tsv"); });
   };
   EXPECT_EQ(refusal("poor"),
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
@@ -201,14 +204,14 @@ TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
   text.bpe = codes;
   model = make_pair_model(text, model.config, examples);
   EXPECT_EQ(model.target_vocabulary.size(), 4 + 256);
-  EXPECT_EQ(model.source_tokens("cab"), (std::vector<std::string>{"c@@", "ab"}));
+  EXPECT_EQ(model.codecs.source.split("cab"), (std::vector<std::string>{"c@@", "ab"}));
   save();
   fs::remove(codes);
   EXPECT_TRUE(fs::exists(folder / "bpe.codes"));
   const fs::path moved = folder.string() + "-moved";
   fs::rename(folder, moved);
   const PairModel loaded = load_pair_model(moved);
-  EXPECT_EQ(loaded.source_tokens("cab"), model.source_tokens("cab"));
+  EXPECT_EQ(loaded.codecs.source.split("cab"), model.codecs.source.split("cab"));
   const auto pairs = loaded.encode(examples);
   EXPECT_EQ(pairs[0].target, model.encode(examples)[0].target);
   EXPECT_EQ(loaded.target_text(pairs[0].target), "K AE B");

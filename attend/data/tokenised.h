@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "attend/data/pairs.h"
+#include "attend/data/text_codec.h"
+
+namespace attend {
+
+// Texts as numbers of their tokens. Each distinct token is kept once, in order of appearance.
+class TokenisedTexts {
+ public:
+  void add(const std::vector<std::string>& tokens);
+
+  int64_t size() const { return static_cast<int64_t>(ends_.size()); }
+  // The tokens of a text, as indices into tokens().
+  std::span<const int32_t> operator[](int64_t text) const;
+  const std::vector<std::string>& tokens() const { return tokens_; }
+  WordCounts counts() const;  // how often each token occurs
+
+ private:
+  std::unordered_map<std::string, int32_t> numbers_;
+  std::vector<std::string> tokens_;
+  std::vector<int32_t> all_;  // the numbers of all texts
+  std::vector<size_t> ends_;  // of each text in all_
+};
+
+// Examples and the tokens of their texts; each text is split once.
+struct TokenisedExamples {
+  std::vector<Example> examples;
+  TokenisedTexts sources;  // one an example; none where sources are files
+  TokenisedTexts targets;  // those of the first example, then those of the second, ...
+  int64_t left_out = 0;    // targets that were too long
+};
+
+constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+
+// Leaves out targets of over `longest_target` tokens, and examples that have no others. Error on a
+// text that a codec refuses.
+TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCodecs& codecs,
+                                    bool sources_are_files, int64_t longest_target = no_limit);
+
+// Error when nothing can be learned from the targets: there are none, or they hold a single
+// distinct token between them. `name` is the file's, for the message.
+void check_targets(const TokenisedTexts& targets, const std::string& name);
+
+}  // namespace attend
