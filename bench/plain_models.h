@@ -1,6 +1,9 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/modules/transformer.h>
 
 #include <utility>
 

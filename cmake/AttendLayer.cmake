@@ -9,6 +9,10 @@ function(attend_layer name)
     add_library(attend_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_compile_options(attend_${name} PRIVATE -Wall -Wextra -Wpedantic)
+    # Highway compiles a file of the kernels once for each target, so that it stands alone.
+    if(NOT name STREQUAL kernels)
+      attend_unity(attend_${name} 8)
+    endif()
   else()
     add_library(attend_${name} INTERFACE)
     set(scope INTERFACE)
@@ -33,12 +37,21 @@ function(attend_layer name)
   endif()
 endfunction()
 
+# attend_unity(TARGET FILES): compiles so many files as one. LibTorch's headers cost each that is compiled by
+# itself 5 s, precompiled or not, as their templates are instantiated anew.
+function(attend_unity target files)
+  if(ATTEND_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
+
 # attend_program(FOLDER IMPORTS layer... PACKAGES target...): the program `attend`.
 function(attend_program folder)
   cmake_parse_arguments(ARG "" "" "IMPORTS;PACKAGES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${folder}/*.cpp)
   add_executable(attend_program ${sources})
   set_target_properties(attend_program PROPERTIES OUTPUT_NAME attend)
+  attend_unity(attend_program 3)
   list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
   target_compile_options(attend_program PRIVATE -Wall -Wextra -Wpedantic)
   target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES} OpenMP::OpenMP_CXX)
@@ -50,19 +63,22 @@ function(attend_program folder)
                                                    <fmt/ranges.h>)
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/attend/${folder}/recipes.cpp
-    PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
+    PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
 endfunction()
 
-# attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h> or <torch/torch.h>, with
-# TEST also GoogleTest, compiled once and shared. A file with tensors compiles in 9 s and takes 3 with the
-# first; one with modules takes 25 s and 8 with the second. All but the layers with tensors alone, whose loops
-# count, are compiled with -O1: what they call computes in the kernels and in LibTorch. A header serves one
-# level of optimisation.
+# attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h>, or what we use of
+# <torch/torch.h>, with TEST also GoogleTest, compiled once and shared. A file with tensors compiles in 9 s and
+# takes 3 with the first; one with modules takes 25 s and 6 with the second, and with all of <torch/torch.h> 8.
+# All but the layers with tensors alone, whose loops count, are compiled with -O1: what they call computes in
+# the kernels and in LibTorch. A header serves one level of optimisation.
 function(attend_precompile target name)
   set(level $<$<CONFIG:Release>:-O1>)
   set(libraries ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX fmt::fmt)
   set(file_tensors <ATen/ATen.h>)
-  set(file_torch <torch/torch.h>)
+  set(file_torch <torch/autograd.h> <torch/cuda.h> <torch/nn/init.h> <torch/nn/modules/conv.h>
+                 <torch/nn/modules/embedding.h> <torch/nn/modules/linear.h> <torch/nn/modules/normalization.h>
+                 <torch/nn/modules/rnn.h> <torch/nn/utils/rnn.h> <torch/optim/adam.h> <torch/types.h>
+                 <torch/utils.h>)
   set(files ${file_${name}})
   set(header attend_${name}_header)
   if(ARGN STREQUAL TEST)

@@ -4,7 +4,9 @@
 // sparsemax leaves all the others at exactly 0.
 //
 //     ./dev example own_mechanism
-#include <torch/torch.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 

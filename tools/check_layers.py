@@ -10,6 +10,8 @@
 - nothing outside attend/cli, tests, bench and examples prints, aborts or exits
 - code of attend/ outside of the tables of scores, scopes, biases, normalisers and mechanisms compares
   no name and no prose of a row with a literal: what code must know of a row is a field of it
+- files of a layer other than the kernels name what is theirs alone in different ways, for some of them
+  are compiled as one
 
 Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
 """
@@ -50,6 +52,13 @@ COMPARISON = re.compile(
     rf'|(?P<searched>{OPERAND})\.(?:starts_with|ends_with|contains|find|compare)\(\s*"(?P<part>[^"\n]+)"'
 )
 
+# What a line at the beginning of a line declares, inside an unnamed namespace.
+OWN_TYPE = re.compile(r"(?:struct|class|enum class|enum)\s+(\w+)\b(?!.*;)")
+OWN_CONSTANT = re.compile(
+    r"(?:static |inline )*(?:constexpr|const)\s[^=({]*?\b(\w+)(?:\[[^\]]*\])?\s*(?:=|\{)")
+OWN_FUNCTION = re.compile(
+    r"(?!using|template|return|namespace|static_assert|#|//|\s)[\w:<>,&*\s\[\]]*?\b(\w+)\(([^;{]*)")
+
 Layer = collections.namedtuple("Layer", "imports torch")
 
 
@@ -88,6 +97,21 @@ def compares_row(operand, literal, is_part, names):
     first = re.match(r"\w*", literal).group()
     return any(name == first or (is_part and name.startswith(literal))
                for kind in kinds for name in names[kind])
+
+
+def own_names(code):
+    """(line, name, parameters) of what the unnamed namespaces of a file declare; of what is no
+    function the parameters are None."""
+    inside = False
+    for number, line in enumerate(code.splitlines(), 1):
+        if re.match(r"namespace\s*\{|\}  ", line):
+            inside = line.startswith("namespace")
+        elif inside:
+            for pattern in (OWN_TYPE, OWN_CONSTANT, OWN_FUNCTION):
+                match = pattern.match(line)
+                if match:
+                    yield number, match[1], match[2] if pattern is OWN_FUNCTION else None
+                    break
 
 
 def find_cycle(graph):
@@ -205,14 +229,19 @@ class Checker:
         if cycle:
             self.report("CMakeLists.txt", 1, "layers import each other: " + " -> ".join(cycle))
         includes = {}
+        own = collections.defaultdict(list)  # what a layer's files name for themselves
         for path in self.files:
             text = (self.root / path).read_text(encoding="utf-8")
             code = without_literals(text)
+            if path.parts[0] == "attend" and path.suffix == ".cpp" and path.parts[1] != "kernels":
+                own[path.parts[1]] += [(path, *found) for found in own_names(code)]
             includes[str(path)] = self.check_includes(path, text)
             self.check_sizes(path, text, code)
             self.check_printing(path, code)
             self.check_rows(path, text)
         self.check_imports_are_used(includes)
+        for names in own.values():
+            self.check_own_names(names)
         cycle = find_cycle(includes)
         if cycle:
             self.report(cycle[0], 1, "headers include each other: " + " -> ".join(cycle))
@@ -271,6 +300,17 @@ class Checker:
             if compares_row(operand, literal, match["part"] is not None, self.row_names):
                 self.report(path, code.count("\n", 0, match.start()) + 1,
                             f'{operand} is compared with "{literal}"; ask a field of the row')
+
+    def check_own_names(self, names):
+        first = {}
+        for path, line, name, parameters in names:
+            for other, there in first.setdefault(name, []):
+                overloads = None not in (parameters, there) and parameters != there
+                if other != path and not overloads:
+                    self.report(path, line, f"{name} is also declared in {other}, and the two may be "
+                                "compiled as one; share it or give it another name")
+                    break
+            first[name].append((path, parameters))
 
     def check_sizes(self, path, text, code):
         lines = text.count("\n")

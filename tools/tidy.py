@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy"
-COMMANDS = ROOT / "build" / "release" / "compile_commands.json"
+COMMANDS = CACHE / "commands" / "compile_commands.json"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
 

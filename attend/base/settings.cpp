@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -328,6 +329,10 @@ toml::table parse_document(std::string_view document, const std::string& name) {
 }
 
 }  // namespace
+
+void append(Settings& all, Settings more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 struct TomlFile::Parsed {
   std::string name;

@@ -23,6 +23,8 @@ struct Setting {
 
 using Settings = std::vector<Setting>;
 
+void append(Settings& all, Settings more);
+
 // A TOML file, parsed once. Some keys decide which others there are, so that it is read in parts.
 class TomlFile {
  public:

@@ -19,7 +19,7 @@ namespace {
 using at::Tensor;
 using nlohmann::json;
 
-struct Options {
+struct ComputeOptions {
   ComputeFiles files;
   bool weights = false;
   bool scores = false;
@@ -29,7 +29,7 @@ struct Options {
   std::string graph, labels;
 };
 
-NamedTensors compute(const ComputeProblem& problem, const Options& options) {
+NamedTensors compute(const ComputeProblem& problem, const ComputeOptions& options) {
   NamedTensors arrays;
   {
     const at::NoGradGuard no_gradients;
@@ -44,7 +44,8 @@ NamedTensors compute(const ComputeProblem& problem, const Options& options) {
   return arrays;
 }
 
-json summary(const NamedTensors& arrays, const ComputeProblem& problem, const Options& options) {
+json summary(const NamedTensors& arrays, const ComputeProblem& problem,
+             const ComputeOptions& options) {
   json described = json::object();
   for (const auto& [name, tensor] : arrays)
     described[name] = {{"dtype", dtype_name(tensor.scalar_type())},
@@ -72,7 +73,7 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
   fmt::print("{}: {}\n", out, fmt::join(parts, ", "));
 }
 
-void run(const Options& options) {
+void run(const ComputeOptions& options) {
   if (!options.out.empty() && !options.out.ends_with(".npz"))
     fail("--out {}: the results are an .npz file; name it so", in_quotes(options.out));
   const ComputeProblem problem = read_problem(options.files);
@@ -93,7 +94,7 @@ void run(const Options& options) {
     print_line(arrays, options.out);
 }
 
-constexpr const char* footer =
+constexpr const char* compute_footer =
     R"(Inputs have two axes [T, D], three [batch, T, D] or four [batch, heads, T, D]. They are
 .npy files or .json files of nested lists; numbers take the dtype of the .npy files, else float64.
 Results: context, lse (the log-normaliser of each query) and what the options add. Without --out,
@@ -187,7 +188,7 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
 }  // namespace
 
 void add_compute_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ComputeOptions>();
   CLI::App* command =
       app.add_subcommand("compute", "Attention of the queries, keys and values in files");
   add_files(*command, options->files);
@@ -204,7 +205,7 @@ void add_compute_command(CLI::App& app) {
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");
   command->add_flag("--steps", options->steps, "print the computation step by step")
       ->excludes(as_json);
-  command->footer(footer);
+  command->footer(compute_footer);
   command->callback([options] { run(*options); });
 }
 

@@ -10,14 +10,14 @@
 namespace attend {
 namespace {
 
-struct Options {
+struct MechanismsOptions {
   std::string name;
   std::string pictures;
   bool as_json = false;
   bool markdown = false;
 };
 
-void run(const Options& options) {
+void run(const MechanismsOptions& options) {
   if (!options.name.empty()) {
     const Mechanism& row = mechanism(options.name);
     fmt::print("{}", options.as_json ? mechanism_json(row).dump() + "\n" : mechanism_text(row));
@@ -31,7 +31,7 @@ void run(const Options& options) {
   }
 }
 
-constexpr const char* footer =
+constexpr const char* mechanisms_footer =
     R"(--json prints one object: mechanisms (name, title, source, formula, queries, memory, choices
 with score, scope, bias and normaliser, decoder_query, parameters, time, space, carries, paths, module,
 refusal, command), scores (name, formula, source, family, looks_back, parameters), scopes (name,
@@ -47,7 +47,7 @@ Examples:
 }  // namespace
 
 void add_mechanisms_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MechanismsOptions>();
   CLI::App* command = app.add_subcommand(
       "mechanisms", "The mechanisms of attention, and the choices that they are made of");
   CLI::Option* name =
@@ -64,7 +64,7 @@ void add_mechanisms_command(CLI::App& app) {
       ->excludes(name)
       ->excludes(as_json)
       ->excludes(markdown);
-  command->footer(footer);
+  command->footer(mechanisms_footer);
   command->callback([options] { run(*options); });
 }
 

@@ -19,7 +19,7 @@ using at::Tensor;
 constexpr int64_t maximum_seconds = 600;
 constexpr int64_t maximum_rate = 192'000;
 constexpr int64_t maximum_channels = 64;
-constexpr int64_t maximum_file = int64_t{1} << 30;
+constexpr int64_t maximum_sound_file = int64_t{1} << 30;
 constexpr double window_seconds = 0.025, hop_seconds = 0.010;
 constexpr double least_energy = 1e-10;
 
@@ -101,7 +101,7 @@ Sound parse_sound(std::string_view bytes, const std::string& name) {
 }
 
 Sound read_sound(const std::string& path) {
-  return parse_sound(read_file(path, maximum_file), path);
+  return parse_sound(read_file(path, maximum_sound_file), path);
 }
 
 Tensor mel_filters(const MelOptions& options, int64_t size) {

@@ -21,8 +21,8 @@ constexpr std::string_view joiner = "@@";
 constexpr std::string_view version_line = "#version:";
 
 constexpr int64_t maximum_merges = 1'000'000;
-constexpr int64_t maximum_line = 1 << 14;
-constexpr int64_t maximum_file = int64_t{256} << 20;
+constexpr int64_t maximum_codes_line = 1 << 14;
+constexpr int64_t maximum_codes_file = int64_t{256} << 20;
 
 constexpr size_t maximum_cached_words = size_t{1} << 18;
 constexpr size_t maximum_cached_bytes = 100;  // of a word
@@ -81,7 +81,7 @@ BytePairEncoding::BytePairEncoding(std::vector<Merge> merges, bool end_is_piece)
 }
 
 BytePairEncoding BytePairEncoding::parse(std::string_view bytes, const std::string& name) {
-  internal::Lines lines(bytes, name, maximum_line);
+  internal::Lines lines(bytes, name, maximum_codes_line);
   std::vector<Merge> merges;
   bool end_is_piece = true;
   std::string_view line;
@@ -99,7 +99,7 @@ BytePairEncoding BytePairEncoding::parse(std::string_view bytes, const std::stri
 }
 
 BytePairEncoding BytePairEncoding::load(const std::string& path) {
-  return parse(read_packed(path, maximum_file), path);
+  return parse(read_packed(path, maximum_codes_file), path);
 }
 
 std::string BytePairEncoding::format() const {

@@ -19,7 +19,7 @@
 namespace attend {
 namespace {
 
-constexpr int64_t maximum_line = 1 << 20;
+constexpr int64_t maximum_entry = 1 << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view digits = "0123456789";
 
@@ -44,7 +44,7 @@ std::string without_number(const std::string& word) {
 }
 
 // The word, then its phonemes; nothing for a comment or a blank line.
-std::vector<std::string> parse_line(std::string_view line) {
+std::vector<std::string> parse_entry(std::string_view line) {
   // Files that were put together keep the byte order mark of each; at the front of train.tsv it
   // would be taken for that file's.
   while (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
@@ -81,10 +81,10 @@ std::vector<Pronounced> parse_cmudict(std::string_view bytes, const std::string&
   std::vector<Pronounced> entries;
   std::unordered_map<std::string, size_t> places;
   std::unordered_set<std::string> seen;
-  internal::Lines lines(bytes, name, maximum_line);
+  internal::Lines lines(bytes, name, maximum_entry);
   std::string_view line;
   while (lines.next(line)) {
-    std::vector<std::string> tokens = internal::at_line(lines, [&] { return parse_line(line); });
+    std::vector<std::string> tokens = internal::at_line(lines, [&] { return parse_entry(line); });
     if (tokens.empty() || !holds_letter(tokens[0])) continue;
     const std::string word = tokens[0];
     tokens.erase(tokens.begin());

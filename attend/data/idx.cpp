@@ -7,7 +7,7 @@ namespace attend {
 namespace {
 
 constexpr char unsigned_bytes = 0x08;
-constexpr int64_t maximum_bytes = int64_t{1} << 31;
+constexpr int64_t maximum_idx_bytes = int64_t{1} << 31;
 
 int64_t big_endian(std::string_view bytes) {
   int64_t value = 0;
@@ -48,8 +48,8 @@ IdxArray parse_idx(std::string bytes, const std::string& name) {
     if (array.shape.back() == 0) fail("{}: is empty: axis {} has no entries", name, axis);
     // Both below 2^32, so that their product fits.
     size *= array.shape.back();
-    if (size > maximum_bytes)
-      fail("{}: its shape is of over {} bytes; split the file", name, maximum_bytes);
+    if (size > maximum_idx_bytes)
+      fail("{}: its shape is of over {} bytes; split the file", name, maximum_idx_bytes);
   }
   if (static_cast<int64_t>(view.size() - header) != size)
     fail("{}: its shape [{}] takes {} bytes and {} follow; is the file cut off?", name,
@@ -60,7 +60,7 @@ IdxArray parse_idx(std::string bytes, const std::string& name) {
 }
 
 IdxArray read_idx(const std::string& path) {
-  return parse_idx(read_packed(path, maximum_bytes + 16), path);
+  return parse_idx(read_packed(path, maximum_idx_bytes + 16), path);
 }
 
 std::string idx_bytes(const IdxArray& array) {

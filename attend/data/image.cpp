@@ -11,7 +11,7 @@ namespace attend {
 namespace {
 
 constexpr int64_t maximum_pixels = int64_t{1} << 24;
-constexpr int64_t maximum_file = int64_t{256} << 20;
+constexpr int64_t maximum_image_file = int64_t{256} << 20;
 
 }  // namespace
 
@@ -51,6 +51,8 @@ std::string png_bytes(const Image& image) {
   return bytes;
 }
 
-Image read_png(const std::string& path) { return parse_png(read_file(path, maximum_file), path); }
+Image read_png(const std::string& path) {
+  return parse_png(read_file(path, maximum_image_file), path);
+}
 
 }  // namespace attend

@@ -18,21 +18,21 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the arrays are little-endian");
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr size_t maximum_header = 65535;
-constexpr size_t maximum_axes = 64;
+constexpr size_t maximum_npy_header = 65535;
+constexpr size_t maximum_npy_axes = 64;
 
-struct Dtype {
+struct NpyDtype {
   std::string_view descr;
   at::ScalarType type;
 };
 
-constexpr std::array<Dtype, 7> dtypes = {{{"<f8", at::kDouble},
-                                          {"<f4", at::kFloat},
-                                          {"<f2", at::kHalf},
-                                          {"<i8", at::kLong},
-                                          {"<i4", at::kInt},
-                                          {"|u1", at::kByte},
-                                          {"|b1", at::kBool}}};
+constexpr std::array<NpyDtype, 7> npy_dtypes = {{{"<f8", at::kDouble},
+                                                 {"<f4", at::kFloat},
+                                                 {"<f2", at::kHalf},
+                                                 {"<i8", at::kLong},
+                                                 {"<i4", at::kInt},
+                                                 {"|u1", at::kByte},
+                                                 {"|b1", at::kBool}}};
 
 struct Header {
   std::optional<std::string> descr;
@@ -42,9 +42,9 @@ struct Header {
 
 // Reads the Python dictionary of the header: {'descr': '<f8', 'fortran_order': False, 'shape': (3,
 // 4), }
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  NpyHeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   Header read() {
     Header header;
@@ -116,7 +116,8 @@ class HeaderReader {
     std::vector<int64_t> shape;
     expect('(');
     while (!accept(')')) {
-      if (shape.size() == maximum_axes) refuse(fmt::format("more than {} axes", maximum_axes));
+      if (shape.size() == maximum_npy_axes)
+        refuse(fmt::format("more than {} axes", maximum_npy_axes));
       shape.push_back(read_length());
       if (accept(')')) {
         // (3) is a number in Python, (3,) a tuple.
@@ -163,9 +164,9 @@ std::string_view take_header(std::string_view& bytes, const std::string& name) {
     fail("{}: is truncated within its first {} bytes", name, fixed + length_bytes);
   uint32_t length = 0;
   std::memcpy(&length, bytes.data() + fixed, length_bytes);
-  if (length > maximum_header)
+  if (length > maximum_npy_header)
     fail("{}: the header is said to have {} bytes; at most {} are allowed", name, length,
-         maximum_header);
+         maximum_npy_header);
   bytes.remove_prefix(fixed + length_bytes);
   if (length > bytes.size())
     fail("{}: the header is said to have {} bytes, but only {} follow; the file is truncated", name,
@@ -175,8 +176,8 @@ std::string_view take_header(std::string_view& bytes, const std::string& name) {
   return header;
 }
 
-at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
-  for (const Dtype& dtype : dtypes) {
+at::ScalarType find_npy_dtype(const std::string& descr, const std::string& name) {
+  for (const NpyDtype& dtype : npy_dtypes) {
     if (dtype.descr == descr) return dtype.type;
     // One byte has no order: NumPy writes |, others write <.
     const bool one_byte = dtype.descr.starts_with('|') && descr.starts_with('<');
@@ -186,8 +187,8 @@ at::ScalarType find_dtype(const std::string& descr, const std::string& name) {
     fail("{}: is big-endian ({}); save array.astype(array.dtype.newbyteorder(\"<\"))", name,
          in_quotes(descr));
   std::vector<std::string_view> names;
-  names.reserve(std::size(dtypes));
-  for (const Dtype& dtype : dtypes) names.push_back(dtype.descr);
+  names.reserve(std::size(npy_dtypes));
+  for (const NpyDtype& dtype : npy_dtypes) names.push_back(dtype.descr);
   fail("{}: has dtype {}; save it as one of {}", name, in_quotes(descr), fmt::join(names, ", "));
 }
 
@@ -209,10 +210,10 @@ size_t checked_size(const std::vector<int64_t>& shape, size_t item, const std::s
 }  // namespace
 
 at::Tensor parse_npy(std::string_view bytes, const std::string& name) {
-  const Header header = HeaderReader(take_header(bytes, name), name).read();
+  const Header header = NpyHeaderReader(take_header(bytes, name), name).read();
   if (!header.descr || !header.fortran_order || !header.shape)
     fail("{}: the .npy header lacks descr, fortran_order or shape", name);
-  const at::ScalarType type = find_dtype(*header.descr, name);
+  const at::ScalarType type = find_npy_dtype(*header.descr, name);
   std::vector<int64_t> shape = *header.shape;
   const size_t size = checked_size(shape, c10::elementSize(type), name);
   if (size != bytes.size())
@@ -234,10 +235,10 @@ at::Tensor read_npy(const std::string& path) { return parse_npy(read_file(path),
 
 std::string format_npy(const at::Tensor& tensor) {
   if (!tensor.defined()) fail("[format_npy] the tensor is undefined");
-  const auto dtype = std::find_if(dtypes.begin(), dtypes.end(), [&](const Dtype& candidate) {
-    return candidate.type == tensor.scalar_type();
-  });
-  if (dtype == dtypes.end() || tensor.layout() != at::kStrided)
+  const auto dtype = std::find_if(
+      npy_dtypes.begin(), npy_dtypes.end(),
+      [&](const NpyDtype& candidate) { return candidate.type == tensor.scalar_type(); });
+  if (dtype == npy_dtypes.end() || tensor.layout() != at::kStrided)
     fail("[format_npy] a {} tensor cannot be stored; convert it to float32",
          c10::toString(tensor.scalar_type()));
   std::string header =

@@ -15,7 +15,7 @@ namespace attend {
 namespace {
 
 constexpr std::string_view extension = ".npy";
-constexpr zip_int64_t maximum_entries = 10'000;
+constexpr zip_int64_t maximum_npz_entries = 10'000;
 // No deflate stream grows more: 258 bytes from 2 bits.
 constexpr zip_uint64_t maximum_growth = 1032;
 constexpr zip_uint64_t first_piece = 1 << 16;
@@ -127,8 +127,8 @@ NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
   const Archive archive =
       open_archive(memory_source(bytes.data(), bytes.size()), ZIP_RDONLY | ZIP_CHECKCONS, name);
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-  if (entries > maximum_entries)
-    fail("{}: has {} arrays; at most {} are read", name, entries, maximum_entries);
+  if (entries > maximum_npz_entries)
+    fail("{}: has {} arrays; at most {} are read", name, entries, maximum_npz_entries);
   NamedTensors tensors;
   for (zip_int64_t index = 0; index < entries; ++index) {
     auto array = read_array(archive.get(), static_cast<zip_uint64_t>(index), bytes.size(), name);

@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr uint64_t maximum_header = 100'000'000;
-constexpr uint64_t maximum_file = uint64_t{1} << 32;
+constexpr uint64_t maximum_tensors_file = uint64_t{1} << 32;
 constexpr size_t length_bytes = 8;
 
 struct Dtype {
@@ -159,7 +159,7 @@ TensorFile parse_safetensors(std::string_view bytes, const std::string& name) {
 }
 
 TensorFile read_safetensors(const std::string& path) {
-  return parse_safetensors(read_file(path, maximum_file), path);
+  return parse_safetensors(read_file(path, maximum_tensors_file), path);
 }
 
 std::string format_safetensors(const TensorFile& file) {
@@ -200,9 +200,9 @@ std::string format_safetensors(const TensorFile& file) {
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
   const std::string bytes = format_safetensors(file);
-  if (bytes.size() > maximum_file) {
+  if (bytes.size() > maximum_tensors_file) {
     fail("{}: the tensors take {} bytes; at most {} fit into one file", path, bytes.size(),
-         maximum_file);
+         maximum_tensors_file);
   }
   write_file(path, bytes);
 }

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t maximum_bytes = int64_t{1} << 30;
+constexpr int64_t maximum_json_bytes = int64_t{1} << 30;
 constexpr size_t maximum_axes = 8;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 // float64 holds every whole number up to here.
@@ -174,7 +174,7 @@ at::Tensor parse_tensor_json(std::string_view text, const std::string& name) {
 }
 
 at::Tensor read_tensor_json(const std::string& path) {
-  return parse_tensor_json(read_file(path, maximum_bytes), path);
+  return parse_tensor_json(read_file(path, maximum_json_bytes), path);
 }
 
 json tensor_json(const at::Tensor& tensor) {

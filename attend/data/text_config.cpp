@@ -37,7 +37,7 @@ Settings TextConfig::settings() {
        "whatever the units"},
   };
   if (!reads_frames()) return all;
-  for (Setting& setting : frames.settings()) all.push_back(std::move(setting));
+  append(all, frames.settings());
   return all;
 }
 

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 4> fixed_tokens = {"<pad>", "<s>", "</s>"
 constexpr int64_t fixed_count = fixed_tokens.size();
 
 constexpr int64_t maximum_tokens = 1'000'000;
-constexpr int64_t maximum_file = int64_t{256} << 20;
+constexpr int64_t maximum_vocabulary_file = int64_t{256} << 20;
 
 // A line break is a token of texts that go on over lines. It is written as \n, and any run of
 // backslashes before an n that would read like it with one more; all else stands as it is.
@@ -79,7 +79,7 @@ Vocabulary Vocabulary::build_from(const std::unordered_map<std::string, int64_t>
 Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) fail("{}: is empty; a vocabulary has one token a line", name);
   Vocabulary vocabulary;
-  internal::Lines lines(bytes, name, maximum_file);
+  internal::Lines lines(bytes, name, maximum_vocabulary_file);
   std::string_view line;
   while (lines.next(line)) {
     const int64_t id = lines.number() - 1;
@@ -98,7 +98,7 @@ Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
 }
 
 Vocabulary Vocabulary::load(const std::string& path) {
-  return parse(read_file(path, maximum_file), path);
+  return parse(read_file(path, maximum_vocabulary_file), path);
 }
 
 void Vocabulary::save(const std::string& path) const {

@@ -14,7 +14,7 @@
 namespace attend {
 namespace {
 
-constexpr double kPadding = 20;
+constexpr double kChartPadding = 20;
 constexpr double kTickSize = 12;
 constexpr size_t kMaximumSeries = 24;
 constexpr size_t kMaximumPoints = 1'000'000;
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 6> kDark = {"#5aa9ff", "#ff9d5c", "#4fd19
 // After the colours are used up the strokes tell lines apart.
 constexpr std::array<std::string_view, 4> kDashes = {"", "7 4", "2 4", "10 3 2 3"};
 
-struct Axis {
+struct ChartAxis {
   double low = 0;
   double high = 1;
   double step = 0.2;
@@ -47,14 +47,14 @@ double tick_step(double range, int count) {
 }
 
 // `whole` widens the range to full steps; otherwise an end moves to a tick that is near, or stays.
-Axis make_axis(double low, double high, int count, bool whole) {
+ChartAxis make_axis(double low, double high, int count, bool whole) {
   const double size = std::max({std::abs(low), std::abs(high), 1e-100});
   // A range of a few units in the last place has no ticks that could be told apart.
   if (high - low <= 1e-9 * size) {
     low -= low == 0 ? 0 : 0.5 * size;
     high += high == 0 ? 1 : 0.5 * size;
   }
-  Axis axis;
+  ChartAxis axis;
   axis.step = tick_step(high - low, count);
   axis.low = std::floor(low / axis.step + 1e-9) * axis.step;
   axis.high = std::ceil(high / axis.step - 1e-9) * axis.step;
@@ -66,7 +66,7 @@ Axis make_axis(double low, double high, int count, bool whole) {
   return axis;
 }
 
-std::string tick_label(const Axis& axis, double value, bool percent) {
+std::string tick_label(const ChartAxis& axis, double value, bool percent) {
   const double factor = percent ? 100 : 1;
   const double step = axis.step * factor;
   const double size = std::max(std::abs(axis.low), std::abs(axis.high)) * factor;
@@ -76,7 +76,7 @@ std::string tick_label(const Axis& axis, double value, bool percent) {
   return fmt::format("{:.{}f}{}", shown, digits, percent ? " %" : "");
 }
 
-std::string y_label(const Chart& chart, const Axis& axis, double value) {
+std::string y_label(const Chart& chart, const ChartAxis& axis, double value) {
   if (chart.y_powers_of_ten) return fmt::format("{:.6g}", std::pow(10, value));
   return tick_label(axis, value, chart.y_as_percent);
 }
@@ -87,7 +87,7 @@ void keep_whole(std::vector<double>& ticks) {
 }
 
 struct Frame {
-  Axis x, y;
+  ChartAxis x, y;
   double left, top, right, bottom;
   double px(double value) const {
     return left + (value - x.low) / (x.high - x.low) * (right - left);
@@ -177,11 +177,11 @@ Frame make_frame(const Chart& chart, size_t legend_lines) {
   for (const double tick : frame.y.ticks) {
     labels = std::max(labels, estimated_width(y_label(chart, frame.y, tick), kTickSize));
   }
-  frame.left = kPadding + labels + 10 + (chart.y_label.empty() ? 0 : 22);
-  frame.right = chart.width - kPadding - 8;
-  frame.top = kPadding + (chart.title.empty() ? 4 : 30) + 20 * static_cast<double>(legend_lines) +
-              (legend_lines > 0 ? 14 : 0);
-  frame.bottom = chart.height - kPadding - 20 - (chart.x_label.empty() ? 0 : 22);
+  frame.left = kChartPadding + labels + 10 + (chart.y_label.empty() ? 0 : 22);
+  frame.right = chart.width - kChartPadding - 8;
+  frame.top = kChartPadding + (chart.title.empty() ? 4 : 30) +
+              20 * static_cast<double>(legend_lines) + (legend_lines > 0 ? 14 : 0);
+  frame.bottom = chart.height - kChartPadding - 20 - (chart.x_label.empty() ? 0 : 22);
   return frame;
 }
 
@@ -225,7 +225,7 @@ std::string titles(const Chart& chart, const Frame& frame) {
   std::string out;
   const double across = frame.right - frame.left;
   if (!chart.title.empty()) {
-    out += text("class=\"text\" font-weight=\"bold\"", frame.left, kPadding + 14,
+    out += text("class=\"text\" font-weight=\"bold\"", frame.left, kChartPadding + 14,
                 visible_text(chart.title), across / 1.08, 16);
   }
   if (!chart.x_label.empty()) {
@@ -234,10 +234,11 @@ std::string titles(const Chart& chart, const Frame& frame) {
   }
   if (!chart.y_label.empty()) {
     const double middle = (frame.top + frame.bottom) / 2;
-    out += text(fmt::format("class=\"text\" text-anchor=\"middle\" transform=\"rotate(-90 {:.1f} "
-                            "{:.1f})\"",
-                            kPadding + 10, middle),
-                kPadding + 10, middle, visible_text(chart.y_label), frame.bottom - frame.top, 13);
+    out +=
+        text(fmt::format("class=\"text\" text-anchor=\"middle\" transform=\"rotate(-90 {:.1f} "
+                         "{:.1f})\"",
+                         kChartPadding + 10, middle),
+             kChartPadding + 10, middle, visible_text(chart.y_label), frame.bottom - frame.top, 13);
   }
   return out;
 }
@@ -251,7 +252,7 @@ std::string stroke(size_t index) {
 std::string legend(const Chart& chart, const Frame& frame,
                    const std::vector<std::vector<size_t>>& rows) {
   std::string out = "<g font-size=\"12\">\n";
-  double y = kPadding + (chart.title.empty() ? 4 : 30) + 10;
+  double y = kChartPadding + (chart.title.empty() ? 4 : 30) + 10;
   for (const std::vector<size_t>& row : rows) {
     double x = frame.left;
     for (const size_t index : row) {
@@ -312,7 +313,7 @@ std::string line(const ChartSeries& series, size_t index, const Frame& frame) {
                      markers);
 }
 
-std::string style() {
+std::string chart_style() {
   std::string light = ".axis{stroke:#8c959f}.dot{stroke:#fff}.band{fill-opacity:.16}";
   std::string dark = ".axis{stroke:#6b7480}.dot{stroke:#0d1117}.band{fill-opacity:.2}";
   for (size_t i = 0; i < kLight.size(); ++i) {
@@ -328,14 +329,14 @@ std::string style() {
 
 std::string line_chart_svg(const Chart& chart) {
   check(chart);
-  const auto rows = legend_rows(chart, chart.width - 2 * kPadding - 60);
+  const auto rows = legend_rows(chart, chart.width - 2 * kChartPadding - 60);
   const Frame frame = make_frame(chart, rows.size());
   if (frame.bottom - frame.top < 40 || frame.right - frame.left < 40) {
     fail("[line_chart] {} x {} pixels leave no room for the lines; make the chart larger",
          chart.width, chart.height);
   }
   const std::string description = chart.title.empty() ? "Line chart" : visible_text(chart.title);
-  std::string svg = svg_start(chart.width, chart.height, description) + style();
+  std::string svg = svg_start(chart.width, chart.height, description) + chart_style();
   svg += "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n";
   svg += axes(chart, frame) + titles(chart, frame) + legend(chart, frame, rows);
   for (size_t i = 0; i < chart.series.size(); ++i) svg += band(chart.series[i], i, frame);

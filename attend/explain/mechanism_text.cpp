@@ -10,7 +10,7 @@
 namespace attend {
 namespace {
 
-constexpr size_t columns = 100;
+constexpr size_t line_columns = 100;
 constexpr size_t name_column = 21;   // behind two spaces and the longest name
 constexpr size_t label_column = 14;  // of a row in full
 
@@ -21,7 +21,7 @@ std::string wrapped(std::string_view text, size_t indent) {
   while (!text.empty()) {
     const size_t space = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, space);
-    if (at > indent && at + 1 + word.size() > columns) {
+    if (at > indent && at + 1 + word.size() > line_columns) {
       out += '\n' + std::string(indent, ' ');
       at = indent;
     } else if (at > indent) {
@@ -42,7 +42,7 @@ std::string labelled(std::string_view label, std::string_view text, size_t colum
 // Name and formula, then the source in a line of its own where it does not fit beside.
 std::string entry(std::string_view name, std::string_view formula, std::string_view source) {
   const std::string one = fmt::format("{:36} {}", formula, source);
-  if (name_column + one.size() <= columns) return labelled(name, one, name_column);
+  if (name_column + one.size() <= line_columns) return labelled(name, one, name_column);
   return labelled(name, formula, name_column) + labelled("", source, name_column);
 }
 

@@ -18,8 +18,9 @@ constexpr int64_t most_pixels = 4096;
 constexpr size_t most_targets = 100;
 constexpr double padding = 24, gap = 20, label_height = 22;
 constexpr double page_width = 960;  // panels stand side by side up to here
-constexpr double strongest = 0.8;   // opacity of the largest weight: what it covers is still seen
-constexpr double weakest = 0.01;    // share of the scale below which nothing is drawn
+constexpr double strongest_tint =
+    0.8;                          // opacity of the largest weight: what it covers is still seen
+constexpr double weakest = 0.01;  // share of the scale below which nothing is drawn
 
 void check(const Alignment& alignment, const SourcePicture& picture) {
   if (picture.height < 1 || picture.width < 1 || picture.height > most_pixels ||
@@ -93,7 +94,7 @@ std::string overlay(const Alignment& alignment, const SourcePicture& picture, co
                    "fill-opacity=\"{:.3f}\"><title>{}: {:.4f}</title></rect>\n",
                    left + static_cast<double>(i % picture.columns) * width,
                    top + static_cast<double>(i / picture.columns) * height, width, height,
-                   strongest * std::min(weight / end, 1.0),
+                   strongest_tint * std::min(weight / end, 1.0),
                    escape_markup(visible_token(alignment.source[static_cast<size_t>(i)])), weight);
   }
   return out;
@@ -109,7 +110,7 @@ std::string legend(double left, double top, double end) {
     fmt::format_to(std::back_inserter(out),
                    "<rect class=\"heat\" x=\"{:g}\" y=\"{:g}\" width=\"2\" height=\"10\" "
                    "fill-opacity=\"{:.3f}\"/>",
-                   left + 14 + 2 * i, top, strongest * i / (steps - 1));
+                   left + 14 + 2 * i, top, strongest_tint * i / (steps - 1));
   return out + fmt::format(
                    "</g>\n<g class=\"soft\" font-size=\"11\"><text x=\"{:g}\" y=\"{:g}\">0</text>"
                    "<text x=\"{:g}\" y=\"{:g}\">{:g}</text></g>\n",

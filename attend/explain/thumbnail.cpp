@@ -13,42 +13,46 @@
 namespace attend {
 namespace {
 
-constexpr int kLevels = 20;
+constexpr int kThumbnailLevels = 20;
 constexpr double kCell = 17;
 constexpr double kFont = 10.5;
-constexpr double kPadding = 6;
-constexpr int kLabelColumns = 13;
+constexpr double kThumbnailPadding = 6;
+constexpr int kThumbnailLabel = 13;
 
-std::string level_rules(Scheme scheme) {
+std::string thumbnail_rules(Scheme scheme) {
   std::string rules;
-  for (int level = 0; level < kLevels; ++level)
-    rules +=
-        fmt::format(".l{}{{fill:{}}}", level, hex(scale_color(level / (kLevels - 1.0), scheme)));
+  for (int level = 0; level < kThumbnailLevels; ++level)
+    rules += fmt::format(".l{}{{fill:{}}}", level,
+                         hex(scale_color(level / (kThumbnailLevels - 1.0), scheme)));
   return rules;
 }
 
-std::string style() { return style_element(level_rules(Scheme::light), level_rules(Scheme::dark)); }
-
-int level_of(double weight) {
-  if (std::isnan(weight)) return 0;
-  return static_cast<int>(std::lround((kLevels - 1) * std::clamp(weight, 0.0, 1.0)));
+std::string thumbnail_style() {
+  return style_element(thumbnail_rules(Scheme::light), thumbnail_rules(Scheme::dark));
 }
 
-std::string label(const std::string& token) { return shorten(visible_token(token), kLabelColumns); }
+int thumbnail_level(double weight) {
+  if (std::isnan(weight)) return 0;
+  return static_cast<int>(std::lround((kThumbnailLevels - 1) * std::clamp(weight, 0.0, 1.0)));
+}
+
+std::string thumbnail_label(const std::string& token) {
+  return shorten(visible_token(token), kThumbnailLabel);
+}
 
 double widest(const std::vector<std::string>& tokens) {
   double width = 0;
   for (const std::string& token : tokens)
-    width = std::max(width, estimated_width(label(token), kFont));
+    width = std::max(width, estimated_width(thumbnail_label(token), kFont));
   return width;
 }
 
 // One path a level.
 std::string cells(const Grid& grid, double left, double top) {
-  std::array<std::string, kLevels> paths;
+  std::array<std::string, kThumbnailLevels> paths;
   for (int64_t row = 0; row < grid.rows; ++row)
     for (int64_t column = 0; column < grid.columns; ++column)
-      paths[static_cast<size_t>(level_of(grid.at(row, column)))] += fmt::format(
+      paths[static_cast<size_t>(thumbnail_level(grid.at(row, column)))] += fmt::format(
           "M{0:g} {1:g}h{2:g}v{2:g}h-{2:g}z", left + static_cast<double>(column) * kCell,
           top + static_cast<double>(row) * kCell, kCell - 1);
   std::string out;
@@ -63,13 +67,13 @@ std::string labels(const Alignment& alignment, double left, double top) {
   for (size_t column = 0; column < alignment.source.size(); ++column)
     out += fmt::format("<text transform=\"translate({:g} {:g}) rotate(-50)\">{}</text>\n",
                        left + (static_cast<double>(column) + 0.6) * kCell, top - 5,
-                       escape_markup(label(alignment.source[column])));
+                       escape_markup(thumbnail_label(alignment.source[column])));
   out += "</g>\n<g class=\"text\" text-anchor=\"end\" ";
   out += fmt::format("font-size=\"{:g}\">\n", kFont);
   for (size_t row = 0; row < alignment.target.size(); ++row)
     out += fmt::format("<text x=\"{:g}\" y=\"{:g}\">{}</text>\n", left - 5,
                        top + (static_cast<double>(row) + 0.5) * kCell + 0.34 * kFont,
-                       escape_markup(label(alignment.target[row])));
+                       escape_markup(thumbnail_label(alignment.target[row])));
   return out + "</g>\n";
 }
 
@@ -78,25 +82,27 @@ std::string labels(const Alignment& alignment, double left, double top) {
 std::string thumbnail_svg(const Alignment& alignment) {
   const Grid grid = checked_picture_grid(alignment);
   constexpr double kSine = 0.766, kCosine = 0.643;  // of 50 degrees
-  const double left = std::round(kPadding + widest(alignment.target) + 5);
-  const double top = std::round(kPadding + widest(alignment.source) * kSine + kFont);
+  const double left = std::round(kThumbnailPadding + widest(alignment.target) + 5);
+  const double top = std::round(kThumbnailPadding + widest(alignment.source) * kSine + kFont);
   double right = static_cast<double>(grid.columns) * kCell;
   for (size_t column = 0; column < alignment.source.size(); ++column)
-    right = std::max(right, (static_cast<double>(column) + 0.6) * kCell + kFont / 2 +
-                                estimated_width(label(alignment.source[column]), kFont) * kCosine);
-  std::string svg =
-      svg_start(left + right + kPadding, top + static_cast<double>(grid.rows) * kCell + kPadding,
-                describe(alignment)) +
-      style() + "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n";
+    right = std::max(
+        right, (static_cast<double>(column) + 0.6) * kCell + kFont / 2 +
+                   estimated_width(thumbnail_label(alignment.source[column]), kFont) * kCosine);
+  std::string svg = svg_start(left + right + kThumbnailPadding,
+                              top + static_cast<double>(grid.rows) * kCell + kThumbnailPadding,
+                              describe(alignment)) +
+                    thumbnail_style() +
+                    "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n";
   return svg + labels(alignment, left, top) + cells(grid, left, top) + "</svg>\n";
 }
 
 std::string thumbnail_legend_svg() {
-  std::string svg = svg_start(260, 30, "weights from 0 to 1") + style() +
+  std::string svg = svg_start(260, 30, "weights from 0 to 1") + thumbnail_style() +
                     "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n"
                     "<g class=\"text\" font-size=\"11\"><text x=\"8\" y=\"19\">weight 0</text>"
                     "<text x=\"246\" y=\"19\">1</text></g>\n";
-  for (int level = 0; level < kLevels; ++level)
+  for (int level = 0; level < kThumbnailLevels; ++level)
     svg += fmt::format("<path class=\"l{}\" d=\"M{:g} 9h9v12h-9z\"/>\n", level, 62 + 9.0 * level);
   return svg + "</svg>\n";
 }

@@ -57,7 +57,7 @@ Settings ClassifierConfig::settings() {
       {"model.output_dropout", &output_dropout,
        "share of the pooled vector and of hidden units dropped in training", 0, 0.95},
   };
-  for (Setting& setting : SourceEncoderConfig::settings()) all.push_back(std::move(setting));
+  append(all, SourceEncoderConfig::settings());
   return all;
 }
 

@@ -15,7 +15,7 @@ Settings LanguageModelConfig::settings() {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
       {"model.context", &context, "tokens that are seen at once, the start included", 4, 1 << 20},
       {"model.tied", &tied, "whether the output shares the embedding"}};
-  for (Setting& setting : LayersConfig::settings()) all.push_back(std::move(setting));
+  append(all, LayersConfig::settings());
   return all;
 }
 

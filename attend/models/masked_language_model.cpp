@@ -21,7 +21,7 @@ MaskedLanguageModelConfig::MaskedLanguageModelConfig() { layers = 4; }
 Settings MaskedLanguageModelConfig::settings() {
   Settings all = {
       {"model.masked_share", &masked_share, "of the tokens, which are asked for", 1e-3, 1}};
-  for (Setting& setting : SourceEncoderConfig::settings()) all.push_back(std::move(setting));
+  append(all, SourceEncoderConfig::settings());
   return all;
 }
 

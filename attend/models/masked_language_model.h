@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 
 #include "attend/data/vocabulary.h"

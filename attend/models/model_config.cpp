@@ -39,7 +39,7 @@ Setting ModelConfig::type_setting() {
 
 Settings ModelConfig::settings() {
   Settings all = {type_setting()};
-  for (Setting& setting : chosen().settings()) all.push_back(std::move(setting));
+  append(all, chosen().settings());
   return all;
 }
 

@@ -16,7 +16,7 @@ std::string gigabytes(int64_t bytes) {
 
 Settings settings_of(PairModel& model) {
   Settings all = model.text.settings();
-  for (Setting& setting : model.config.settings()) all.push_back(std::move(setting));
+  append(all, model.config.settings());
   return all;
 }
 

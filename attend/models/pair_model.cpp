@@ -14,7 +14,7 @@ namespace {
 
 Settings all_settings(TextConfig& text, ModelConfig& model) {
   Settings settings = text.settings();
-  for (Setting& setting : model.settings()) settings.push_back(std::move(setting));
+  append(settings, model.settings());
   return settings;
 }
 

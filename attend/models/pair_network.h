@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include "attend/data/batches.h"
 #include "attend/nn/devices.h"

@@ -132,8 +132,8 @@ Settings Seq2SeqConfig::settings() {
       {"model.maximum_source_length", &maximum_source_length,
        "tokens of a source that are read; the rest is cut", 1, 1 << 20},
   };
-  for (Setting& setting : image.settings()) own.push_back(std::move(setting));
-  for (Setting& setting : readout_settings(*this)) own.push_back(std::move(setting));
+  append(own, image.settings());
+  append(own, readout_settings(*this));
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }

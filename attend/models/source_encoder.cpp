@@ -7,10 +7,6 @@ namespace {
 
 using at::Tensor;
 
-void append(Settings& all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 SourceEncoderConfig::SourceEncoderConfig() {

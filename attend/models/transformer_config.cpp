@@ -9,10 +9,6 @@
 namespace attend {
 namespace {
 
-void append(Settings& all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 // "a | b" seen causally is "causal & a | causal & b": & binds more tightly.
 std::string causal_scope(const std::string& scope) {
   std::string result;

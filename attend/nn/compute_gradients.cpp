@@ -1,6 +1,6 @@
 #include "attend/nn/compute_gradients.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"

@@ -4,15 +4,12 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-std::string shape_of(const Tensor& tensor) {
-  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
-}
 
 void rotate_both(const Parameters&, Attended& given) {
   given.query = rotate(given.query);

@@ -2,13 +2,12 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-std::string shape_of(const Tensor& x) { return fmt::format("[{}]", fmt::join(x.sizes(), ", ")); }
 
 void check_kernel(const Tensor& weight, const Tensor& bias) {
   if (!weight.defined() || weight.dim() != 4 || weight.numel() == 0)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include "attend/nn/dropout.h"
 #include "attend/nn/linear.h"

@@ -1,7 +1,10 @@
 #include "attend/nn/mechanism_fit.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "attend/nn/compute_modules.h"
 #include "attend/nn/learned_attention.h"

@@ -5,11 +5,9 @@ namespace {
 
 using Mechanisms = std::vector<Mechanism>;
 
-constexpr std::string_view decoder = "decoder state";
 constexpr std::string_view tokens = "positions of a sequence", same = "the same sequence";
-constexpr std::string_view any = "any vectors", set = "any set of vectors";
 constexpr std::string_view multi_head = "MultiHeadAttention";
-constexpr std::string_view within =
+constexpr std::string_view within_sequence =
     "its queries are the sequence that it reads, and a decoder's are its own states; take cross "
     "(scaled_dot over the source), or MultiHeadAttention";
 constexpr std::string_view summed =
@@ -28,7 +26,7 @@ Mechanisms own_sequence() {
        .relation = Relation::same,
        .module = multi_head,
        .module_kind = ModuleKind::multi_head,
-       .refusal = within},
+       .refusal = within_sequence},
       {.name = "masked_self",
        .title = "Masked self-attention",
        .source = "Vaswani et al. 2017, 3.2.3",
@@ -41,7 +39,7 @@ Mechanisms own_sequence() {
        .carries = "keys and values so far",
        .module = multi_head,
        .module_kind = ModuleKind::multi_head,
-       .refusal = within},
+       .refusal = within_sequence},
       {.name = "intra",
        .title = "Intra-attention (LSTMN)",
        .source = "Cheng et al. 2016, eq. 4-9",
@@ -59,7 +57,7 @@ Mechanisms own_sequence() {
        .title = "Intra-decoder attention",
        .source = "Paulus et al. 2017, eq. 5-8",
        .formula = "w_ij = softmax_j(s_i . W s_j) over j < i",
-       .queries = decoder,
+       .queries = decoder_state,
        .memory = "the decoder's states before",
        .relation = Relation::earlier,
        .choices = {.score = "general", .scope = "causal:-1"},
@@ -269,44 +267,44 @@ Mechanisms normalisers() {
        .title = "Softmax with a temperature",
        .source = "Hinton et al. 2015, eq. 1",
        .formula = "w_ij = softmax_j(s_ij / T)",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.score = "additive", .normaliser = "temperature:2"}},
       {.name = "sink",
        .title = "Attention with a sink",
        .source = "Xiao et al. 2024",
        .formula = "w_ij = exp(s_ij) / (exp(sink) + sum_j exp(s_ij))",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.score = "additive", .bias = "sink"}},
       {.name = "sigmoid",
        .title = "Sigmoid attention",
        .source = "Ramapuram et al. 2024, eq. 3",
        .formula = "w_ij = sigmoid(s_ij + b)",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.score = "additive", .bias = "offset", .normaliser = "sigmoid"}},
       {.name = "unnormalised",
        .title = "Unnormalised attention",
        .source = "de Brebisson and Vincent 2016",
        .formula = "w_ij = q_i . k_j / sqrt(d)",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.normaliser = "none"},
        .decoder_query = "state"},
       {.name = "sparsemax",
        .title = "Sparsemax",
        .source = "Martins and Astudillo 2016, eq. 3",
        .formula = "w_i = the point of the simplex nearest to s_i",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.score = "additive", .normaliser = "sparsemax"}},
       {.name = "entmax",
        .title = "Entmax, alpha 1.5",
        .source = "Peters et al. 2019",
        .formula = "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
-       .queries = any,
-       .memory = set,
+       .queries = any_vectors,
+       .memory = any_set,
        .choices = {.score = "additive", .normaliser = "entmax15"}},
   };
 }

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {
+
+constexpr std::string_view decoder_state = "decoder state";
+constexpr std::string_view any_vectors = "any vectors", any_set = "any set of vectors";
 
 // The rows of one sequence, of positions and of normalisers.
 std::vector<Mechanism> sequence_mechanisms();

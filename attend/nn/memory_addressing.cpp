@@ -4,15 +4,12 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-std::string shape_of(const Tensor& x) {
-  return x.defined() ? fmt::format("[{}]", fmt::join(x.sizes(), ", ")) : "undefined";
-}
 
 void expect_shape(const Tensor& x, at::IntArrayRef shape, const char* name) {
   if (!x.defined() || x.sizes() != shape)

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t least_room = 16;  // keys that a growing state makes room for at first
-
-std::string shape_of(const Tensor& x) { return fmt::format("[{}]", fmt::join(x.sizes(), ", ")); }
 
 void check_sequence(const Tensor& x, const char* name, int64_t depth) {
   if (!x.defined() || x.dim() != 3 || x.size(2) != depth)

@@ -1,6 +1,6 @@
 #include "attend/nn/random_features.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/modules/rnn.h>
 
 #include <string>
 #include <vector>

@@ -10,13 +10,14 @@ namespace {
 
 using at::Tensor;
 
-// This key is of no backend and above them all: calls pass here only while a guard includes it.
-constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericMode;
+// This steady_key is of no backend and above them all: calls pass here only while a guard includes
+// it.
+constexpr auto steady_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// While it lives, calls go past the key, to LibTorch's own code.
+// While it lives, calls go past the steady_key, to LibTorch's own code.
 class Past {
  private:
-  c10::impl::ExcludeDispatchKeyGuard guard_{key};
+  c10::impl::ExcludeDispatchKeyGuard guard_{steady_key};
 };
 
 bool is_plain(const Tensor& x) {
@@ -114,7 +115,7 @@ Tensor convolution(const Tensor& x, const Tensor& weight, const c10::optional<Te
 
 }  // namespace
 
-SteadyRows::SteadyRows() : guard_(key) {}
+SteadyRows::SteadyRows() : guard_(steady_key) {}
 
 }  // namespace attend
 

@@ -12,25 +12,26 @@ using Layout = c10::optional<at::Layout>;
 using Device = c10::optional<at::Device>;
 using Pinned = c10::optional<bool>;
 
-// This key is of no backend and above them all: calls pass here only while a guard includes it.
-constexpr auto key = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+// This outline_key is of no backend and above them all: calls pass here only while a guard includes
+// it.
+constexpr auto outline_key = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 
 // Every tensor that is made begins as one of these two.
 Tensor empty(c10::SymIntArrayRef size, Dtype dtype, Layout layout, Device, Pinned,
              c10::optional<at::MemoryFormat> format) {
-  const c10::impl::ExcludeDispatchKeyGuard past(key);
+  const c10::impl::ExcludeDispatchKeyGuard past(outline_key);
   return at::empty_symint(size, dtype, layout, at::Device(at::kMeta), c10::nullopt, format);
 }
 
 Tensor empty_strided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride, Dtype dtype,
                      Layout layout, Device, Pinned) {
-  const c10::impl::ExcludeDispatchKeyGuard past(key);
+  const c10::impl::ExcludeDispatchKeyGuard past(outline_key);
   return at::empty_strided_symint(size, stride, dtype, layout, at::Device(at::kMeta), c10::nullopt);
 }
 
 }  // namespace
 
-WithoutStorage::WithoutStorage() : guard_(key) {}
+WithoutStorage::WithoutStorage() : guard_(outline_key) {}
 
 }  // namespace attend
 

@@ -2,15 +2,12 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-std::string shape_of(const Tensor& tensor) {
-  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
-}
 
 Tensor positions(int64_t count, const Tensor& like) {
   return at::arange(count, like.options().dtype(at::kLong));

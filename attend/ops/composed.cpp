@@ -4,17 +4,12 @@
 #include <limits>
 
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/normalisers-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-
-Tensor repeat_heads(const Tensor& x, int64_t heads) {
-  return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
-}
 
 // As if every key were in scope.
 Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {

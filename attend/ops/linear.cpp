@@ -7,14 +7,13 @@
 #include "attend/base/error.h"
 #include "attend/ops/linear_state.h"
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/normalisers-inl.h"
 #include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 // Products of a chunk with itself cost chunk (A + Dv) a query, those with the sums before it
 // 2 A Dv: about the same at depths of 64 to 128.

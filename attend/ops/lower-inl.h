@@ -32,6 +32,11 @@ double folded_temperature(const LoweredSpec& spec);
 at::Tensor with_four_axes(const at::Tensor& x);
 at::Tensor with_axes_of(const at::Tensor& result, const at::Tensor& query);
 
+// [B, groups of heads, T, D] with each group as often as heads share it.
+inline at::Tensor repeat_heads(const at::Tensor& x, int64_t heads) {
+  return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
+}
+
 // A tensor of the spec in the dtype of the arithmetic; Error on another dtype or device.
 at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts);
 // The same, [H], from that or from one number.

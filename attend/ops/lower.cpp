@@ -4,15 +4,12 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/shape_text.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-std::string shape_of(const Tensor& tensor) {
-  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
-}
 
 void check_one(const Tensor& tensor, const Tensor& query, const char* name) {
   if (!tensor.defined()) fail("[attention] {} is undefined", name);
@@ -97,10 +94,6 @@ Score in_precision(const Score& score, at::ScalarType stored, at::ScalarType pre
 }
 
 // Each head of keys or values serves a group of query heads.
-Tensor repeat_heads(const Tensor& x, int64_t heads) {
-  return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
-}
-
 // Returns the parameters as they were applied.
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Score& given, Parts& parts, LoweredSpec& lowered_spec) {

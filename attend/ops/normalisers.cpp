@@ -6,19 +6,12 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
-#include "attend/ops/one_key_normalisers-inl.h"
+#include "attend/ops/normalisers-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-
-// A row of -inf has a softmax of NaN, which would live on in the derivatives: it becomes all 0.
-Tensor without_empty(const Tensor& scores, const Tensor& empty) {
-  return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
-}
 
 Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Tensor& empty) {
   if (!empty.defined()) return {weights, normaliser};

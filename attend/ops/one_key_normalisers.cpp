@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "attend/base/error.h"
-#include "attend/ops/one_key_normalisers-inl.h"
+#include "attend/ops/normalisers-inl.h"
 
 namespace attend {
 namespace {
@@ -13,8 +13,6 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 [[noreturn]] void refuse_second_derivative(const char* normaliser, const char* reason) {
   fail(
@@ -43,10 +41,6 @@ Tensor one_hot_of_largest(const Tensor& scores) {
   if (scores.numel() == 0) return weights;
   weights.scatter_(-1, scores.argmax(-1, /*keepdim=*/true), 1.0);
   return weights.masked_fill_(scores == minus_infinity, 0.0);
-}
-
-Tensor without_empty(const Tensor& scores, const Tensor& empty) {
-  return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
 }
 
 Tensor row_numbers(const Tensor& numbers, const Tensor& empty) {

@@ -26,9 +26,9 @@ ErrorCounts errors_within(const Evaluation& evaluation, const LengthRange& range
 }
 
 // The answers to sources that long, and the examples that they are to.
-std::pair<Evaluation, std::vector<Example>> part_of(const Evaluation& evaluation,
-                                                    const std::vector<Example>& examples,
-                                                    const LengthRange& range) {
+std::pair<Evaluation, std::vector<Example>> answers_within(const Evaluation& evaluation,
+                                                           const std::vector<Example>& examples,
+                                                           const LengthRange& range) {
   std::pair<Evaluation, std::vector<Example>> part;
   for (size_t i = 0; i < examples.size(); ++i) {
     if (!range.holds(evaluation.lengths[i])) continue;
@@ -112,7 +112,7 @@ std::vector<ComparedFigure> compared_figures(const std::string& metric,
     return {{"BLEU", "bleu", false,
              [bleu, &examples](const ComparedRow& row, const Evaluation& run,
                                const LengthRange& range) {
-               const auto [answers, own] = part_of(run, examples, range);
+               const auto [answers, own] = answers_within(run, examples, range);
                return bleu.of(answers, own, row.text);
              }}};
   }

@@ -62,8 +62,8 @@ void check_kept(const Settings& kept, const Settings& asked, const std::string& 
 
 Settings RunConfig::settings() {
   Settings all = text.settings();
-  for (Setting& setting : model.settings()) all.push_back(std::move(setting));
-  for (Setting& setting : train.settings()) all.push_back(std::move(setting));
+  append(all, model.settings());
+  append(all, train.settings());
   return all;
 }
 

@@ -115,8 +115,7 @@ Settings validation_settings(TrainConfig& config) {
 
 Settings TrainConfig::settings() {
   Settings all = amount_settings(*this);
-  for (auto* part : {optimiser_settings, validation_settings})
-    for (Setting& setting : part(*this)) all.push_back(std::move(setting));
+  for (auto* part : {optimiser_settings, validation_settings}) append(all, part(*this));
   return all;
 }
 

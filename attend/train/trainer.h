@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <atomic>
 #include <functional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "attend/nn/hard_attention.h"
 
 #include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <iostream>

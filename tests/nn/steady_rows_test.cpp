@@ -1,7 +1,11 @@
 #include "attend/nn/steady_rows.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 

@@ -1,7 +1,10 @@
 #include "attend/nn/without_storage.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/utils.h>
 
 namespace attend {
 namespace {

@@ -1,7 +1,7 @@
 #include "tests/ops/differences.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <cmath>
 #include <limits>

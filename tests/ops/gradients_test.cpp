@@ -2,7 +2,8 @@
 // score table and every scope.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <functional>

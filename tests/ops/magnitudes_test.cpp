@@ -1,8 +1,8 @@
 // The operator where numbers are tiny and huge: every score x normaliser x bias, values and
 // gradients of both paths against scalar loops in long double.
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>

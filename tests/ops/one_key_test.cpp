@@ -1,6 +1,6 @@
 // Normalisers that choose one key, or expect to: hard, gumbel and the monotonic pair.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>

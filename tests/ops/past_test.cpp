@@ -1,7 +1,7 @@
 // Scores and normalisers that look back: all queries at once against one at a time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include "tests/ops/differences.h"
 #include "tests/ops/misuse.h"

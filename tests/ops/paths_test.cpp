@@ -2,7 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <algorithm>
 #include <cmath>

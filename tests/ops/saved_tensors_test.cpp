@@ -1,8 +1,8 @@
 // What backward reads again must be what forward read: a tensor of the scope that was changed in
 // place in between is an error, never another mask's gradient.
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include "attend/ops/attention.h"
 #include "tests/ops/differences.h"

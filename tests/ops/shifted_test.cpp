@@ -1,6 +1,6 @@
 // Scopes and biases of later queries against the rows of the whole; the scope around centres.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <cmath>
 

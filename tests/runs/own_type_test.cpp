@@ -2,7 +2,9 @@
 // the library touched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"

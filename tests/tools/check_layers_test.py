@@ -213,5 +213,29 @@ class Rows(unittest.TestCase):
                                   TABLES_CMAKE), [])
 
 
+class OwnNames(unittest.TestCase):
+    def files(self, one, other):
+        wrap = "namespace attend {{\nnamespace {{\n\n{}\n\n}}  // namespace\n}}  // namespace attend\n"
+        return findings({"attend/data/one.cpp": wrap.format(one),
+                         "attend/data/other.cpp": wrap.format(other)})
+
+    def test_a_name_belongs_to_one_file(self):
+        for one, other in (("struct Kind {", "enum class Kind {"),
+                           ("constexpr int64_t most = 3;", "const double most = 4;"),
+                           ("constexpr std::array<int, 2> all = {{1, 2}};", "void all(int x) {"),
+                           ("int size_of(const Tensor& x) {", "int64_t size_of(const Tensor& x) {")):
+            with self.subTest(one=one):
+                found = self.files(one, other)
+                self.assertEqual(len(found), 1, found)
+                self.assertIn("attend/data/other.cpp:4: ", found[0])
+
+    def test_overloads_and_other_layers_may_share_a_name(self):
+        self.assertEqual(self.files("int f(int x) {", "int f(const Tensor& x) {"), [])
+        self.assertEqual(self.files("constexpr int one = 1;", "constexpr int other = 1;"), [])
+        wrap = "namespace {\nconstexpr int most = 1;\n}  // namespace\n"
+        self.assertEqual(findings({"attend/data/a.cpp": wrap, "attend/nn/a.cpp": wrap}), [])
+
+
+
 if __name__ == "__main__":
     cases.main()

@@ -1,8 +1,17 @@
 #pragma once
 
+#include <limits>
+
 #include "attend/ops/normalisers.h"
 
 namespace attend {
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+// A row of -inf has a softmax of NaN, which would live on in the derivatives: it becomes all 0.
+inline at::Tensor without_empty(const at::Tensor& scores, const at::Tensor& empty) {
+  return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
+}
 
 // log sum_j exp(s_ij). The gradient of at::logsumexp would be exp(s_ij - lse_i): beside large
 // scores the lse is rounded too coarsely for that to be the weight.

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+
+namespace attend {
+
+// The sizes of a tensor as messages show them: "[2, 3]", or "undefined".
+inline std::string shape_of(const at::Tensor& x) {
+  return x.defined() ? fmt::format("[{}]", fmt::join(x.sizes(), ", ")) : "undefined";
+}
+
+}  // namespace attend
