@@ -47,7 +47,11 @@ std::string without_number(const std::string& word) {
 std::vector<std::string> parse_entry(std::string_view line) {
   // Files that were put together keep the byte order mark of each; at the front of train.tsv it
   // would be taken for that file's.
-  while (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  for (;;) {
+    const size_t begin = std::min(line.find_first_not_of(" \t\v\f"), line.size());
+    if (!line.substr(begin).starts_with(byte_order_mark)) break;
+    line.remove_prefix(begin + byte_order_mark.size());
+  }
   if (line.starts_with(";;;")) return {};
   std::vector<std::string> tokens = split_units(line, Units::space);
   const auto comment = std::find_if(tokens.begin(), tokens.end(),
