@@ -101,7 +101,7 @@ Parts CpuBackend::backward(const Parts& parts, const LoweredSpec& spec,
 
 Tensor CpuBackend::weights(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                            const WeightRows& rows) const {
-  const Tensor weights = rows_of(spec, lse, rows, spec.keys);
+  Tensor weights = rows_of(spec, lse, rows, spec.keys);
   with_kernel(
       parts, spec, lse, rows,
       [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
@@ -117,7 +117,7 @@ Tensor CpuBackend::weights(const Parts& parts, const LoweredSpec& spec, const Te
 TopWeights CpuBackend::top(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                            const WeightRows& rows, int64_t count) const {
   const Tensor weights = rows_of(spec, lse, rows, count);
-  const TopWeights top = {weights, at::empty(weights.sizes(), at::kLong)};
+  TopWeights top = {weights, at::empty(weights.sizes(), at::kLong)};
   with_kernel(
       parts, spec, lse, rows,
       [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
@@ -130,7 +130,7 @@ TopWeights CpuBackend::top(const Parts& parts, const LoweredSpec& spec, const Te
 
 Tensor CpuBackend::entropy(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                            const WeightRows& rows) const {
-  const Tensor entropy = rows_of(spec, lse, rows);
+  Tensor entropy = rows_of(spec, lse, rows);
   with_kernel(
       parts, spec, lse, rows,
       [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
@@ -142,7 +142,7 @@ Tensor CpuBackend::entropy(const Parts& parts, const LoweredSpec& spec, const Te
 
 Tensor CpuBackend::column_sums(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                                const WeightRows& rows) const {
-  const Tensor sums =
+  Tensor sums =
       at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), spec.keys}, lse.options());
   with_kernel(
       parts, spec, lse, rows,

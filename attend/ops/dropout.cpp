@@ -13,7 +13,7 @@ Tensor factors_on_cpu(const LoweredSpec& spec, const kernels::Dropout& dropout,
   shape.heads = spec.heads;
   shape.queries = spec.queries;
   shape.keys = spec.keys;
-  const Tensor factors = at::empty({spec.batch, spec.heads, spec.queries, spec.keys}, type);
+  Tensor factors = at::empty({spec.batch, spec.heads, spec.queries, spec.keys}, type);
   if (type == at::kDouble)
     kernels::dropout_mask(shape, dropout, factors.data_ptr<double>());
   else

@@ -75,6 +75,12 @@ variable_list twin_gradients(const Parts& parts, const LoweredSpec& spec,
   return gradients;
 }
 
+// What autograd keeps of a backend.
+struct KeptBackend : torch::CustomClassHolder {
+  explicit KeptBackend(const Backend& kept) : backend(kept) {}
+  const Backend& backend;
+};
+
 struct FusedFunction : torch::autograd::Function<FusedFunction> {
   static variable_list forward(AutogradContext* context, const Backend* backend,
                                const c10::intrusive_ptr<LoweredSpec>& spec, const Tensor& query,
@@ -93,7 +99,8 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     append_tensors(spec->scope, saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["spec"] = c10::IValue::make_capsule(spec);
-    context->saved_data["backend"] = reinterpret_cast<int64_t>(backend);
+    context->saved_data["backend"] =
+        c10::IValue::make_capsule(c10::make_intrusive<KeptBackend>(*backend));
     context->set_materialize_grads(false);
     return {attended, lse};
   }
@@ -116,10 +123,10 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
       gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
       return gradients;
     }
-    const auto* backend = reinterpret_cast<const Backend*>(context->saved_data["backend"].toInt());
-    const Parts of_parts =
-        backend->backward(parts, of, {saved[part::count], saved[part::count + 1]},
-                          {upstream[0], upstream[1]}, wanted);
+    const auto kept = context->saved_data["backend"].toCapsule();
+    const Parts of_parts = static_cast<const KeptBackend&>(*kept).backend.backward(
+        parts, of, {saved[part::count], saved[part::count + 1]}, {upstream[0], upstream[1]},
+        wanted);
     gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
     return gradients;
   }
