@@ -43,7 +43,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   try {
     return train_with_progress(options);
   } catch (const Error&) {
-    // Rank 0, which has the same command and the same data, says what is wrong with them.
+    // Rank 0 has the same command and the same data, and says what is wrong with them.
     if (is_child) throw CLI::RuntimeError(2);
     throw;
   } catch (const CLI::Error&) {

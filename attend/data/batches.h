@@ -12,7 +12,7 @@ struct EncodedPair {
   std::vector<int64_t> source;  // empty where there is none, or frames instead
   std::vector<int64_t> target;
   at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
-  bool no_eos = false;     // no end follows the target: it is a part of a longer text
+  bool no_eos = false;     // no EOS follows the target: its length, or what follows, is known
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());

@@ -34,7 +34,7 @@ class TokenisedTexts {
 struct TokenisedExamples {
   std::vector<Example> examples;
   TokenisedTexts sources;  // one an example; none where sources are files
-  TokenisedTexts targets;  // those of the first example, then those of the second, ...
+  TokenisedTexts targets;  // the targets of the first example, then of the second, ...
   int64_t left_out = 0;    // targets that were too long
 };
 

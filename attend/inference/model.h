@@ -28,7 +28,7 @@ struct ModelOptions {
 struct Candidate {
   std::string text;
   std::vector<std::string> tokens;        // without BOS and EOS
-  std::vector<double> log_probabilities;  // of each token, and of EOS where complete
+  std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
   double score = 0;                       // what candidates are ranked by
   double log_probability = 0;             // the sum
   bool complete = false;                  // false: cut at the longest length

@@ -76,16 +76,16 @@ void write_settings(const TrainOptions& options, TrainConfig config) {
   write_file(options.out + "/training.toml", to_toml(config.settings(), /*with_help=*/true));
 }
 
-// The model that --init names: a new one begins with what it has learned. Its tokens are taken, and
-// how texts become these, for their weights mean nothing for others; those of its targets where the
-// model is of the same type.
+// The model that --init names. A new model begins with its weights, and so with its source tokens
+// and its way to split texts, as the weights mean nothing for other tokens. A model of the same
+// type takes its target tokens too.
 struct InitialModel {
   std::string folder;
   PairModel model;
   bool same_type = false;
 };
 
-// Sets how texts are read.
+// Loads it, and has texts read as it reads them.
 InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
   InitialModel initial{folder, load_description(folder)};
   const TextConfig own = config.text;
