@@ -3,6 +3,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
+#include <torch/autograd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

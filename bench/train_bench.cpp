@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "attend/models/gradient_flow.h"
 
+#include <torch/autograd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,7 @@
 #include "attend/models/memory_machine.h"
 
+#include <torch/nn/init.h>
+
 #include "attend/base/error.h"
 #include "attend/nn/memory_addressing.h"
 

@@ -1,5 +1,7 @@
 #include "attend/models/seq2seq.h"
 
+#include <torch/nn/init.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,8 @@
 #include "attend/models/source_input.h"
 
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+
 #include <cmath>
 
 #include "attend/base/error.h"

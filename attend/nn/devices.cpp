@@ -1,5 +1,7 @@
 #include "attend/nn/devices.h"
 
+#include <torch/cuda.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"

@@ -1,6 +1,7 @@
 #include "attend/nn/learned_attention.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/init.h>
 
 #include <algorithm>
 #include <cmath>

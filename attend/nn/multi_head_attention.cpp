@@ -1,5 +1,7 @@
 #include "attend/nn/multi_head_attention.h"
 
+#include <torch/nn/init.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"

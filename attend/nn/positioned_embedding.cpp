@@ -1,5 +1,7 @@
 #include "attend/nn/positioned_embedding.h"
 
+#include <torch/nn/init.h>
+
 #include <cmath>
 
 namespace attend {

@@ -1,5 +1,7 @@
 #include "attend/nn/recurrent.h"
 
+#include <torch/nn/utils/rnn.h>
+
 #include "attend/base/error.h"
 
 namespace attend {

@@ -1,5 +1,7 @@
 #include "attend/nn/token_loss.h"
 
+#include <torch/autograd.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
 
 #include <cmath>
 

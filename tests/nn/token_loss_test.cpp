@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
 
 #include "attend/base/error.h"
 #include "tests/support/files.h"
