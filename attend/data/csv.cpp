@@ -110,11 +110,16 @@ struct CsvReader::State {
 
 namespace {
 
+// A name may hold anything, line breaks too.
+std::string shown_names(const std::vector<std::string>& names) {
+  return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
+}
+
 size_t column_of(const std::vector<std::string>& header, const std::string& name,
                  const std::string& where) {
   const auto found = std::find(header.begin(), header.end(), name);
   if (found == header.end())
-    fail("{}: has no column {}; there are {}", where, in_quotes(name), fmt::join(header, ", "));
+    fail("{}: has no column {}; there are {}", where, in_quotes(name), shown_names(header));
   return static_cast<size_t>(found - header.begin());
 }
 
@@ -136,7 +141,7 @@ CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
   if (source_column.empty() && target_column.empty()) {
     if (state_->columns != 2)
       fail("{}: has the columns {}; name two of them with --source-column and --target-column",
-           state_->bytes.name(), fmt::join(header.fields, ", "));
+           state_->bytes.name(), shown_names(header.fields));
     return;
   }
   if (source_column.empty() || target_column.empty())
