@@ -1,7 +1,8 @@
 // Decoding with the weights of new networks: what is measured does not depend on what they learned,
 // as every answer is cut at the same length. A recurrent network greedily, in batches against one
-// by one; a Transformer by beam search, with its caches against torch::nn::Transformer run again
-// over all that is there at each step.
+// by one, and a Transformer by beam search: packed as the program has them against steps of
+// LibTorch, the Transformer also against torch::nn::Transformer run again over all that is there at
+// each step.
 
 #include <fmt/format.h>
 
@@ -116,12 +117,17 @@ void words(Threads& threads, double seconds, Figures& figures) {
   for (const Pronounced& entry : parse_cmudict(read_file(debian_cmudict), debian_cmudict))
     if (part_of(entry.word) == Part::test && examples.size() < count)
       examples.push_back({entry.word, {entry.pronunciations[0]}});
-  const PairModel model = make_pair_model({}, {}, examples);
-  const Task task{model.network.get(), model.encode(examples)};
+  const PairModel model = make_pair_model({}, {}, examples),
+                  unpacked = make_pair_model({}, {}, examples);
+  model.network->pack(WeightType::float32);
+  const Task task{model.network.get(), model.encode(examples)},
+      plain{unpacked.network.get(), task.pairs};
   const auto rounds =
       bench::take_turns({bench::seconds_of(1, [&] { decode(task, 1, threads.one); }),
                          bench::seconds_of(1, [&] { decode(task, batch_size, threads.one); }),
-                         bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); })},
+                         bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); }),
+                         bench::seconds_of(1, [&] { decode(plain, 1, threads.one); }),
+                         bench::seconds_of(1, [&] { decode(plain, batch_size, threads.one); })},
                         seconds);
   fmt::print(
       "{} words greedily: one by one {:.2f} s; batches of {} on one thread {:.3f} s, {:.1f}x; on "
@@ -129,6 +135,13 @@ void words(Threads& threads, double seconds, Figures& figures) {
       "threads, as the program does, {:.3f} s, {:.1f}x (bar: 10x)\n",
       count, rounds.median(0), batch_size, rounds.median(1), rounds.ratio(0, 1), threads.cores,
       rounds.median(2), rounds.ratio(0, 2));
+  fmt::print("steps of LibTorch: one by one {:.2f} s, {:.2f}x; batches of {} {:.3f} s, {:.2f}x\n",
+             rounds.median(3), rounds.ratio(3, 0), batch_size, rounds.median(4),
+             rounds.ratio(4, 1));
+  figures.add("recurrent, greedily, one by one", "packed over steps of LibTorch",
+              rounds.ratio(3, 0), 1, rounds.ratio(3, 0) >= 1);
+  figures.add("recurrent, greedily, in batches", "packed over steps of LibTorch",
+              rounds.ratio(4, 1), 1, rounds.ratio(4, 1) >= 1);
   figures.add("greedy decoding, 1,000 words", "batched over one by one", rounds.ratio(0, 2), 10,
               rounds.ratio(0, 2) >= 10);
 }
@@ -147,16 +160,46 @@ std::vector<EncodedPair> sentences(int64_t count) {
   return pairs;
 }
 
-void transformer(Threads& threads, double seconds, Figures& figures) {
+std::shared_ptr<PairNetwork> make_transformer() {
   ModelConfig config;
   config.type = "transformer";
   config.of<TransformerConfig>().tied = "none";
-  const auto network = config.chosen().make_network(codes, codes);
+  torch::manual_seed(1);
+  auto network = config.chosen().make_network(codes, codes);
   network->eval();
+  return network;
+}
+
+// In batches on one thread and on two, and one sentence after another.
+void packed_steps(const Task& packed, const Task& unpacked, Threads& threads, double seconds,
+                  Figures& figures) {
+  for (const auto& [size, workers] : {std::pair{batch_size, &threads.one},
+                                      {batch_size, &threads.all},
+                                      {int64_t{1}, &threads.one}}) {
+    const auto count = static_cast<int>(workers->count());
+    const auto rounds =
+        bench::take_turns({bench::seconds_of(count, [&] { decode(packed, size, *workers); }),
+                           bench::seconds_of(count, [&] { decode(unpacked, size, *workers); })},
+                          seconds);
+    fmt::print(
+        "{} sentences, beam {}, batches of {}, {} threads: packed {:.2f} s, steps of LibTorch "
+        "{:.2f} "
+        "s, {:.2f}x\n",
+        packed.pairs.size(), beam, size, count, rounds.median(0), rounds.median(1),
+        rounds.ratio(1, 0));
+    figures.add(fmt::format("Transformer, beam 5, batches of {}, {} threads", size, count),
+                "packed over steps of LibTorch", rounds.ratio(1, 0), 2, rounds.ratio(1, 0) >= 2);
+  }
+}
+
+void transformer(Threads& threads, double seconds, Figures& figures) {
+  const auto network = make_transformer(), unpacked = make_transformer();
+  network->pack(WeightType::float32);
   PlainTransformer plain({codes, codes});
   plain.eval();
   Task task{network.get(), sentences(500)};
   task.search.beam = beam;
+  packed_steps(task, {unpacked.get(), task.pairs, task.search}, threads, seconds, figures);
   const auto rounds =
       bench::take_turns({bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); }),
                          bench::seconds_of(2,

@@ -39,6 +39,8 @@ struct Options {
   double seconds = 8;  // a turn
   int turns = 3;
   bool json = false;
+  std::string only = {};               // the task's name
+  std::filesystem::path batches = {};  // a folder for NAME.json
 };
 
 double seconds_since(Clock::time_point start) {
@@ -129,7 +131,36 @@ struct Row {
   bench::Probe rate;  // tokens a second
 };
 
+// For whoever trains another library on the same batches: padded tokens, [B, S] and [B, T].
+void write_batches(const Task& task, const std::filesystem::path& folder) {
+  constexpr size_t most = 200;
+  const auto rows = [](const at::Tensor& tokens) {
+    auto lists = nlohmann::json::array();
+    for (int64_t b = 0; b < tokens.size(0); ++b) {
+      const at::Tensor row = tokens[b].contiguous();
+      lists.push_back(
+          std::vector<int64_t>(row.data_ptr<int64_t>(), row.data_ptr<int64_t>() + row.numel()));
+    }
+    return lists;
+  };
+  auto batches = nlohmann::json::array();
+  for (const auto& indices : batches_by_tokens(task.pairs, batch_tokens, 1, 0)) {
+    const Batch batch = make_batch(task.pairs, indices);
+    batches.push_back({{"source", rows(batch.source)}, {"target", rows(batch.target)}});
+    if (batches.size() == most) break;
+  }
+  write_file(folder / (task.name + ".json"),
+             nlohmann::json{{"source_tokens", task.source_tokens},
+                            {"target_tokens", task.target_tokens},
+                            {"padding", int64_t{Vocabulary::padding}},
+                            {"bos", int64_t{Vocabulary::bos}},
+                            {"batches", batches}}
+                 .dump());
+}
+
 void compare(const Task& task, const Options& options, nlohmann::json& figures) {
+  if (!options.only.empty() && options.only != task.name) return;
+  if (!options.batches.empty()) return write_batches(task, options.batches);
   std::vector<Row> rows = {
       {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, "float32"); }}};
   if (BFloat16Products::supported())
@@ -149,7 +180,9 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
     const double ratio = rounds.ratio(i, last);
     fmt::print("{:12}  {:30} {:8.0f} tokens/s  {:5.2f}x\n", task.name, rows[i].name,
                rounds.median(i), ratio);
-    figures.push_back({{"case", fmt::format("{}, {}", task.name, rows[i].name)},
+    const std::string name = fmt::format("{}, {}", task.name, rows[i].name);
+    figures.push_back({{"case", name}, {"metric", "tokens/s"}, {"value", rounds.median(i)}});
+    figures.push_back({{"case", name},
                        {"metric", "tokens/s over plain LibTorch"},
                        {"value", ratio},
                        {"bar", i < last ? nlohmann::json(bar) : nullptr},
@@ -218,6 +251,9 @@ int main(int argc, char** argv) {
   CLI::App app("Training throughput against a plain LibTorch loop");
   app.add_option("--seconds", options.seconds, "of each turn");
   app.add_option("--turns", options.turns, "of each row");
+  app.add_option("--only", options.only, "Transformer, recurrent or words");
+  app.add_option("--batches", options.batches,
+                 "write the batches there, as JSON, and time nothing");
   app.add_flag("--json", options.json, "print the figures as JSON, too");
   CLI11_PARSE(app, argc, argv);
   nlohmann::json figures = nlohmann::json::array();

@@ -37,12 +37,51 @@ function(attend_layer name)
   endif()
 endfunction()
 
-# attend_unity(TARGET FILES): compiles so many files as one. LibTorch's headers cost each that is compiled by
-# itself 5 s, precompiled or not, as their templates are instantiated anew.
+# attend_page(LAYER): the files of attend/LAYER/page as strings of the layer, for the explanation page.
+function(attend_page layer)
+  set(folder ${PROJECT_SOURCE_DIR}/attend/${layer}/page)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/AttendPage.cmake)
+  set(output ${PROJECT_BINARY_DIR}/page_files.cpp)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -D FOLDER=${folder} -D OUTPUT=${output} -P ${script}
+    DEPENDS ${script} ${files}
+    VERBATIM)
+  target_sources(attend_${layer} PRIVATE ${output})
+endfunction()
+
+# attend_unity(TARGET FILES): compiles so many files of the target as one, but for those with
+# SKIP_UNITY_BUILD_INCLUSION. LibTorch's headers cost each that is compiled by itself 5 s, precompiled or not, as
+# their templates are instantiated anew. CMake's own way would write absolute paths, with which the compiler
+# cache finds nothing in another clone.
 function(attend_unity target files)
-  if(ATTEND_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  if(NOT ATTEND_UNITY)
+    return()
   endif()
+  get_target_property(sources ${target} SOURCES)
+  set(together)
+  foreach(source IN LISTS sources)
+    get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(NOT alone)
+      list(APPEND together ${source})
+    endif()
+  endforeach()
+  set_source_files_properties(${together} PROPERTIES HEADER_FILE_ONLY ON)
+  set(number 0)
+  while(together)
+    list(SUBLIST together 0 ${files} group)
+    list(REMOVE_ITEM together ${group})
+    set(text)
+    foreach(source IN LISTS group)
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+      string(APPEND text "#include \"${path}\"\n")
+    endforeach()
+    set(file ${PROJECT_BINARY_DIR}/unity/${target}_${number}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE ${file})
+    math(EXPR number "${number} + 1")
+  endwhile()
 endfunction()
 
 # attend_program(FOLDER IMPORTS layer... PACKAGES target...): the program `attend`.
@@ -51,7 +90,6 @@ function(attend_program folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${folder}/*.cpp)
   add_executable(attend_program ${sources})
   set_target_properties(attend_program PROPERTIES OUTPUT_NAME attend)
-  attend_unity(attend_program 3)
   list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
   target_compile_options(attend_program PRIVATE -Wall -Wextra -Wpedantic)
   target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES} OpenMP::OpenMP_CXX)
@@ -64,6 +102,7 @@ function(attend_program folder)
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/attend/${folder}/recipes.cpp
     PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
+  attend_unity(attend_program 3)
 endfunction()
 
 # attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h>, or what we use of

@@ -82,13 +82,12 @@ def timed(*arguments, stdin=""):
         return out.read(), (used.ru_utime + used.ru_stime) / 60
 
 
-def measure(task, system, data, out):
-    """Figures of one system on one split, from `out` where it was measured already."""
+def measure(settings, data, out):
+    """Figures of a model with these settings on one split, from `out` where it was measured already."""
     stored = out / "figures.json"
     if stored.exists():
         return json.loads(stored.read_text())
     shutil.rmtree(out, ignore_errors=True)
-    settings = COMMON | TASKS[task] | SYSTEMS[system]
     training, minutes = timed("train", "--data", data, "--out", out, "--json",
                               *(part for key, value in settings.items()
                                 for part in ("--set", f"{key}={value}")))
@@ -120,7 +119,7 @@ def measure_all(options):
             for split in splits(task, options.folds):
                 for system in SYSTEMS:
                     figures.setdefault((task, system), []).append(pool.submit(
-                        measure, task, system, options.out / task / split,
+                        measure, COMMON | TASKS[task] | SYSTEMS[system], options.out / task / split,
                         folder(options.out, task, system, split)))
         return {key: [run.result() for run in runs] for key, runs in figures.items()}
 

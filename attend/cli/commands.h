@@ -14,6 +14,7 @@ void add_evaluate_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_gradients_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
+void add_faithfulness_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_score_command(CLI::App& app);

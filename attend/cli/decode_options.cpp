@@ -52,6 +52,11 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       ->capture_default_str();
   command.add_option("--place", options.model.place,
                      "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
+  command
+      .add_option(
+          "--weights", options.model.weights,
+          "what answers are computed with: float32, or int8, which is faster and a little off")
+      ->capture_default_str();
   add_search_options(command, options);
 }
 

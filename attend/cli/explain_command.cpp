@@ -2,43 +2,43 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/evidence_text.h"
+#include "attend/cli/progress.h"
+#include "attend/data/npz.h"
 #include "attend/explain/alignment.h"
+#include "attend/explain/answer_page.h"
+#include "attend/explain/attention_graph.h"
+#include "attend/explain/layer_graph.h"
+#include "attend/explain/layer_maps.h"
+#include "attend/explain/render.h"
 #include "attend/explain/source_panels.h"
+#include "attend/explain/thumbnail.h"
 
 namespace attend {
 namespace {
 
 struct ExplainOptions : DecodeOptions {
-  std::string folder, text, out;
-  bool json = false;
+  std::string folder, text, out, target, method, view = "alignment";
+  MethodChoice choice;
+  bool json = false, words = false, evidence = false;
 };
 
-Alignment align(const ExplainOptions& options, const Model& model) {
-  if (!model.attends())
-    fail("{}: was trained with {}, so it has no weights that could be shown", options.folder,
-         model.why_no_weights());
-  SearchOptions search = options.search;
-  search.with_weights = true;
-  Answer answer;
-  try {
-    answer = std::move(model.answer({options.text}, search)[0]);
-  } catch (const SourceError& error) {
-    fail("text {}: {}", in_quotes(options.text), error.reason());
-  }
-  if (answer.source.empty()) fail("the text is empty; give one to explain");
-  if (answer.truncated)
-    fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
-               model.continues() ? "last" : "first", answer.source.size());
-  const Candidate& best = answer.best();
-  return make_alignment(answer.source, best.tokens, best.weights);
-}
+// The maps that are printed or drawn: one of a method, or one of each head.
+struct Shown {
+  std::vector<Alignment> maps;
+  std::vector<TestedMethod> methods = {};
+  std::optional<SourcePicture> picture = {};
+  std::optional<LayerGraph> graph = {};
+};
 
 // The source of a model that reads images or sounds, as it reads it.
 std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
@@ -47,41 +47,251 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
   return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
 }
 
-std::string terminal_picture(const Alignment& alignment) {
+TextOptions terminal_options() {
   TextOptions options;
   winsize size{};
-  if (::isatty(STDOUT_FILENO) == 1) {
-    options.color = std::getenv("NO_COLOR") == nullptr;
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
-      options.width = size.ws_col;
-  }
-  return alignment_text(alignment, options);
+  if (::isatty(STDOUT_FILENO) != 1) return options;
+  options.color = std::getenv("NO_COLOR") == nullptr;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
+    options.width = size.ws_col;
+  return options;
 }
 
-std::string picture(const std::string& path, const Alignment& alignment,
-                    const std::optional<SourcePicture>& source) {
-  if (source && path.ends_with(".svg")) return panels_svg(alignment, *source);
-  if (source && path.ends_with(".png")) return panels_png(alignment, *source);
-  if (source && path.ends_with(".html")) return panels_html(alignment, *source);
-  if (path.ends_with(".svg")) return alignment_svg(alignment);
-  if (path.ends_with(".png")) return alignment_png(alignment);
-  if (path.ends_with(".html")) return alignment_html(alignment);
-  if (path.ends_with(".json")) return alignment_json(alignment) + '\n';
-  fail("--out {}: the name must end in .svg, .png, .html or .json", path);
+Subject explained(const ExplainOptions& options, const Model& model) {
+  try {
+    Subject subject = answered_subject(model, options.text, options.search, options.target);
+    if (subject.truncated)
+      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
+                 model.continues() ? "last" : "first", subject.source.size());
+    return subject;
+  } catch (const SourceError& error) {
+    fail("text {}: {}", in_quotes(options.text), error.reason());
+  }
+}
+
+// The method that is asked for, or what the model's own weights are called.
+std::string method_of(const ExplainOptions& options, const Model& model, const Subject& subject) {
+  if (!options.method.empty()) return options.method;
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  // A label is read off what layers have mixed.
+  if (model.answers_labels() && why_not(find_method("rollout"), subject, trace).empty())
+    return "rollout";
+  if (model.attends()) return "attention";
+  fail(
+      "{}: was trained with {}, so it has no weights that could be shown; take --method gradient "
+      "or another that needs none",
+      options.folder, model.why_no_weights());
+}
+
+void add_tokens(const ExplainOptions& options, const std::vector<std::string>& rows,
+                const std::vector<std::string>& columns, const at::Tensor& map,
+                const std::string& title, std::vector<Alignment>& maps) {
+  if (!options.words) {
+    maps.push_back({columns, rows, map, title});
+    return;
+  }
+  const WordGroups of_rows = group_words(rows), of_columns = group_words(columns);
+  maps.push_back({of_columns.words, of_rows.words, merge_words(map, of_rows, of_columns), title});
+}
+
+void show_method(const ExplainOptions& options, const Subject& subject, const std::string& name,
+                 Shown& shown) {
+  const MethodRow& row = find_method(name);
+  const at::Tensor scores = method_scores(row, subject, options.choice);
+  TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
+  if (options.evidence) method.card = evidence_card(EvidenceTester(subject).measure(row, scores));
+  const std::string title = options.method.empty() ? "" : name;
+  add_tokens(options, subject.target, subject.source,
+             drawn_scores(row, method.scores).to(at::kFloat), title, shown.maps);
+  if (row.scale != ScoreScale::weights) {
+    std::vector<Alignment> exact;
+    add_tokens(options, subject.target, subject.source, method.scores.to(at::kFloat), title, exact);
+    shown.maps.back().scores = exact[0].weights;
+  }
+  shown.methods.push_back(std::move(method));
+}
+
+std::vector<LayerMap> viewed_layers(const ExplainOptions& options, const Subject& subject) {
+  const at::NoGradGuard not_recorded;
+  auto maps = layer_maps(subject, trace_network(subject.network(), subject.batch));
+  if (maps.empty())
+    fail("--view {}: nothing in the model attends with weights; take --method gradient",
+         options.view);
+  return maps;
+}
+
+LayerMap one_head(const LayerMap& map, int64_t head) {
+  const int64_t heads = map.weights.size(0);
+  if (head < 1 || head > heads) fail("--head {}: {} has {}", head, map.name, heads);
+  LayerMap one = map;
+  one.weights = map.weights.narrow(0, head - 1, 1);
+  return one;
+}
+
+void show_graph(const ExplainOptions& options, const Subject& subject, Shown& shown) {
+  if (options.choice.layer) fail("--layer: --view graph shows all layers; take --view heads");
+  if (options.out.empty() || options.json)
+    fail("--view graph: is a picture; name a .svg, .png, .dot or .graphml file with --out");
+  std::vector<LayerMap> maps = viewed_layers(options, subject);
+  for (LayerMap& map : maps) {
+    if (options.choice.head) map = one_head(map, *options.choice.head);
+    if (options.words) map = merge_words(map);
+  }
+  shown.graph = layer_graph(maps);
+}
+
+void show_layers(const ExplainOptions& options, const Subject& subject, Shown& shown) {
+  const std::vector<LayerMap> maps = viewed_layers(options, subject);
+  const auto layer = options.choice.layer.value_or(std::ssize(maps));
+  if (layer < 1 || layer > std::ssize(maps))
+    fail("--layer {}: there are {} in --view {}: {}", layer, maps.size(), options.view, [&] {
+      std::string names;
+      for (size_t i = 0; i < maps.size(); ++i)
+        names += fmt::format("{}{} {}", i == 0 ? "" : ", ", i + 1, maps[i].name);
+      return names;
+    }());
+  const bool all = options.view == "model" && !options.choice.layer;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
+    const int64_t first = options.choice.head.value_or(1);
+    const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
+    for (int64_t head = first; head <= last; ++head)
+      add_tokens(options, maps[i].rows, maps[i].columns, one_head(maps[i], head).weights[0],
+                 fmt::format("{}, head {}", maps[i].name, head), shown.maps);
+  }
+}
+
+std::string page(const ExplainOptions& options, const Subject& subject) {
+  const at::NoGradGuard not_recorded;
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
+  CountPrinter printer("tested");
+  const TestedMethods tested =
+      test_methods(subject, trace, only, options.choice,
+                   [&](int64_t done, int64_t total) { printer.show(done, total); });
+  std::ostringstream out;
+  write_page(out, answer_page(subject, tested, layer_maps(subject, trace)));
+  return out.str();
+}
+
+NamedTensors arrays(const Shown& shown) {
+  NamedTensors all;
+  for (const Alignment& map : shown.maps) {
+    std::string name = map.title.empty() ? "attention" : map.title;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
+    all[name] = map.weights.contiguous();
+    if (map.scores.defined()) all[name + "_scores"] = map.scores.contiguous();
+  }
+  return all;
+}
+
+std::string json_of(const Shown& shown) {
+  std::string lines;
+  for (const Alignment& map : shown.maps) lines += alignment_json(map) + '\n';
+  return lines;
+}
+
+std::string graph_file(const std::string& path, const AttentionGraph& graph) {
+  return path.ends_with(".dot") ? graph_dot(graph) : graph_graphml(graph);
+}
+
+std::string graph_of(const std::string& path, const Shown& shown) {
+  const Alignment& map = shown.maps[0];
+  if (map.source != map.target)
+    fail(
+        "--out {}: {} looks at other tokens than its own; a graph is of one sequence, take "
+        "another --layer",
+        path, map.title);
+  return graph_file(path, attention_graph(map.source, map.weights));
+}
+
+std::string picture(const std::string& path, const LayerGraph& graph) {
+  if (path.ends_with(".svg")) return layer_graph_svg(graph);
+  if (path.ends_with(".png")) return render_png(layer_graph_svg(graph));
+  if (path.ends_with(".dot") || path.ends_with(".graphml"))
+    return graph_file(path, with_named_nodes(graph));
+  fail("--out {}: a graph's name must end in .svg, .png, .dot or .graphml", path);
+}
+
+std::string picture(const std::string& path, const Shown& shown) {
+  if (shown.graph) return picture(path, *shown.graph);
+  const bool one = shown.maps.size() == 1;
+  const Alignment& first = shown.maps[0];
+  if (path.ends_with(".svg") || path.ends_with(".png")) {
+    constexpr int64_t columns = 4;
+    const bool png = path.ends_with(".png");
+    if (shown.picture && one)
+      return png ? panels_png(first, *shown.picture) : panels_svg(first, *shown.picture);
+    if (one) return png ? alignment_png(first) : alignment_svg(first);
+    const std::string svg = thumbnails_svg(shown.maps, columns);
+    return png ? render_png(svg) : svg;
+  }
+  if (shown.picture && path.ends_with(".html")) return panels_html(first, *shown.picture);
+  if (path.ends_with(".json")) return json_of(shown);
+  if (path.ends_with(".npz")) return format_npz(arrays(shown));
+  if (path.ends_with(".dot") || path.ends_with(".graphml")) return graph_of(path, shown);
+  if (path.ends_with(".align") && !shown.methods.empty())
+    return pharaoh(shown.methods[0].scores) + '\n';
+  fail(
+      "--out {}: the name must end in .html, .svg, .png, .json, .npz, .align (of --view "
+      "alignment), "
+      ".dot or .graphml",
+      path);
+}
+
+void print(const ExplainOptions& options, const Shown& shown) {
+  if (options.json) {
+    fmt::print("{}", json_of(shown));
+    return;
+  }
+  for (const Alignment& map : shown.maps) fmt::print("{}", alignment_text(map, terminal_options()));
+  for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
 }
 
 void run_explain(const ExplainOptions& options) {
   ModelOptions loading = options.model;
   loading.threads = 1;
   const Model model(options.folder, loading);
-  const Alignment alignment = align(options, model);
-  if (options.json)
-    fmt::print("{}\n", alignment_json(alignment));
-  else if (options.out.empty())
-    fmt::print("{}", terminal_picture(alignment));
+  const Subject subject = explained(options, model);
+  const std::string method = method_of(options, model, subject);
+  const bool whole_page = options.out.ends_with(".html") && !model.reads_files();
+  Shown shown;
+  if (!whole_page || options.json) {
+    if (options.view == "alignment") {
+      show_method(options, subject, method, shown);
+      shown.picture = source_picture(model, options.text);
+    } else if (options.view == "graph") {
+      show_graph(options, subject, shown);
+    } else {
+      show_layers(options, subject, shown);
+    }
+  }
+  if (options.json || options.out.empty()) print(options, shown);
   if (options.out.empty()) return;
-  write_file(options.out, picture(options.out, alignment, source_picture(model, options.text)));
+  write_file(options.out, whole_page ? page(options, subject) : picture(options.out, shown));
   fmt::print(stderr, "wrote {}\n", options.out);
+}
+
+std::string footer() {
+  std::string text = "Methods (T tokens of the answer, S of the source):\n";
+  for (const MethodRow& row : method_table())
+    text += fmt::format("  {:<21} {}: {} ({})\n", row.name, row.formula, row.meaning, row.paper);
+  return text +
+         "Views:\n"
+         "  alignment   what each token of the answer came from, by a method\n"
+         "  heads       each head of one layer, --layer N\n"
+         "  model       each head of every layer\n"
+         "  graph       all layers as one graph of tokens, to --out FILE.svg, .png, .dot or "
+         ".graphml\n"
+         "Examples:\n"
+         "  attend explain model attention\n"
+         "  attend explain model attention --out attention.html\n"
+         "  attend explain model attention --method integrated_gradients --evidence\n"
+         "  attend explain model attention --view heads --layer 1 --out heads.png\n"
+         "  attend explain model attention --view graph --out graph.svg\n"
+         "  attend explain model attention --target 'AH0 T' --out attention.align\n"
+         "  attend explain model images.idx:17 --method grad_cam --out image.png";
 }
 
 }  // namespace
@@ -97,13 +307,21 @@ void add_explain_command(CLI::App& app) {
                    "what to answer and explain: a text, or the file of an "
                    "image or a sound where the model reads such")
       ->required();
-  command->add_option("--out", options->out, "picture to write: .svg, .png, .html or .json");
-  command->add_flag("--json", options->json, "print {title, source, target, weights}");
-  command->footer(
-      "Examples:\n"
-      "  attend explain model attention\n"
-      "  attend explain model attention --out attention.svg\n"
-      "  attend explain model images.idx:17 --out image.png");
+  command->add_option("--target", options->target, "explain this answer in place of the model's");
+  command->add_option("--method", options->method, "how; else the weights: see below");
+  command->add_option("--view", options->view, "what to show")
+      ->check(CLI::IsMember({"alignment", "heads", "model", "graph"}))
+      ->capture_default_str();
+  command->add_option("--layer", options->choice.layer, "from 1; else the last");
+  command->add_option("--head", options->choice.head, "from 1; else all, or their mean");
+  command->add_flag("--words", options->words, "join pieces of words, written with @@, to words");
+  command->add_flag("--evidence", options->evidence,
+                    "test whether the answer depends on what the map points at");
+  command->add_option("--out", options->out,
+                      "file to write: .html (all methods, tested, and all layers), .svg, .png, "
+                      ".json, .npz, .align (Pharaoh), .dot or .graphml");
+  command->add_flag("--json", options->json, "print {title, source, target, weights, scores}");
+  command->footer(footer());
   command->callback([options] { run_explain(*options); });
 }
 

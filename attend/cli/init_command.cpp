@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/find_row.h"
 #include "attend/cli/commands.h"
 #include "attend/runs/training.h"
 
@@ -29,7 +29,7 @@ const std::vector<Task>& task_table() {
       {"pronunciation",
        "Words to their sounds, with a recurrent network that attends",
        "--data data",
-       {"model.encoder_layers=2", "model.dropout=0.2"}},
+       {"model.encoder_layers=2"}},
       {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
       {"language_model",
        "How a text goes on, character by character",
@@ -47,21 +47,8 @@ const std::vector<Task>& task_table() {
   return table;
 }
 
-const Task& find_task(const std::string& name) {
-  const auto& table = task_table();
-  const auto found =
-      std::find_if(table.begin(), table.end(), [&](const Task& task) { return task.name == name; });
-  if (found != table.end()) return *found;
-  std::vector<std::string> names;
-  names.reserve(table.size());
-  for (const Task& task : table) names.push_back(task.name);
-  const std::string meant = nearest(name, names);
-  fail("{}: is no task{}; there are {}", in_quotes(name),
-       meant.empty() ? "" : fmt::format("; did you mean {}?", meant), fmt::join(names, ", "));
-}
-
 void run_init(const std::string& name, const std::string& out) {
-  const Task& task = find_task(name);
+  const Task& task = find_row(task_table(), "task", name);
   TrainOptions options;
   options.assignments = task.assignments;
   const std::string shown_path = out.empty() ? "FILE" : out;

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
   attend::add_compare_command(app);
   attend::add_gradients_command(app);
   attend::add_explain_command(app);
+  attend::add_faithfulness_command(app);
   attend::add_inspect_command(app);
   attend::add_doctor_command(app);
   attend::add_score_command(app);

@@ -1,69 +1,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/data/line_reader.h"
 
 namespace attend {
 namespace {
-
-// Longer input without a line end is no text.
-constexpr size_t longest_line = size_t{1} << 24;
 
 struct PredictOptions : DecodeOptions {
   Sampling sampling;
   bool prefixes = false;
   bool json = false;
   bool details = false;
-};
-
-// Lines of standard input as they come: one read gives all the lines that are there, so that a
-// pipe is decoded in batches and a person is answered at once.
-class LineReader {
- public:
-  // false at the end of input.
-  bool read(std::vector<std::string>& lines) {
-    lines.clear();
-    char buffer[1 << 16];
-    while (lines.empty() && !ended_) {
-      const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("standard input cannot be read: {}", std::strerror(errno));
-      ended_ = count == 0;
-      pending_.append(buffer, static_cast<size_t>(count));
-      split(lines);
-    }
-    return !lines.empty();
-  }
-
-  int64_t lines_read() const { return lines_read_; }
-
- private:
-  void split(std::vector<std::string>& lines) {
-    size_t begin = 0;
-    for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
-      add(lines, pending_.substr(begin, end - begin));
-    pending_.erase(0, begin);
-    if (pending_.size() > longest_line)
-      fail("standard input, line {}: over {} bytes; break it into lines", lines_read_ + 1,
-           longest_line);
-    if (ended_ && !pending_.empty()) add(lines, std::exchange(pending_, ""));
-  }
-
-  void add(std::vector<std::string>& lines, std::string line) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(std::move(line));
-    ++lines_read_;
-  }
-
-  std::string pending_;
-  bool ended_ = false;
-  int64_t lines_read_ = 0;
 };
 
 nlohmann::json as_json(const PredictOptions& options, const Model& model, const std::string& source,
@@ -145,7 +97,7 @@ void run_predict(const PredictOptions& options) {
   if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   search.check();
   const Model model = Model::ensemble(options.models, options.model);
-  LineReader reader;
+  LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
   while (reader.read(lines)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;

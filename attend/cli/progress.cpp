@@ -13,7 +13,7 @@
 
 #include "attend/explain/sparkline.h"
 #include "attend/ops/blas.h"
-#include "attend/train/communicator.h"
+#include "attend/parallel/communicator.h"
 
 namespace attend {
 namespace {

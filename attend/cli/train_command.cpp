@@ -10,9 +10,9 @@
 #include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
+#include "attend/parallel/process_world.h"
 #include "attend/runs/child_processes.h"
 #include "attend/runs/training.h"
-#include "attend/train/process_world.h"
 
 namespace attend {
 namespace {
@@ -25,6 +25,8 @@ struct ProcessOptions {
 // Trains in this process alone, or together with others: this process starts them, or a launcher
 // has started all.
 Trained train_together(TrainOptions options, const ProcessOptions& processes) {
+  // Outlives the others: they would tell that this process has gone, before they are ended.
+  std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> others;
   if (processes.count > 1 && place_of_environment().size == 1) {
     // A wrong setting is found, and told, once.
@@ -37,7 +39,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
       fail("{}; its message says why", failed);
   };
-  const std::unique_ptr<Communicator> world = meet(place);
+  world = meet(place);
   options.world = world.get();
   const bool is_child = place.rank > 0 && !place.file.empty();
   try {

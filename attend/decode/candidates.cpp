@@ -8,15 +8,6 @@ namespace {
 
 using at::Tensor;
 
-Candidates on_cpu(const Tensor& log_probabilities, const Tensor& tokens) {
-  return {log_probabilities.to(at::kCPU, at::kDouble).contiguous(),
-          tokens.to(at::kCPU).contiguous()};
-}
-
-Candidates at_tokens(const Tensor& log_probabilities, const Tensor& tokens) {
-  return on_cpu(log_probabilities.gather(1, tokens), tokens);
-}
-
 // SplitMix64 (Steele et al. 2014): one step of the generator, from any state.
 uint64_t mixed(uint64_t state) {
   state += 0x9E3779B97F4A7C15U;
@@ -27,22 +18,7 @@ uint64_t mixed(uint64_t state) {
 
 }  // namespace
 
-Candidates most_probable(const Tensor& log_probabilities, int64_t count) {
-  if (count == 1) {
-    const auto [values, tokens] = log_probabilities.max(1, /*keepdim=*/true);
-    return on_cpu(values, tokens);
-  }
-  const auto [values, tokens] =
-      log_probabilities.topk(std::min(count, log_probabilities.size(1)), 1);
-  return on_cpu(values, tokens);
-}
-
-Candidates given(const Tensor& log_probabilities, const std::vector<int64_t>& tokens) {
-  const Tensor index = at::tensor(at::ArrayRef<int64_t>(tokens), at::kLong).unsqueeze(1);
-  return at_tokens(log_probabilities, index.to(log_probabilities.device()));
-}
-
-Candidates drawn(const Tensor& log_probabilities, const std::vector<double>& uniforms,
+NextTokens drawn(const Tensor& log_probabilities, const std::vector<double>& uniforms,
                  const Sampling& sampling) {
   Tensor values = log_probabilities, tokens;
   if (sampling.top_k > 0)
@@ -62,7 +38,8 @@ Candidates drawn(const Tensor& log_probabilities, const std::vector<double>& uni
   // Below the total by 2^-48 of it at least, so that rounding leaves a token above.
   const Tensor place = at::searchsorted(below, chance * total, /*out_int32=*/false, /*right=*/true)
                            .clamp_max(below.size(1) - 1);
-  return at_tokens(log_probabilities, tokens.defined() ? tokens.gather(1, place) : place);
+  const Tensor chosen = tokens.defined() ? tokens.gather(1, place) : place;
+  return {log_probabilities.gather(1, chosen).to(at::kCPU, at::kDouble), chosen.to(at::kCPU), {}};
 }
 
 double uniform(const Sampling& sampling, uint64_t stream, int64_t answer, int64_t step) {

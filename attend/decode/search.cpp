@@ -13,7 +13,6 @@ namespace attend {
 namespace {
 
 using at::Tensor;
-using internal::Candidates;
 
 constexpr double impossible = -std::numeric_limits<double>::infinity();
 
@@ -88,52 +87,53 @@ class Search {
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
         tokens.push_back(live.node < 0 ? special_.bos : node(live.node).token);
-    const StepResult result = model_.step(to_tensor(tokens), state_, keeps_weights());
-    if (keeps_weights() && result.weights.defined())
-      weights_.push_back(result.weights.to(at::kCPU, at::kFloat));
-    const Candidates given = given_candidates(result.log_probabilities, step);
-    const Candidates free = free_candidates(result.log_probabilities, step);
+    const NextTokens next = options_.sampling ? drawn(to_tensor(tokens), step)
+                                              : model_.next(to_tensor(tokens), state_, query(step));
+    if (keeps_weights() && next.weights.defined())
+      weights_.push_back(next.weights.to(at::kCPU, at::kFloat));
     std::vector<int64_t> origins;
     origins.reserve(owners_.size());
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      advance(sentence, row, step, sentence.is_given(step) ? given : free, origins);
+      advance(sentence, row, step, next, origins);
       row += rows;
     }
     keep_rows(origins);
   }
 
-  Candidates given_candidates(const Tensor& log_probabilities, int64_t step) const {
-    std::vector<int64_t> tokens;
-    tokens.reserve(owners_.size());
-    bool any = false;
-    for (const Sentence& sentence : sentences_) {
-      const bool is_given = sentence.is_given(step);
-      any |= is_given;
-      tokens.insert(tokens.end(), sentence.live.size(),
-                    is_given ? sentence.task->prefix[static_cast<size_t>(step)] : special_.eos);
-    }
-    return any ? internal::given(log_probabilities, tokens) : Candidates();
+  NextQuery query(int64_t step) const {
+    NextQuery query{.count = options_.beam, .with_weights = keeps_weights()};
+    if (step < options_.minimum_length) query.excluded = special_.eos;
+    const bool any = std::any_of(sentences_.begin(), sentences_.end(),
+                                 [&](const Sentence& each) { return each.is_given(step); });
+    if (!any) return query;
+    for (const Sentence& sentence : sentences_)
+      query.given.insert(
+          query.given.end(), sentence.live.size(),
+          sentence.is_given(step) ? sentence.task->prefix[static_cast<size_t>(step)] : -1);
+    return query;
   }
 
-  Candidates free_candidates(const Tensor& log_probabilities, int64_t step) const {
-    if (std::all_of(sentences_.begin(), sentences_.end(),
-                    [&](const Sentence& sentence) { return sentence.is_given(step); }))
-      return {};
-    Tensor allowed = log_probabilities;
-    if (step < options_.minimum_length) {
+  // One token a hypothesis: the one that is given, or one that is drawn.
+  NextTokens drawn(const Tensor& tokens, int64_t step) {
+    const NextQuery asked = query(step);
+    const StepResult result = model_.step(tokens, state_, asked.with_weights);
+    Tensor allowed = result.log_probabilities;
+    if (asked.excluded >= 0) {
       allowed = allowed.clone();
-      allowed.select(1, special_.eos).fill_(impossible);
+      allowed.select(1, asked.excluded).fill_(impossible);
     }
-    if (!options_.sampling) return internal::most_probable(allowed, options_.beam);
     std::vector<double> uniforms;
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
         uniforms.push_back(
             internal::uniform(*options_.sampling, sentence.task->stream, live.answer, step));
-    return internal::drawn(allowed, uniforms, *options_.sampling);
+    NextTokens found = internal::drawn(allowed, uniforms, *options_.sampling);
+    if (!asked.given.empty()) put_given(result.log_probabilities, asked.given, found);
+    found.weights = result.weights;
+    return found;
   }
 
   struct Extension {
@@ -144,7 +144,7 @@ class Search {
   };
 
   std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row, int64_t step,
-                                    const Candidates& candidates) const {
+                                    const NextTokens& candidates) const {
     const auto value = candidates.log_probabilities.accessor<double, 2>();
     const auto token = candidates.tokens.accessor<int64_t, 2>();
     std::vector<Extension> extensions;
@@ -152,8 +152,10 @@ class Search {
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       if (std::isnan(value[row][0])) fail("[search] the model's probabilities are NaN");
-      for (int64_t c = 0; c < value.size(1); ++c)
-        if (value[row][c] > impossible || sentence.is_given(step))
+      // A given token goes on however improbable it is.
+      const bool is_given = sentence.is_given(step);
+      for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
+        if (value[row][c] > impossible || is_given)
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
                                 live, token[row][c]});
     }
@@ -165,7 +167,7 @@ class Search {
     return extensions;
   }
 
-  void advance(Sentence& sentence, int64_t first_row, int64_t step, const Candidates& candidates,
+  void advance(Sentence& sentence, int64_t first_row, int64_t step, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
     std::vector<Live> next;
     for (const Extension& extension : extensions(sentence, first_row, step, candidates)) {

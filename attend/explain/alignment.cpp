@@ -20,20 +20,6 @@ double shortest(float value) {
 
 }  // namespace
 
-Alignment make_alignment(std::vector<std::string> source, std::vector<std::string> target,
-                         const std::vector<std::vector<float>>& weights) {
-  const auto columns = static_cast<int64_t>(source.size());
-  Alignment alignment{std::move(source), std::move(target),
-                      at::zeros({static_cast<int64_t>(weights.size()), columns})};
-  auto* next = alignment.weights.data_ptr<float>();
-  for (const std::vector<float>& row : weights) {
-    if (static_cast<int64_t>(row.size()) != columns)
-      fail("[explain] a row has {} weights; {} source tokens need as many", row.size(), columns);
-    next = std::copy(row.begin(), row.end(), next);
-  }
-  return alignment;
-}
-
 Grid checked_grid(const Alignment& alignment) {
   const auto rows = static_cast<int64_t>(alignment.target.size());
   const auto columns = static_cast<int64_t>(alignment.source.size());
@@ -111,11 +97,14 @@ std::string describe(const Alignment& alignment) {
 }
 
 std::string alignment_json(const Alignment& alignment) {
-  const Grid grid = checked_grid(alignment);
-  return dump({{"title", alignment.title},
-               {"source", alignment.source},
-               {"target", alignment.target},
-               {"weights", to_json(grid)}});
+  nlohmann::ordered_json document{{"title", alignment.title},
+                                  {"source", alignment.source},
+                                  {"target", alignment.target},
+                                  {"weights", to_json(checked_grid(alignment))}};
+  if (alignment.scores.defined())
+    document["scores"] =
+        to_json(checked_grid({alignment.source, alignment.target, alignment.scores}));
+  return dump(document);
 }
 
 }  // namespace attend

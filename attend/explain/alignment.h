@@ -16,11 +16,8 @@ struct Alignment {
   std::vector<std::string> target;  // down the side
   at::Tensor weights;               // [target, source], floating point, any device
   std::string title = {};           // may be empty
+  at::Tensor scores = {};  // what the weights are the shares of, with its signs; or undefined
 };
-
-// A map of rows of weights, one a target token, each of one weight a source token.
-Alignment make_alignment(std::vector<std::string> source, std::vector<std::string> target,
-                         const std::vector<std::vector<float>>& weights);
 
 // All functions below throw Error when `weights` is no floating-point [target, source] tensor.
 // A weight that is not finite is drawn hatched, a negative one as 0. The colour scale runs from 0
@@ -38,12 +35,9 @@ std::string alignment_svg(const Alignment& alignment);
 // installed fonts come out as boxes.
 std::string alignment_png(const Alignment& alignment);
 
-// One HTML page that works offline: pointing at a cell (or moving with the arrow keys) shows its
-// source, target and weight; pointing at a label shows its five largest weights.
-std::string alignment_html(const Alignment& alignment);
-
 // {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} on one line, of any
-// size. Weights read back to the bit in the type they had; those that are not finite are null.
+// size, with "scores" where there are some. Weights read back to the bit in the type they had;
+// those that are not finite are null.
 std::string alignment_json(const Alignment& alignment);
 
 struct TextOptions {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "attend/explain/alignment.h"
-#include "attend/explain/picture-inl.h"
+#include "attend/explain/grid-inl.h"
 #include "attend/explain/render.h"
 #include "attend/explain/theme-inl.h"
 #include "attend/explain/visible_token-inl.h"
@@ -54,6 +54,17 @@ int64_t label_step(double cell) {
   constexpr double kLine = 11;
   return std::max<int64_t>(1, std::lround(std::ceil(kLine / cell)));
 }
+
+// Where the parts of the SVG lie, in its pixels.
+struct PictureLayout {
+  double left, top;  // the map's corner
+  double cell_width, cell_height;
+  double width, height;        // the whole picture
+  double font;                 // size of the labels
+  double angle;                // of the source labels: 0, -45 or -90 degrees
+  int64_t label_every_column;  // every n-th token is named
+  int64_t label_every_row;
+};
 
 bool has_gaps(const PictureLayout& layout) {
   return std::min(layout.cell_width, layout.cell_height) >= 8;
@@ -228,8 +239,6 @@ std::string title(const Alignment& alignment, const PictureLayout& layout) {
       kPadding, kPadding + 14, escape_markup(text));
 }
 
-}  // namespace
-
 PictureLayout picture_layout(const Alignment& alignment, const Grid& grid) {
   const int64_t largest = std::max<int64_t>({grid.rows, grid.columns, 1});
   PictureLayout layout{};
@@ -265,8 +274,11 @@ PictureLayout picture_layout(const Alignment& alignment, const Grid& grid) {
   return layout;
 }
 
-std::string picture_svg(const Alignment& alignment, const Grid& grid, const PictureLayout& layout,
-                        const std::string& extra) {
+}  // namespace
+
+std::string alignment_svg(const Alignment& alignment) {
+  const Grid grid = checked_picture_grid(alignment);
+  const PictureLayout layout = picture_layout(alignment, grid);
   const double end = scale_end(grid);
   std::string svg = svg_start(layout.width, layout.height, describe(alignment));
   svg += style();
@@ -282,12 +294,7 @@ std::string picture_svg(const Alignment& alignment, const Grid& grid, const Pict
     svg += fmt::format("<text class=\"soft\" x=\"{:g}\" y=\"{:g}\">no weights</text>\n",
                        layout.left, layout.top + 14);
   }
-  return svg + legend(grid, layout, end) + extra + "</svg>\n";
-}
-
-std::string alignment_svg(const Alignment& alignment) {
-  const Grid grid = checked_picture_grid(alignment);
-  return picture_svg(alignment, grid, picture_layout(alignment, grid), "");
+  return svg + legend(grid, layout, end) + "</svg>\n";
 }
 
 std::string alignment_png(const Alignment& alignment) {

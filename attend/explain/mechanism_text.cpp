@@ -22,7 +22,8 @@ std::string wrapped(std::string_view text, size_t indent) {
     const size_t space = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, space);
     if (at > indent && at + 1 + word.size() > line_columns) {
-      out += '\n' + std::string(indent, ' ');
+      out += '\n';
+      out.append(indent, ' ');
       at = indent;
     } else if (at > indent) {
       out += ' ';

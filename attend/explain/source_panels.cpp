@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/explain/base64-inl.h"
 #include "attend/explain/grid-inl.h"
 #include "attend/explain/render.h"
 #include "attend/explain/theme-inl.h"
@@ -35,21 +36,6 @@ void check(const Alignment& alignment, const SourcePicture& picture) {
          alignment.target.size(), most_targets);
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t j = 0; j < 3; ++j)
-      three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    for (size_t j = 0; j < 4; ++j)
-      text += i + j > bytes.size() ? '=' : digits[three >> (18 - 6 * j) & 63];
-  }
-  return text;
-}
-
 // Where panels of one picture stand.
 struct PanelLayout {
   double width, height;  // of a panel without its label
@@ -58,8 +44,8 @@ struct PanelLayout {
     return padding + static_cast<double>(panel % across) * (width + gap);
   }
   double top(int64_t panel) const {
-    return padding + static_cast<double>(panel / across) * (height + label_height + gap) +
-           label_height;
+    const int64_t row = panel / across;
+    return padding + static_cast<double>(row) * (height + label_height + gap) + label_height;
   }
 };
 
@@ -89,11 +75,12 @@ std::string overlay(const Alignment& alignment, const SourcePicture& picture, co
   for (int64_t i = 0; i < grid.columns; ++i) {
     const double weight = grid.at(row, i);
     if (!std::isfinite(weight) || weight < weakest * end) continue;
+    const int64_t below = i / picture.columns;
     fmt::format_to(std::back_inserter(out),
                    "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
                    "fill-opacity=\"{:.3f}\"><title>{}: {:.4f}</title></rect>\n",
                    left + static_cast<double>(i % picture.columns) * width,
-                   top + static_cast<double>(i / picture.columns) * height, width, height,
+                   top + static_cast<double>(below) * height, width, height,
                    strongest_tint * std::min(weight / end, 1.0),
                    escape_markup(visible_token(alignment.source[static_cast<size_t>(i)])), weight);
   }

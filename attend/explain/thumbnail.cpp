@@ -77,10 +77,11 @@ std::string labels(const Alignment& alignment, double left, double top) {
   return out + "</g>\n";
 }
 
-}  // namespace
+struct ThumbnailLayout {
+  double left, top, width, height;
+};
 
-std::string thumbnail_svg(const Alignment& alignment) {
-  const Grid grid = checked_picture_grid(alignment);
+ThumbnailLayout thumbnail_layout(const Alignment& alignment, const Grid& grid) {
   constexpr double kSine = 0.766, kCosine = 0.643;  // of 50 degrees
   const double left = std::round(kThumbnailPadding + widest(alignment.target) + 5);
   const double top = std::round(kThumbnailPadding + widest(alignment.source) * kSine + kFont);
@@ -89,12 +90,47 @@ std::string thumbnail_svg(const Alignment& alignment) {
     right = std::max(
         right, (static_cast<double>(column) + 0.6) * kCell + kFont / 2 +
                    estimated_width(thumbnail_label(alignment.source[column]), kFont) * kCosine);
-  std::string svg = svg_start(left + right + kThumbnailPadding,
-                              top + static_cast<double>(grid.rows) * kCell + kThumbnailPadding,
-                              describe(alignment)) +
-                    thumbnail_style() +
-                    "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n";
-  return svg + labels(alignment, left, top) + cells(grid, left, top) + "</svg>\n";
+  return {left, top, left + right + kThumbnailPadding,
+          top + static_cast<double>(grid.rows) * kCell + kThumbnailPadding};
+}
+
+constexpr std::string_view kThumbnailPage =
+    "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n";
+
+}  // namespace
+
+std::string thumbnail_svg(const Alignment& alignment) {
+  const Grid grid = checked_picture_grid(alignment);
+  const auto [left, top, width, height] = thumbnail_layout(alignment, grid);
+  return svg_start(width, height, describe(alignment)) + thumbnail_style() +
+         std::string(kThumbnailPage) + labels(alignment, left, top) + cells(grid, left, top) +
+         "</svg>\n";
+}
+
+std::string thumbnails_svg(const std::vector<Alignment>& maps, int64_t columns) {
+  constexpr double kHeading = 22;
+  double x = 0, y = 0, row_height = 0, width = 0;
+  std::string body;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const Grid grid = checked_picture_grid(maps[i]);
+    const ThumbnailLayout layout = thumbnail_layout(maps[i], grid);
+    if (i > 0 && static_cast<int64_t>(i) % columns == 0) {
+      x = 0;
+      y += row_height;
+      row_height = 0;
+    }
+    body += fmt::format(
+        "<g transform=\"translate({:g} {:g})\">\n<text class=\"text\" x=\"{:g}\" y=\"15\" "
+        "font-size=\"12\" font-weight=\"bold\">{}</text>\n<g transform=\"translate(0 {:g})\">\n",
+        x, y, kThumbnailPadding, escape_markup(maps[i].title), kHeading);
+    body += labels(maps[i], layout.left, layout.top) + cells(grid, layout.left, layout.top) +
+            "</g>\n</g>\n";
+    x += layout.width;
+    width = std::max(width, x);
+    row_height = std::max(row_height, layout.height + kHeading);
+  }
+  return svg_start(width, y + row_height, fmt::format("{} attention maps", maps.size())) +
+         thumbnail_style() + std::string(kThumbnailPage) + body + "</svg>\n";
 }
 
 std::string thumbnail_legend_svg() {

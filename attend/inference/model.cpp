@@ -57,6 +57,7 @@ struct Model::Loaded {
                                       : std::max(1U, std::thread::hardware_concurrency()),
                   options.strict) {
     predictor.place(parse_devices(options.device, options.place));
+    predictor.pack(parse_weight_type(options.weights));
   }
 
   std::vector<std::shared_ptr<PairNetwork>> networks_of(

@@ -110,6 +110,14 @@ void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
 }
 
+void Predictor::pack(WeightType weights) {
+  for (const auto& network : networks_)
+    if (!network->pack(weights) && weights != WeightType::float32)
+      fail(
+          "weights of int8 are for Transformers, language models and recurrent decoders on the CPU "
+          "that read all keys by softmax, without biases, rotation or copies; take float32");
+}
+
 StepModel& Predictor::decoder() {
   if (networks_.size() > 1) return ensemble_;
   return *networks_[0];

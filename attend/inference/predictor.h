@@ -37,6 +37,9 @@ class Predictor {
   // As PairNetwork::place, of all networks.
   void place(const Devices& devices);
 
+  // As PairNetwork::pack, of all networks. Error where one has no such steps for weights of int8.
+  void pack(WeightType weights = WeightType::float32);
+
   // As Model::answer_each.
   using Take = std::function<void(size_t index, Prediction prediction)>;
   void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,

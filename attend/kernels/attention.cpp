@@ -83,7 +83,7 @@ void merge_splits(const ForwardPlan<T>& plan) {
 
 template <class T>
 void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfKeys& half,
-                 int threads) {
+                 const BrainPlan& brain, int threads) {
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem);
   if (!few_queries(s)) prepared.run(false, threads);
@@ -91,8 +91,8 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   const int64_t splits = key_splits(s, blocks, problem.normaliser);
   const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
   Arena<T> partial;
-  ForwardPlan<T> plan{&problem, prepared.plan(), result, blocks, splits, split_keys,
-                      half,     nullptr,         {}};
+  ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks, splits, split_keys,
+                      half,     brain,           nullptr, {}};
   if (splits > 1) {
     plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
     plan.partial_lse = {partial.take(splits * rows), partial.take(splits * rows)};
@@ -118,7 +118,8 @@ void attention_forward(const Problem<S>& problem, const Result<S>& result, int t
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const bool direct = reads_halves(problem);
-    Problem<float> wide = widen_problem(problem, arena, threads, !direct);
+    const BrainPreparation brain(problem, /*grad_context=*/nullptr, threads);
+    Problem<float> wide = widen_problem(problem, arena, threads, !direct && !brain.used());
     HalfKeys half;
     if (direct) {
       half = {reinterpret_cast<const uint16_t*>(problem.key.data),
@@ -131,10 +132,10 @@ void attention_forward(const Problem<S>& problem, const Result<S>& result, int t
     const RowsOf rows = context_rows(problem.shape);
     const View<float> context =
         contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
-    run_forward<float>(wide, {context, result.lse}, half, threads);
+    run_forward<float>(wide, {context, result.lse}, half, brain.plan(), threads);
     narrow_rows(rows, context, result.context, threads);
   } else {
-    run_forward(problem, result, {}, threads);
+    run_forward(problem, result, {}, {}, threads);
   }
 }
 

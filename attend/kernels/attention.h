@@ -25,7 +25,9 @@ struct View {
   int64_t head_stride = 0;
   int64_t row_stride = 0;
 
+  // Null where there is no data, as of an array without elements.
   T* row(int64_t batch, int64_t head, int64_t row) const {
+    if (data == nullptr) return nullptr;
     return data + batch * batch_stride + head * head_stride + row * row_stride;
   }
   operator View<const T>() const requires(!std::is_const_v<T>) {

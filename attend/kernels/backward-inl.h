@@ -34,6 +34,7 @@ class UpstreamPanel {
       : plan_(plan),
         depth_(plan.problem->shape.value_depth),
         grad_(arena.take(depth_ * kBackwardRows)),
+        operand_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
@@ -42,6 +43,11 @@ class UpstreamPanel {
     const View<const T>& grad = plan_.upstream.grad_context;
     LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
               width);
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan_.brain.kernels != nullptr)
+        PackRight<1>(grad_, width, {0, depth_, BrainPlan::padded(depth_)}, width,
+                     reinterpret_cast<uint32_t*>(operand_));
+    }
     const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
     LoadShifts(plan_.shifts, at, rows, width, shifts_);
     for (int64_t r = 0; r < width; ++r)
@@ -51,6 +57,11 @@ class UpstreamPanel {
   // dp_ij = dc_i . v_j as gradients[j][i]
   void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients) const {
     const Problem<T>& problem = *plan_.problem;
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan_.brain.kernels != nullptr)
+        return MultiplyBrainRows(plan_.brain, plan_.brain.value_rows, BrainPlan::padded(depth_),
+                                 first, key, keys, operand_, width, gradients);
+    }
     const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
     Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
                 {gradients, width});
@@ -75,6 +86,7 @@ class UpstreamPanel {
   const BackwardPlan<T>& plan_;
   int64_t depth_;
   T* grad_;              // [value_depth][width] dc
+  T* operand_;           // the same in bf16
   RowShifts<T> shifts_;  // [width]
   T* delta_;             // [width]
 };
@@ -94,8 +106,10 @@ class BackwardChunk {
         key_head_(task / plan.chunks % shape_.key_heads),
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
-        padded_(RoundUpToLanes<T>(shape_.value_depth)),
-        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_)),
+        padded_(plan.brain.kernels == nullptr ? RoundUpToLanes<T>(shape_.value_depth)
+                                              : BrainPlan::padded(shape_.value_depth)),
+        thread_(plan.brain.kernels),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_), &plan.brain),
         gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
@@ -104,8 +118,12 @@ class BackwardChunk {
     tile_ = arena.take(kTileKeys * kBackwardRows);
     if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(kTileKeys * kBackwardRows);
     rows_ = arena.take(padded_ * kBackwardRows);
-    value_gradient_ = arena.take(padded_ * plan.chunk_keys);
-    std::fill_n(value_gradient_, padded_ * plan.chunk_keys, T(0));
+    const int64_t room = padded_ * (plan.chunk_keys + kBrainRows);
+    value_gradient_ = arena.take(room);
+    std::fill_n(value_gradient_, room, T(0));
+    if (plan.brain.kernels == nullptr) return;
+    operand_ = reinterpret_cast<uint32_t*>(arena.take(padded_ * kBackwardRows / 2));
+    terms_ = reinterpret_cast<uint16_t*>(arena.take(kBrainTerms * kTileKeys * kBackwardRows / 2));
   }
 
   void run() {
@@ -150,10 +168,16 @@ class BackwardChunk {
     gradients_->load_queries(first, rows, width, queries_);
     upstream_.load(first, rows, width);
     const View<const T>& grad = plan_.upstream.grad_context;
-    grad_rows_ = FindWholeRows(grad.row(first.batch, first.head, first.query), grad.row_stride,
-                               rows, shape_.value_depth, rows_, padded_);
-    for (int64_t key = begin; key < end; key += kTileKeys) {
-      const int64_t keys = std::min(kTileKeys, end - key);
+    const T* const grad_row = grad.row(first.batch, first.head, first.query);
+    if (plan_.brain.kernels == nullptr) {
+      grad_rows_ =
+          FindWholeRows(grad_row, grad.row_stride, rows, shape_.value_depth, rows_, padded_);
+    } else if constexpr (std::is_same_v<T, float>) {
+      PackBrainRows(grad_row, grad.row_stride, rows, shape_.value_depth, padded_, rows_, operand_);
+    }
+    for (int64_t key = begin, next = 0; key < end; key = next) {
+      next = next_tile(plan_.brain, key);
+      const int64_t keys = std::min(next, end) - key;
       if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
       add_tile(panel, key, keys, bias);
     }
@@ -176,13 +200,21 @@ class BackwardChunk {
     DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
                       weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
-    // dv_j = sum_i m_ij p_ij dc_i
-    Multiply<T>(keys, padded_, panel.rows, {weights_, width, 1},
-                {grad_rows_.data, grad_rows_.stride}, true,
-                {value_gradient_ + (key - begin_) * padded_, padded_});
+    add_value_gradient(key, keys, panel.rows, width);
     scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
     if (cap_slope_ != nullptr) scale_by_cap(keys * width);
     gradients_->add(tile_, key, key - begin_, keys, width);
+  }
+
+  // dv_j = sum_i m_ij p_ij dc_i
+  void add_value_gradient(int64_t key, int64_t keys, int64_t queries, int64_t width) {
+    T* const to = value_gradient_ + (key - begin_) * padded_;
+    if (plan_.brain.kernels == nullptr) {
+      Multiply<T>(keys, padded_, queries, {weights_, width, 1},
+                  {grad_rows_.data, grad_rows_.stride}, true, {to, padded_});
+    } else if constexpr (std::is_same_v<T, float>) {
+      MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_, terms_, to);
+    }
   }
 
   void scale_by_cap(int64_t count) {
@@ -196,6 +228,7 @@ class BackwardChunk {
   const Problem<T>& problem_;
   const Shape& shape_;
   int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
+  BrainThread thread_;
   TileScorer<T> scorer_;
   std::unique_ptr<TileGradients<T>> gradients_;
   UpstreamPanel<T> upstream_;
@@ -205,8 +238,10 @@ class BackwardChunk {
   T* tile_;                 // [keys][width] dp, then ds
   T* cap_slope_ = nullptr;  // [keys][width]
   WholeRows<T> grad_rows_ = {};
-  T* rows_;            // [rows][padded] dc, where it must be copied
-  T* value_gradient_;  // [chunk_keys][padded]
+  T* rows_;                      // [rows][padded] dc, where it must be copied
+  T* value_gradient_;            // [chunk_keys][padded]
+  uint32_t* operand_ = nullptr;  // dc as the right operand of the gradients of values
+  uint16_t* terms_ = nullptr;    // weights as its left one
 };
 
 template <class T>

@@ -106,7 +106,11 @@ struct ConditionCheck {
     if (c.block < 1) fail("[attention] blocks of the scope have {} rows; 1 is the least", c.block);
     if (c.columns < 0)
       fail("[attention] the block layout has {} columns; they must not be negative", c.columns);
-    if (c.columns > 0 && c.columns - 1 > (s.keys - 1) / c.block)
+    for (const int64_t first : {c.first_query, c.first_key})
+      if (first < 0 || first >= c.block)
+        fail("[attention] the block layout begins at {} in its first block; it must be 0 to {}",
+             first, c.block - 1);
+    if (c.columns > 0 && c.columns - 1 > (s.keys - 1 + c.first_key) / c.block)
       fail("[attention] the block layout has {} columns of {} keys; there are {} keys", c.columns,
            c.block, s.keys);
     check_array("the block layout", c.layout, s.queries * c.columns);

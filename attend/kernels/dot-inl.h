@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "attend/kernels/brain-inl.h"
 #include "attend/kernels/matmul-inl.h"
 #include "attend/kernels/panel-inl.h"
 #include "attend/kernels/scores-inl.h"
@@ -48,14 +49,7 @@ template <class T>
 class DotGradients : public TileGradients<T> {
  public:
   DotGradients(const BackwardPlan<T>& plan, Arena<T>& arena)
-      : problem_(*plan.problem),
-        depth_(problem_.shape.depth),
-        padded_(RoundUpToLanes<T>(depth_)),
-        rows_(arena.take(padded_ * kBackwardRows)),
-        query_gradient_(arena.take(depth_ * kBackwardRows)),
-        key_gradient_(arena.take(padded_ * plan.chunk_keys)) {
-    std::fill_n(key_gradient_, padded_ * plan.chunk_keys, T(0));
-  }
+      : DotGradients(plan, RoundUpToLanes<T>(plan.problem->shape.depth), arena) {}
 
   void load_queries(const Row& first, int64_t rows, int64_t, const T*) override {
     first_ = first;
@@ -88,7 +82,18 @@ class DotGradients : public TileGradients<T> {
     for (int64_t a = 0; a < depth_; ++a) to[a] = T(problem_.score.scale) * from[a];
   }
 
- private:
+ protected:
+  // Rows are padded to `padded` numbers, and the keys of a chunk to whole blocks of kBrainRows.
+  DotGradients(const BackwardPlan<T>& plan, int64_t padded, Arena<T>& arena)
+      : problem_(*plan.problem),
+        depth_(problem_.shape.depth),
+        padded_(padded),
+        rows_(arena.take(padded_ * kBackwardRows)),
+        query_gradient_(arena.take(padded_ * kBackwardRows)),
+        key_gradient_(arena.take(padded_ * (plan.chunk_keys + kBrainRows))) {
+    std::fill_n(key_gradient_, padded_ * (plan.chunk_keys + kBrainRows), T(0));
+  }
+
   const Problem<T>& problem_;
   int64_t depth_, padded_;
   Row first_;
@@ -98,6 +103,39 @@ class DotGradients : public TileGradients<T> {
   T* rows_;            // [rows][padded] queries, where they must be copied
   T* query_gradient_;  // [depth][width]
   T* key_gradient_;    // [chunk_keys][padded]
+};
+
+// The same by products of bf16.
+class BrainDotGradients : public DotGradients<float> {
+ public:
+  BrainDotGradients(const BackwardPlan<float>& plan, Arena<float>& arena)
+      : DotGradients(plan, BrainPlan::padded(plan.problem->shape.depth), arena),
+        brain_(plan.brain),
+        operand_(reinterpret_cast<uint32_t*>(arena.take(kBackwardRows / 2 * padded_))),
+        terms_(
+            reinterpret_cast<uint32_t*>(arena.take(kBrainTerms * kTileKeys / 2 * kBackwardRows))) {}
+
+  void load_queries(const Row& first, int64_t rows, int64_t, const float*) override {
+    first_ = first;
+    query_count_ = rows;
+    PackBrainRows(problem_.query.row(first.batch, first.head, first.query),
+                  problem_.query.row_stride, rows, depth_, padded_, rows_, operand_);
+    fresh_ = true;
+  }
+
+  void add(const float* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
+           int64_t width) override {
+    MultiplyBrainColumns(brain_, brain_.key_columns, padded_, first_, first_key, keys, tile, width,
+                         !fresh_, terms_, query_gradient_);
+    fresh_ = false;
+    MultiplyBrainTile(brain_, tile, keys, query_count_, width, operand_, padded_,
+                      reinterpret_cast<uint16_t*>(terms_), key_gradient_ + chunk_key * padded_);
+  }
+
+ private:
+  const BrainPlan& brain_;
+  uint32_t* operand_;  // queries as the right operand of the gradients of keys
+  uint32_t* terms_;    // gradients of scores as an operand
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

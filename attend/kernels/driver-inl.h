@@ -3,7 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <type_traits>
 #include <vector>
 
 #include "attend/kernels/plan-inl.h"
@@ -121,7 +123,7 @@ View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<flo
 
 template <class S>
 void narrow_rows(const RowsOf& shape, const View<float>& from, const View<S>& to, int threads) {
-  convert_rows(shape, View<const float>(from), to, threads, narrow<S>);
+  convert_rows(shape, View<const float>(from), to, threads, [](float x) { return narrow<S>(x); });
 }
 
 inline RowsOf query_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.depth}; }
@@ -148,5 +150,78 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
   to.value = widen_rows(value_rows(from.shape), from.value, arena, threads);
   return to;
 }
+
+// Whether no number is infinite or NaN: a term of 0 times infinity would make NaN of a product that
+// is infinite in floats.
+inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& of, int threads) {
+  std::atomic<bool> finite = true;
+  constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
+  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
+    int16_t most = 0;
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      const BFloat16* const row = of.row(head / shape.heads, head % shape.heads, r);
+      for (int64_t a = 0; a < shape.depth; ++a)
+        most = std::max<int16_t>(most, static_cast<int16_t>(row[a].bits & kMagnitude));
+    }
+    if (most >= kInfinity) finite = false;
+  });
+  return finite;
+}
+
+// The keys and values of a problem packed for products of bf16, where it takes them; owns what its
+// plan points to. Sparse normalisers compute scores again and again for their thresholds: these
+// stay in float, as do few queries and what is not finite.
+class BrainPreparation {
+ public:
+  // grad_context: null forward, not null backward.
+  template <class S>
+  BrainPreparation(const Problem<S>& problem,
+                   const std::type_identity_t<View<const S>>* grad_context, int threads) {
+    if constexpr (std::is_same_v<S, BFloat16>) {
+      const Shape& s = problem.shape;
+      const BrainKernels* const kernels = brain_kernels();
+      if (kernels == nullptr || problem.score.family != Family::dot || few_queries(s) ||
+          is_sparse(problem.normaliser) || !all_finite(query_rows(s), problem.query, threads) ||
+          !all_finite(key_rows(s), problem.key, threads) ||
+          !all_finite(value_rows(s), problem.value, threads) ||
+          (grad_context != nullptr && !all_finite(context_rows(s), *grad_context, threads)))
+        return;
+      plan_.kernels = kernels;
+      plan_.shape = s;
+      plan_.key = bits(problem.key);
+      plan_.value = bits(problem.value);
+      plan_.key_rows = take(s.depth);
+      if (grad_context != nullptr) {
+        plan_.key_columns = take(s.depth);
+        plan_.value_rows = take(s.value_depth);
+      } else {
+        plan_.value_columns = take(s.value_depth);
+      }
+      const BrainTask pack = brain_task();
+      run_tasks<float>(plan_.heads() * plan_.blocks(), threads,
+                       [&](int64_t task, Arena<float>& arena) { pack(plan_, task, arena); });
+    }
+  }
+
+  bool used() const { return plan_.kernels != nullptr; }
+  const BrainPlan& plan() const { return plan_; }
+
+ private:
+  // A product that begins inside the last block reads up to kBrainRows rows past it.
+  uint16_t* take(int64_t depth) {
+    const int64_t count = plan_.size(depth), beyond = kBrainRows * BrainPlan::padded(depth);
+    uint16_t* const numbers = numbers_.take(count + beyond);
+    std::fill_n(numbers + count, beyond, uint16_t{0});
+    return numbers;
+  }
+
+  static View<const uint16_t> bits(const View<const BFloat16>& of) {
+    return {reinterpret_cast<const uint16_t*>(of.data), of.batch_stride, of.head_stride,
+            of.row_stride};
+  }
+
+  BrainPlan plan_;
+  Arena<uint16_t> numbers_;
+};
 
 }  // namespace attend::kernels

@@ -65,7 +65,7 @@ class TileDropout {
     const auto threshold = hn::Set(bits, dropout_threshold(dropout_));
     const auto kept = Set<T>(static_cast<T>(1 / (1 - dropout_.probability)));
     for (int64_t j = 0; j < keys; ++j) {
-      const auto place = hn::Set(bits, dropout_key(key + j));
+      const auto place = hn::Set(bits, dropout_key(dropout_.first_key + key + j));
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto drawn = Mix(bits, hn::Xor(hn::LoadU(bits, row_keys_ + lane), place));
         T* at = tile + j * width + lane;

@@ -77,7 +77,8 @@ void dropout_mask(const Shape& s, const Dropout& dropout, T* mask) {
     const Row at{row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries};
     const uint32_t row_key = dropout_row_key(dropout, at, s.heads);
     for (int64_t j = 0; j < s.keys; ++j)
-      mask[row * s.keys + j] = dropout_mix(row_key ^ dropout_key(j)) >= threshold ? kept : T(0);
+      mask[row * s.keys + j] =
+          dropout_mix(row_key ^ dropout_key(dropout.first_key + j)) >= threshold ? kept : T(0);
   }
 }
 

@@ -9,10 +9,13 @@ namespace attend::kernels {
 
 // Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
 // is divided by 1 - probability. Which ones follows from the seed, the batch entry, the head, the
-// query and the key alone.
+// query and the key alone. Queries and keys that are part of a longer sequence count from the
+// position of their first one there.
 struct Dropout {
   double probability = 0;  // at least 0, below 1
   uint64_t seed = 0;
+  int64_t first_query = 0;
+  int64_t first_key = 0;
 };
 
 // The parts of the draw: a weight is dropped where dropout_mix(row key ^ key) is below the
@@ -26,7 +29,8 @@ inline uint32_t dropout_mix(uint32_t x) {
 }
 
 inline uint32_t dropout_row_key(const Dropout& dropout, const Row& row, int64_t heads) {
-  const auto index = static_cast<uint64_t>((row.batch * heads + row.head) << 32 ^ row.query);
+  const auto index = static_cast<uint64_t>((row.batch * heads + row.head) << 32 ^
+                                           (row.query + dropout.first_query));
   // the finaliser of splitmix64
   uint64_t x = dropout.seed * 0x9e3779b97f4a7c15u + index;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;

@@ -53,6 +53,9 @@ std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int
   const Score<T>& score = plan.problem->score;
   switch (score.family) {
     case Family::dot:
+      if constexpr (std::is_same_v<T, float>) {
+        if (plan.brain.kernels != nullptr) return std::make_unique<BrainDotGradients>(plan, arena);
+      }
       return std::make_unique<DotGradients<T>>(plan, arena);
     case Family::squared_distance:
       return std::make_unique<SquaredDistanceGradients<T>>(

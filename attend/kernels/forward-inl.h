@@ -26,8 +26,9 @@ class ForwardBlock {
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
       : plan_(plan),
         problem_(*plan.problem),
+        thread_(plan.brain.kernels),
         scorer_(problem_, plan.additive, kPanel<T>, arena,
-                few_queries(problem_.shape) ? &plan.half : nullptr),
+                few_queries(problem_.shape) ? &plan.half : nullptr, &plan.brain),
         dropout_(problem_, arena) {
     const Shape& shape = problem_.shape;
     split_ = task % plan.splits;
@@ -37,6 +38,9 @@ class ForwardBlock {
     keys_ = {split_ * plan.split_keys, std::min(shape.keys, (split_ + 1) * plan.split_keys)};
     const bool sparse = is_sparse(problem_.normaliser);
     tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
+    if (plan.brain.kernels != nullptr) {
+      terms_ = reinterpret_cast<uint32_t*>(arena.take(kBrainTerms * kTileKeys / 2 * kPanel<T>));
+    }
     for (int64_t query = begin; query < end; query += kPanel<T>) {
       add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
                 arena);
@@ -53,8 +57,10 @@ class ForwardBlock {
       begin = std::min(begin, std::max(keys_.begin, panels_[p]->panel.scope.hull().begin));
       end = std::max(end, std::min(keys_.end, panels_[p]->panel.scope.hull().end));
     }
-    for (int64_t key = begin; key < end; key += kTileKeys) {
-      for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(key + kTileKeys, end));
+    for (int64_t key = begin; key < end;) {
+      const int64_t next = next_tile(plan_.brain, key);
+      for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
+      key = next;
     }
     for (int64_t p = 0; p < count_; ++p) finish(*panels_[p]);
   }
@@ -73,7 +79,7 @@ class ForwardBlock {
     const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
-    T* context = arena.take(problem_.shape.value_depth * kPanel<T>);
+    T* context = arena.take(BrainPlan::padded(problem_.shape.value_depth) * kPanel<T>);
     const Context& at = panels_[count_++].emplace(
         Context{scorer_.load(first, rows, scorer_.scope(first, rows), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
@@ -133,8 +139,14 @@ class ForwardBlock {
         AddValueRows(row, weights, keys, at.panel.rows, width, s.value_depth, at.context);
       });
     }
-    Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
-                {weights, width}, !at.fresh, {at.context, width});
+    if (plan_.brain.kernels == nullptr) {
+      Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
+                  {weights, width}, !at.fresh, {at.context, width});
+    } else if constexpr (std::is_same_v<T, float>) {
+      MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
+                           at.panel.first, first_key, keys, weights, width, !at.fresh, terms_,
+                           at.context);
+    }
     at.fresh = false;
   }
 
@@ -168,9 +180,11 @@ class ForwardBlock {
   const Problem<T>& problem_;
   int64_t split_;
   KeyRange keys_;
+  BrainThread thread_;
   TileScorer<T> scorer_;
   TileDropout<T> dropout_;
   T* tile_;
+  uint32_t* terms_ = nullptr;  // weights as an operand
   int64_t count_ = 0;
   std::optional<Context> panels_[kMaxPanels];
 };

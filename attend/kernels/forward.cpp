@@ -16,6 +16,10 @@ void ForwardDouble(const ForwardPlan<double>& plan, int64_t task, Arena<double>&
   Forward(plan, task, arena);
 }
 
+void PackBrain(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
+  PackBrainBlock(plan, task, arena);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -25,6 +29,7 @@ namespace attend::kernels {
 
 HWY_EXPORT(ForwardFloat);
 HWY_EXPORT(ForwardDouble);
+HWY_EXPORT(PackBrain);
 
 template <>
 ForwardTask<float> forward_task<float>() {
@@ -35,6 +40,8 @@ template <>
 ForwardTask<double> forward_task<double>() {
   return &HWY_DYNAMIC_DISPATCH(ForwardDouble);
 }
+
+BrainTask brain_task() { return &HWY_DYNAMIC_DISPATCH(PackBrain); }
 
 }  // namespace attend::kernels
 #endif

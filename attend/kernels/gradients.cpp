@@ -174,7 +174,7 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
 
 template <class T>
 void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
-                  const Gradients<T>& gradients, int threads) {
+                  const Gradients<T>& gradients, const BrainPlan& brain, int threads) {
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem), natural(problem);
   if (!few_queries(s)) {
@@ -185,6 +185,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   plan.problem = &problem;
   plan.additive = prepared.plan();
   plan.natural = natural.plan();
+  plan.brain = brain;
   plan.upstream = upstream;
   plan.gradients = gradients;
   cut_keys(plan);
@@ -202,6 +203,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
     SummaryPlan<T> rows{};
     rows.problem = &problem;
     rows.additive = plan.additive;
+    rows.brain = brain;
     rows.lse = upstream.lse;
     rows.selection.rows = s.queries;
     plan.shifts = find_shifts(rows, partial, threads);
@@ -226,7 +228,8 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const Shape& s = problem.shape;
-    const Problem<float> wide = widen_problem(problem, arena, threads);
+    const BrainPreparation brain(problem, &upstream.grad_context, threads);
+    const Problem<float> wide = widen_problem(problem, arena, threads, !brain.used());
     const Upstream<float> above{
         widen_rows(context_rows(s), upstream.context, arena, threads), upstream.lse,
         widen_rows(context_rows(s), upstream.grad_context, arena, threads), upstream.grad_lse};
@@ -237,12 +240,12 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                                  gradients.vector,    gradients.bias,     gradients.slopes,
                                  gradients.sinks,     gradients.relative, gradients.centres,
                                  gradients.widths};
-    run_backward(wide, above, below, threads);
+    run_backward(wide, above, below, brain.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);
     narrow_rows(value_rows(s), below.value, gradients.value, threads);
   } else {
-    run_backward(problem, upstream, gradients, threads);
+    run_backward(problem, upstream, gradients, {}, threads);
   }
 }
 

@@ -31,8 +31,9 @@ inline bool sees(const Segments& c, const Row& row, int64_t key) {
 }
 
 inline bool sees(const BlockLayout& c, const Row& row, int64_t key) {
-  const int64_t column = key / c.block;
-  return column < c.columns && c.layout[row.query / c.block * c.columns + column] != 0;
+  const int64_t line = (row.query + c.first_query) / c.block;
+  const int64_t column = (key + c.first_key) / c.block;
+  return column < c.columns && c.layout[line * c.columns + column] != 0;
 }
 
 inline bool sees(const DenseMask& c, const Row& row, int64_t key) {

@@ -51,7 +51,7 @@ struct OnlineNormaliser {
       return WeighTile(normaliser, {reference, reference}, keys, width, tile);
     }
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      raise(tile + lane, keys, width, lane, context + lane, value_depth);
+      raise(tile + lane, keys, width, lane, context, value_depth);
       weigh(tile + lane, keys, width, lane);
     }
   }
@@ -96,7 +96,7 @@ struct OnlineNormaliser {
       const auto total = hn::Load(d, sum + lane);
       const auto inverse =
           hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
-      scale_columns(context + lane, value_depth, width, inverse);
+      scale_columns(context, value_depth, width, lane, inverse);
     }
     for (int64_t r = 0; r < width; ++r) {
       reference[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity() : reference[r] * T(kLn2);
@@ -118,11 +118,13 @@ struct OnlineNormaliser {
     }
   }
 
-  static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width,
+  // Where values have no depth, `context` may be null.
+  static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width, int64_t lane,
                                        Vec<T> factor) {
     const Tag<T> d;
     for (int64_t e = 0; e < value_depth; ++e) {
-      hn::Store(hn::Mul(hn::Load(d, context + e * width), factor), d, context + e * width);
+      T* const at = context + e * width + lane;
+      hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
     }
   }
 
@@ -144,7 +146,7 @@ struct OnlineNormaliser {
     const auto total = hn::Load(d, sum + lane);
     if (hn::AllTrue(d, hn::Eq(total, hn::Zero(d)))) return;  // nothing to rescale yet
     hn::Store(hn::Mul(total, factor), d, sum + lane);
-    scale_columns(context, value_depth, width, factor);
+    scale_columns(context, value_depth, width, lane, factor);
   }
 
   HWY_INLINE void weigh(T* tile, int64_t keys, int64_t width, int64_t lane) const {

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/kernels/attention.h"
+#include "attend/kernels/brain_products.h"
 
 // What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
 // thread runs it changes nothing.
@@ -125,6 +126,37 @@ struct HalfKeys {
 };
 inline constexpr HalfKeys kPlainKeys;
 
+// The dot family on bf16 arrays where the processor multiplies bf16. Keys and values as its
+// products read them, packed once a key head: blocks of kTileKeys keys, depths padded with 0 to
+// kBrainDepth. Null: not wanted.
+inline constexpr int64_t kBrainDepth = 32;
+inline constexpr int64_t kBrainRows = 16;  // rows of a product come in as many
+
+struct BrainPlan {
+  const BrainKernels* kernels = nullptr;  // null: products in float
+  Shape shape;
+  View<const uint16_t> key, value;    // as stored
+  uint16_t* key_rows = nullptr;       // [head][block][kTileKeys][padded depth]
+  uint16_t* key_columns = nullptr;    // [head][block][padded depth][kTileKeys]
+  uint16_t* value_rows = nullptr;     // [head][block][kTileKeys][padded value depth]
+  uint16_t* value_columns = nullptr;  // [head][block][padded value depth][kTileKeys]
+
+  static int64_t padded(int64_t depth) {
+    return (depth + kBrainDepth - 1) / kBrainDepth * kBrainDepth;
+  }
+  int64_t heads() const { return shape.batch * shape.key_heads; }
+  int64_t blocks() const { return (shape.keys + kTileKeys - 1) / kTileKeys; }
+  int64_t size(int64_t depth) const { return heads() * blocks() * kTileKeys * padded(depth); }
+  int64_t block(int64_t batch, int64_t key_head, int64_t key) const {
+    return (batch * shape.key_heads + key_head) * blocks() + key / kTileKeys;
+  }
+};
+
+// Where the tile after that of `key` begins: products of bf16 take no keys of two blocks.
+inline int64_t next_tile(const BrainPlan& plan, int64_t key) {
+  return plan.kernels == nullptr ? key + kTileKeys : key / kTileKeys * kTileKeys + kTileKeys;
+}
+
 // Backward and the weights read the keys of few queries as forward does: scores then agree to the
 // last bit.
 inline const HalfKeys* few_keys(const Shape& shape) {
@@ -150,6 +182,7 @@ struct ForwardPlan {
   int64_t splits;  // of the keys, merged afterwards
   int64_t split_keys;
   HalfKeys half;
+  BrainPlan brain;
   T* partial_context;        // [splits - 1, batch, heads, queries, value_depth]
   RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural; null: one split
 
@@ -180,6 +213,7 @@ struct SummaryPlan {
   Selection selection;
   RowShifts<T> shifts;  // [batch, heads, queries], null where the normaliser needs none
   View<T> weights;
+  BrainPlan brain = {};
   int64_t top = 0;
   T* top_weights = nullptr;
   int64_t* top_keys = nullptr;
@@ -216,6 +250,7 @@ struct BackwardPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;  // for the scores
   AdditivePlan<T> natural;   // for the gradients
+  BrainPlan brain;
   Upstream<T> upstream;
   Gradients<T> gradients;
   int64_t chunks;
@@ -254,6 +289,10 @@ using BackwardTask = void (*)(const BackwardPlan<T>& plan, int64_t task, Arena<T
 
 template <class T>
 using AdditiveTask = void (*)(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena);
+
+// Packs what the plan wants of one block of keys of one head, task = head * blocks + block.
+using BrainTask = void (*)(const BrainPlan& plan, int64_t task, Arena<float>& arena);
+BrainTask brain_task();
 
 // Tasks of preparation: one a head, then, when all are done, one a head and block of keys.
 template <class T>

@@ -52,15 +52,16 @@ KeyRange Segments::hull(const Row& row, int64_t keys) const {
 }
 
 KeyRange BlockLayout::hull(const Row& row, int64_t keys) const {
-  const uint8_t* blocks = layout + row.query / block * columns;
+  const uint8_t* blocks = layout + (row.query + first_query) / block * columns;
   int64_t first = 0, last = columns;
   while (first < last && !blocks[first]) ++first;
   while (last > first && !blocks[last - 1]) --last;
-  return {first * block, std::min(keys, last * block)};
+  return {std::max<int64_t>(0, first * block - first_key),
+          std::min(keys, last * block - first_key)};
 }
 
 bool BlockLayout::allows(const Row& row, int64_t key) const {
-  return layout[row.query / block * columns + key / block] != 0;
+  return layout[(row.query + first_query) / block * columns + (key + first_key) / block] != 0;
 }
 
 KeyRange DenseMask::hull(const Row&, int64_t keys) const { return {0, keys}; }

@@ -80,12 +80,15 @@ struct Segments {
   bool allows(const Row&, int64_t) const { return true; }
 };
 
-// Block sparse: layout[i / block * columns + j / block] is nonzero where the block is in scope.
-// Keys past the columns are not.
+// Block sparse: layout[y * columns + x] with y = (i + first_query) / block, x = (j + first_key) /
+// block is nonzero where the block is in scope. Keys past the columns are not. Query and key 0 lie
+// in the first blocks.
 struct BlockLayout {
   const uint8_t* layout = nullptr;
   int64_t columns = 0;
   int64_t block = 64;
+  int64_t first_query = 0;  // 0 to block - 1
+  int64_t first_key = 0;
 
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return false; }

@@ -40,7 +40,8 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
 // exceeds the lse of these keys by more than scores of different panels differ in rounding.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
-                        T* tile, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
+                        const BrainPlan& brain, T* tile, int64_t at, Arena<T>& arena,
+                        const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
   const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
@@ -48,8 +49,9 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   sinks == nullptr ? online.start(panel.width)
                    : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog2E));
   const KeyRange hull = panel.scope.hull();
-  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
-    const int64_t keys = std::min(kTileKeys, hull.end - key);
+  for (int64_t key = hull.begin, next = 0; key < hull.end; key = next) {
+    next = next_tile(brain, key);
+    const int64_t keys = std::min(next, hull.end) - key;
     if (scorer.score(panel, key, keys, tile)) online.update(tile, keys, panel.width, nullptr, 0);
   }
   for (int64_t r = 0; r < panel.rows; ++r) {
@@ -86,13 +88,14 @@ void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t at = (batch * s.heads + first.head) * s.queries + first.query;
   const bool sparse = is_sparse(problem.normaliser);
   if (!sparse && ConvertShifts(plan.lse, at, rows, plan.shifts)) return;
-  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s));
+  const BrainThread thread(plan.brain.kernels);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.brain);
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
-  sparse
-      ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, at, arena, plan.shifts)
-      : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, scores, at, arena, plan.shifts);
+  sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, at, arena, plan.shifts)
+         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.brain, scores, at, arena,
+                              plan.shifts);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/kernels/bias-inl.h"
+#include "attend/kernels/brain-inl.h"
 #include "attend/kernels/families-inl.h"
 #include "attend/kernels/mask-inl.h"
 
@@ -29,13 +30,18 @@ struct Panel {
 template <class T>
 class TileScorer {
  public:
-  // For panels of up to `width` queries; few is not null where there are few in all.
+  // For panels of up to `width` queries; few is not null where there are few in all, brain where
+  // products may be of bf16.
   TileScorer(const Problem<T>& problem, const AdditivePlan<T>& additive, int64_t width,
-             Arena<T>& arena, const HalfKeys* few = nullptr)
+             Arena<T>& arena, const HalfKeys* few = nullptr, const BrainPlan* brain = nullptr)
       : problem_(problem),
         scores_(few != nullptr ? MakeRowScores(problem, *few) : nullptr),
         bias_(problem, width, arena),
         cap_(T(problem.score.soft_cap * score_unit(problem.normaliser))) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (brain != nullptr && brain->kernels != nullptr)
+        scores_ = std::make_unique<BrainDotScores>(problem, *brain, width, arena);
+    }
     if (scores_ == nullptr) scores_ = MakeScores(problem, additive, arena);
   }
 

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -13,12 +14,12 @@ using at::Tensor;
 // Labels are the target's tokens after the fixed ones.
 constexpr int64_t first_label = Vocabulary::unknown + 1;
 
-std::vector<std::string> normaliser_choices() {
-  std::vector<std::string> names;
-  names.reserve(normaliser_table().size());
+// "softmax, temperature:T, ...".
+std::string pooling_normalisers() {
+  std::vector<std::string_view> all;
   for (const NormaliserRow& row : normaliser_table())
-    if (why_not_pooled(row, Features::any).empty()) names.emplace_back(row.name);
-  return names;
+    if (why_not_pooled(row, Features::any).empty()) all.push_back(row.syntax);
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 // [B, S] in the vectors' dtype: 1 is a word, 0 padding.
@@ -44,12 +45,8 @@ Settings ClassifierConfig::settings() {
        {},
        {},
        {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}},
-      {"model.pooling_normaliser",
-       &pooling_normaliser,
-       "makes weights of the fixed queries' scores",
-       {},
-       {},
-       normaliser_choices()},
+      {"model.pooling_normaliser", &pooling_normaliser,
+       "makes weights of the fixed queries' scores: " + pooling_normalisers()},
       {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
       {"model.attention_depth", &attention_depth, "hidden units of fixed_mlp", 1, 65536},
       {"model.hidden", &hidden, "units of a layer after the pooling; 0: none", 0, 65536},
@@ -67,6 +64,11 @@ std::string ClassifierConfig::why_no_weights() const {
 
 void ClassifierConfig::check() const {
   SourceEncoderConfig::check();
+  const std::string_view reason =
+      why_not_pooled(Normaliser(pooling_normaliser).row(), Features::any);
+  if (!reason.empty())
+    fail("model.pooling_normaliser is {}, which {}; take {}", pooling_normaliser, reason,
+         pooling_normalisers());
   if (pooling == "class" && layers == 0)
     fail(
         "model.pooling is class, whose token reads the others in layers; set model.layers to 1 or "
@@ -104,7 +106,10 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
 
 Tensor Classifier::pooled(const StackSource& words) const {
   const auto& [vectors, lengths] = words;
-  if (fixed_) return fixed_->forward(vectors, vectors, lengths).context;
+  if (fixed_) {
+    const SiteScope here({.part = NetworkPart::pooling});
+    return fixed_->forward(vectors, vectors, lengths).context;
+  }
   if (pooling_ == "class") return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
   return pooling_ == "mean" ? sum / to_device(lengths).unsqueeze(1) : sum;
@@ -112,8 +117,11 @@ Tensor Classifier::pooled(const StackSource& words) const {
 
 Tensor Classifier::logits(const Tensor& source, const Tensor& lengths,
                           const DropoutGenerator& generator) {
-  const StackSource words = encoder_->forward(
-      to_device(drop_words(source, word_dropout_, generator)), lengths, generator);
+  const StackSource words = [&] {
+    const SiteScope here({.part = NetworkPart::encoder});
+    return encoder_->forward(to_device(drop_words(source, word_dropout_, generator)), lengths,
+                             generator);
+  }();
   Tensor vector = attend::dropout(pooled(words), output_dropout_, generator);
   if (hidden_)
     vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, generator);
@@ -140,6 +148,22 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   return rolled_out(weights, trace);
 }
 
+Tensor Classifier::label_log_probabilities(const Tensor& source, const Tensor& lengths,
+                                           c10::optional<at::ScalarType> type) {
+  return at::constant_pad_nd(logits(source, lengths, {}).log_softmax(-1, type), {first_label, 0},
+                             -std::numeric_limits<double>::infinity());
+}
+
+Tensor Classifier::log_probabilities(const Batch& batch) {
+  return label_log_probabilities(batch.source, batch.source_lengths, at::kDouble).unsqueeze(1);
+}
+
+TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
+  if (fixed_) return {};
+  if (pooling_ == "class") return {1, at::eye(source_length + 1).slice(0, 0, 1)};
+  return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
+}
+
 Tensor Classifier::objective(const Batch& batch, const DropoutGenerator& generator,
                              double smoothing) {
   const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
@@ -159,13 +183,10 @@ StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
   return state;
 }
 
-StepResult Classifier::step(const Tensor& tokens, StepState& state, bool with_weights) {
+StepResult Classifier::step(const Tensor& /*tokens*/, StepState& state, bool with_weights) {
   const Tensor &source = state.constant[0], &lengths = state.constant[1];
   StepResult result;
-  result.log_probabilities =
-      at::full({tokens.size(0), first_label + output_->options.out_features()},
-               -std::numeric_limits<double>::infinity(), output_->weight.options());
-  result.log_probabilities.slice(1, first_label).copy_(logits(source, lengths, {}).log_softmax(-1));
+  result.log_probabilities = label_log_probabilities(source, lengths);
   if (with_weights && attends()) result.weights = word_weights(source, lengths);
   return result;
 }

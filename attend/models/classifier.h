@@ -49,6 +49,8 @@ class Classifier : public PairNetwork {
   // them.
   at::Tensor word_weights(const at::Tensor& source, const at::Tensor& lengths);
 
+  at::Tensor log_probabilities(const Batch& batch) override;
+  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
@@ -57,6 +59,9 @@ class Classifier : public PairNetwork {
   bool attends() const override { return attends_; }
 
  private:
+  // [B, tokens of a target]: no label stands below Vocabulary::unknown.
+  at::Tensor label_log_probabilities(const at::Tensor& source, const at::Tensor& lengths,
+                                     c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words) const;
 
   std::string pooling_;

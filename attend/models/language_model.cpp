@@ -1,6 +1,8 @@
 #include "attend/models/language_model.h"
 
 #include "attend/data/vocabulary.h"
+#include "attend/nn/packed_decoder.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -23,6 +25,17 @@ Tensor joined(const Batch& batch) {
   return apart.gather(1, (place + padding).clamp_max(apart.size(1) - 1));
 }
 
+// How many tokens of recurrent[0] the caches hold.
+int64_t tokens_read(const StepState& state) {
+  return state.held != nullptr ? PackedStack::steps(*state.held) : state.self_cache[0].queries();
+}
+
+// The part of weights [N, tokens] that is over the source.
+Tensor over_source(const Tensor& weights, const StepState& state) {
+  const Tensor& places = state.constant[0];
+  return weights.gather(1, places.clamp_min(0)) * (places > 0);
+}
+
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
@@ -42,6 +55,7 @@ TokenOutput LanguageModel::output() const {
 }
 
 Tensor LanguageModel::predicting(const Batch& batch, const DropoutGenerator& generator) {
+  const SiteScope here({.part = NetworkPart::layers});
   const Tensor embedded = embedding_->forward(to_device(joined(batch)), 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
   Tensor vectors = stack_->forward(embedded, {}, {}, generator);
@@ -56,6 +70,15 @@ Tensor LanguageModel::predicting(const Batch& batch, const DropoutGenerator& gen
 
 Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generator) {
   return output().logits(predicting(batch, generator));
+}
+
+Tensor LanguageModel::log_probabilities(const Batch& batch) {
+  return logits(batch, {}).log_softmax(-1, at::kDouble);
+}
+
+// The start stands before the source, and each token is read off the vector before it.
+TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_length) const {
+  return {1, at::eye(source_length + target_length).slice(0, source_length)};
 }
 
 Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
@@ -77,6 +100,10 @@ StepState LanguageModel::start(const Tensor& source, const Tensor&) {
   state.recurrent = {to_device(behind_start(source))};
   const Tensor& text = state.recurrent[0];
   state.constant = {at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})};
+  if (packed_ != nullptr && PackedDecoder::may_step())
+    state.held = packed_->stack().start({}, text.size(0));
+  else
+    stack_->start({}, state);
   read_on(state);
   return state;
 }
@@ -90,28 +117,57 @@ void LanguageModel::read_on(StepState& state) {
     state.constant[0] = state.constant[0] - dropped;
     text = behind_start(text.slice(1, -kept));
     state.self_cache.clear();
+    if (state.held != nullptr)
+      state.held = packed_->stack().start({}, text.size(0));
+    else
+      stack_->start({}, state);
   }
-  if (state.self_cache.empty()) stack_->start({}, state);
-  const int64_t read = state.self_cache[0].queries(), last = text.size(1) - 1;
-  if (read < last) stack_->step(embedding_->forward(text.slice(1, read, last), read, 0, {}), state);
+  const int64_t read = tokens_read(state), last = text.size(1) - 1;
+  if (read >= last) return;
+  const Tensor embedded = embedding_->forward(text.slice(1, read, last), read, 0, {});
+  if (state.held != nullptr)
+    packed_->stack().step(embedded, *state.held, /*with_weights=*/false);
+  else
+    stack_->step(embedded, state);
 }
 
-StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
+// What the next step reads: of the first one the end of the source, not the start that it is given.
+Tensor LanguageModel::next_vectors(const Tensor& tokens, StepState& state) {
   Tensor& text = state.recurrent[0];
-  // The first step reads the end of the source, not the start that it is given.
-  if (state.self_cache[0].queries() == text.size(1)) {
+  if (tokens_read(state) == text.size(1)) {
     text = at::cat({text, to_device(tokens).unsqueeze(1)}, 1);
     read_on(state);
   }
-  const Tensor embedded = embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {});
+  return embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {});
+}
+
+StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
+  const Tensor embedded = next_vectors(tokens, state);
+  StepResult result;
+  if (state.held != nullptr) {
+    result = packed_->step(embedded.squeeze(1), *state.held, with_weights);
+    if (with_weights) result.weights = over_source(result.weights, state);
+    return result;
+  }
   std::vector<LayerTrace> trace;
   const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
-  StepResult result;
   result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
-  if (!with_weights) return result;
-  const Tensor weights = multi_head_weights(trace.back().self).mean(1).squeeze(1);
-  result.weights = weights.gather(1, state.constant[0].clamp_min(0)) * (state.constant[0] > 0);
+  if (with_weights)
+    result.weights = over_source(multi_head_weights(trace.back().self).mean(1).squeeze(1), state);
   return result;
+}
+
+NextTokens LanguageModel::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
+  if (state.held == nullptr) return StepModel::next(tokens, state, query);
+  const Tensor embedded = next_vectors(tokens, state).squeeze(1);
+  NextTokens next = packed_->next(embedded, *state.held, query);
+  if (query.with_weights) next.weights = over_source(next.weights, state);
+  return next;
+}
+
+bool LanguageModel::pack(WeightType weights) {
+  packed_ = PackedDecoder::pack(*stack_, output(), weights);
+  return packed_ != nullptr;
 }
 
 }  // namespace attend

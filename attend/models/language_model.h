@@ -12,6 +12,8 @@
 
 namespace attend {
 
+class PackedDecoder;
+
 // What comes next in a text: causal self-attention, by any mechanism of the table, over a start,
 // the source and the target, of which the target is predicted (Radford et al. 2019). Source and
 // target share their tokens. A window of a text is a target that goes on; its source is the text
@@ -25,6 +27,7 @@ class LanguageModel : public PairNetwork {
   // source and a target together are over config.context tokens long.
   at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
 
+  at::Tensor log_probabilities(const Batch& batch) override;
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
@@ -33,19 +36,24 @@ class LanguageModel : public PairNetwork {
   // Where the context is full, half of it is read anew, as a beginning. Weights: those over the
   // source, the mean of the heads of the last layer; what is left of 1 is on the rest.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  bool pack(WeightType weights) override;
+  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool wants_equal_lengths() const override { return true; }
   bool attends() const override { return true; }
 
  private:
   at::Tensor predicting(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
   void read_on(StepState& state);
+  at::Tensor next_vectors(const at::Tensor& tokens, StepState& state);  // [N, 1, depth]
   TokenOutput output() const;
 
   int64_t context_;
   double dropout_;
   std::shared_ptr<PositionedEmbedding> embedding_;
   std::shared_ptr<TransformerStack> stack_;
-  torch::nn::Linear output_{nullptr};  // null where tied
+  torch::nn::Linear output_{nullptr};            // null where tied
+  std::shared_ptr<const PackedDecoder> packed_;  // null until pack(), and where there is no such
 };
 
 }  // namespace attend

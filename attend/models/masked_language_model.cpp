@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attend/base/error.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -62,6 +63,7 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
 Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths,
                                     const DropoutGenerator& generator,
                                     std::vector<LayerTrace>* trace) {
+  const SiteScope here({.part = NetworkPart::encoder});
   // Without that of the class token.
   return encoder_->forward(to_device(source), lengths, generator, trace).vectors.slice(1, 1);
 }
@@ -81,6 +83,15 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator
       output(), to_device(masked.asked).flatten(), smoothing, Vocabulary::padding);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
+}
+
+Tensor MaskedLanguageModel::log_probabilities(const Batch& batch) {
+  const Tensor shown = batch.source.masked_fill(batch.source == Vocabulary::unknown, mask_token);
+  return logits(shown, batch.source_lengths, {}).log_softmax(-1, at::kDouble);
+}
+
+TopVectors MaskedLanguageModel::top_vectors(int64_t source_length, int64_t) const {
+  return {1, at::eye(source_length + 1).slice(0, 1)};
 }
 
 Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& lengths) {

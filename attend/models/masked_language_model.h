@@ -56,6 +56,8 @@ class MaskedLanguageModel : public PairNetwork {
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Weights: those of the token's own vector, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  at::Tensor log_probabilities(const Batch& batch) override;
+  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool attends() const override { return attends_; }
 
  private:

@@ -48,8 +48,8 @@ MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config
         "controller",
         std::make_shared<RecurrentCell>(parse_cell(config.controller), seen, config.hidden));
   else
-    fail("[memory machine] no controller is called \"{}\"; there are lstm, gru and feed_forward",
-         config.controller);
+    fail("[memory machine] no controller is called {}; there are lstm, gru and feed_forward",
+         in_quotes(config.controller));
   addressing_ = register_module(
       "addressing", torch::nn::Linear(config.hidden, heads(config) * controls_of_head(config)));
   writing_ = register_module(

@@ -9,6 +9,19 @@ at::Tensor PairNetwork::encodings(const at::Tensor&, const at::Tensor&) {
   fail("this type of model has no encoder; take another to embed sources with");
 }
 
+at::Tensor PairNetwork::log_probabilities(const Batch& batch) {
+  StepState state = start(batch.source, batch.source_lengths);
+  const at::Tensor before = shift_right(batch.target);
+  std::vector<at::Tensor> steps;
+  for (int64_t t = 0; t < before.size(1); ++t)
+    steps.push_back(step(before.select(1, t), state, /*with_weights=*/false).log_probabilities);
+  return at::stack(steps, 1);
+}
+
+TopVectors PairNetwork::top_vectors(int64_t /*source_length*/, int64_t /*target_length*/) const {
+  return {};
+}
+
 void PairNetwork::place(const Devices& devices) {
   if (!devices.on_one_device())
     fail("this type of model computes on one device; name it by --device, without --place");

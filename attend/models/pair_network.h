@@ -6,8 +6,17 @@
 #include "attend/nn/devices.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/step_model.h"
+#include "attend/nn/weight_type.h"
 
 namespace attend {
+
+// What an answer is read off, by those who trace it.
+struct TopVectors {
+  int64_t before_source = 0;  // vectors of a layer before that of the source's first token
+  // [T, vectors of a layer]: the shares of the top layer's vectors in what each token of the answer
+  // is read off. Undefined where an attention behind the layers, of a decoder or a pooling, says.
+  at::Tensor shares = {};
+};
 
 // A network from a sequence of tokens to another; a label is a target of one token.
 class PairNetwork : public torch::nn::Module, public StepModel {
@@ -18,6 +27,16 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // learns from a random part of their tokens scales that part's to all.
   virtual at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                                double smoothing) = 0;
+
+  // The log probabilities [B, T, V] of the tokens at each place of batch.target, after those before
+  // it (teacher forcing); differentiable, without dropout. Of a network that fills in what is
+  // hidden those at each place of the source. Unless a type knows better, by one step after
+  // another. The types here give float64: the gradient of an answer that is all but certain holds
+  // 1 - p, of which float32 keeps few digits.
+  virtual at::Tensor log_probabilities(const Batch& batch);
+
+  // How tokens belong to the vectors of the layers behind log_probabilities() of one pair.
+  virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
 
   // The state before the first token, for sources as those of a Batch.
   virtual StepState start(const at::Tensor& source, const at::Tensor& lengths) = 0;
@@ -34,6 +53,12 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // the CPU; log probabilities, objectives and weights are where they are computed. Error on
   // several devices where the type has no parts to spread.
   virtual void place(const Devices& devices);
+
+  // Takes the weights as they are, kept as `weights`, for steps that do without LibTorch; false
+  // where the type or its choices have no such steps. start() then makes states for them while no
+  // gradients are recorded and nobody watches. To be called again when the weights have changed or
+  // moved, and not while others step.
+  virtual bool pack(WeightType /*weights*/) { return false; }
 
   // Whether step() has weights to show.
   virtual bool attends() const = 0;

@@ -6,9 +6,13 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/base/find_row.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/packed_decoder.h"
+#include "attend/nn/packed_recurrent.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -51,6 +55,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     : dropout_(config.dropout),
       entropy_weight_(config.entropy_weight),
       coverage_weight_(config.coverage_weight),
+      extra_depth_(config.source_depth()),
       grid_(source.grid) {
   config.check();
   if (config.wants_joint_vocabulary() && source.tokens != target_tokens)
@@ -147,6 +152,7 @@ TokenOutput Seq2Seq::output() const {
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
                                                              const DropoutGenerator& generator) {
+  const SiteScope here({.part = NetworkPart::encoder});
   const Tensor embedded = attend::dropout(
       source_embedding_->forward(source.to(devices_.encoder), generator), dropout_, generator);
   if (!encoder_) return remember(embedded, placed(embedded), lengths, generator);
@@ -203,6 +209,7 @@ AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Dec
     state = decoder_->output(recurrent);
   }
   if (attention_) {
+    const SiteScope here({.part = NetworkPart::decoder, .reads_source = true});
     const uint64_t seed = attention_->draws() ? draw_seed(generator) : 0;
     step = attention_->forward(query(decoder, state, embedded, memory).to(devices_.attention),
                                memory.attention, decoder.attention, seed);
@@ -261,7 +268,10 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
   }
   Teaching result;
   result.readout = {at::stack(states, 1), embedded, at::stack(contexts, 1), {}};
-  if (past_) result.readout.past = past_->forward(result.readout.state).context;
+  if (past_) {
+    const SiteScope here({.part = NetworkPart::decoder});
+    result.readout.past = past_->forward(result.readout.state).context;
+  }
   const auto joined = [&](const std::vector<Tensor>& steps) {
     return at::stack(steps, 1).to(devices_.decoder);
   };
@@ -274,6 +284,10 @@ Tensor Seq2Seq::logits(const Batch& batch, const DropoutGenerator& generator) {
   auto [memory, decoder] = encode(batch.source, batch.source_lengths, generator);
   const Teaching teaching = teach(batch, memory, std::move(decoder), generator);
   return logits(teaching.readout, teaching.weights, batch.source, generator);
+}
+
+Tensor Seq2Seq::log_probabilities(const Batch& batch) {
+  return logits(batch, {}).log_softmax(-1, at::kDouble);
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
@@ -328,6 +342,10 @@ Tensor Seq2Seq::encodings(const Tensor& source, const Tensor& lengths) {
 StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
   auto [memory, decoder] = encode(source, lengths, {});
   StepState result;
+  if (packed_ != nullptr && PackedDecoder::may_step()) {
+    result.held = packed_->start({memory.attention, decoder.recurrent, memory.extra});
+    return result;
+  }
   result.constant = {memory.summary};
   carry(std::move(decoder), result);
   if (!attention_) return result;
@@ -361,6 +379,7 @@ Seq2Seq::Decoder Seq2Seq::carried(const StepState& state) const {
 }
 
 StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weights) {
+  if (state.held != nullptr) return packed_->step(tokens, *state.held, with_weights);
   Memory memory;
   memory.summary = state.constant[0];
   if (attention_) memory.attention = {state.constant[1], state.constant[2], state.constant[3]};
@@ -382,6 +401,35 @@ StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weigh
   result.log_probabilities = logits(readout, weights, state.constant.back(), {}).log_softmax(-1);
   carry(std::move(decoder), state);
   return result;
+}
+
+NextTokens Seq2Seq::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
+  if (state.held == nullptr) return StepModel::next(tokens, state, query);
+  return packed_->next(tokens, *state.held, query);
+}
+
+bool Seq2Seq::pack(WeightType weights) {
+  packed_ = nullptr;
+  // Packed steps keep one state: that before the step is gone after it.
+  const bool reads_both = state_first_ && has_part("previous_state");
+  if (!attention_ || past_ || gate_ || reads_both) return false;
+  RecurrentParts parts{.embedding = target_weight(),
+                       .cell = *decoder_,
+                       .cell_reads = {StepVector::token},
+                       .attention = *attention_,
+                       .query = {},
+                       .extra_depth = extra_depth_,
+                       .state_first = state_first_,
+                       .readout_weight = maxout_->weight,
+                       .readout_bias = maxout_->bias,
+                       .readout = {StepVector::state, StepVector::token, StepVector::context},
+                       .pieces = maxout_pieces,
+                       .output = output()};
+  if (!state_first_ || carries_context_) parts.cell_reads.push_back(StepVector::context);
+  for (const std::string& part : query_parts_)
+    parts.query.push_back(find_row(query_part_table(), "part of a query", part).vector);
+  packed_ = PackedRecurrent::pack(parts, weights);
+  return packed_ != nullptr;
 }
 
 Tensor sequence_loss(const Tensor& logits, const Tensor& target, double smoothing) {

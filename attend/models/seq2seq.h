@@ -20,6 +20,8 @@
 
 namespace attend {
 
+class PackedRecurrent;
+
 // The encoder-decoder of Bahdanau et al. 2015 with any mechanism of the table: a bidirectional
 // recurrent encoder annotates every source token; at each step a query made of what the decoder
 // has reads the annotations, and the context it gets enters the recurrence and the readout, a
@@ -48,11 +50,14 @@ class Seq2Seq : public PairNetwork {
   // draws contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the
   // tokens from its step on), and with coverage_weight what coverage costs; the value is the
   // cross-entropy alone.
+  at::Tensor log_probabilities(const Batch& batch) override;
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  bool pack(WeightType weights) override;
   bool attends() const override { return attention_ != nullptr; }
   // Error also where an embedding would be on two devices.
   void place(const Devices& devices) override;
@@ -121,6 +126,7 @@ class Seq2Seq : public PairNetwork {
   double entropy_weight_;
   double coverage_weight_;
   std::vector<std::string> query_parts_;
+  int64_t extra_depth_;           // of the part extra
   bool state_first_ = false;      // the query holds the state after the step
   bool carries_context_ = false;  // what the query or the recurrence read of the step before
   GridSize grid_;                 // of the source, where it is an image
@@ -138,6 +144,7 @@ class Seq2Seq : public PairNetwork {
   Linear output_{nullptr};  // null where an embedding is its matrix
   at::Tensor output_bias_;  // then
   Linear gate_{nullptr};    // between copies and the vocabulary; null without copies
+  std::shared_ptr<const PackedRecurrent> packed_;  // null until pack(), and where there is no such
 };
 
 // Cross-entropy of logits [B, T, V] against target [B, T], summed over the tokens that are not

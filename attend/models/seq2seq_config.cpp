@@ -96,11 +96,13 @@ void check_needs_attention(const Seq2SeqConfig& config) {
 
 const std::vector<QueryPart>& query_part_table() {
   static const std::vector<QueryPart> table = {
-      {"previous_state", "the decoder's state before the step"},
-      {"state", "its state after the step, which then precedes attention"},
-      {"token", "the embedded token before"},
-      {"context", "the context before; behind state it also enters the recurrence"},
-      {"extra", "the embedded first token of the source, such as a target language"},
+      {"previous_state", "the decoder's state before the step", StepVector::state},
+      {"state", "its state after the step, which then precedes attention", StepVector::state},
+      {"token", "the embedded token before", StepVector::token},
+      {"context", "the context before; behind state it also enters the recurrence",
+       StepVector::context},
+      {"extra", "the embedded first token of the source, such as a target language",
+       StepVector::extra},
   };
   return table;
 }
@@ -126,7 +128,8 @@ Settings Seq2SeqConfig::settings() {
       {"model.self_layers", &self_layers,
        "Transformer layers over the annotations, which read them all", 0, 256},
       {"model.heads", &heads, "heads of model.self_layers; they divide model.hidden", 1, 1024},
-      {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+      {"model.dropout", &dropout,
+       "share of activations dropped in training; -1: by the size of the data", -1, 0.95},
       {"model.entropy_weight", &entropy_weight,
        "reward for the entropy of hard attention, which keeps it from settling early", 0, 1000},
       {"model.maximum_source_length", &maximum_source_length,

@@ -8,6 +8,7 @@
 #include "attend/models/mechanism_settings.h"
 #include "attend/models/source_input.h"
 #include "attend/nn/learned_attention.h"
+#include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
@@ -67,6 +68,7 @@ struct Seq2SeqConfig : MechanismSettings {
 struct QueryPart {
   std::string_view name;
   std::string_view meaning;
+  StepVector vector;
 };
 
 const std::vector<QueryPart>& query_part_table();

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -17,7 +19,10 @@ SourceEncoderConfig::SourceEncoderConfig() {
 Settings SourceEncoderConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, image.settings());
-  append(all, {{"model.layers", &layers, "of self-attention; 0: none", 0, 256},
+  append(all, {{"model.recurrent_layers", &recurrent_layers,
+                "bidirectional layers below those of self-attention; 0: none", 0, 64},
+               {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
+               {"model.layers", &layers, "of self-attention; 0: none", 0, 256},
                {"model.maximum_source_length", &maximum_source_length,
                 "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
@@ -25,13 +30,16 @@ Settings SourceEncoderConfig::settings() {
 
 void SourceEncoderConfig::check() const {
   if (layers > 0) LayersConfig::check();
+  if (recurrent_layers > 0 && depth % 2 != 0)
+    fail("model.depth is {}, half of which each direction of a recurrent layer has; make it even",
+         depth);
 }
 
 SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
                              bool class_token)
     : shape_(shape),
       sinusoidal_(config.positions == "sinusoidal"),
-      dropout_(config.layers > 0 ? config.dropout : 0),
+      dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
       input_(register_module("input",
                              std::make_shared<SourceInput>(shape, config.depth, config.image))) {
   config.check();
@@ -41,6 +49,11 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
         std::make_shared<LearnedPositions>(
             shape.is_image() ? shape.grid.height * shape.grid.width : config.maximum_source_length,
             config.depth));
+  if (config.recurrent_layers > 0)
+    recurrent_ = register_module(
+        "recurrent", std::make_shared<BidirectionalEncoder>(
+                         parse_cell(config.cell), config.depth, config.depth,
+                         RecurrentLayers{config.recurrent_layers, config.dropout, false}));
   // Small, as learned positions are.
   if (class_token)
     class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
@@ -64,6 +77,9 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths,
                                    const DropoutGenerator& generator,
                                    std::vector<LayerTrace>* trace) {
   StackSource result{positioned(input_->forward(source, generator)), lengths};
+  if (recurrent_)
+    result.vectors = recurrent_->forward(attend::dropout(result.vectors, dropout_, generator),
+                                         lengths.cpu(), generator);
   if (class_token_.defined()) {
     result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
     result.lengths = lengths + 1;

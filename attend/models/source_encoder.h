@@ -7,6 +7,7 @@
 
 #include "attend/models/source_input.h"
 #include "attend/models/transformer_config.h"
+#include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
@@ -16,17 +17,23 @@ namespace attend {
 struct SourceEncoderConfig : LayersConfig {
   SourceEncoderConfig();
 
-  int64_t layers = 0;  // 0: every vector stays by itself, as in a bag
+  int64_t recurrent_layers = 0;  // bidirectional, below the others; 0: none
+  std::string cell = "lstm";     // of those: gru or lstm
+  int64_t layers = 0;            // of self-attention. Without either kind every vector stays by
+                                 // itself, as in a bag
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
   Settings settings();  // keys model.*
-  void check() const;   // Error as LayersConfig::check, where there are layers
+  // Error as LayersConfig::check, where there are layers, and where recurrent layers have an odd
+  // depth.
+  void check() const;
 };
 
 // Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
-// Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps a vector more that belongs
-// to no token, the class token, and a TransformerStack over them.
+// Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps bidirectional recurrent
+// layers, perhaps a vector more that belongs to no token, the class token, and a TransformerStack
+// over them.
 class SourceEncoder : public torch::nn::Module {
  public:
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
@@ -47,9 +54,10 @@ class SourceEncoder : public torch::nn::Module {
   bool sinusoidal_;
   double dropout_;
   std::shared_ptr<SourceInput> input_;
-  std::shared_ptr<LearnedPositions> positions_;  // null where they are not learned
-  at::Tensor class_token_;                       // [1, 1, depth]; undefined: none
-  std::shared_ptr<TransformerStack> layers_;     // null without layers
+  std::shared_ptr<LearnedPositions> positions_;      // null where they are not learned
+  std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
+  at::Tensor class_token_;                           // [1, 1, depth]; undefined: none
+  std::shared_ptr<TransformerStack> layers_;         // null without layers
 };
 
 // How much of each source token is in what was pooled with `weights` [B, S] behind the layers of

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -127,7 +128,7 @@ Tensor SourceInput::convolved(Tensor image) {
 Tensor SourceInput::forward(const Tensor& source, const DropoutGenerator& generator) {
   if (!shape_.is_frames()) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
-    return at::embedding(weight_, source);
+    return watched(WatchedVectors::input, at::embedding(weight_, source));
   }
   if (source.dim() != 3 || source.size(2) != shape_.depth)
     fail("[source] got shape [{}]; this network reads frames [.., .., {}]",
@@ -140,7 +141,7 @@ Tensor SourceInput::forward(const Tensor& source, const DropoutGenerator& genera
   if (generator && (flip_ || shift_ > 0))
     frames = patches_of(moved(image_of(source, shape_), generator), shape_);
   if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
-  return at::linear(frames, weight_, bias_);
+  return watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
 }
 
 }  // namespace attend

@@ -2,6 +2,8 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/packed_decoder.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -71,6 +73,7 @@ TokenOutput Transformer::output() const {
 
 StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
                                 const DropoutGenerator& generator) {
+  const SiteScope here({.part = NetworkPart::encoder});
   if (frames_) return frames_->forward(to_device(source), lengths, generator);
   const Tensor embedded = source_embedding_->forward(to_device(source), 0, dropout_, generator);
   return {encoder_->forward(embedded, lengths, {}, generator), lengths};
@@ -78,6 +81,7 @@ StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
 
 Tensor Transformer::decode(const Batch& batch, const DropoutGenerator& generator) {
   const StackSource source = encode(batch.source, batch.source_lengths, generator);
+  const SiteScope here({.part = NetworkPart::decoder});
   const Tensor embedded =
       target_embedding_->forward(to_device(shift_right(batch.target)), 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
@@ -86,6 +90,10 @@ Tensor Transformer::decode(const Batch& batch, const DropoutGenerator& generator
 
 Tensor Transformer::logits(const Batch& batch, const DropoutGenerator& generator) {
   return output().logits(decode(batch, generator));
+}
+
+Tensor Transformer::log_probabilities(const Batch& batch) {
+  return logits(batch, {}).log_softmax(-1, at::kDouble);
 }
 
 Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& generator,
@@ -100,19 +108,49 @@ Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {
 
 StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
   StepState state;
-  decoder_->start(encode(source, lengths, {}), state);
+  if (packed_decoder_ == nullptr || !PackedDecoder::may_step()) {
+    decoder_->start(encode(source, lengths, {}), state);
+    return state;
+  }
+  StackSource read;
+  if (packed_encoder_ != nullptr && PackedStack::encodes_length(source.size(1)))
+    read = {packed_encoder_->encode(source_embedding_->forward(source, 0, 0, {}), lengths),
+            lengths};
+  else
+    read = encode(source, lengths, {});
+  state.held = packed_decoder_->stack().start(read);
   return state;
 }
 
+Tensor Transformer::embedded(const Tensor& tokens, int64_t steps) {
+  return target_embedding_->forward(to_device(tokens).unsqueeze(1), steps, 0, {}).squeeze(1);
+}
+
 StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  const Tensor embedded = target_embedding_->forward(to_device(tokens).unsqueeze(1),
-                                                     state.self_cache[0].queries(), 0, {});
+  if (state.held != nullptr)
+    return packed_decoder_->step(embedded(tokens, PackedStack::steps(*state.held)), *state.held,
+                                 with_weights);
+  const Tensor x = embedded(tokens, state.self_cache[0].queries()).unsqueeze(1);
   std::vector<LayerTrace> trace;
-  const Tensor vectors = decoder_->step(embedded, state, with_weights ? &trace : nullptr);
+  const Tensor vectors = decoder_->step(x, state, with_weights ? &trace : nullptr);
   StepResult result;
   result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
   if (with_weights) result.weights = multi_head_weights(trace.back().cross).mean(1).squeeze(1);
   return result;
+}
+
+NextTokens Transformer::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
+  if (state.held == nullptr) return StepModel::next(tokens, state, query);
+  return packed_decoder_->next(embedded(tokens, PackedStack::steps(*state.held)), *state.held,
+                               query);
+}
+
+bool Transformer::pack(WeightType weights) {
+  packed_decoder_ = PackedDecoder::pack(*decoder_, output(), weights);
+  packed_encoder_ = encoder_ && PackedStack::encodes(*encoder_)
+                        ? std::make_shared<const PackedStack>(*encoder_, weights)
+                        : nullptr;
+  return packed_decoder_ != nullptr;
 }
 
 }  // namespace attend

@@ -14,6 +14,9 @@
 
 namespace attend {
 
+class PackedDecoder;
+class PackedStack;
+
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
 // what reads the source: nothing but attention between tokens. Of a source of frames it reads
 // their linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source
@@ -27,18 +30,23 @@ class Transformer : public PairNetwork {
   // Teacher-forced logits [B, T, V] for batch.target.
   at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
 
+  at::Tensor log_probabilities(const Batch& batch) override;
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Weights: those over the source, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  bool pack(WeightType weights) override;
   bool attends() const override { return true; }
 
  private:
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths,
                      const DropoutGenerator& generator);
   at::Tensor decode(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
+  // Tokens [N] that follow `steps` others -> [N, depth].
+  at::Tensor embedded(const at::Tensor& tokens, int64_t steps);
   TokenOutput output() const;
 
   double dropout_;
@@ -46,6 +54,9 @@ class Transformer : public PairNetwork {
   std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
   std::shared_ptr<TransformerStack> encoder_, decoder_;
   torch::nn::Linear output_{nullptr};  // null where tied
+  // Null until pack(), and where there is no such.
+  std::shared_ptr<const PackedStack> packed_encoder_;
+  std::shared_ptr<const PackedDecoder> packed_decoder_;
 };
 
 }  // namespace attend

@@ -1,5 +1,7 @@
 #include "attend/nn/dropout.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <limits>
 
 #include "attend/kernels/dropout.h"

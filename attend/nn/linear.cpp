@@ -1,5 +1,7 @@
 #include "attend/nn/linear.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "attend/base/error.h"
 
 namespace attend {

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include "attend/base/error.h"
-#include "attend/base/settings.h"
+#include "attend/base/find_row.h"
 #include "attend/nn/mechanism_table-inl.h"
 
 namespace attend {
@@ -262,16 +261,7 @@ const std::vector<Mechanism>& mechanism_table() {
 }
 
 const Mechanism& mechanism(std::string_view name) {
-  std::vector<std::string> names;
-  names.reserve(mechanism_table().size());
-  for (const Mechanism& row : mechanism_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  const std::string suggestion = nearest(name, names);
-  if (!suggestion.empty())
-    fail("no mechanism is called {}; did you mean {}?", in_quotes(name), suggestion);
-  fail("no mechanism is called {}; there are {}", in_quotes(name), fmt::join(names, ", "));
+  return find_row(mechanism_table(), "mechanism", name);
 }
 
 }  // namespace attend

@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/site.h"
 #include "attend/ops/shape_text.h"
 
 namespace attend {
@@ -176,6 +177,10 @@ MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadS
     }
     if (generator && dropout_ > 0) spec.dropout = {dropout_, draw_seed(generator)};
     const Tensor key = held.keys.narrow(2, 0, state.keys_);
+    Site site = SiteScope::current();
+    site.output =
+        output_->weight.narrow(1, group.first_head * head_depth_, group.of.heads * head_depth_);
+    const SiteScope here(std::move(site));
     const auto [context, lse] = attention(asking, key, held.values.narrow(2, 0, state.keys_), spec);
     contexts.push_back(context);
     result.trace.push_back({asking, key, lse, std::move(spec)});

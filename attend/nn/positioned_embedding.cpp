@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "attend/nn/site.h"
+
 namespace attend {
 
 PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
@@ -18,7 +20,7 @@ PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
 
 at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset, double dropout,
                                         const DropoutGenerator& generator) {
-  at::Tensor vectors = embedding_->forward(tokens) * scale_;
+  at::Tensor vectors = watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
   if (sinusoidal_)
     vectors =
         vectors + sinusoidal_positions(tokens.size(1), vectors.size(2), offset, vectors.options());

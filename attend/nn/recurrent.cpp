@@ -50,12 +50,12 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
 Cell parse_cell(const std::string& name) {
   if (name == "gru") return Cell::gru;
   if (name == "lstm") return Cell::lstm;
-  fail("no recurrent cell is called \"{}\"; there are gru and lstm", name);
+  fail("no recurrent cell is called {}; there are gru and lstm", in_quotes(name));
 }
 
 RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden,
                              const RecurrentLayers& layers)
-    : layers_(layers) {
+    : hidden_(hidden), layers_(layers) {
   for (int64_t i = 0; i < layers.count; ++i) {
     const int64_t depth = i == 0 ? input_depth : hidden;
     const std::string number = i == 0 ? "" : std::to_string(i);

@@ -23,10 +23,18 @@ struct RecurrentLayers {
                           // al. 2016, 3.1)
 };
 
+// What maps of a recurrent decoder's step read: the token before, embedded; the state of the
+// recurrence and the context as they are then; something of the source.
+enum class StepVector { token, state, context, extra };
+
 // One step of a recurrence: GRU (Cho et al. 2014) or LSTM (Hochreiter & Schmidhuber 1997).
 class RecurrentCell : public torch::nn::Module {
  public:
   RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden, const RecurrentLayers& layers = {});
+
+  bool is_lstm() const { return !lstm_.empty(); }
+  int64_t hidden() const { return hidden_; }
+  const RecurrentLayers& layers() const { return layers_; }
 
   // Tensors that a state holds: of each layer the hidden state and, for an LSTM, the cell state.
   int64_t state_size() const { return static_cast<int64_t>(gru_.size() + 2 * lstm_.size()); }
@@ -42,6 +50,7 @@ class RecurrentCell : public torch::nn::Module {
  private:
   size_t tensors_a_layer() const { return lstm_.empty() ? 1 : 2; }
 
+  int64_t hidden_;
   RecurrentLayers layers_;
   std::vector<torch::nn::GRUCell> gru_;
   std::vector<torch::nn::LSTMCell> lstm_;

@@ -52,7 +52,7 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& start, const Tenso
 Tensor mm(const Tensor& a, const Tensor& b) {
   const Past past;
   if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mm(a, b);
-  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   multiply(a, b, {}, out);
   return out;
 }
@@ -66,7 +66,7 @@ Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Sc
                        alpha.equal(1);
   if (!is_bias || !are_steady(a, b) || a.size(1) != b.size(0))
     return at::addmm(start, a, b, beta, alpha);
-  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   multiply(a, b, start, out);
   return out;
 }
@@ -74,7 +74,7 @@ Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Sc
 Tensor bmm(const Tensor& a, const Tensor& b) {
   const Past past;
   if (!are_steady(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1)) return at::bmm(a, b);
-  const Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
   // LibTorch copies, and so transposes, the right operand in some batches and not in others.
   const Tensor right = b.contiguous();
   for (int64_t i = 0; i < a.size(0); ++i) multiply(a[i], right[i], {}, out[i]);
@@ -84,7 +84,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 Tensor mv(const Tensor& a, const Tensor& b) {
   const Past past;
   if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mv(a, b);
-  const Tensor out = at::empty({a.size(0), 1}, a.options());
+  Tensor out = at::empty({a.size(0), 1}, a.options());
   multiply(a, b.contiguous().unsqueeze(0).t(), {}, out);
   return out.squeeze(1);
 }

@@ -1,6 +1,61 @@
 #include "attend/nn/step_model.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace attend {
+namespace {
+
+constexpr double impossible_log = -std::numeric_limits<double>::infinity();
+
+NextTokens on_host(const at::Tensor& log_probabilities, const at::Tensor& tokens) {
+  return {log_probabilities.to(at::kCPU, at::kDouble).contiguous(),
+          tokens.to(at::kCPU).contiguous(),
+          {}};
+}
+
+NextTokens most_probable_of(const at::Tensor& log_probabilities, int64_t count) {
+  if (count == 1) {
+    const auto [values, tokens] = log_probabilities.max(1, /*keepdim=*/true);
+    return on_host(values, tokens);
+  }
+  const auto [values, tokens] =
+      log_probabilities.topk(std::min(count, log_probabilities.size(1)), 1);
+  return on_host(values, tokens);
+}
+
+}  // namespace
+
+void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& given,
+               NextTokens& found) {
+  const at::Tensor index = at::tensor(at::ArrayRef<int64_t>(given), at::kLong).unsqueeze(1);
+  const at::Tensor is_given = index >= 0;
+  const at::Tensor theirs =
+      log_probabilities.gather(1, index.clamp_min(0).to(log_probabilities.device()))
+          .to(at::kCPU, at::kDouble);
+  found.log_probabilities.masked_fill_(is_given, impossible_log);
+  found.log_probabilities.narrow(1, 0, 1).copy_(
+      at::where(is_given, theirs, found.log_probabilities.narrow(1, 0, 1)));
+  found.tokens.narrow(1, 0, 1).copy_(at::where(is_given, index, found.tokens.narrow(1, 0, 1)));
+}
+
+NextTokens next_of(const at::Tensor& log_probabilities, const NextQuery& query) {
+  at::Tensor allowed = log_probabilities;
+  if (query.excluded >= 0) {
+    allowed = allowed.clone();
+    allowed.select(1, query.excluded).fill_(impossible_log);
+  }
+  NextTokens found = most_probable_of(allowed, query.count);
+  if (!query.given.empty()) put_given(log_probabilities, query.given, found);
+  return found;
+}
+
+NextTokens StepModel::next(const at::Tensor& tokens, StepState& state, const NextQuery& query) {
+  const StepResult result = step(tokens, state, query.with_weights);
+  NextTokens found = next_of(result.log_probabilities, query);
+  found.weights = result.weights;
+  return found;
+}
 
 void StepState::reorder(const at::Tensor& rows, bool same_sources) {
   const auto selected = [&](const at::Tensor& tensor) {
@@ -10,6 +65,7 @@ void StepState::reorder(const at::Tensor& rows, bool same_sources) {
   for (MultiHeadState& each : self_cache) each.reorder(rows, /*same_keys=*/false);
   for (MultiHeadState& each : cross_cache) each.reorder(rows, same_sources);
   for (StepState& each : members) each.reorder(rows, same_sources);
+  if (held != nullptr) held->reorder(rows);
   if (same_sources) return;
   for (at::Tensor& tensor : constant) tensor = selected(tensor);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -15,13 +16,12 @@ torch::nn::LayerNorm layer_norm(int64_t depth) {
 
 }  // namespace
 
-TransformerStack::TransformerStack(const TransformerStackConfig& config)
-    : normalise_first_(config.normalise_first), dropout_(config.dropout) {
+TransformerStack::TransformerStack(const TransformerStackConfig& config) : config_(config) {
   if (config.layers < 1)
     fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
   layers_.reserve(static_cast<size_t>(config.layers));
   for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
-  if (normalise_first_) final_norm_ = register_module("norm", layer_norm(config.depth));
+  if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config.depth));
 }
 
 TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfig& config,
@@ -52,24 +52,31 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
 template <class Sublayer>
 Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm,
                                const DropoutGenerator& generator, Sublayer sublayer) {
-  const Tensor made = sublayer(normalise_first_ ? norm->forward(x) : x);
-  Tensor sum = x + attend::dropout(made, dropout_, generator);
-  return normalise_first_ ? sum : norm->forward(sum);
+  const Tensor made = sublayer(config_.normalise_first ? norm->forward(x) : x);
+  Tensor sum = x + attend::dropout(made, config_.dropout, generator);
+  return config_.normalise_first ? sum : norm->forward(sum);
 }
 
 template <class Self, class Cross>
-Tensor TransformerStack::pass(Layer& layer, Tensor x, const DropoutGenerator& generator,
+Tensor TransformerStack::pass(size_t index, Tensor x, const DropoutGenerator& generator,
                               LayerTrace* trace, Self read_self, Cross read_cross) {
+  Layer& layer = layers_[index];
+  Site site = SiteScope::current();
+  site.layer = static_cast<int64_t>(index) + 1;
+  const SiteScope here(site);
   const auto output = [&](MultiHeadResult result, MultiHeadResult LayerTrace::*place) {
     Tensor vectors = result.output;
     if (trace != nullptr) trace->*place = std::move(result);
     return vectors;
   };
-  x = added(x, layer.self_norm, generator,
+  x = added(watched(WatchedVectors::layer, x), layer.self_norm, generator,
             [&](const Tensor& in) { return output(read_self(in), &LayerTrace::self); });
-  if (layer.cross)
+  if (layer.cross) {
+    site.reads_source = true;
+    const SiteScope cross(site);
     x = added(x, layer.cross_norm, generator,
               [&](const Tensor& in) { return output(read_cross(in), &LayerTrace::cross); });
+  }
   return added(x, layer.feed_forward_norm, generator,
                [&](const Tensor& in) { return layer.feed_forward->forward(in, generator); });
 }
@@ -82,7 +89,7 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     at = pass(
-        layer, at, generator, trace != nullptr ? &(*trace)[i] : nullptr,
+        i, at, generator, trace != nullptr ? &(*trace)[i] : nullptr,
         [&](const Tensor& in) { return layer.self->forward(in, in, lengths, generator); },
         [&](const Tensor& in) {
           return layer.cross->forward(in, source.vectors, source.lengths, generator);
@@ -105,7 +112,7 @@ Tensor TransformerStack::step(const Tensor& x, StepState& state, std::vector<Lay
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     at = pass(
-        layer, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
+        i, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
         [&](const Tensor& in) { return layer.self->step(in, state.self_cache[i]); },
         [&](const Tensor& in) { return layer.cross->read(in, state.cross_cache[i]); });
   }

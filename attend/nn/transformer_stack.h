@@ -59,6 +59,7 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor step(const at::Tensor& x, StepState& state, std::vector<LayerTrace>* trace = nullptr);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
+  const TransformerStackConfig& config() const { return config_; }
 
  private:
   struct Layer {
@@ -74,13 +75,12 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm,
                    const DropoutGenerator& generator, Sublayer sublayer);
 
-  // One layer, its attention given by `read_self` and `read_cross`.
+  // The layer of that index, its attention given by `read_self` and `read_cross`.
   template <class Self, class Cross>
-  at::Tensor pass(Layer& layer, at::Tensor x, const DropoutGenerator& generator, LayerTrace* trace,
+  at::Tensor pass(size_t index, at::Tensor x, const DropoutGenerator& generator, LayerTrace* trace,
                   Self read_self, Cross read_cross);
 
-  bool normalise_first_;
-  double dropout_;
+  TransformerStackConfig config_;
   std::vector<Layer> layers_;
   torch::nn::LayerNorm final_norm_{nullptr};  // null where the sums are normalised
 };

@@ -1,6 +1,7 @@
 #include "attend/ops/attention.h"
 
 #include "attend/base/error.h"
+#include "attend/ops/attention_watch.h"
 #include "attend/ops/lower-inl.h"
 
 namespace attend {
@@ -24,6 +25,8 @@ AttentionResult attention_at_once(const Lowered& lowered, Path path) {
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const AttentionSpec& spec) {
   if (!value.defined()) fail("[attention] value is undefined");
+  if (const AttentionWatch* watch = AttentionWatch::current())
+    return watch->answer(query, key, value, spec);
   const Lowered lowered = lower(query, key, value, spec);
   const auto [context, lse] = runs_in_order(lowered) ? attention_in_order(lowered, spec.path)
                                                      : attention_at_once(lowered, spec.path);

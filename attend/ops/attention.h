@@ -19,10 +19,14 @@ namespace attend {
 enum class Path { automatic, fused, composed };
 
 // Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
-// is divided by 1 - probability. The seed alone decides which, the same on both paths.
+// is divided by 1 - probability. The seed and the place of a weight alone decide which, the same on
+// both paths. Queries and keys that are part of a longer sequence count from the position of their
+// first one there.
 struct Dropout {
   double probability = 0;  // at least 0, below 1
   uint64_t seed = 0;
+  int64_t first_query = 0;
+  int64_t first_key = 0;
 };
 
 // The choices of an attention mechanism: w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the

@@ -93,18 +93,20 @@ class BiasParts {
     const int64_t width = odd ? (table.size(-1) + 1) / 2 : 0;
     const int64_t cells = height * width;
     const bool holds_queries = term.offset >= 0 && term.offset <= cells - spec_.queries;
-    if (!odd || !holds_queries || spec_.keys > cells)
+    const bool holds_keys = term.first_key >= 0 && term.first_key <= cells - spec_.keys;
+    if (!odd || !holds_queries || !holds_keys)
       fail(
           "[attention] the table of the grid has shape {}; it must have shape [2 height - 1, 2 "
           "width - 1] or that after an axis of {} heads, with height width at least the {} queries "
-          "from {} on and the {} keys",
-          shape_of(table), spec_.heads, spec_.queries, term.offset, spec_.keys);
+          "from {} on and the {} keys from {} on",
+          shape_of(table), spec_.heads, spec_.queries, term.offset, spec_.keys, term.first_key);
     const Tensor place = positions(cells, table);
     const Tensor position =
         at::floor_divide(place, width) * (2 * width - 1) + at::remainder(place, width);
     add_relative(table.reshape({1, has_heads ? spec_.heads : 1, 1, -1}),
                  (height - 1) * (2 * width - 1) + width - 1,
-                 position.narrow(0, term.offset, spec_.queries), position.narrow(0, 0, spec_.keys));
+                 position.narrow(0, term.offset, spec_.queries),
+                 position.narrow(0, term.first_key, spec_.keys));
   }
 
  private:

@@ -2,7 +2,7 @@
 #include <charconv>
 
 #include "attend/base/error.h"
-#include "attend/base/settings.h"
+#include "attend/base/find_row.h"
 #include "attend/ops/biases.h"
 
 namespace attend {
@@ -83,21 +83,7 @@ std::vector<BiasRow> constant_rows() {
   };
 }
 
-const BiasRow& bias_row(std::string_view name) {
-  std::vector<std::string> names;
-  std::vector<std::string_view> syntaxes;
-  names.reserve(bias_table().size());
-  syntaxes.reserve(bias_table().size());
-  for (const BiasRow& row : bias_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-    syntaxes.push_back(row.syntax);
-  }
-  const std::string suggestion = nearest(name, names);
-  if (!suggestion.empty())
-    fail("no bias is called {}; did you mean {}?", in_quotes(name), suggestion);
-  fail("no bias is called {}; there are {}", in_quotes(name), fmt::join(syntaxes, ", "));
-}
+const BiasRow& bias_row(std::string_view name) { return find_row(bias_table(), "bias", name); }
 
 // -1 where the text is no number that a bias may have.
 int64_t parse_number(std::string_view digits) {

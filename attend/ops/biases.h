@@ -53,10 +53,11 @@ struct GaussianBias {
 
 // table[h][y_j - y_i + height - 1][x_j - x_i + width - 1] on a grid of queries and keys, position
 // y width + x, where [H, 2 height - 1, 2 width - 1] or without H is the table's shape. Query i
-// stands at i + offset; queries and keys may end before the grid does.
+// stands at i + offset, key j at j + first_key; queries and keys may end before the grid does.
 struct GridBias {
   at::Tensor table;
   int64_t offset = 0;
+  int64_t first_key = 0;
 };
 
 using BiasTerm =
@@ -80,6 +81,10 @@ Bias grid(at::Tensor table);
 // every query keep those of the `queries` rows from the offset on (all that are left when not
 // said), those of one row stay. Error where such a row is missing.
 Bias shifted(const Bias& bias, int64_t offset, int64_t queries = unbounded);
+
+// The bias of the keys first ... first + keys - 1 when the others are not there. A dense bias keeps
+// the columns of these; one of one column stays. Error where such a column is missing.
+Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys);
 
 // The slopes of Press et al. 2022: 2^(-8 h / heads), h = 1 ... heads, where heads is a power of
 // two; else those of the power below and every other one of the power above. float32 [heads].

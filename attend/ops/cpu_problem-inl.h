@@ -57,6 +57,10 @@ struct KernelInputs {
   kernels::Problem<S> problem(const LoweredSpec& spec) const;
 };
 
+inline kernels::Dropout kernel_dropout(const Dropout& dropout) {
+  return {dropout.probability, dropout.seed, dropout.first_query, dropout.first_key};
+}
+
 kernels::Family kernel_family(const ScoreRow& row);
 kernels::Activation kernel_activation(const ScoreRow& row);
 
@@ -88,7 +92,7 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
-  p.dropout = {spec.dropout.probability, spec.dropout.seed};
+  p.dropout = kernel_dropout(spec.dropout);
   p.query = view_of<S>(query);
   p.key = view_of<S>(key);
   p.value = view_of<S>(value);

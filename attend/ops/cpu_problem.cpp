@@ -42,7 +42,8 @@ class ScopeConversion {
 
   kernels::Condition operator()(const BlockLayout& blocks) {
     const Tensor layout = contiguous_on_cpu(blocks.layout);
-    return kernels::BlockLayout{keep<uint8_t>(layout), layout.size(1), blocks.block};
+    return kernels::BlockLayout{keep<uint8_t>(layout), layout.size(1), blocks.block,
+                                blocks.first_query, blocks.first_key};
   }
 
   kernels::Condition operator()(const Around& condition) {

@@ -39,8 +39,8 @@ Tensor factors_on(const LoweredSpec& spec, const kernels::Dropout& dropout,
     for (int64_t h = 0; h < spec.heads; ++h)
       for (int64_t i = 0; i < spec.queries; ++i)
         *next++ = kernels::dropout_row_key(dropout, {b, h, i}, spec.heads);
-  const Tensor keys = (at::arange(spec.keys, options.dtype(at::kLong)) * int64_t{0x9e3779b9}) &
-                      low_half;  // dropout_key
+  const Tensor places = at::arange(spec.keys, options.dtype(at::kLong)) + dropout.first_key;
+  const Tensor keys = (places * int64_t{0x9e3779b9}) & low_half;  // dropout_key
   const Tensor drawn = mixed(rows.to(options.device()).unsqueeze(-1) ^ keys);
   const auto threshold = static_cast<int64_t>(kernels::dropout_threshold(dropout));
   return (drawn >= threshold).to(options.dtype()) / (1 - dropout.probability);
@@ -49,7 +49,7 @@ Tensor factors_on(const LoweredSpec& spec, const kernels::Dropout& dropout,
 }  // namespace
 
 Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
-  const kernels::Dropout dropout{spec.dropout.probability, spec.dropout.seed};
+  const kernels::Dropout dropout = kernel_dropout(spec.dropout);
   return options.device().is_cpu() ? factors_on_cpu(spec, dropout, options.dtype().toScalarType())
                                    : factors_on(spec, dropout, options);
 }

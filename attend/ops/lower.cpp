@@ -123,21 +123,6 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   return score.parameters();
 }
 
-Scope with_four_axes(const Scope& scope, int64_t query_axes) {
-  Scope result = scope;
-  for (Clause& clause : result.any_of) {
-    for (Condition& condition : clause) {
-      auto* dense = std::get_if<DenseMask>(&condition);
-      if (query_axes == 3 && dense && dense->mask.defined() && dense->mask.dim() == 3)
-        dense->mask = dense->mask.unsqueeze(1);
-      auto* near = std::get_if<Around>(&condition);
-      if (query_axes == 3 && near && near->centres.defined() && near->centres.dim() == 2)
-        near->centres = near->centres.unsqueeze(1);
-    }
-  }
-  return result;
-}
-
 void add_sink(const Tensor& sink, Parts& parts, const LoweredSpec& lowered_spec) {
   if (!sink.defined()) return;
   if (!lowered_spec.normaliser->takes_sink)

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "attend/base/error.h"
-#include "attend/base/settings.h"
+#include "attend/base/find_row.h"
 #include "attend/ops/normalisers-inl.h"
 
 namespace attend {
@@ -106,7 +106,7 @@ Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserO
                     (2 * threshold + top).squeeze(-1), empty);
 }
 
-// Rows that weigh every key.
+// Rows that weigh every key by its score alone, or by exp of it.
 std::vector<NormaliserRow> whole_rows() {
   using kernels::Normaliser;
   return {
@@ -115,6 +115,7 @@ std::vector<NormaliserRow> whole_rows() {
        .formula = "w_ij = exp(s_ij) / sum_j exp(s_ij)",
        .source = "Bahdanau et al. 2015, eq. 6",
        .normalise = softmax,
+       .merge = Merge::logarithms,
        .kernel = Normaliser::softmax,
        .takes_sink = true},
       {.name = "temperature",
@@ -122,6 +123,7 @@ std::vector<NormaliserRow> whole_rows() {
        .formula = "w_ij = exp(s_ij / T) / sum_j exp(s_ij / T)",
        .source = "Hinton et al. 2015, eq. 1",
        .normalise = softmax,
+       .merge = Merge::logarithms,
        .kernel = Normaliser::softmax,
        .takes_sink = true,
        .temperature = Temperature::scores},
@@ -131,6 +133,7 @@ std::vector<NormaliserRow> whole_rows() {
        .source = "Ramapuram et al. 2024, eq. 3",
        .normalise = sigmoid,
        .lse = Lse::zero,
+       .merge = Merge::sums,
        .kernel = Normaliser::sigmoid,
        .sums_to_one = false,
        .shift_invariant = false},
@@ -140,9 +143,17 @@ std::vector<NormaliserRow> whole_rows() {
        .source = "unnormalised",
        .normalise = none,
        .lse = Lse::zero,
+       .merge = Merge::sums,
        .kernel = Normaliser::none,
        .sums_to_one = false,
        .shift_invariant = false},
+  };
+}
+
+// Rows of weights 0 where scores are small, and of scores that are weights.
+std::vector<NormaliserRow> sparse_and_linear_rows() {
+  using kernels::Normaliser;
+  return {
       {.name = "sparsemax",
        .syntax = "sparsemax",
        .formula = "w_ij = max(0, s_ij - t_i), t_i so that sum_j w_ij = 1",
@@ -162,22 +173,14 @@ std::vector<NormaliserRow> whole_rows() {
        .formula = "w_ij = s_ij / sum_j s_ij, of scores above 0",
        .source = "Katharopoulos et al. 2020, eq. 4",
        .normalise = linear,
+       .merge = Merge::logarithms,
        .shift_invariant = false,
        .running_sums = true},
   };
 }
 
 const NormaliserRow& normaliser_row(std::string_view name) {
-  std::vector<std::string> names;
-  names.reserve(normaliser_table().size());
-  for (const NormaliserRow& row : normaliser_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  const std::string suggestion = nearest(name, names);
-  if (!suggestion.empty())
-    fail("no normaliser is called \"{}\"; did you mean {}?", name, suggestion);
-  fail("no normaliser is called \"{}\"; there are {}", name, fmt::join(names, ", "));
+  return find_row(normaliser_table(), "normaliser", name);
 }
 
 double parse_temperature(std::string_view digits, const NormaliserRow& row) {
@@ -185,8 +188,8 @@ double parse_temperature(std::string_view digits, const NormaliserRow& row) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc() || stop != end || !(number > 0) || std::isinf(number))
-    fail("normaliser {}: T is \"{}\"; it must be a number above 0, as in {}:0.5", row.syntax,
-         digits, row.name);
+    fail("normaliser {}: T is {}; it must be a number above 0, as in {}:0.5", row.syntax,
+         in_quotes(digits), row.name);
   return number;
 }
 
@@ -195,8 +198,8 @@ double parse_temperature(std::string_view digits, const NormaliserRow& row) {
 const std::vector<NormaliserRow>& normaliser_table() {
   static const std::vector<NormaliserRow> table = [] {
     std::vector<NormaliserRow> all = whole_rows();
-    const std::vector<NormaliserRow> one_key = one_key_rows();
-    all.insert(all.end(), one_key.begin(), one_key.end());
+    for (const auto& more : {sparse_and_linear_rows(), one_key_rows()})
+      all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return table;
@@ -208,7 +211,7 @@ Normaliser::Normaliser(std::string_view text, uint64_t seed) {
   options_.seed = seed;
   if (colon == std::string_view::npos) return;
   if (row_->temperature == Temperature::none)
-    fail("normaliser \"{}\": {} takes no number; write {}", text, row_->name, row_->syntax);
+    fail("normaliser {}: {} takes no number; write {}", in_quotes(text), row_->name, row_->syntax);
   options_.temperature = parse_temperature(text.substr(colon + 1), *row_);
 }
 

@@ -38,6 +38,13 @@ enum class Lse {
   zero,
 };
 
+// How results over two disjoint sets of keys become that over both.
+enum class Merge {
+  none,        // they do not: the row needs all its keys at once
+  logarithms,  // contexts weighted by exp of their lse, of which the whole has the log of the sum
+  sums,        // contexts added up
+};
+
 // What the number T of the row's syntax divides.
 enum class Temperature {
   none,      // the row takes no number
@@ -63,6 +70,7 @@ struct NormaliserRow {
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
   Lse lse = Lse::logarithm;
+  Merge merge = Merge::none;
   std::optional<kernels::Normaliser> kernel = {};  // without one the row is composed
   bool takes_sink = false;           // a score without a value may take part in the sum
   bool sums_to_one = true;           // a query's weights do, where it has a key and no sink

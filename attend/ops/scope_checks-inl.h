@@ -21,6 +21,12 @@ void check_conditions(const Scope& scope);
 // The keys as a mask, of four axes where the centres have three.
 at::Tensor mask_around(const Around& condition, int64_t keys);
 
+// How many blocks so many positions touch, the first of which stands at `first` in its own.
+inline int64_t blocks_of(int64_t block, int64_t first, int64_t count) {
+  const int64_t end = first + count;
+  return count == 0 ? 0 : end / block + (end % block != 0 ? 1 : 0);
+}
+
 // The rows offset ... offset + queries - 1 of that axis, counted from the back; all of it where it
 // is missing or of one row. Error, in which `name` is what has no such row.
 at::Tensor rows_from(const at::Tensor& x, int64_t axis, int64_t offset, int64_t queries,

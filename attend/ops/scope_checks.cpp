@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "attend/base/error.h"
 #include "attend/ops/scope_checks-inl.h"
 
@@ -45,14 +43,16 @@ void check_fit(const Prefix& prefix, const Extent& extent) {
 void check_fit(const GlobalRows&, const Extent&) {}
 
 void check_starts(const Tensor& starts, int64_t count, const char* what) {
-  const Tensor list = starts.to(at::kCPU).contiguous();
-  const int64_t* first = list.data_ptr<int64_t>();
-  if (!std::is_sorted(first, first + list.numel()))
+  if (starts.diff().lt(0).any().item<bool>()) {
+    const Tensor list = starts.slice(0, 0, 8).to(at::kCPU).contiguous();
+    const int64_t* first = list.data_ptr<int64_t>();
     fail("[attention] the starts of the segments of {} must ascend, got {}", what,
-         fmt::join(first, first + std::min<int64_t>(list.numel(), 8), ", "));
-  if (first[0] < 0 || first[list.numel() - 1] > count)
+         fmt::join(first, first + list.numel(), ", "));
+  }
+  const auto first = starts[0].item<int64_t>(), last = starts[-1].item<int64_t>();
+  if (first < 0 || last > count)
     fail("[attention] the segments of {} must lie between 0 and the number of {} {}, got {} to {}",
-         what, what, count, first[0], first[list.numel() - 1]);
+         what, what, count, first, last);
 }
 
 void check_fit(const Segments& segments, const Extent& extent) {
@@ -61,15 +61,14 @@ void check_fit(const Segments& segments, const Extent& extent) {
 }
 
 void check_fit(const BlockLayout& blocks, const Extent& extent) {
-  const auto count = [&](int64_t length) {
-    return length / blocks.block + (length % blocks.block != 0 ? 1 : 0);
-  };
-  if (blocks.layout.size(0) != count(extent.queries) || blocks.layout.size(1) != count(extent.keys))
+  const int64_t rows = blocks_of(blocks.block, blocks.first_query, extent.queries);
+  const int64_t columns = blocks_of(blocks.block, blocks.first_key, extent.keys);
+  if (blocks.layout.size(0) != rows || blocks.layout.size(1) != columns)
     fail(
         "[attention] a block layout of shape [{}] does not fit {} queries and {} keys in blocks of "
         "{}; it must have shape [{}, {}]",
-        fmt::join(blocks.layout.sizes(), ", "), extent.queries, extent.keys, blocks.block,
-        count(extent.queries), count(extent.keys));
+        fmt::join(blocks.layout.sizes(), ", "), extent.queries, extent.keys, blocks.block, rows,
+        columns);
 }
 
 bool broadcasts(const Tensor& x, at::IntArrayRef shape) {
@@ -141,6 +140,10 @@ void check_condition(const BlockLayout& blocks) {
          described(blocks.layout));
   if (blocks.block < 1)
     fail("[attention] the blocks of a layout must be 1 or more long, got {}", blocks.block);
+  for (const int64_t first : {blocks.first_query, blocks.first_key})
+    if (first < 0 || first >= blocks.block)
+      fail("[attention] a layout begins at {} in its first block; it must be 0 to {}", first,
+           blocks.block - 1);
 }
 
 void check_condition(const DenseMask& condition) {

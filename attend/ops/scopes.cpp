@@ -113,12 +113,12 @@ Tensor allowed(const Segments& segments, const MaskShape& shape) {
 }
 
 Tensor allowed(const BlockLayout& blocks, const MaskShape& shape) {
-  const auto block_of = [&](int64_t count) {
-    return at::floor_divide(shape.positions(count), blocks.block);
+  const auto block_of = [&](int64_t first, int64_t count) {
+    return at::floor_divide(shape.positions(count) + first, blocks.block);
   };
   return blocks.layout.to(shape.device)
-      .index_select(0, block_of(shape.queries))
-      .index_select(1, block_of(shape.keys));
+      .index_select(0, block_of(blocks.first_query, shape.queries))
+      .index_select(1, block_of(blocks.first_key, shape.keys));
 }
 
 Tensor allowed(const DenseMask& condition, const MaskShape& shape) {
@@ -223,6 +223,21 @@ bool is_causal(const Scope& scope) {
   };
   return !scope.any_of.empty() &&
          std::all_of(scope.any_of.begin(), scope.any_of.end(), is_clause_causal);
+}
+
+Scope with_four_axes(const Scope& scope, int64_t query_axes) {
+  Scope result = scope;
+  for (Clause& clause : result.any_of) {
+    for (Condition& condition : clause) {
+      auto* dense = std::get_if<DenseMask>(&condition);
+      if (query_axes == 3 && dense && dense->mask.defined() && dense->mask.dim() == 3)
+        dense->mask = dense->mask.unsqueeze(1);
+      auto* near = std::get_if<Around>(&condition);
+      if (query_axes == 3 && near && near->centres.defined() && near->centres.dim() == 2)
+        near->centres = near->centres.unsqueeze(1);
+    }
+  }
+  return result;
 }
 
 Tensor scope_mask(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys,

@@ -45,10 +45,13 @@ struct Segments {
   at::Tensor key_starts;
 };
 
-// layout[i / block][j / block] is true. bool [query blocks, key blocks].
+// layout[(i + first_query) / block][(j + first_key) / block] is true. bool [query blocks, key
+// blocks]. Query and key 0 lie in the first blocks.
 struct BlockLayout {
   at::Tensor layout;
   int64_t block = 64;
+  int64_t first_query = 0;  // 0 to block - 1
+  int64_t first_key = 0;
 };
 
 struct DenseMask {
@@ -107,9 +110,12 @@ Scope around(at::Tensor centres, int64_t reach);
 // The scope as the queries offset, offset + 1, ... see it, when those before are not there:
 // decoding step t has one query and offset t. Windows move along. Masks, centres and layouts that
 // have a row for every query keep those of the `queries` rows from the offset on (all that are left
-// when not said); those of one row stay. Error where such a row is missing, and on a block layout
-// that the offset cuts when there are several queries.
+// when not said); those of one row stay. Error where such a row is missing.
 Scope shifted(const Scope& scope, int64_t offset, int64_t queries = unbounded);
+
+// The scope of the keys first ... first + keys - 1 when the others are not there. Masks and layouts
+// keep the columns of these, and masks of one column stay. Error where such a column is missing.
+Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys);
 
 // Error when the lengths or masks of both do not fit each other.
 Scope operator&(const Scope& a, const Scope& b);
@@ -127,6 +133,9 @@ std::optional<int64_t> around_reach(std::string_view text);
 // Whether no query i sees a key j > i, whatever the number of keys. Masks and layouts count as
 // seeing later keys.
 bool is_causal(const Scope& scope);
+
+// The scope for queries of four axes, where its masks and centres are for so many.
+Scope with_four_axes(const Scope& scope, int64_t query_axes);
 
 // Error when a scope does not fit these sizes: lengths and masks of another shape, lengths and
 // segments that name keys past the end.

@@ -1,7 +1,6 @@
 #include <cmath>
 
-#include "attend/base/error.h"
-#include "attend/base/settings.h"
+#include "attend/base/find_row.h"
 #include "attend/ops/score_rows-inl.h"
 
 namespace attend {
@@ -96,7 +95,8 @@ ScoreRow general_row() {
                           .shape = {Axis::query_depth, Axis::key_depth},
                           .required = true,
                           .meaning = "the bilinear form"}},
-          .map_query = general_query};
+          .map_query = general_query,
+          .query_is_affine = true};
 }
 
 ScoreRow additive_row(std::string_view name, std::string_view formula, std::string_view source,
@@ -124,6 +124,7 @@ ScoreRow additive_row(std::string_view name, std::string_view formula, std::stri
                           .meaning = "offset, else 0"}},
           .map_query = additive_query,
           .map_key = additive_key,
+          .query_is_affine = true,
           .activation = activation,
           .is_plain = true};
 }
@@ -147,7 +148,8 @@ ScoreRow linear_row() {
                           .required = false,
                           .meaning = "offset, else 0; no effect behind a softmax"}},
           .map_query = linear_query,
-          .map_key = linear_key};
+          .map_key = linear_key,
+          .query_is_affine = true};
 }
 
 ScoreRow cosine_row() {
@@ -250,15 +252,6 @@ const std::vector<ScoreRow>& score_table() {
   return table;
 }
 
-const ScoreRow& score_row(std::string_view name) {
-  std::vector<std::string> names;
-  for (const ScoreRow& row : score_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  const std::string suggestion = nearest(name, names);
-  if (!suggestion.empty()) fail("no score is called \"{}\"; did you mean {}?", name, suggestion);
-  fail("no score is called \"{}\"; there are {}", name, fmt::join(names, ", "));
-}
+const ScoreRow& score_row(std::string_view name) { return find_row(score_table(), "score", name); }
 
 }  // namespace attend

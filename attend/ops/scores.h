@@ -65,6 +65,7 @@ struct ScoreRow {
   // nullptr: as they are.
   at::Tensor (*map_query)(const at::Tensor& query, const Parameters&) = nullptr;
   at::Tensor (*map_key)(const at::Tensor& key, const Parameters&) = nullptr;
+  bool query_is_affine = false;  // map_query gives W q + b
   Activation activation = Activation::tanh;
   double (*scale)(int64_t depth) = nullptr;  // what the family's sum is multiplied by; else 1
   // What the weights of the queries before add to the mapped keys: [B, H, Tk, A], or undefined for

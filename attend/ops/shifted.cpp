@@ -1,4 +1,4 @@
-// Scopes and biases as later queries see them.
+// Scopes and biases of queries and keys that are part of a longer sequence.
 #include <algorithm>
 
 #include "attend/base/error.h"
@@ -9,6 +9,23 @@ namespace attend {
 namespace {
 
 using at::Tensor;
+
+// Places first ... first + count - 1 of the axis; `parts` says what it has and what was asked for.
+Tensor narrowed(const Tensor& x, int64_t axis, int64_t first, int64_t count, const char* name,
+                const char* parts) {
+  const int64_t size = x.size(axis);
+  const int64_t wanted = count == unbounded ? std::max<int64_t>(size - first, 0) : count;
+  if (first < 0 || first > size - wanted)
+    fail("[shifted] {} of shape [{}] has {} {} {} to {} were asked for", name,
+         fmt::join(x.sizes(), ", "), size, parts, first, first + wanted - 1);
+  return x.narrow(axis, first, wanted);
+}
+
+// The columns of those keys; all of it where there is one column.
+Tensor columns_from(const Tensor& x, int64_t first, int64_t keys, const char* name) {
+  if (x.dim() == 0 || x.size(-1) == 1) return x;
+  return narrowed(x, -1, first, keys, name, "columns; keys");
+}
 
 struct ShiftCondition {
   int64_t offset, queries;
@@ -27,21 +44,12 @@ struct ShiftCondition {
     return Segments{(segments.query_starts - offset).clamp(0, queries), segments.key_starts};
   }
   Condition operator()(const BlockLayout& blocks) const {
-    const int64_t first = offset / blocks.block, within = offset % blocks.block;
-    if (within != 0 && queries != 1)
-      fail(
-          "[shifted] a block layout moves by whole blocks of {}, or for one query at a time; got "
-          "{} queries from {} on",
-          blocks.block, queries, offset);
-    const int64_t rows = blocks.layout.size(0) - first;
-    const int64_t count =
-        queries == unbounded ? rows : queries / blocks.block + (queries % blocks.block != 0);
-    if (first < 0 || rows < 0 || count > rows)
-      fail(
-          "[shifted] the block layout has {} rows of blocks of {}; queries from {} on were asked "
-          "for",
-          blocks.layout.size(0), blocks.block, offset);
-    return BlockLayout{blocks.layout.narrow(0, first, count), blocks.block};
+    const int64_t first = blocks.first_query + offset, within = first % blocks.block;
+    const Tensor rows =
+        narrowed(blocks.layout, 0, first / blocks.block,
+                 queries == unbounded ? unbounded : blocks_of(blocks.block, within, queries),
+                 "the block layout", "rows; blocks of queries");
+    return BlockLayout{rows, blocks.block, within, blocks.first_key};
   }
   Condition operator()(const DenseMask& condition) const {
     return DenseMask{rows_from(condition.mask, -2, offset, queries, "the mask")};
@@ -49,6 +57,39 @@ struct ShiftCondition {
   Condition operator()(const Around& condition) const {
     return Around{rows_from(condition.centres, -1, offset, queries, "the scope's centres"),
                   condition.reach};
+  }
+};
+
+struct ShiftKeysOfCondition {
+  int64_t first, keys;
+
+  int64_t within(int64_t end) const { return std::clamp<int64_t>(end - first, 0, keys); }
+
+  Condition operator()(Window window) const {
+    window.offset = std::clamp(window.offset, -farthest_offset, farthest_offset) - first;
+    return window;
+  }
+  Condition operator()(const KeyLengths& condition) const {
+    return KeyLengths{(condition.lengths - first).clamp(0, keys)};
+  }
+  Condition operator()(const Prefix& prefix) const { return Prefix{within(prefix.length)}; }
+  Condition operator()(const GlobalRows& global) const { return global; }
+  Condition operator()(const Segments& segments) const {
+    return Segments{segments.query_starts, (segments.key_starts - first).clamp(0, keys)};
+  }
+  Condition operator()(const BlockLayout& blocks) const {
+    const int64_t begin = blocks.first_key + first, within_block = begin % blocks.block;
+    const Tensor columns = narrowed(blocks.layout, 1, begin / blocks.block,
+                                    blocks_of(blocks.block, within_block, keys), "the block layout",
+                                    "columns; blocks of keys");
+    return BlockLayout{columns, blocks.block, blocks.first_query, within_block};
+  }
+  Condition operator()(const DenseMask& condition) const {
+    return DenseMask{columns_from(condition.mask, first, keys, "the mask")};
+  }
+  Condition operator()(const Around& condition) const {
+    // A 16-bit centre that is moved would be rounded.
+    return Around{condition.centres.to(at::kDouble) - first, condition.reach};
   }
 };
 
@@ -69,32 +110,61 @@ struct ShiftTerm {
   }
 };
 
+struct ShiftKeysOfTerm {
+  int64_t first, keys;
+
+  BiasTerm operator()(const DenseBias& term) const {
+    return DenseBias{columns_from(term.bias, first, keys, "the dense bias")};
+  }
+  BiasTerm operator()(const GaussianBias& term) const {
+    return GaussianBias{term.centres - first, term.widths};
+  }
+  BiasTerm operator()(GridBias term) const {
+    term.first_key += first;
+    return term;
+  }
+  template <class Placed>
+  BiasTerm operator()(Placed term) const {
+    term.offset -= first;
+    return term;
+  }
+};
+
+template <class Visitor>
+Scope with_conditions(Scope scope, const Visitor& visitor) {
+  check_conditions(scope);
+  for (Clause& clause : scope.any_of)
+    for (Condition& condition : clause) condition = std::visit(visitor, condition);
+  return scope;
+}
+
+template <class Visitor>
+Bias with_terms(Bias bias, const Visitor& visitor) {
+  for (BiasTerm& term : bias.terms) term = std::visit(visitor, term);
+  return bias;
+}
+
 }  // namespace
 
 Tensor rows_from(const Tensor& x, int64_t axis, int64_t offset, int64_t queries, const char* name) {
   if (!x.defined() || x.dim() < -axis || x.size(axis) == 1) return x;
-  const int64_t rows = x.size(axis);
-  const int64_t count = queries == unbounded ? std::max<int64_t>(rows - offset, 0) : queries;
-  if (offset < 0 || offset > rows - count)
-    fail("[shifted] {} of shape [{}] has {} rows; queries {} to {} were asked for", name,
-         fmt::join(x.sizes(), ", "), rows, offset, offset + count - 1);
-  return x.narrow(axis, offset, count);
+  return narrowed(x, axis, offset, queries, name, "rows; queries");
 }
 
 Scope shifted(const Scope& scope, int64_t offset, int64_t queries) {
-  check_conditions(scope);
-  Scope moved = scope;
-  for (Clause& clause : moved.any_of) {
-    for (Condition& condition : clause)
-      condition = std::visit(ShiftCondition{offset, queries}, condition);
-  }
-  return moved;
+  return with_conditions(scope, ShiftCondition{offset, queries});
+}
+
+Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys) {
+  return with_conditions(scope, ShiftKeysOfCondition{first, keys});
 }
 
 Bias shifted(const Bias& bias, int64_t offset, int64_t queries) {
-  Bias moved = bias;
-  for (BiasTerm& term : moved.terms) term = std::visit(ShiftTerm{offset, queries}, term);
-  return moved;
+  return with_terms(bias, ShiftTerm{offset, queries});
+}
+
+Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys) {
+  return with_terms(bias, ShiftKeysOfTerm{first, keys});
 }
 
 }  // namespace attend

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/runs/size_defaults.h"
 
 namespace attend {
 namespace {
@@ -80,6 +81,7 @@ RunConfig new_config(const TrainOptions& options) {
   // Which other keys there are, and some defaults, depend on these two.
   command.apply(config.model.type_setting());
   set_type_defaults(config);
+  leave_to_size(config);
   command.apply(config.text.source_units_setting());
   command.apply(config.settings());
   config.model.chosen().check();
@@ -102,6 +104,7 @@ RunConfig stored_config(const TrainOptions& options) {
   check_kept({config.text.source_units_setting()}, {asked.text.source_units_setting()},
              options.out);
   command.apply(asked.settings());
+  settle_as(asked, config);
   check_kept(config.model.settings(), asked.model.settings(), options.out);
   if (options.init.empty()) check_kept(config.text.settings(), asked.text.settings(), options.out);
   config.train = asked.train;

@@ -17,11 +17,12 @@
 #include "attend/inference/predictor.h"
 #include "attend/models/parameters_file.h"
 #include "attend/ops/blas.h"
+#include "attend/parallel/communicator.h"
 #include "attend/runs/history.h"
 #include "attend/runs/out_folder.h"
 #include "attend/runs/run_config.h"
+#include "attend/runs/size_defaults.h"
 #include "attend/runs/train_data.h"
-#include "attend/train/communicator.h"
 #include "attend/train/stream_batches.h"
 #include "attend/train/trainer.h"
 #include "attend/train/window_batches.h"
@@ -210,6 +211,7 @@ class Validator {
   Validation operator()() {
     const double loss = predictor_.loss(pairs_);
     if (!metric_.decodes) return {loss, loss};
+    predictor_.pack();  // for the weights are others each time
     return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_, model_.text)};
   }
 
@@ -330,6 +332,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   std::optional<InitialModel> initial;
   if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
   const PairData data = read_training_data(options, config, watch.say);
+  const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   const PairModel model =
@@ -338,6 +341,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);
   watch.say(description(data, model));
+  if (!settled.empty()) watch.say(settled);
   return run_training(options, config, model, data, resume, world, watch);
 }
 

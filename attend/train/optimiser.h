@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "attend/nn/worker_threads.h"
+#include "attend/parallel/communicator.h"
 #include "attend/train/checkpoint.h"
-#include "attend/train/communicator.h"
 #include "attend/train/flat_parameters.h"
 #include "attend/train/train_config.h"
 

@@ -27,13 +27,14 @@ Settings amount_settings(TrainConfig& config) {
   return {
       {"train.seed", &config.seed, "seed of the initial weights, the order and the dropout", 0,
        1e15},
-      {"train.epochs", &config.epochs, "passes over the training data", 1, 1e6},
+      {"train.epochs", &config.epochs, "passes over the training data; 0: by its size", 0, 1e6},
       {"train.steps", &config.steps, "stop after so many steps; 0: no limit", 0, 1e12},
       {"train.minutes", &config.minutes,
        "stop after so many minutes, by which the schedule has decayed; no two runs are then the "
        "same to the bit; 0: no limit",
        0, 1e6},
-      {"train.batch", &config.batch, "pairs a batch, shared out over the replicas", 1, 1e6},
+      {"train.batch", &config.batch,
+       "pairs a batch, shared out over the replicas; 0: by the size of the data", 0, 1e6},
       {"train.batch_tokens", &config.batch_tokens,
        "most tokens of source and target in a batch, padding included, in place of train.batch; "
        "0: off",

@@ -428,6 +428,8 @@ TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, boo
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)
     fail("[train] {} replicas were made, train.replicas is {}", task.replicas.size(),
          config.replicas);
+  if (config.epochs < 1 && config.steps < 1)
+    fail("[train] train.epochs is 0, which a run sets by the size of its data; set it");
   const std::unique_ptr<Communicator> one = alone();
   return Trainer(config, task, task.world ? *task.world : *one).run(resume);
 }

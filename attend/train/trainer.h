@@ -7,8 +7,8 @@
 
 #include "attend/data/batches.h"
 #include "attend/nn/dropout.h"
+#include "attend/parallel/communicator.h"
 #include "attend/train/batch_source.h"
-#include "attend/train/communicator.h"
 #include "attend/train/flat_parameters.h"
 #include "attend/train/train_config.h"
 #include "attend/train/train_progress.h"

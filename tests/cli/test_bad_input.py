@@ -81,7 +81,7 @@ class Settings(program.Case):
     def test_assignments(self):
         for assignment, *names in (
                 ("model.hiden=32", "unknown key", "did you mean model.hidden?"),
-                ("train.batch=0", "train.batch", "from 1 to"),
+                ("train.batch=-1", "train.batch", "from 0 to"),
                 ("train.learning_rate=nan", "train.learning_rate", "a number"),
                 ("train.epochs=99999999999999999999", "train.epochs", "an integer"),
                 ("model.hidden=wide", "model.hidden", "an integer"),
@@ -116,7 +116,7 @@ class Settings(program.Case):
                 ("[train]\nlerning_rate = 1\n", "bad.toml:2", "did you mean train.learning_rate?"),
                 ("[model]\n\nhidden = 'big'\n", "bad.toml:3", "model.hidden", "an integer"),
                 ("[model]\nhidden = [1, 2]\n", "bad.toml:2", "an array"),
-                ("[model]\ndropout = 2.0\n", "bad.toml:2", "model.dropout", "from 0 to 0.95"),
+                ("[model]\ndropout = 2.0\n", "bad.toml:2", "model.dropout", "from -1 to 0.95"),
                 ("[model]\nhidden = 2\nhidden = 4\n", "bad.toml:3", "TOML"),
                 ("[model\n", "bad.toml:1", "TOML"),
                 (b"[model]\ncell = \"\xff\"\n", "bad.toml:2", "TOML")):

@@ -104,7 +104,7 @@ class Reviews(program.Case):
         report = json.loads(self.succeed("inspect", self.model, "--json").stdout)
         self.assertEqual(report["config"]["model.pooling"], "fixed_mlp")
         self.assertEqual(report["config"]["data.target_units"], "line")
-        self.assertNotIn("model.cell", report["config"])
+        self.assertNotIn("model.encoder_layers", report["config"])
         self.assertEqual(report["target_symbols"], 4 + 2)
 
     def test_goes_on(self):
@@ -135,13 +135,13 @@ class Reviews(program.Case):
         self.assertIn('source_units = "space"', dumped)
         self.assertIn('target_units = "line"', dumped)
         self.assertIn("pooling", dumped)
-        self.assertNotIn("cell", dumped)
+        self.assertNotIn("encoder_layers", dumped)
         self.assertNotIn("pooling", self.succeed("train", "--dump-config").stdout)
         self.write("config.toml", dumped)
         again = self.succeed("train", "--dump-config", "--config", "config.toml").stdout
         self.assertEqual(again, dumped)
         self.write("train.tsv", as_tsv(reviews(20, 4)))
-        for assignment, name in (("model.pooling=max", "one of"), ("model.cell=gru", "unknown key"),
+        for assignment, name in (("model.pooling=max", "one of"), ("model.encoder_layers=2", "unknown key"),
                                  ("model.layers=2", "model.heads")):
             self.refuse("train", "--data", "train.tsv", "--valid", "train.tsv", "--out", "model",
                         *settings(SMALL | {"model.depth": 15}), "--set", assignment,

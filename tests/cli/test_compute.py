@@ -278,7 +278,7 @@ class MisuseTest(compute_case.FilesTest):
                     "--key-lengths", self.npy("n.npy", [5], "<i8"))
 
     def test_options(self):
-        self.refuse("no score is called \"scaled_dit\"; did you mean", "--score", "scaled_dit")
+        self.refuse("no score is called 'scaled_dit'; did you mean", "--score", "scaled_dit")
         self.refuse("parameter W [query_depth, key_depth] is missing: the bilinear form; give it as "
                     "--param W=FILE", "--score", "general")
         self.refuse("--param 'W': score scaled_dot has no parameters", "--param", "W=1")
@@ -294,7 +294,7 @@ class MisuseTest(compute_case.FilesTest):
                     "--param", f"buckets_table={self.npy('b.npy', [1.0, 2.0])}")
         self.refuse("missing.npy: no such file", "--bias", "dense",
                     "--param", f"dense_bias={self.path('missing.npy')}")
-        self.refuse("no normaliser is called \"softmx\"; did you mean softmax?",
+        self.refuse("no normaliser is called 'softmx'; did you mean softmax?",
                     "--normaliser", "softmx")
         self.refuse("it must be a number above 0", "--normaliser", "temperature:-1")
         self.refuse("--seed -1: a seed is 0 or more", "--seed", "-1")

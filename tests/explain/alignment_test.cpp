@@ -31,7 +31,7 @@ std::string message(const auto& call) {
 
 // Every writer of an alignment, for the checks that all of them make.
 std::vector<std::string (*)(const Alignment&)> writers() {
-  return {alignment_svg, alignment_png, alignment_html, alignment_json,
+  return {alignment_svg, alignment_png, alignment_json,
           [](const Alignment& alignment) { return alignment_text(alignment); }};
 }
 
@@ -55,7 +55,7 @@ TEST(Alignment, RefusesPicturesOfTooManyTokens) {
   alignment.source.assign(kMaximumPictureTokens + 1, "x");
   alignment.target = {"y"};
   alignment.weights = at::zeros({1, kMaximumPictureTokens + 1});
-  for (const auto write : {alignment_svg, alignment_png, alignment_html}) {
+  for (const auto write : {alignment_svg, alignment_png}) {
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr("2001 source"));
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr(".json"));
   }
@@ -175,7 +175,6 @@ TEST(AlignmentPng, DrawsEmptyMapsAndEmptyTokens) {
     Alignment alignment{std::vector<std::string>(columns), std::vector<std::string>(rows),
                         at::zeros({rows, columns}), ""};
     EXPECT_GT(decode_png(alignment_png(alignment)).width, 0) << rows << " x " << columns;
-    EXPECT_THAT(alignment_html(alignment), HasSubstr("</html>"));
     EXPECT_FALSE(alignment_text(alignment).empty());
   }
 }
@@ -200,36 +199,6 @@ TEST(AlignmentPng, DrawsDocumentsAboveTheParsersLimit) {
   const std::string svg = alignment_svg(alignment);
   EXPECT_GT(svg.size(), 10'000'000u);
   EXPECT_GT(decode_png(render_png(svg, 1)).width, kSide);
-}
-
-TEST(AlignmentHtml, CannotBeLeftByText) {
-  Alignment alignment = small_alignment();
-  alignment.source = {"</script><script>alert(1)</script>", "<!--", "\x1b"};
-  alignment.title = "</title><img src=x onerror=alert(1)>";
-  const std::string html = alignment_html(alignment);
-  EXPECT_EQ(count(html, "<script"), 2) << "the data and the program";
-  EXPECT_EQ(count(html, "</script"), 2);
-  EXPECT_EQ(count(html, "<!--"), 0);
-  EXPECT_EQ(count(html, "<img"), 0);
-}
-
-TEST(AlignmentHtml, LoadsNothing) {
-  const std::string html = alignment_html(small_alignment());
-  EXPECT_EQ(count(html, "http"), 2) << "the SVG name space and http-equiv";
-  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
-  EXPECT_EQ(count(html, "src="), 0);
-}
-
-TEST(AlignmentHtml, HoldsTheWeights) {
-  Alignment alignment = small_alignment();
-  alignment.weights[0][0] = kNaN;
-  const std::string html = alignment_html(alignment);
-  const std::string start = "id=\"data\">";
-  const size_t from = html.find(start) + start.size();
-  const auto data = nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
-  EXPECT_TRUE(data["weights"][0][0].is_null());
-  EXPECT_EQ(data["weights"][1][2], 0.6);
-  EXPECT_EQ(data["source"][2], "o");
 }
 
 }  // namespace

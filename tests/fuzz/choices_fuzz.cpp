@@ -25,7 +25,9 @@ std::array<std::string, 4> fields(std::string_view text) {
 // The four choices of a mechanism, a line each: score, scope, bias, normaliser.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
-  const auto [score, scope, bias, normaliser] = fields(fuzz::text(data, size));
+  // Not by a structured binding, which Clang 14 keeps out of lambdas.
+  const std::array<std::string, 4> lines = fields(fuzz::text(data, size));
+  const std::string &score = lines[0], &scope = lines[1], &bias = lines[2], &normaliser = lines[3];
   fuzz::accept_errors(
       [&] {
         for (const BiasChoice& choice : parse_biases(bias))

@@ -9,6 +9,7 @@
 
 #include "attend/inference/evaluation.h"
 #include "attend/models/seq2seq_config.h"
+#include "attend/models/transformer_config.h"
 #include "tests/support/software_device.h"
 
 namespace attend {
@@ -52,6 +53,78 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
       }
     }
   }
+}
+
+// Beams with and without a prefix, n-best lists and ensembles of packed networks: to the last bit.
+TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
+  torch::manual_seed(3);
+  ModelConfig config;
+  config.type = "transformer";
+  PairModel model = make_pair_model({}, config, examples);
+  model.network->eval();
+  std::vector<std::string> prefixes(texts.size());
+  prefixes[1] = prefixes[6] = "K AE";
+  const std::vector<std::string> backwards(texts.rbegin(), texts.rend()),
+      prefixes_backwards(prefixes.rbegin(), prefixes.rend());
+  const SearchOptions search{.beam = 3, .nbest = 3, .minimum_length = 2};
+  for (const size_t networks : {1, 2}) {
+    const std::vector<std::shared_ptr<PairNetwork>> same(networks, model.network);
+    Predictor one(model, same, 1);
+    one.pack();
+    const auto wanted = one.predict(texts, search, prefixes);
+    for (const int64_t threads : {1, 2, 8}) {
+      Predictor predictor(model, same, threads);
+      const auto found = predictor.predict(backwards, search, prefixes_backwards);
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const auto &a = wanted[i].hypotheses, &b = found[texts.size() - 1 - i].hypotheses;
+        ASSERT_EQ(a.size(), b.size()) << texts[i];
+        for (size_t n = 0; n < a.size(); ++n) {
+          EXPECT_EQ(a[n].tokens, b[n].tokens);
+          EXPECT_EQ(a[n].log_probabilities, b[n].log_probabilities);
+        }
+      }
+    }
+  }
+}
+
+// A Transformer that has learned its pairs by heart says the same with bytes for weights, with
+// other but like probabilities.
+TEST(Predictor, BytesAnswerAsFloatsDo) {
+  torch::manual_seed(3);
+  ModelConfig config;
+  config.type = "transformer";
+  const PairModel model = make_pair_model({}, config, examples);
+  const Batch batch = make_batch(model.encode(examples), {0, 1});
+  torch::optim::Adam adam(model.network->parameters(), torch::optim::AdamOptions(0.001));
+  for (int step = 0; step < 40; ++step) {
+    adam.zero_grad();
+    model.network->objective(batch, {}, 0).backward();
+    adam.step();
+  }
+  model.network->eval();
+  Predictor predictor(model, {model.network}, 1);
+  predictor.pack();
+  const auto floats = predictor.predict({"cab", "bad"}, {});
+  predictor.pack(WeightType::int8);
+  const auto bytes = predictor.predict({"cab", "bad"}, {});
+  for (size_t i = 0; i < floats.size(); ++i) {
+    const Hypothesis &a = floats[i].hypotheses[0], &b = bytes[i].hypotheses[0];
+    EXPECT_EQ(predictor.best_tokens(floats[i]).size(), 3);
+    EXPECT_EQ(a.tokens, b.tokens);
+    EXPECT_NE(a.log_probability, b.log_probability);
+    EXPECT_NEAR(a.log_probability, b.log_probability, 0.05);
+  }
+}
+
+TEST(Predictor, RefusesBytesForAModelWithoutStepsForThem) {
+  ModelConfig config;
+  config.type = "transformer";
+  config.of<TransformerConfig>().positions = "rotary";
+  const PairModel model = make_pair_model({}, config, examples);
+  Predictor predictor(model, {model.network}, 1);
+  EXPECT_NO_THROW(predictor.pack());
+  EXPECT_THAT([&] { predictor.pack(WeightType::int8); },
+              ThrowsMessage<Error>(HasSubstr("weights of int8 are for")));
 }
 
 TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {

@@ -100,6 +100,8 @@ const Bad kBad[] = {
     scope_of("blocks of the scope have 0 rows", "1 is the least", BlockLayout{kLayout, 1, 0}),
     scope_of("-1 columns", "not be negative", BlockLayout{kLayout, -1, 4}),
     scope_of("3 columns of 4 keys", "there are 7 keys", BlockLayout{kLayout, 3, 4}),
+    scope_of("begins at 4 in its first block", "0 to 3", BlockLayout{kLayout, 1, 4, 4, 0}),
+    scope_of("begins at -1 in its first block", "0 to 3", BlockLayout{kLayout, 1, 4, 0, -1}),
     scope_of("block layout is null", "must point to", BlockLayout{nullptr, 2, 4}),
     scope_of("mask of the scope is null", "280 numbers", DenseMask{}),
 };

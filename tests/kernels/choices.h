@@ -82,11 +82,11 @@ inline constexpr ScopeChoice kScopes[] = {
      }},
     {"blocks",
      [](const Shape& s, ScopeArrays& arrays) {
-       constexpr int64_t kBlock = 13;
-       const int64_t columns = (s.keys + kBlock - 1) / kBlock;
-       arrays.layout.resize((s.queries / kBlock + 1) * columns);
+       constexpr int64_t kBlock = 13, kFirstQuery = 5, kFirstKey = 7;
+       const int64_t columns = (s.keys + kFirstKey + kBlock - 1) / kBlock;
+       arrays.layout.resize(((s.queries + kFirstQuery) / kBlock + 1) * columns);
        for (size_t i = 0; i < arrays.layout.size(); ++i) arrays.layout[i] = i * 31 % 7 < 3;
-       return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock}}}};
+       return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock, kFirstQuery, kFirstKey}}}};
      }},
     {"mask", masked},
     {"mask_in_window",

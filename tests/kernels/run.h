@@ -5,11 +5,24 @@
 
 #include <string>
 
+#include "attend/kernels/brain_products.h"
 #include "tests/kernels/reference.h"
 
 // Runs the kernels on a case and compares them with the reference.
 
 namespace attend::kernels::testing {
+
+// Runs a check with products of bf16, and without. Says where the machine has none.
+template <class Check>
+void on_every_brain_level(const Check& check) {
+  if (brain_kernels() == nullptr) GTEST_LOG_(WARNING) << "SKIPPED with AMX: this machine has none";
+  for (const bool allowed : {true, false}) {
+    SCOPED_TRACE(allowed ? "products of bf16 by AMX, if it is there" : "products of floats");
+    allow_brain_kernels(allowed);
+    check();
+  }
+  allow_brain_kernels(true);
+}
 
 // Runs a check on every target of this CPU, then lets the best one be chosen again.
 template <class Check>
@@ -241,6 +254,13 @@ void expect_all(const Case<S>& c, const RunOptions& run = {}) {
     expected.check(forward);
     expected.check(run_backward(c, forward, run));
   });
+  if (!std::is_same_v<S, BFloat16> || c.score.family != Family::dot) return;
+  // Above, AMX multiplied where it is there.
+  allow_brain_kernels(false);
+  const Output<S> forward = run_forward(c, run);
+  expected.check(forward);
+  expected.check(run_backward(c, forward, run));
+  allow_brain_kernels(true);
 }
 
 }  // namespace attend::kernels::testing

@@ -47,7 +47,9 @@ std::vector<Variant> variants() {
     all.push_back({name, small(pooling)});
     change(all.back().config);
     const ClassifierConfig& made = all.back().config;
-    all.back().ordered = made.layers > 0 && (made.self.bias != "none" || made.positions != "none");
+    all.back().ordered =
+        made.recurrent_layers > 0 ||
+        (made.layers > 0 && (made.self.bias != "none" || made.positions != "none"));
   };
   const auto nothing = [](ClassifierConfig&) {};
   add("sum", "sum", nothing);
@@ -65,6 +67,14 @@ std::vector<Variant> variants() {
     c.layers = 1;
     c.self.bias = "none";
   });
+  for (const char* cell : {"lstm", "gru"})
+    add(std::string("recurrent_") + cell, cell == std::string("gru") ? "fixed_dot" : "fixed_mlp",
+        [&](ClassifierConfig& c) {
+          c.recurrent_layers = 2;
+          c.cell = cell;
+        });
+  add("recurrent_below_class", "class",
+      [](ClassifierConfig& c) { c.recurrent_layers = c.layers = 1; });
   for (const char* positions : {"learned", "sinusoidal", "rotary"})
     add(std::string("class_") + positions, "class", [&](ClassifierConfig& c) {
       c.layers = 2;
@@ -344,21 +354,40 @@ TEST(Classifier, TellsWhatDoesNotFit) {
   EXPECT_THAT(refusal(), HasSubstr("set model.layers to 1 or more"));
 }
 
+TEST(Classifier, PoolsAtATemperature) {
+  ClassifierConfig config = small("fixed_dot");
+  assign(config.settings(), "model.pooling_normaliser=temperature:1e6");
+  config.check();
+  torch::manual_seed(4);
+  Classifier network(config, words, targets);
+  network.eval();
+  const Batch batch = make_batch({{{5, 6, 7, 8}, {5}}}, {0});
+  const auto even = network.log_probabilities(batch);
+  config.pooling = "mean";
+  Classifier mean(config, words, targets);
+  mean.eval();
+  {
+    const torch::NoGradGuard not_recorded;
+    for (auto& item : mean.named_parameters())
+      item.value().copy_(network.named_parameters()[item.key()]);
+  }
+  EXPECT_TRUE(at::allclose(even, mean.log_probabilities(batch), 1e-5, 1e-5));
+  config.pooling_normaliser = "temperature:hot";
+  EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("'hot'"));
+}
+
 // A set has no order, and its scores any sign; the fixed queries learn from the loss alone.
 TEST(Classifier, PoolsByNormalisersThatTrainIt) {
   for (const NormaliserRow& row : normaliser_table()) {
     SCOPED_TRACE(row.name);
     ClassifierConfig config = small("fixed_mlp");
-    const std::string refusal = test::error_of(
-        [&] { assign(config.settings(), "model.pooling_normaliser=" + std::string(row.name)); });
+    assign(config.settings(), "model.pooling_normaliser=" + std::string(row.name));
+    const std::string refusal = test::error_of([&] { config.check(); });
     const bool refused = row.name == "hard" || row.name == "linear" || row.sequential;
     EXPECT_EQ(refusal.empty(), !refused) << refusal;
-    config.pooling_normaliser = row.name;
     if (refused) {
-      EXPECT_THAT(refusal, HasSubstr("model.pooling_normaliser is"));
-      EXPECT_THAT(refusal, HasSubstr("softmax, temperature"));
-      EXPECT_THAT(test::error_of([&] { Classifier(config, words, targets); }),
-                  HasSubstr("[fixed attention] normaliser " + std::string(row.name)));
+      EXPECT_THAT(refusal, HasSubstr("model.pooling_normaliser is " + std::string(row.name)));
+      EXPECT_THAT(refusal, HasSubstr("take softmax, temperature:T"));
       continue;
     }
     torch::manual_seed(4);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -91,6 +92,15 @@ TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
   network->eval();
   const Batch equal = make_batch(pairs, {0, 1});
   reference::expect_steps(*network, equal, network->logits(equal, {}));
+}
+
+// Also beyond the context, where half of it is read anew.
+TEST_P(EveryLanguageModel, PackedStepsAreThoseOfLibTorch) {
+  const std::vector<std::string> packed = {"plain",  "post_norm",  "relu",
+                                           "untied", "sinusoidal", "shared_keys"};
+  reference::expect_packed_steps(
+      *network, make_batch(pairs, {0, 1}), /*steps=*/20,
+      std::find(packed.begin(), packed.end(), GetParam().name) != packed.end());
 }
 
 TEST_P(EveryLanguageModel, BeamsReorderItsCaches) {

@@ -179,7 +179,7 @@ TEST(MemoryMachine, RefusesWhatDoesNotFit) {
   still.farthest_shift = -1;
   far.farthest_shift = 4;
   expect_errors({
-      {[] { MemoryMachine machine(config_of("rnn")); }, "no controller is called \"rnn\""},
+      {[] { MemoryMachine machine(config_of("rnn")); }, "no controller is called 'rnn'"},
       {[&] { MemoryMachine machine(narrow); }, "width is 0; it must be 1 or more"},
       {[&] { MemoryMachine machine(still); }, "farthest_shift is -1"},
       {[&] { MemoryMachine machine(far); }, "over 7 rows it must be from 0 to 3"},

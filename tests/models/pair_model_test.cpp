@@ -157,7 +157,7 @@ TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
   save();
   const std::string description = read_file(folder / "config.toml");
   EXPECT_THAT(description, HasSubstr("pooling = \"fixed_mlp\""));
-  EXPECT_THAT(description, Not(HasSubstr("cell")));
+  EXPECT_THAT(description, Not(HasSubstr("encoder_layers")));
   const PairModel loaded = load_pair_model(folder);
   EXPECT_TRUE(loaded.config.answers_labels());
   EXPECT_EQ(loaded.config.of<ClassifierConfig>().depth, 8);

@@ -151,6 +151,19 @@ TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
   }
 }
 
+TEST_P(EveryVariant, PackedStepsAreThoseOfLibTorch) {
+  const Seq2SeqConfig& config = GetParam().config;
+  const AttentionChoices choices = config.attends() ? config.choices() : AttentionChoices();
+  const std::vector<std::string> scores = {"dot", "scaled_dot", "general", "additive", "linear"};
+  const bool reads_both_states = config.query.find("previous_state + state") == 0;
+  const bool has_packed_form =
+      config.attends() && !reads_both_states && !config.intra_decoder && !config.copy &&
+      choices.scope == "all" && choices.bias.empty() && choices.normaliser == "softmax" &&
+      std::find(scores.begin(), scores.end(), choices.score) != scores.end();
+  reference::expect_packed_steps(*network, make_batch(pairs, {0, 1, 2}), /*steps=*/6,
+                                 has_packed_form);
+}
+
 TEST_P(EveryVariant, PaddingChangesNothing) {
   const Batch together = make_batch(pairs, {0, 1, 2});
   const Tensor padded = network->logits(together, {});

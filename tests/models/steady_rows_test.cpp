@@ -33,6 +33,26 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     tokens.select(1, 0).fill_(Vocabulary::bos);
   }
 
+  void expect_the_same_in_any_company() const {
+    std::vector<int64_t> order(count);
+    for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = (i * 31 + 5) % count;
+    const std::vector<Given> all = answers(order);
+    for (const int64_t width : {1, 2, 5, 33}) {
+      for (const int64_t first : {int64_t{0}, count - width}) {
+        const auto begin = order.begin() + first;
+        const std::vector<Given> some = answers({begin, begin + width});
+        for (int64_t i = 0; i < width; ++i) {
+          const Given &got = some[static_cast<size_t>(i)],
+                      &want = all[static_cast<size_t>(first + i)];
+          ASSERT_TRUE(at::equal(got.log_probabilities, want.log_probabilities))
+              << width << " " << i << " "
+              << (got.log_probabilities - want.log_probabilities).abs().max().item<double>();
+          ASSERT_TRUE(at::equal(got.weights, want.weights)) << width << " " << i;
+        }
+      }
+    }
+  }
+
   // What the network gives to sources of these numbers as one batch.
   std::vector<Given> answers(const std::vector<int64_t>& rows) const {
     const at::NoGradGuard no_gradient;
@@ -61,23 +81,15 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
 };
 
 // To the last bit, and beyond the context of a language model.
-TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) {
-  std::vector<int64_t> order(count);
-  for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = (i * 31 + 5) % count;
-  const std::vector<Given> all = answers(order);
-  for (const int64_t width : {1, 2, 5, 33}) {
-    for (const int64_t first : {int64_t{0}, count - width}) {
-      const auto begin = order.begin() + first;
-      const std::vector<Given> some = answers({begin, begin + width});
-      for (int64_t i = 0; i < width; ++i) {
-        const Given &got = some[static_cast<size_t>(i)],
-                    &want = all[static_cast<size_t>(first + i)];
-        ASSERT_TRUE(at::equal(got.log_probabilities, want.log_probabilities))
-            << width << " " << i << " "
-            << (got.log_probabilities - want.log_probabilities).abs().max().item<double>();
-        ASSERT_TRUE(at::equal(got.weights, want.weights)) << width << " " << i;
-      }
-    }
+TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) { expect_the_same_in_any_company(); }
+
+TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
+  for (const WeightType weights : {WeightType::float32, WeightType::int8}) {
+    const bool has_packed_form = network->pack(weights);
+    const at::NoGradGuard no_gradient;
+    const Tensor lengths = at::full({1}, sources.size(1), at::kLong);
+    EXPECT_EQ(network->start(sources.narrow(0, 0, 1), lengths).held != nullptr, has_packed_form);
+    if (has_packed_form) expect_the_same_in_any_company();
   }
 }
 

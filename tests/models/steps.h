@@ -25,6 +25,47 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
   }
 }
 
+// Steps of a packed network in float32 against those of LibTorch, along rows that a beam reorders,
+// in log probabilities and weights; and what next() finds against what it finds in them. For
+// batches of two pairs or more and tokens from 4 on.
+inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_t steps,
+                                bool has_packed_form) {
+  const at::NoGradGuard no_gradient;
+  network.eval();
+  network.to(at::kFloat);
+  StepState plain = network.start(batch.source, batch.source_lengths);
+  ASSERT_EQ(network.pack(WeightType::float32), has_packed_form);
+  StepState packed = network.start(batch.source, batch.source_lengths);
+  StepState asked = network.start(batch.source, batch.source_lengths);
+  EXPECT_EQ(plain.held, nullptr);
+  ASSERT_EQ(packed.held != nullptr, has_packed_form);
+  if (!has_packed_form) return;
+  at::Tensor before = at::full({batch.source.size(0)}, Vocabulary::bos, at::kLong);
+  for (int64_t t = 0; t < steps; ++t) {
+    const StepResult want = network.step(before, plain, true);
+    const StepResult got = network.step(before, packed, true);
+    // Logits of some units are sums of some tens of float32 terms.
+    EXPECT_TRUE(at::allclose(got.log_probabilities, want.log_probabilities, 1e-5, 1e-5)) << t;
+    ASSERT_EQ(got.weights.sizes(), want.weights.sizes());
+    EXPECT_TRUE(at::allclose(got.weights, want.weights, 1e-5, 1e-6)) << t;
+    NextQuery query{.count = 3, .excluded = 5, .with_weights = true};
+    query.given.assign(static_cast<size_t>(before.size(0)), -1);
+    query.given[0] = 4;
+    const NextTokens found = network.next(before, asked, query);
+    const NextTokens expected = next_of(got.log_probabilities, query);
+    EXPECT_TRUE(at::equal(found.tokens.select(1, 0), expected.tokens.select(1, 0))) << t;
+    EXPECT_TRUE(at::equal(found.log_probabilities, expected.log_probabilities)) << t;
+    EXPECT_TRUE(at::equal(found.weights, got.weights)) << t;
+    // Hypotheses stay with their sources and change places, or some end and others go on twice.
+    const int64_t rows = before.size(0);
+    const bool same_sources = t % 2 == 1;
+    const at::Tensor kept = same_sources ? at::arange(rows, at::kLong)
+                                         : at::tensor({rows - 1, int64_t{0}, rows - 1}, at::kLong);
+    for (StepState* state : {&plain, &packed, &asked}) state->reorder(kept, same_sources);
+    before = at::arange(kept.size(0), at::kLong) + 4;
+  }
+}
+
 // What is carried from step to step after it is reordered as a beam search does: some rows change
 // places, some are there twice. For batches of two pairs or more and tokens up to 9.
 inline void expect_reordering(PairNetwork& network, const Batch& batch) {

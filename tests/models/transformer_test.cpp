@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "attend/base/error.h"
@@ -86,6 +87,16 @@ TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
 }
 
 TEST_P(EveryTransformer, BeamsReorderItsCaches) { reference::expect_reordering(*network, batch); }
+
+TEST_P(EveryTransformer, PackedStepsAreThoseOfLibTorch) {
+  const std::vector<std::string> packed = {"plain",    "post_norm",         "gelu",       "untied",
+                                           "all_tied", "learned_positions", "shared_keys"};
+  const bool has_packed_form =
+      std::find(packed.begin(), packed.end(), GetParam().name) != packed.end();
+  // Beyond the first 16 keys, for which there is room at once.
+  const int64_t steps = 20;
+  reference::expect_packed_steps(*network, batch, steps, has_packed_form);
+}
 
 TEST_P(EveryTransformer, PaddingChangesNothing) {
   const Tensor padded = network->logits(batch, {});

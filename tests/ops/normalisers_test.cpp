@@ -275,7 +275,7 @@ TEST(Normalisers, AreFoundByName) {
     Normaliser("entmax");
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "no normaliser is called \"entmax\"; did you mean entmax15?");
+    EXPECT_STREQ(error.what(), "no normaliser is called 'entmax'; did you mean entmax15?");
   }
   EXPECT_THROW(Normaliser("a normaliser nobody knows"), Error);
 }

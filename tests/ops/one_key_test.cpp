@@ -279,13 +279,13 @@ TEST(Normalisers, AreWrittenWithTheirNumber) {
   EXPECT_EQ(Normaliser("gumbel:2").options().temperature, 2);
   expect_errors({
       {[] { Normaliser("temperature:0"); },
-       "normaliser temperature:T: T is \"0\"; it must be a number above 0, as in temperature:0.5"},
-      {[] { Normaliser("temperature:"); }, "T is \"\""},
-      {[] { Normaliser("gumbel:1x"); }, "T is \"1x\""},
-      {[] { Normaliser("gumbel:nan"); }, "T is \"nan\""},
-      {[] { Normaliser("temperature:inf"); }, "T is \"inf\""},
+       "normaliser temperature:T: T is '0'; it must be a number above 0, as in temperature:0.5"},
+      {[] { Normaliser("temperature:"); }, "T is ''"},
+      {[] { Normaliser("gumbel:1x"); }, "T is '1x'"},
+      {[] { Normaliser("gumbel:nan"); }, "T is 'nan'"},
+      {[] { Normaliser("temperature:inf"); }, "T is 'inf'"},
       {[] { Normaliser("softmax:2"); }, "softmax takes no number; write softmax"},
-      {[] { Normaliser("temprature:2"); }, "no normaliser is called \"temprature\"; did you mean"},
+      {[] { Normaliser("temprature:2"); }, "no normaliser is called 'temprature'; did you mean"},
   });
 }
 

@@ -29,16 +29,11 @@ TEST(Shifted, ScopesAreTheRowsOfTheWhole) {
   cases.push_back({"around", around(centres(), 1), {}});
   for (const ScopeCase& scope : cases) {
     SCOPED_TRACE(scope.name);
-    const bool has_blocks = scope.name.find("blocks") != std::string::npos;
     const Tensor whole = mask_of(scope.scope, sizes.queries);
     for (int64_t offset = 0; offset < sizes.queries; ++offset) {
       EXPECT_TRUE(
           at::equal(mask_of(shifted(scope.scope, offset, 1), 1), whole.narrow(2, offset, 1)))
           << offset;
-      if (has_blocks && offset % 2 == 1) {
-        EXPECT_THROW(shifted(scope.scope, offset), Error);
-        continue;
-      }
       const int64_t rest = sizes.queries - offset;
       EXPECT_TRUE(
           at::equal(mask_of(shifted(scope.scope, offset), rest), whole.narrow(2, offset, rest)))
@@ -66,6 +61,67 @@ TEST(Shifted, BiasesAreTheRowsOfTheWhole) {
   }
 }
 
+TEST(Shifted, ScopesOfSomeKeysAreTheColumnsOfTheWhole) {
+  auto cases = scope_cases(sizes);
+  cases.push_back({"around", around(centres(), 1), {}});
+  for (const ScopeCase& scope : cases) {
+    SCOPED_TRACE(scope.name);
+    const Tensor whole = mask_of(scope.scope, sizes.queries);
+    for (int64_t row = 0; row < sizes.queries; row += 3) {
+      const Scope rows = shifted(scope.scope, row, 2);
+      for (int64_t first = 0; first < sizes.keys; ++first) {
+        for (const int64_t count : {int64_t{0}, int64_t{1}, sizes.keys - first}) {
+          const Tensor mask = scope_mask(shifted_keys(rows, first, count), sizes.batch, sizes.heads,
+                                         2, count, at::kCPU);
+          const Tensor dense = mask.defined() ? mask : at::ones({}, at::kBool);
+          EXPECT_TRUE(at::equal(dense.expand({sizes.batch, sizes.heads, 2, count}),
+                                whole.narrow(2, row, 2).narrow(3, first, count)))
+              << row << " " << first << " " << count;
+        }
+      }
+    }
+  }
+}
+
+TEST(Shifted, BiasesOfSomeKeysAreTheColumnsOfTheWhole) {
+  const Tensor query = at::randn({2, 2, 6, 4}, at::kDouble),
+               key = at::randn({2, 1, 6, 4}, at::kDouble);
+  for (const BiasCase& c : bias_cases(sizes, 4, 12)) {
+    SCOPED_TRACE(c.name);
+    const Bias bias = c.make(c.tensors);
+    const Tensor whole = attention_scores(query, key, {.bias = bias});
+    for (int64_t first = 0; first < sizes.keys; ++first) {
+      for (const int64_t count : {int64_t{1}, sizes.keys - first}) {
+        const Bias part = shifted_keys(shifted(bias, 3, 2), first, count);
+        const Tensor scores =
+            attention_scores(query.narrow(2, 3, 2), key.narrow(2, first, count), {.bias = part});
+        EXPECT_TRUE(
+            at::allclose(scores, whole.narrow(2, 3, 2).narrow(3, first, count), 1e-12, 1e-12))
+            << first << " " << count;
+      }
+    }
+  }
+}
+
+// Values that tell the keys apart show which weights were dropped.
+TEST(Shifted, DropoutOfAPartIsThatOfTheWhole) {
+  const Tensor query = at::randn({2, 2, 6, 4}, at::kDouble);
+  const Tensor key = at::zeros({2, 2, 90, 4}, at::kDouble);
+  const Tensor value = at::eye(90, at::kDouble).expand({2, 2, 90, 90});
+  for (const Path path : {Path::fused, Path::composed}) {
+    const Dropout dropout = {.probability = 0.4, .seed = 11};
+    const Tensor whole = attention(query, key, value, {.dropout = dropout, .path = path}).context;
+    const AttentionSpec spec = {
+        .dropout = {.probability = 0.4, .seed = 11, .first_query = 2, .first_key = 37},
+        .path = path};
+    const Tensor part =
+        attention(query.narrow(2, 2, 3), key.narrow(2, 37, 50), value.narrow(2, 37, 50), spec)
+            .context;
+    EXPECT_TRUE(
+        at::equal(part.narrow(3, 37, 50) != 0, whole.narrow(2, 2, 3).narrow(3, 37, 50) != 0));
+  }
+}
+
 // A picture that is made position by position: fewer keys than the grid has.
 TEST(Shifted, GridsMayEndEarly) {
   const Tensor x = at::randn({6, 3}, at::kDouble), table = at::randn({3, 5}, at::kDouble);
@@ -80,6 +136,7 @@ TEST(Shifted, GridsMayEndEarly) {
 TEST(Shifted, MisuseSaysWhichRowsThereAre) {
   const Scope mask = dense_mask(at::ones({4, 6}, at::kBool));
   const Scope blocks = block_sparse(at::ones({2, 2}, at::kBool), 3);
+  const Tensor x = at::ones({2, 6, 3});
   expect_errors({
       {[&] { shifted(mask, 3, 2); },
        "the mask of shape [4, 6] has 4 rows; queries 3 to 4 were asked for"},
@@ -87,8 +144,24 @@ TEST(Shifted, MisuseSaysWhichRowsThereAre) {
          shifted(dense_bias(at::ones({4, 6})), 4, 1);
        },
        "the dense bias of shape [4, 6]"},
-      {[&] { shifted(blocks, 1, 2); }, "a block layout moves by whole blocks of 3"},
-      {[&] { shifted(blocks, 6, 1); }, "the block layout has 2 rows of blocks of 3"},
+      {[&] { shifted(blocks, 6, 1); },
+       "the block layout of shape [2, 2] has 2 rows; blocks of queries 2 to 2 were asked for"},
+      {[&] { shifted_keys(blocks, 5, 2); },
+       "the block layout of shape [2, 2] has 2 columns; blocks of keys 1 to 2 were asked for"},
+      {[&] { shifted_keys(mask, 5, 2); },
+       "the mask of shape [4, 6] has 6 columns; keys 5 to 6 were asked for"},
+      {[&] {
+         shifted_keys(dense_bias(at::ones({4, 6})), -1, 2);
+       },
+       "the dense bias of shape [4, 6] has 6 columns; keys -1 to 0 were asked for"},
+      {[&] {
+         attention(x, x, x, {.scope = {{{BlockLayout{at::ones({2, 2}, at::kBool), 3, 3, 0}}}}});
+       },
+       "a layout begins at 3 in its first block; it must be 0 to 2"},
+      {[&] {
+         attention(x, x, x, {.bias = {{GridBias{at::ones({3, 5}), 0, 1}}}});
+       },
+       "the 6 queries from 0 on and the 6 keys from 1 on"},
       {[&] { shifted(around(at::ones({3}), 1), 3, 1); }, "the scope's centres of shape [3]"},
   });
 }

@@ -77,6 +77,20 @@ TEST_F(TrainingTest, StopsWhenItIsToldToAndGoesOnToTheSameWeights) {
             read_file(whole.out + "/weights.safetensors"));
 }
 
+TEST_F(TrainingTest, SettlesBySizeWhatNobodySaysAndResumesWithIt) {
+  std::erase(options.assignments, "train.batch=10");
+  train_model(options, watch);
+  EXPECT_THAT(said,
+              Contains(HasSubstr("train.batch = 16, train.epochs = 100, model.dropout = 0.3")));
+  EXPECT_THAT(read_file(options.out + "/training.toml"), HasSubstr("batch = 16"));
+  said.clear();
+  options.resume = true;
+  options.assignments.emplace_back("train.steps=14");
+  options.assignments.emplace_back("model.dropout=-1");
+  EXPECT_EQ(train_model(options, watch).outcome.steps, 14);
+  EXPECT_THAT(said, testing::Not(Contains(HasSubstr("chosen by the size"))));
+}
+
 TEST_F(TrainingTest, BeginsNothingWhereTheDataIsWrong) {
   watch.begin = [] { ADD_FAILURE() << "nothing was to be written"; };
   options.data = folder / "absent.tsv";

@@ -1,56 +1,13 @@
 // Several processes that train one model, played by threads of this one.
-#include "attend/train/communicator.h"
+#include "attend/parallel/communicator.h"
 
 #include <atomic>
-#include <barrier>
-#include <thread>
 
+#include "tests/support/thread_world.h"
 #include "tests/train/trainer_case.h"
 
 namespace attend {
 namespace {
-
-// What the threads share.
-struct World {
-  explicit World(int64_t size) : size(size), tensors(static_cast<size_t>(size)), meeting(size) {}
-
-  const int64_t size;
-  std::vector<Tensor*> tensors;  // one a rank, while they talk
-  std::barrier<> meeting;
-};
-
-class ThreadRank : public Communicator {
- public:
-  ThreadRank(World& world, int64_t rank) : world_(world), rank_(rank) {}
-
-  int64_t rank() const override { return rank_; }
-  int64_t size() const override { return world_.size; }
-  void sum(Tensor& tensor) override {
-    talk(tensor, [&] {
-      Tensor total = world_.tensors[0]->detach().clone();
-      for (size_t r = 1; r < world_.tensors.size(); ++r) total.add_(world_.tensors[r]->detach());
-      return total;
-    });
-  }
-  void broadcast(Tensor& tensor) override {
-    talk(tensor, [&] { return world_.tensors[0]->detach().clone(); });
-  }
-  void barrier() override { world_.meeting.arrive_and_wait(); }
-
- private:
-  template <class Result>
-  void talk(Tensor& tensor, Result result) {
-    const at::NoGradGuard no_gradient;
-    world_.tensors[static_cast<size_t>(rank_)] = &tensor;
-    barrier();
-    const Tensor found = result();
-    barrier();
-    tensor.detach().copy_(found);
-  }
-
-  World& world_;
-  int64_t rank_;
-};
 
 class WorldTest : public TrainerTest {
  protected:
@@ -64,9 +21,7 @@ class WorldTest : public TrainerTest {
   std::vector<Rank> run_world(const std::string& name, int64_t size, bool resume = false,
                               int64_t stopping = -1) {
     fs::create_directories(root / name);
-    World world(size);
     std::vector<Rank> ranks(static_cast<size_t>(size));
-    std::vector<std::thread> threads;
     // Networks draw from a generator that all threads have in common.
     std::vector<std::vector<std::shared_ptr<Seq2Seq>>> replicas(ranks.size());
     std::vector<std::shared_ptr<Seq2Seq>> averaged;
@@ -75,37 +30,34 @@ class WorldTest : public TrainerTest {
       for (int64_t i = 0; i < config.replicas; ++i) replicas[r].push_back(make(r == 0 && i == 0));
       averaged.push_back(make(false));
     }
-    for (size_t r = 0; r < ranks.size(); ++r)
-      threads.emplace_back([&, r] {
-        ThreadRank rank(world, static_cast<int64_t>(r));
-        std::atomic<bool> stop = false;
-        TrainTask task;
-        task.world = &rank;
-        task.replicas.assign(replicas[r].begin(), replicas[r].end());
-        task.averaged = averaged[r];
-        PairBatches source(pairs, config);
-        task.source = &source;
-        task.objective = [&](int64_t replica, const Batch& batch,
-                             const DropoutGenerator& generator) {
-          return replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
-        };
-        task.validate = [&] {
-          ++ranks[r].validations;
-          torch::NoGradGuard no_gradient;
-          const Batch batch = make_batch(pairs, {0, 1, 2, 3});
-          const auto loss = averaged[r]->objective(batch, {}, 0).item<double>();
-          return Validation{loss, loss};
-        };
-        task.report = [&](const TrainProgress& progress) {
-          ++ranks[r].reports;
-          if (stopping == static_cast<int64_t>(r) && progress.step == 5) stop = true;
-        };
-        task.stop = &stop;
-        task.folder = root / name;
-        ranks[r].outcome = train_network(config, task, resume);
-        ranks[r].weights = weights_of(*replicas[r][0]);
-      });
-    for (std::thread& thread : threads) thread.join();
+    ThreadWorld(size).run([&](Communicator& rank) {
+      const auto r = static_cast<size_t>(rank.rank());
+      std::atomic<bool> stop = false;
+      TrainTask task;
+      task.world = &rank;
+      task.replicas.assign(replicas[r].begin(), replicas[r].end());
+      task.averaged = averaged[r];
+      PairBatches source(pairs, config);
+      task.source = &source;
+      task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
+        return replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+      };
+      task.validate = [&] {
+        ++ranks[r].validations;
+        torch::NoGradGuard no_gradient;
+        const Batch batch = make_batch(pairs, {0, 1, 2, 3});
+        const auto loss = averaged[r]->objective(batch, {}, 0).item<double>();
+        return Validation{loss, loss};
+      };
+      task.report = [&](const TrainProgress& progress) {
+        ++ranks[r].reports;
+        if (stopping == static_cast<int64_t>(r) && progress.step == 5) stop = true;
+      };
+      task.stop = &stop;
+      task.folder = root / name;
+      ranks[r].outcome = train_network(config, task, resume);
+      ranks[r].weights = weights_of(*replicas[r][0]);
+    });
     return ranks;
   }
 

@@ -1,7 +1,7 @@
 #ifndef USE_C10D_GLOO  // what hides the class
 #define USE_C10D_GLOO
 #endif
-#include "attend/train/process_world.h"
+#include "attend/parallel/process_world.h"
 
 #include <c10/util/Logging.h>
 
@@ -78,16 +78,35 @@ class GlooWorld : public Communicator {
 
   void sum(Tensor& tensor) override {
     std::vector<Tensor> tensors = {tensor.detach()};
-    together([&] { return group_->allreduce(tensors); });
+    together([&] { group_->allreduce(tensors)->wait(); });
   }
 
   void broadcast(Tensor& tensor) override {
     std::vector<Tensor> tensors = {tensor.detach()};
-    together([&] { return group_->broadcast(tensors); });
+    together([&] { group_->broadcast(tensors)->wait(); });
+  }
+
+  std::function<void()> exchange(const Tensor& outgoing, Tensor& incoming) override {
+    const auto next = static_cast<int>((place_.rank + 1) % place_.size);
+    const auto before = static_cast<int>((place_.rank + place_.size - 1) % place_.size);
+    // Messages between the same two ranks are told apart by it.
+    const int tag = exchanges_ = (exchanges_ + 1) % (1 << 20);
+    std::vector<Tensor> sent = {outgoing.detach()}, received = {incoming.detach()};
+    c10::intrusive_ptr<c10d::Work> receiving, sending;
+    together([&] {
+      if (incoming.numel() > 0) receiving = group_->recv(received, before, tag);
+      if (outgoing.numel() > 0) sending = group_->send(sent, next, tag);
+    });
+    return [this, sent, received, receiving, sending] {
+      together([&] {
+        if (receiving) receiving->wait();
+        if (sending) sending->wait();
+      });
+    };
   }
 
   void barrier() override {
-    together([&] { return group_->barrier(); });
+    together([&] { group_->barrier()->wait(); });
   }
 
  private:
@@ -135,9 +154,9 @@ class GlooWorld : public Communicator {
   }
 
   template <class Call>
-  void together(Call call) {
+  void together(Call call) const {
     try {
-      call()->wait();
+      call();
     } catch (const std::exception& error) {
       throw std::runtime_error(
           fmt::format("rank {} of {}: another process has gone or does not answer: {}", place_.rank,
@@ -148,6 +167,7 @@ class GlooWorld : public Communicator {
   const ProcessPlace place_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  int exchanges_ = 0;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "attend/train/communicator.h"
+#include "attend/parallel/communicator.h"
 
 namespace attend {
 

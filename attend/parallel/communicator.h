@@ -1,18 +1,16 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
-namespace at {
-class Tensor;
-}  // namespace at
-
 namespace attend {
 
-// The processes that train one model together. Each computes on its share of every batch and takes
-// the same steps; rank 0 decides when to stop and what validation says, and alone writes files. All
-// must make the same calls in the same order.
+// The processes that compute one thing together: that train one model, or attend over one sequence.
+// All must make the same calls in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -26,6 +24,11 @@ class Communicator {
 
   // Gives every process what rank 0 has.
   virtual void broadcast(at::Tensor& tensor) = 0;
+
+  // Begins to send one tensor to the next rank, the last one's next being rank 0, and to receive
+  // another, of the shape and type that the rank before sends, contiguous and on the CPU. The call
+  // that it returns waits for both; until then neither may change. Empty tensors are not sent.
+  virtual std::function<void()> exchange(const at::Tensor& outgoing, at::Tensor& incoming) = 0;
 
   // Returns once all have come here.
   virtual void barrier() = 0;

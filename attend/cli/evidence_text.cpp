@@ -1,0 +1,20 @@
+#include "attend/cli/evidence_text.h"
+
+#include <fmt/format.h>
+
+namespace attend {
+
+std::string verdict(const std::string& bar, bool passed) {
+  return bar.empty() ? "" : (passed ? "passed: " : "FAILED: ") + bar;
+}
+
+std::string evidence_text(const std::vector<EvidenceFigure>& card) {
+  std::string text;
+  for (const EvidenceFigure& figure : card) {
+    text += fmt::format("{:<28} {:8.3f}  {}\n", figure.name, figure.value,
+                        verdict(figure.bar, figure.passed));
+  }
+  return text;
+}
+
+}  // namespace attend

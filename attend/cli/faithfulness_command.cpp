@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/cli/commands.h"
+#include "attend/cli/decode_options.h"
+#include "attend/cli/evidence_text.h"
+#include "attend/cli/progress.h"
+#include "attend/data/tables.h"
+#include "attend/explain/faithfulness.h"
+#include "attend/explain/render.h"
+
+namespace attend {
+namespace {
+
+struct FaithfulnessCommand {
+  std::string folder, data, out, source_column, target_column;
+  std::vector<std::string> methods, figures;
+  FaithfulnessOptions options;
+  bool json = false;
+};
+
+std::string table(const Faithfulness& measured) {
+  std::string text;
+  const MethodRow* method = nullptr;
+  for (const FaithfulnessFigure& one : measured.figures) {
+    if (one.method != method) text += fmt::format("{}{}\n", method ? "\n" : "", one.method->name);
+    method = one.method;
+    text += fmt::format("  {:<28} {:7.3f} [{:6.3f}, {:6.3f}]  {}\n", one.figure->name, one.mean,
+                        one.low, one.high, verdict(bar_text(*one.figure, one.other), one.passed));
+  }
+  return text;
+}
+
+void run_faithfulness(FaithfulnessCommand command) {
+  const bool svg = command.out.ends_with(".svg");
+  if (!command.out.empty() && !svg && !command.out.ends_with(".png"))
+    fail("--out {}: the name must end in .svg or .png", command.out);
+  for (const std::string& name : command.methods)
+    command.options.methods.push_back(&find_method(name));
+  for (const std::string& name : command.figures)
+    command.options.figures.push_back(&find_figure(name));
+  ModelOptions loading;
+  loading.threads = command.options.threads;
+  const Model model(command.folder, loading);
+  const bool folder = std::filesystem::is_directory(command.data);
+  const std::vector<Example> examples =
+      read_table({folder ? command.data + "/test.tsv" : command.data, "", command.source_column,
+                  command.target_column},
+                 model.reads_files());
+  CountPrinter printer("explained");
+  const Faithfulness measured =
+      measure_faithfulness(model, examples, command.options,
+                           [&](int64_t done, int64_t total) { printer.show(done, total); });
+  if (command.json)
+    fmt::print("{}\n", faithfulness_json(measured));
+  else
+    fmt::print("{} answers, means and 95 % intervals\n\n{}", measured.examples, table(measured));
+  for (const std::string& line : measured.left_out) fmt::print(stderr, "left out: {}\n", line);
+  if (command.out.empty()) return;
+  const std::string picture = faithfulness_svg(measured, command.folder);
+  write_file(command.out, svg ? picture : render_png(picture));
+  fmt::print(stderr, "wrote {}\n", command.out);
+}
+
+}  // namespace
+
+void add_faithfulness_command(CLI::App& app) {
+  auto options = std::make_shared<FaithfulnessCommand>();
+  auto* command = app.add_subcommand(
+      "faithfulness", "Test over a data set whether answers depend on what maps point at");
+  command->add_option("model", options->folder, "model folder")->required();
+  command
+      ->add_option("--data", options->data, "TSV or CSV file of pairs, or a folder with test.tsv")
+      ->required();
+  add_column_options(*command, options->source_column, options->target_column);
+  command
+      ->add_option("--method", options->methods,
+                   "of attend explain, separated by commas; else all that apply")
+      ->delimiter(',');
+  command->add_option("--figure", options->figures, "which figures, separated by commas; else all")
+      ->delimiter(',');
+  command->add_option("--examples", options->options.examples, "so many, evenly spaced; 0: all")
+      ->check(CLI::Range(0, 1000000000))
+      ->capture_default_str();
+  command->add_flag("--forced", options->options.forced,
+                    "explain the targets of the data in place of the model's answers");
+  command
+      ->add_option("--threads", options->options.threads, "examples in parallel, else one a core")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--out", options->out, "picture to write: .svg or .png");
+  command->add_flag("--json", options->json, "print one JSON document");
+  command->footer(
+      "Examples:\n"
+      "  attend faithfulness model --data test.tsv\n"
+      "  attend faithfulness model --data test.tsv --method attention,gradient_x_input --out "
+      "faithfulness.svg\n"
+      "That two methods rank tokens alike proves nothing by itself (Neely et al. 2022).");
+  command->callback([options] { run_faithfulness(*options); });
+}
+
+}  // namespace attend

@@ -1,0 +1,91 @@
+#include "attend/explain/answer_page.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+PageHead page_head(const at::Tensor& map, const PageDetail& detail) {
+  const at::Tensor rows = map.to(at::kFloat).contiguous();
+  HeadReducer reducer(rows.size(0), rows.size(1), detail);
+  reducer.add(rows.data_ptr<float>(), rows.size(0));
+  return reducer.finish();
+}
+
+// Finds or adds a list of tokens.
+size_t list_of(ExplanationPage& page, const std::string& name,
+               const std::vector<std::string>& tokens) {
+  for (size_t i = 0; i < page.tokens.size(); ++i)
+    if (page.tokens[i].tokens == tokens) return i;
+  page.tokens.push_back({name, tokens});
+  return page.tokens.size() - 1;
+}
+
+}  // namespace
+
+TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
+                           const MethodChoice& choice, const Report& report) {
+  const at::NoGradGuard not_recorded;
+  std::optional<EvidenceTester> tester;
+  if (!subject.target.empty()) tester.emplace(subject);
+  TestedMethods tested;
+  int64_t done = 0;
+  for (const MethodRow& row : method_table()) {
+    if (report) report(done++, std::ssize(method_table()));
+    if (only != nullptr && only != &row) continue;
+    if (!why_not(row, subject, trace).empty()) continue;
+    try {
+      const at::Tensor scores =
+          method_scores(row, subject, row.takes_head ? choice : MethodChoice{});
+      tested.methods.push_back({&row, scores.slice(0, 0, std::ssize(subject.target))});
+      if (tester) tested.methods.back().card = evidence_card(tester->measure(row, scores));
+    } catch (const Error& error) {
+      if (only != nullptr) throw;
+      tested.note += fmt::format("{}{}", tested.note.empty() ? "" : "; ", error.what());
+    }
+  }
+  return tested;
+}
+
+ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
+                            const std::vector<LayerMap>& maps) {
+  int64_t heads = std::ssize(tested.methods), weights = 0;
+  for (const LayerMap& map : maps) {
+    heads += map.weights.size(0);
+    weights += map.weights.numel();
+  }
+  const PageDetail detail = page_detail(heads, weights);
+  ExplanationPage page;
+  const TextCodecs& codecs = subject.model.codecs;
+  const bool frames = subject.batch.source.is_floating_point();
+  page.title = fmt::format("{}{}", frames ? "" : codecs.source.join(subject.source) + " -> ",
+                           codecs.target.join(subject.target));
+  page.note = tested.note;
+  page.tokens = {{"source", subject.source}};
+  for (const TestedMethod& method : tested.methods) {
+    PageMethod shown;
+    shown.name = method.row->name;
+    shown.meaning = fmt::format("{} ({})", method.row->meaning, method.row->paper);
+    shown.columns = 0;
+    shown.rows = list_of(page, "answer", subject.target);
+    shown.weights = page_head(method.scores, detail);
+    shown.card = method.card;
+    page.methods.push_back(std::move(shown));
+  }
+  for (const LayerMap& map : maps) {
+    PageMap shown;
+    shown.name = map.name;
+    shown.rows = list_of(page, map.name, map.rows);
+    shown.columns = list_of(page, map.name, map.columns);
+    for (int64_t head = 0; head < map.weights.size(0); ++head)
+      shown.heads.push_back(page_head(map.weights[head], detail));
+    page.maps.push_back(std::move(shown));
+  }
+  return page;
+}
+
+}  // namespace attend

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/explain/evidence.h"
+#include "attend/explain/layer_maps.h"
+#include "attend/explain/map_page.h"
+#include "attend/explain/methods.h"
+#include "attend/inference/evaluation.h"
+
+namespace attend {
+
+// The scores that a method gives an answer, and the evidence for them.
+struct TestedMethod {
+  const MethodRow* row = nullptr;
+  at::Tensor scores;                      // [target tokens, source tokens]
+  std::vector<EvidenceFigure> card = {};  // empty: not tested
+};
+
+// What several methods say of one answer.
+struct TestedMethods {
+  std::vector<TestedMethod> methods;
+  std::string note = {};  // why others of them said nothing
+};
+
+// Tests every method that applies to the answer, or `only` where it is given; `trace` is that of
+// the answer. `choice` is for the methods that take a layer and a head. Throws Error where `only`
+// cannot be computed.
+TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
+                           const MethodChoice& choice, const Report& report = {});
+
+// A page of one answer: its methods, and the maps of all layers.
+ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
+                            const std::vector<LayerMap>& maps);
+
+}  // namespace attend

@@ -1,0 +1,84 @@
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/push_relabel_max_flow.hpp>
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "attend/explain/attention_methods-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Flows are found in whole numbers, so that no rounding keeps a search going.
+constexpr double flow_unit = 1 << 30;
+
+using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+using Graph = boost::adjacency_list<
+    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    boost::property<
+        boost::edge_capacity_t, int64_t,
+        boost::property<boost::edge_residual_capacity_t, int64_t,
+                        boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
+
+void add_edge(Graph& graph, size_t from, size_t to, double weight) {
+  const auto capacity = std::llround(weight * flow_unit);
+  if (capacity == 0) return;
+  const auto there = boost::add_edge(from, to, graph).first;
+  const auto back = boost::add_edge(to, from, graph).first;
+  boost::put(boost::edge_capacity, graph, there, capacity);
+  boost::put(boost::edge_capacity, graph, back, 0);
+  boost::put(boost::edge_reverse, graph, there, back);
+  boost::put(boost::edge_reverse, graph, back, there);
+}
+
+// The nodes are the vectors of all layers, those of the source first. An edge leads from a vector
+// to each vector that it reads.
+Graph graph_of_layers(const std::vector<Tensor>& layers) {
+  const int64_t vectors = layers[0].size(0);
+  Graph graph((layers.size() + 1) * static_cast<size_t>(vectors));
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto weights = layers[layer].accessor<double, 2>();
+    const size_t below = layer * static_cast<size_t>(vectors);
+    const size_t above = below + static_cast<size_t>(vectors);
+    for (int64_t row = 0; row < vectors; ++row)
+      for (int64_t column = 0; column < vectors; ++column)
+        add_edge(graph, above + static_cast<size_t>(row), below + static_cast<size_t>(column),
+                 weights[row][column]);
+  }
+  return graph;
+}
+
+}  // namespace
+
+// Abnar & Zuidema 2020: the largest flow from a vector of the last layer down to each token.
+Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+  std::vector<Tensor> layers;
+  const TracedAttention* pooling = nullptr;
+  for (const TracedAttention& one : trace.attentions) {
+    if (one.site.layer > 0) layers.push_back(with_residual(one).contiguous());
+    if (one.site.layer == 0) pooling = &one;
+  }
+  const int64_t vectors = layers[0].size(0), source = subject.source_length();
+  const TopVectors top = subject.network().top_vectors(source, subject.target_length());
+  const Tensor shares =
+      pooling == nullptr ? top.shares.to(at::kDouble).contiguous()
+                         : traced_weights(*pooling).detach().to(at::kDouble).mean(0).contiguous();
+  const Tensor result = at::zeros({shares.size(0), source}, at::kDouble);
+  auto flows = result.accessor<double, 2>();
+  const size_t last = layers.size() * static_cast<size_t>(vectors);
+  for (int64_t t = 0; t < shares.size(0); ++t) {
+    Graph graph = graph_of_layers(layers);
+    const size_t answer = boost::add_vertex(graph);
+    const auto share = shares.accessor<double, 2>()[t];
+    for (int64_t row = 0; row < vectors; ++row)
+      add_edge(graph, answer, last + static_cast<size_t>(row), share[row]);
+    for (int64_t j = 0; j < source; ++j)
+      flows[t][j] = static_cast<double>(boost::push_relabel_max_flow(
+                        graph, answer, static_cast<size_t>(top.before_source + j))) /
+                    flow_unit;
+  }
+  return result;
+}
+
+}  // namespace attend

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "attend/explain/methods.h"
+
+// Methods that read the weights, and what the others of the layer need of them.
+
+namespace attend {
+
+// The values of x, without gradient, as float64 on the CPU; contiguous.
+at::Tensor float64_on_cpu(const at::Tensor& x);
+
+// The attention that an answer is read off: a decoder's over its source, a pooling's, or else the
+// self-attention of the last layer; of the layer that is chosen. Null without any.
+const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice);
+
+// What the answer's tokens read of a map [.., rows, columns] of that attention: [.., T, columns].
+at::Tensor read_by_answer(const Subject& subject, const TracedAttention& attention,
+                          const at::Tensor& map);
+
+// The columns of the source's tokens.
+at::Tensor source_columns(const Subject& subject, const TracedAttention& attention,
+                          const at::Tensor& map);
+
+// Heads by their index, from the choice; empty: all.
+std::vector<int64_t> chosen_heads(const TracedAttention& attention, const MethodChoice& choice);
+
+// What each key adds to each row of a layer's output, for weights [heads, rows, keys] of those
+// heads (all where it is empty): [rows, keys, depth]. Summed over the keys it is the output without
+// bias.
+at::Tensor value_parts(const TracedAttention& attention, const at::Tensor& weights,
+                       const std::vector<int64_t>& heads = {});
+
+at::Tensor raw_weights(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor roll_out(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor value_norms(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor shifted_alignment(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor attention_flow(const Subject&, const NetworkTrace&, const MethodChoice&);
+
+// The mean weights of a layer's heads, [rows, columns] in float64, half of them kept for what the
+// layer adds to.
+at::Tensor with_residual(const TracedAttention& attention);
+
+at::Tensor gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor gradient_x_input(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor held_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor integrated_gradients(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor smoothed_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor jacobian_norms(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor grad_cam(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor attention_x_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor occlusion(const Subject&, const NetworkTrace&, const MethodChoice&);
+
+}  // namespace attend

@@ -1,0 +1,150 @@
+#include "attend/base/error.h"
+#include "attend/explain/attention_methods-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+bool is_pooling(const Site& site) { return site.part == NetworkPart::pooling; }
+
+bool is_decoder(const Site& site) { return site.part == NetworkPart::decoder; }
+
+// The attention behind the layers that says what an answer is read off.
+bool reads_for_answer(const TracedAttention& one) {
+  return one.site.reads_source || is_pooling(one.site);
+}
+
+Tensor mean_of_heads(const TracedAttention& attention) {
+  return float64_on_cpu(traced_weights(attention)).mean(0);
+}
+
+// The values [heads, keys, Dv] of an attention, one for each head of the queries.
+Tensor values_of(const TracedAttention& attention) {
+  std::vector<Tensor> parts;
+  for (const AttentionCall& call : attention.calls) {
+    Tensor value = float64_on_cpu(call.value).squeeze(0);
+    if (value.dim() == 2) value = value.unsqueeze(0);
+    parts.push_back(value.repeat_interleave(call.heads() / value.size(0), 0));
+    if (attention.in_steps()) break;  // each step reads the same
+  }
+  return at::cat(parts);
+}
+
+// The map [heads, Dv, depth] of each head's context into what leaves a layer.
+Tensor output_maps(const TracedAttention& attention) {
+  std::vector<Tensor> parts;
+  for (const AttentionCall& call : attention.calls) {
+    const Tensor map = float64_on_cpu(call.output);
+    parts.push_back(map.view({map.size(0), call.query.size(1), -1}).permute({1, 2, 0}));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace
+
+Tensor float64_on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
+
+const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice) {
+  bool behind = false;
+  for (const TracedAttention& one : trace.attentions) behind = behind || reads_for_answer(one);
+  const TracedAttention* found = nullptr;
+  int64_t layers = 0;
+  for (const TracedAttention& one : trace.attentions) {
+    if (behind ? !reads_for_answer(one) : is_decoder(one.site)) continue;
+    ++layers;
+    if (!choice.layer || *choice.layer == layers) found = &one;
+  }
+  if (choice.layer && (*choice.layer < 1 || *choice.layer > layers) && layers > 0)
+    fail("layer {} is asked for; the answer is read off {} {}", *choice.layer, layers,
+         layers == 1 ? "layer" : "layers");
+  return found;
+}
+
+std::vector<int64_t> chosen_heads(const TracedAttention& attention, const MethodChoice& choice) {
+  if (!choice.head) return {};
+  if (*choice.head < 1 || *choice.head > attention.heads())
+    fail("head {} is asked for; {} has {}", *choice.head, attention.name(), attention.heads());
+  return {*choice.head - 1};
+}
+
+Tensor read_by_answer(const Subject& subject, const TracedAttention& attention, const Tensor& map) {
+  if (reads_for_answer(attention)) return map;
+  const Tensor shares =
+      subject.network().top_vectors(subject.source_length(), subject.target_length()).shares;
+  return at::matmul(shares.to(map.options()), map);
+}
+
+Tensor source_columns(const Subject& subject, const TracedAttention& attention, const Tensor& map) {
+  const int64_t before = reads_for_answer(attention)
+                             ? 0
+                             : subject.network()
+                                   .top_vectors(subject.source_length(), subject.target_length())
+                                   .before_source;
+  return map.slice(-1, before, before + subject.source_length());
+}
+
+Tensor raw_weights(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const TracedAttention& attention = *answer_attention(trace, choice);
+  const Tensor weights = float64_on_cpu(traced_weights(attention, chosen_heads(attention, choice)));
+  return source_columns(subject, attention, read_by_answer(subject, attention, weights.mean(0)));
+}
+
+Tensor value_parts(const TracedAttention& attention, const Tensor& weights,
+                   const std::vector<int64_t>& heads) {
+  Tensor values = values_of(attention);  // [heads, keys, Dv]
+  if (!attention.in_steps()) values = at::bmm(values, output_maps(attention));
+  if (!heads.empty()) values = values.narrow(0, heads[0], 1);
+  return at::einsum("hts,hsd->tsd", {float64_on_cpu(weights), values});
+}
+
+// Kobayashi et al. 2020, eq. 4: || sum_h a_tj^h v_j^h W_O^h ||.
+Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const TracedAttention& attention = *answer_attention(trace, choice);
+  const std::vector<int64_t> heads = chosen_heads(attention, choice);
+  const Tensor weights =
+      read_by_answer(subject, attention, float64_on_cpu(traced_weights(attention, heads)));
+  std::vector<Tensor> rows;
+  for (int64_t t = 0; t < weights.size(1); ++t)  // [T, keys, depth] may be large
+    rows.push_back(value_parts(attention, weights.narrow(1, t, 1), heads).norm(2, 2));
+  return source_columns(subject, attention, at::cat(rows));
+}
+
+// Chen et al. 2020: what a token is aligned to shows where the decoder, having read it, looks next.
+Tensor shifted_alignment(const Subject& subject, const NetworkTrace& trace,
+                         const MethodChoice& choice) {
+  const Tensor weights = raw_weights(subject, trace, choice);
+  return at::cat({weights.slice(0, 1), weights.slice(0, -1)});
+}
+
+Tensor with_residual(const TracedAttention& attention) {
+  const Tensor mean = mean_of_heads(attention);
+  return 0.5 * (mean + at::eye(mean.size(0), mean.options()));
+}
+
+// Abnar & Zuidema 2020, eq. 1, followed from the source to the answer.
+Tensor roll_out(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+  Tensor encoder, decoder;
+  const auto seen = [&](const Tensor& map) {
+    return encoder.defined() ? map.matmul(encoder) : map;
+  };
+  for (const TracedAttention& one : trace.attentions) {
+    if (is_pooling(one.site)) return source_columns(subject, one, seen(mean_of_heads(one)));
+    if (one.site.reads_source) {
+      const Tensor read = seen(mean_of_heads(one));
+      // A recurrent decoder adds to nothing.
+      decoder = one.site.layer == 0 ? read
+                : decoder.defined() ? 0.5 * (decoder + read)
+                                    : 0.5 * read;
+    } else if (is_decoder(one.site)) {
+      if (decoder.defined() && one.site.layer > 0) decoder = with_residual(one).matmul(decoder);
+    } else {
+      encoder = seen(with_residual(one));
+    }
+  }
+  if (decoder.defined()) return decoder;
+  const TracedAttention& last = *answer_attention(trace, {});
+  return source_columns(subject, last, read_by_answer(subject, last, encoder));
+}
+
+}  // namespace attend

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attend/explain/map_page.h"
+#include "attend/explain/methods.h"
+#include "attend/explain/weight_tests.h"
+
+namespace attend {
+
+// The value of a figure and, where the row compares, the value of its baseline (a random order).
+struct FigureValue {
+  double value = 0;
+  double other = 0;
+};
+
+class AnswerEvidence;
+
+// What is measured of a map, one row a figure.
+struct FigureRow {
+  const char* name;
+  const char* meaning;
+  const char* paper;
+  const char* bar;  // what a map that can be believed reaches; empty: nobody knows
+  bool compares;    // FigureValue::other is used
+  bool (*passes)(const FigureValue& figure);
+  // Of a method's scores [T, S]; none where it does not apply to the method.
+  std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MethodRow& method,
+                                        const at::Tensor& scores);
+};
+
+const std::vector<FigureRow>& figure_table();
+
+// Error with the nearest name where there is no such figure.
+const FigureRow& find_figure(const std::string& name);
+
+// A figure of one map.
+struct MeasuredFigure {
+  const FigureRow* row = nullptr;
+  FigureValue figure;
+};
+
+// Tests whether the answer depends on the tokens that a map points at. What does not depend on the
+// map is computed once, when it is first asked for. At most WeightTestOptions::rows tokens of the
+// answer are looked at. `subject` must outlive it.
+class EvidenceTester {
+ public:
+  explicit EvidenceTester(const Subject& subject, const WeightTestOptions& options = {});
+  ~EvidenceTester();
+  EvidenceTester(const EvidenceTester&) = delete;
+  EvidenceTester& operator=(const EvidenceTester&) = delete;
+
+  // Measures the figures of `rows`, or all, on a method's scores [T, S]. Figures that do not apply
+  // to the method are left out.
+  std::vector<MeasuredFigure> measure(const MethodRow& method, const at::Tensor& scores,
+                                      const std::vector<const FigureRow*>& rows = {});
+
+ private:
+  std::unique_ptr<AnswerEvidence> evidence_;
+};
+
+// The bar of a figure, with the value of its baseline where the row compares.
+std::string bar_text(const FigureRow& row, double baseline);
+
+// A card as a page shows it.
+std::vector<EvidenceFigure> evidence_card(const std::vector<MeasuredFigure>& figures);
+
+}  // namespace attend

@@ -1,0 +1,110 @@
+#include "attend/explain/layer_maps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+using Tokens = std::vector<std::string>;
+
+// Tokens of the vectors that a layer of self-attention holds.
+Tokens vector_tokens(const Subject& subject, const TracedAttention& attention) {
+  const auto count = static_cast<size_t>(attention.columns());
+  Tokens tokens;
+  const bool decoder = attention.site.part == NetworkPart::decoder;
+  if (decoder) {
+    tokens = {"<s>"};
+    tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
+  } else {
+    const int64_t before = subject.network()
+                               .top_vectors(subject.source_length(), subject.target_length())
+                               .before_source;
+    // A language model's text begins with a start and goes on with the answer.
+    const bool goes_on = attention.site.part == NetworkPart::layers;
+    if (before > 0) tokens = {goes_on ? "<s>" : "<class>"};
+    tokens.insert(tokens.end(), subject.source.begin(), subject.source.end());
+    if (goes_on) tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
+  }
+  tokens.resize(count, "</s>");
+  return tokens;
+}
+
+Tokens row_tokens(const Subject& subject, const TracedAttention& attention) {
+  Tokens tokens;
+  if (attention.site.reads_source)
+    tokens = subject.target;
+  else if (attention.site.part == NetworkPart::pooling)
+    tokens = {"<answer>"};
+  else
+    return vector_tokens(subject, attention);
+  tokens.resize(static_cast<size_t>(attention.rows()), "</s>");
+  return tokens;
+}
+
+bool reads_source_alone(const TracedAttention& attention) {
+  return attention.site.reads_source || attention.site.part == NetworkPart::pooling;
+}
+
+Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool mean) {
+  std::vector<Tensor> parts;
+  for (const auto& [first, count] : groups.pieces) {
+    const Tensor part = map.narrow(axis, first, count);
+    parts.push_back(mean ? part.mean(axis, true) : part.sum(axis, true));
+  }
+  return at::cat(parts, axis);
+}
+
+}  // namespace
+
+std::vector<LayerMap> layer_maps(const Subject& subject, const NetworkTrace& trace) {
+  std::vector<LayerMap> maps;
+  for (const TracedAttention& one : trace.attentions) {
+    if (!one.has_weights()) continue;
+    maps.push_back({one.name(), row_tokens(subject, one),
+                    reads_source_alone(one) ? subject.source : vector_tokens(subject, one),
+                    traced_weights(one).detach().to(at::kCPU), one.site});
+  }
+  return maps;
+}
+
+WordGroups group_words(const std::vector<std::string>& tokens) {
+  WordGroups groups;
+  bool within = false;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool goes_on = tokens[i].size() > 2 && tokens[i].ends_with("@@");
+    const std::string piece = goes_on ? tokens[i].substr(0, tokens[i].size() - 2) : tokens[i];
+    if (within) {
+      groups.words.back() += piece;
+      ++groups.pieces.back().second;
+    } else {
+      groups.words.push_back(piece);
+      groups.pieces.emplace_back(static_cast<int64_t>(i), 1);
+    }
+    within = goes_on;
+  }
+  return groups;
+}
+
+Tensor merge_words(const Tensor& map, const WordGroups& rows, const WordGroups& columns) {
+  return grouped(grouped(map, map.dim() - 2, rows, /*mean=*/true), map.dim() - 1, columns,
+                 /*mean=*/false);
+}
+
+LayerMap merge_words(const LayerMap& map) {
+  const WordGroups rows = group_words(map.rows), columns = group_words(map.columns);
+  return {map.name, rows.words, columns.words, merge_words(map.weights, rows, columns), map.site};
+}
+
+std::string pharaoh(const Tensor& scores) {
+  const Tensor best = scores.argmax(1).cpu();
+  std::string line;
+  for (int64_t target = 0; target < best.size(0); ++target)
+    line += fmt::format("{}{}-{}", target == 0 ? "" : " ", best[target].item<int64_t>(), target);
+  return line;
+}
+
+}  // namespace attend

@@ -1,0 +1,126 @@
+#include "attend/explain/methods.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/base/find_row.h"
+#include "attend/explain/attention_methods-inl.h"
+
+namespace attend {
+
+using at::Tensor;
+
+const std::vector<MethodRow>& method_table() {
+  static const std::vector<MethodRow> table = {
+      {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
+       MethodNeeds::weights, ScoreScale::weights, true, raw_weights},
+      {"rollout", "product over layers of (A + I) / 2",
+       "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
+       "1 forward, a product a layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out},
+      {"flow", "max flow through (A + I) / 2",
+       "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
+       "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoreScale::weights, false,
+       attention_flow},
+      {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
+       "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoreScale::lengths, true,
+       value_norms},
+      {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
+       "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoreScale::weights, true,
+       shifted_alignment},
+      {"gradient", "|| d log p_t / d x_j ||",
+       "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
+       "1 forward, T backward", MethodNeeds::nothing, ScoreScale::lengths, false, gradient},
+      {"gradient_x_input", "x_j . d log p_t / d x_j",
+       "the change to first order if the token's vector were zero", "Shrikumar et al. 2017",
+       "1 forward, T backward", MethodNeeds::nothing, ScoreScale::amounts, false, gradient_x_input},
+      {"held_gradient", "|x_j . d log p_t / d x_j|, all weights constant",
+       "the same without what the weights of attention would change, its magnitude",
+       "Jain & Wallace 2019", "1 forward, T backward", MethodNeeds::nothing, ScoreScale::lengths,
+       false, held_gradient},
+      {"integrated_gradients", "(x_j - u) . mean over a of d log p_t(u + a (x - u)) / d x_j",
+       "the same along the way from a source of unknown tokens u; the sum is the whole difference",
+       "Sundararajan et al. 2017", "64 forward, 64 T backward or more", MethodNeeds::nothing,
+       ScoreScale::amounts, false, integrated_gradients},
+      {"smoothed_gradient", "|| mean of d log p_t(x + noise) / d x_j ||",
+       "the gradient, less dependent on where it is taken", "Smilkov et al. 2017",
+       "32 forward, 32 T backward", MethodNeeds::nothing, ScoreScale::lengths, false,
+       smoothed_gradient},
+      {"jacobian", "|| d log p(.|t) / d x_j ||_F",
+       "how much it moves all that could have been answered", "Graves 2012",
+       "up to 64 forward, 64 T backward", MethodNeeds::nothing, ScoreScale::lengths, false,
+       jacobian_norms},
+      {"grad_cam", "relu(f_j . mean of d log p_t / d f)",
+       "where the features are that speak for the answer", "Selvaraju et al. 2017",
+       "1 forward, T backward", MethodNeeds::features, ScoreScale::lengths, false, grad_cam},
+      {"attention_x_gradient", "a_tj d log p_t / d a_tj",
+       "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
+       "1 forward, T backward", MethodNeeds::weights, ScoreScale::amounts, true,
+       attention_x_gradient},
+      {"occlusion", "log p_t - log p_t without j",
+       "what the answer loses when the token is not there", "Li et al. 2016", "S forward",
+       MethodNeeds::nothing, ScoreScale::amounts, false, occlusion},
+  };
+  return table;
+}
+
+const MethodRow& find_method(const std::string& name) {
+  return find_row(method_table(), "method", name);
+}
+
+std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(trace.attentions.begin(), trace.attentions.end(), is);
+  };
+  const auto without = [](const TracedAttention& one) { return !one.has_weights(); };
+  switch (method.needs) {
+    case MethodNeeds::nothing:
+      return {};
+    case MethodNeeds::features:
+      return subject.batch.source.is_floating_point()
+                 ? ""
+                 : "the model reads tokens, which have no features; take gradient_x_input";
+    case MethodNeeds::decoder:
+      if (!any([](const TracedAttention& one) { return one.site.reads_source; }))
+        return "no decoder reads the source; take attention";
+      break;
+    case MethodNeeds::stack:
+      if (any([](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; }))
+        return "it follows the layers of one stack, and the answer has a decoder; take rollout";
+      if (any([](const TracedAttention& one) { return one.columns() > most_stack_vectors; }))
+        return fmt::format("it takes up to {} tokens; take rollout", most_stack_vectors);
+      [[fallthrough]];
+    case MethodNeeds::layers:
+      if (!any([](const TracedAttention& one) { return one.site.layer > 0; }))
+        return "the model has no layers of self-attention; take attention";
+      if (any(without)) return "a layer normalises by running sums, which form no weights";
+      break;
+    case MethodNeeds::weights:
+      break;
+  }
+  const TracedAttention* attention = answer_attention(trace, {});
+  if (attention == nullptr) return "nothing in the model attends; take a method of gradients";
+  if (!attention->has_weights())
+    return "the attention normalises by running sums, which form no weights; take a method of "
+           "gradients";
+  return {};
+}
+
+Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
+  const at::AutoGradMode records(true);
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
+  const std::string obstacle = why_not(method, subject, trace);
+  if (!obstacle.empty()) fail("method {}: {}", method.name, obstacle);
+  if (!method.takes_head && (choice.head || choice.layer))
+    fail("method {}: takes all layers and heads together; leave --layer and --head out",
+         method.name);
+  return method.scores(subject, trace, choice).detach().to(at::kCPU, at::kDouble).contiguous();
+}
+
+Tensor drawn_scores(const MethodRow& method, const Tensor& scores) {
+  if (method.scale == ScoreScale::weights) return scores;
+  const Tensor magnitudes = scores.abs();
+  const Tensor sums = magnitudes.sum(-1, true);
+  return at::where(sums > 0, magnitudes / sums, magnitudes);
+}
+
+}  // namespace attend

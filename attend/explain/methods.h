@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attend/explain/subject.h"
+
+namespace attend {
+
+// What a method cannot do without.
+enum class MethodNeeds {
+  nothing,   // any network that can be differentiated
+  weights,   // an attention that the answer is read off
+  layers,    // layers of self-attention, whose weights are followed
+  stack,     // the same in one stack of at most most_stack_vectors tokens
+  decoder,   // a decoder that reads its source, token by token
+  features,  // vectors of an image or a sound
+};
+
+// Beyond it flows through a stack of layers take minutes.
+constexpr int64_t most_stack_vectors = 128;
+
+// What the scores of a method are.
+enum class ScoreScale {
+  weights,  // of attention, shown as they are
+  lengths,  // 0 or more, shown as shares of their sum
+  amounts,  // below 0 where they speak against the answer; magnitudes are shown as shares
+};
+
+// What a method is asked to look at. A number below 1 or one that is not there is an Error.
+struct MethodChoice {
+  std::optional<int64_t> layer = {};  // from 1; else the last
+  std::optional<int64_t> head = {};   // from 1; else the mean, or the sum, of all
+};
+
+// One way to say how much each token of a source mattered to each token of the answer.
+struct MethodRow {
+  const char* name;
+  const char* formula;
+  const char* meaning;
+  const char* paper;
+  const char* cost;  // in passes: T tokens of the answer, S of the source
+  MethodNeeds needs;
+  ScoreScale scale;
+  bool takes_head;  // heeds MethodChoice
+
+  // Whether the scores come from weights, so that tests of the weights are tests of the map.
+  bool reads_weights() const {
+    return needs == MethodNeeds::weights || needs == MethodNeeds::layers ||
+           needs == MethodNeeds::stack || needs == MethodNeeds::decoder;
+  }
+  // [T, S] of the target's tokens, EOS included.
+  at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
+                       const MethodChoice& choice);
+};
+
+const std::vector<MethodRow>& method_table();
+
+// Error with the nearest name where there is no such method.
+const MethodRow& find_method(const std::string& name);
+
+// Why the method says nothing about an answer that was computed like this; empty where it does.
+std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);
+
+// The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a
+// choice that is not there.
+at::Tensor method_scores(const MethodRow& method, const Subject& subject,
+                         const MethodChoice& choice = {});
+
+// What scores are drawn as: weights, or shares of 1. A row of zeros stays.
+at::Tensor drawn_scores(const MethodRow& method, const at::Tensor& scores);
+
+}  // namespace attend

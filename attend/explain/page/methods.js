@@ -1,0 +1,62 @@
+// What each target token came from, by one method at a time, with the evidence for it.
+function makeMethodsView(host) {
+  const choice = element('fieldset', {class: 'choice'}, element('legend', {}, 'Method'));
+  const failed = element('p', {class: 'failed'});
+  const bar = element('div', {class: 'bar'});
+  const left = element('div', {}, failed, bar);
+  const card = element('section', {class: 'card', 'aria-label': 'Evidence card'});
+  host.append(choice, element('div', {class: 'beside'}, left, card));
+  const matrix = new Matrix(left, 'Alignment');
+  bar.append(matrix.buttons());
+  let latest = 0;
+  const choose = async index => {
+    latest = index;
+    const method = page.methods[index];
+    const misses = method.card.filter(entry => !entry.passed);
+    failed.textContent = misses.length ? `Do not rely on this map: it fails ${listed(misses.map(entry => `“${entry.name}”`))}.` : '';
+    failed.hidden = !misses.length;
+    card.replaceChildren(...cardParts(method));
+    const head = await loadHead(method.head);
+    if (latest !== index) return;
+    matrix.show(head, page.lists[method.rows], page.lists[method.columns],
+                {grey: misses.length > 0, name: `Alignment by ${method.name}`});
+  };
+  page.methods.forEach((method, index) => {
+    const input = element('input', {type: 'radio', name: 'method'});
+    input.checked = index === 0;
+    input.addEventListener('change', () => choose(index).catch(complain));
+    const [sign, kind, words] = verdictSign(method);
+    choice.append(element('label', {}, input, method.name,
+                          element('span', {class: kind, role: 'img', 'aria-label': words}, sign)));
+  });
+  choose(0).catch(complain);
+  return {recolor: () => matrix.recolor()};
+}
+
+function verdictSign(method) {
+  if (!method.card.length) return ['?', 'soft', 'not tested'];
+  return method.card.every(entry => entry.passed) ? ['✓', 'good', 'passes its tests'] : ['✗', 'bad', 'fails a test'];
+}
+
+function listed(names) {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+function cardParts(method) {
+  const passed = method.card.filter(entry => entry.passed).length;
+  const verdict = method.card.length
+    ? `${passed} of ${method.card.length} tests passed.`
+    : 'This method was not tested here: nothing says that its map can be relied on.';
+  const list = element('ul');
+  for (const entry of method.card) {
+    const interval = entry.interval
+      ? ` (95 %: ${figure(entry.interval[0])} to ${figure(entry.interval[1])})` : '';
+    list.append(element('li', {},
+      element('div', {class: 'value'}, element('strong', {}, entry.name),
+              element('span', {class: entry.passed ? 'good' : 'bad'}, entry.passed ? 'passed' : 'failed')),
+      element('div', {class: 'value'}, figure(entry.value) + interval),
+      element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes with ${entry.bar}.` : entry.meaning)));
+  }
+  return [element('h2', {}, method.name), element('p', {class: 'soft'}, method.meaning),
+          element('p', {}, verdict), list];
+}

@@ -1,0 +1,52 @@
+// All layers and heads as thumbnails; one opens as a matrix.
+async function makeModelView(host, open) {
+  host.append(element('p', {class: 'soft'},
+    'Each picture is one head, coloured up to its own largest weight. Choose one to see its matrix.'));
+  const thumbnails = await unpackThumbnails();
+  const most = Math.max(...page.maps.map(map => map.heads.length));
+  const one = page.maps.length === 1;
+  if (!one) {
+    const numbers = element('div', {class: 'heads numbers', style: `--heads:${most}`});
+    for (let number = 1; number <= most; ++number) numbers.append(element('span', {}, String(number)));
+    host.append(element('div', {class: 'layer', 'aria-hidden': 'true'}, element('span'), numbers));
+  }
+  const pictures = [];
+  page.maps.forEach((map, layer) => {
+    const heads = element('div', {class: one ? 'heads one' : 'heads', style: `--heads:${most}`});
+    map.heads.forEach((about, number) => {
+      const canvas = element('canvas', {'aria-hidden': 'true'});
+      const button = element('button', {
+        type: 'button', title: `${map.name}, head ${number + 1}`,
+        'aria-label': `${map.name}, head ${number + 1}: largest weight ${exact(Math.fround(about.scale))}`,
+      }, canvas);
+      button.addEventListener('click', () => open(layer, number));
+      heads.append(button);
+      pictures.push([canvas, thumbnails[about.block]]);
+    });
+    host.append(element('div', {class: 'layer'}, element('h3', {}, map.name), heads));
+  });
+  const paint = () => {
+    for (const [canvas, {codes, rows, columns}] of pictures) {
+      paintCodes(canvas, codes, rows, columns, colors.words);
+      canvas.classList.toggle('smooth', Math.max(rows, columns) > 24);
+    }
+    mapDrawn();
+  };
+  paint();
+  return {recolor: paint};
+}
+
+// By block.
+async function unpackThumbnails() {
+  const bytes = await unpack('thumbnails');
+  const abouts = [...page.methods.map(method => method.head), ...page.maps.flatMap(map => map.heads)];
+  let start = bytes.byteOffset;
+  return abouts.map(about => {
+    const side = size => Math.min(size, page.thumbnail);
+    const rows = side(about.kept ? about.pooledRows : about.rows);
+    const columns = side(about.kept ? about.pooledColumns : about.columns);
+    const codes = new Int8Array(bytes.buffer, start, rows * columns);
+    start += rows * columns;
+    return {rows, columns, codes};
+  });
+}

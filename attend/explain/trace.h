@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attend/models/pair_network.h"
+#include "attend/nn/site.h"
+#include "attend/ops/attention.h"
+
+namespace attend {
+
+// One call of attention() and what it gave.
+struct AttentionCall {
+  at::Tensor query, key, value;
+  AttentionSpec spec;
+  AttentionResult result;
+  at::Tensor output;  // as Site has it
+
+  int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
+};
+
+// The attention of one layer: of its heads, or of the steps of a recurrent decoder.
+struct TracedAttention {
+  Site site;
+  std::vector<AttentionCall> calls;
+
+  std::string name() const;  // "encoder 2", "decoder 1 over the source", "pooling"
+  // A layer's groups of heads are calls beside each other, a decoder's steps one below the other.
+  bool in_steps() const { return !site.output.defined(); }
+  bool has_weights() const;  // running sums form none
+  int64_t heads() const;
+  int64_t rows() const;
+  int64_t columns() const;
+};
+
+// The weights [heads, rows, columns] of one pair, in the network's dtype; none are computed but
+// those of `heads`, all where it is empty. Error where the attention has none.
+at::Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
+
+// What an answer was computed by.
+struct NetworkTrace {
+  std::vector<TracedAttention> attentions;  // in the order of their computation
+  at::Tensor input;                         // [B, vectors, depth], before positions
+  std::vector<at::Tensor> layers;           // what each layer read, [B, vectors, depth]
+  at::Tensor distributions;                 // log probabilities [B, T, V]
+  at::Tensor log_probabilities;             // [B, T] of the target's tokens
+};
+
+// What a pass may be told, beyond what it is computed from.
+struct TraceOptions {
+  bool gradients = false;  // `input` and `layers` are variables to differentiate by
+  bool attentions = true;  // whether they are kept
+  // What the source's vectors become before they enter; undefined: as they are.
+  std::function<at::Tensor(const at::Tensor& input)> input = {};
+  // What the weights [B, H, rows, keys] of an attention become; `call` counts the calls from 0.
+  // The attention is then computed from these weights by tensor operations. An undefined tensor
+  // leaves it as it is.
+  std::function<at::Tensor(const Site& site, size_t call, const at::Tensor& weights)> weights = {};
+};
+
+// Has the network compute batch.target, without dropout.
+NetworkTrace trace_network(PairNetwork& network, const Batch& batch,
+                           const TraceOptions& options = {});
+
+}  // namespace attend

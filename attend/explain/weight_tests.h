@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attend/explain/subject.h"
+
+namespace attend {
+
+// What happens to an answer when other weights take the place of those that it is read off. All are
+// means over the answer's tokens, of which at most `rows`, evenly spaced, are looked at; of each
+// the weights of its own row alone are changed.
+struct WeightTestOptions {
+  int64_t permutations = 100;
+  int64_t rows = 8;
+  int64_t steps = 30;          // of the search for other weights
+  double nearly_equal = 0.01;  // total variation that such weights may move the answer by
+  uint64_t seed = 1;
+};
+
+struct WeightTests {
+  double flips_by_largest = 0;  // share of tokens that change without the largest weight
+  double flips_by_random = 0;   // and without another, drawn at random (Serrano & Smith 2019)
+  // Median total variation between the answer and that under permuted weights (Jain & Wallace
+  // 2019, 4.2.1).
+  double permuted = 0;
+  // The largest Jensen-Shannon divergence, in nats up to ln 2, of weights that give nearly the same
+  // answer (their 4.2.2).
+  double adversarial = 0;
+  double uniform_loss = 0;  // nats a token lost under uniform weights (Wiegreffe & Pinter 2019)
+};
+
+// At most so many whole numbers below `count`, evenly spaced from 0 on.
+std::vector<int64_t> evenly_spaced(int64_t count, int64_t most);
+
+// Error where nothing in the network attends, or where weights are running sums.
+WeightTests test_weights(const Subject& subject, const WeightTestOptions& options = {});
+
+}  // namespace attend

@@ -1,0 +1,289 @@
+#include "attend/kernels/brain_products.h"
+
+#include <hwy/targets.h>
+
+#include <atomic>
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <cpuid.h>
+#include <hwy/base.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace attend::kernels {
+namespace {
+
+constexpr int64_t kSide = 16;        // rows of a tile, and its fp32 columns
+constexpr int64_t kTileDepth = 32;   // bf16 numbers of a row of a tile
+constexpr int64_t kRowBytes = 64;    // of a tile
+constexpr unsigned kTileState = 18;  // XFEATURE_XTILEDATA
+
+// What ldtilecfg reads.
+struct alignas(64) TileShapes {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {kRowBytes, kRowBytes, kRowBytes, kRowBytes,
+                            kRowBytes, kRowBytes, kRowBytes, kRowBytes};
+  uint8_t rows[16] = {kSide, kSide, kSide, kSide, kSide, kSide, kSide, kSide};
+};
+
+uint64_t enabled_states() {
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+bool cpu_has_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kXsave = 1u << 27, kTile = 1u << 24, kTileBf16 = 1u << 22;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kXsave) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kTile) == 0 || (d & kTileBf16) == 0) return false;
+  constexpr uint64_t kTileStates = 3u << 17;
+  return (enabled_states() & kTileStates) == kTileStates;
+}
+
+// Linux gives a process the registers on request alone: they make a switch of threads dearer.
+bool system_grants_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileState) == 0;
+}
+
+}  // namespace
+}  // namespace attend::kernels
+
+HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16")
+static_assert(true);  // the macro is no head of what follows
+namespace attend::kernels {
+namespace {
+
+void take_tiles() {
+  static constexpr TileShapes kShapes;
+  _tile_loadconfig(&kShapes);
+}
+
+void release_tiles() { _tile_release(); }
+
+// Tiles 0 to 3 hold sums. What is read next is loaded between the products of what is there.
+
+// One term: two tiles of rows in 4 and 5, of columns in 6 and 7.
+template <int kM, int kN>
+HWY_INLINE void MultiplyTiles(const BrainProduct& p, int64_t row, int64_t column) {
+  float* const out = p.out + row * p.out_stride + column;
+  const int64_t bytes = p.out_stride * 4, below = kSide * p.out_stride;
+  _tile_zero(0);
+  if constexpr (kN > 1) _tile_zero(1);
+  if constexpr (kM > 1) _tile_zero(2);
+  if constexpr (kM > 1 && kN > 1) _tile_zero(3);
+  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
+  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
+    const uint16_t* const left = p.left + row * p.left_stride + k;
+    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
+    _tile_loadd(4, left, left_bytes);
+    _tile_loadd(6, right, right_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kM > 1) {
+      _tile_loadd(5, left + kSide * p.left_stride, left_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kN > 1) {
+      _tile_loadd(7, right + kSide, right_bytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kM > 1 && kN > 1) _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, out, bytes);
+  if constexpr (kN > 1) _tile_stored(1, out + kSide, bytes);
+  if constexpr (kM > 1) _tile_stored(2, out + below, bytes);
+  if constexpr (kM > 1 && kN > 1) _tile_stored(3, out + below + kSide, bytes);
+}
+
+template <int kM>
+HWY_INLINE void MultiplyRows(const BrainProduct& p, int64_t row) {
+  int64_t column = 0;
+  for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTiles<kM, 2>(p, row, column);
+  if (column < p.columns) MultiplyTiles<kM, 1>(p, row, column);
+}
+
+void multiply(const BrainProduct& p) {
+  int64_t row = 0;
+  for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row);
+  if (row < p.rows) MultiplyRows<1>(p, row);
+}
+
+// Up to four sums, `step` numbers apart.
+template <int kCount>
+HWY_INLINE void LoadSums(const float* from, int64_t step, int64_t bytes) {
+  _tile_loadd(0, from, bytes);
+  if constexpr (kCount > 1) _tile_loadd(1, from + step, bytes);
+  if constexpr (kCount > 2) _tile_loadd(2, from + 2 * step, bytes);
+  if constexpr (kCount > 3) _tile_loadd(3, from + 3 * step, bytes);
+}
+
+template <int kCount>
+HWY_INLINE void ZeroSums() {
+  _tile_zero(0);
+  if constexpr (kCount > 1) _tile_zero(1);
+  if constexpr (kCount > 2) _tile_zero(2);
+  if constexpr (kCount > 3) _tile_zero(3);
+}
+
+template <int kCount>
+HWY_INLINE void StoreSums(float* to, int64_t step, int64_t bytes) {
+  _tile_stored(0, to, bytes);
+  if constexpr (kCount > 1) _tile_stored(1, to + step, bytes);
+  if constexpr (kCount > 2) _tile_stored(2, to + 2 * step, bytes);
+  if constexpr (kCount > 3) _tile_stored(3, to + 3 * step, bytes);
+}
+
+// Three terms of one tile of columns, in 5 to 7, with kM tiles of rows.
+template <int kM>
+HWY_INLINE void MultiplySplitColumns(const BrainProduct& p, int64_t row, int64_t column) {
+  float* const out = p.out + row * p.out_stride + column;
+  const int64_t bytes = p.out_stride * 4, below = kSide * p.out_stride;
+  p.accumulate ? LoadSums<kM>(out, below, bytes) : ZeroSums<kM>();
+  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
+  const int64_t next = kSide * p.left_stride;
+  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
+    const uint16_t* const left = p.left + row * p.left_stride + k;
+    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
+    _tile_loadd(5, right, right_bytes);
+    _tile_loadd(4, left, left_bytes);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, right + p.right_term, right_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, right + 2 * p.right_term, right_bytes);
+    _tile_dpbf16ps(0, 4, 7);
+    if constexpr (kM > 1) {
+      _tile_loadd(4, left + next, left_bytes);
+      _tile_dpbf16ps(1, 4, 5);
+      _tile_dpbf16ps(1, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kM > 2) {
+      _tile_loadd(4, left + 2 * next, left_bytes);
+      _tile_dpbf16ps(2, 4, 5);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_dpbf16ps(2, 4, 7);
+    }
+    if constexpr (kM > 3) {
+      _tile_loadd(4, left + 3 * next, left_bytes);
+      _tile_dpbf16ps(3, 4, 5);
+      _tile_dpbf16ps(3, 4, 6);
+      _tile_dpbf16ps(3, 4, 7);
+    }
+  }
+  StoreSums<kM>(out, below, bytes);
+}
+
+void multiply_split_right(const BrainProduct& p) {
+  for (int64_t column = 0; column < p.columns; column += kSide) {
+    int64_t row = 0;
+    for (; row + 4 * kSide <= p.rows; row += 4 * kSide) MultiplySplitColumns<4>(p, row, column);
+    for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplySplitColumns<2>(p, row, column);
+    if (row < p.rows) MultiplySplitColumns<1>(p, row, column);
+  }
+}
+
+// Three terms of one tile of rows, in 5 to 7, with kN tiles of columns.
+template <int kN>
+HWY_INLINE void MultiplySplitRows(const BrainProduct& p, int64_t row, int64_t column) {
+  float* const out = p.out + row * p.out_stride + column;
+  const int64_t bytes = p.out_stride * 4;
+  p.accumulate ? LoadSums<kN>(out, kSide, bytes) : ZeroSums<kN>();
+  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
+  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
+    const uint16_t* const left = p.left + row * p.left_stride + k;
+    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
+    _tile_loadd(5, left, left_bytes);
+    _tile_loadd(4, right, right_bytes);
+    _tile_dpbf16ps(0, 5, 4);
+    _tile_loadd(6, left + p.left_term, left_bytes);
+    _tile_dpbf16ps(0, 6, 4);
+    _tile_loadd(7, left + 2 * p.left_term, left_bytes);
+    _tile_dpbf16ps(0, 7, 4);
+    if constexpr (kN > 1) {
+      _tile_loadd(4, right + kSide, right_bytes);
+      _tile_dpbf16ps(1, 5, 4);
+      _tile_dpbf16ps(1, 6, 4);
+      _tile_dpbf16ps(1, 7, 4);
+    }
+    if constexpr (kN > 2) {
+      _tile_loadd(4, right + 2 * kSide, right_bytes);
+      _tile_dpbf16ps(2, 5, 4);
+      _tile_dpbf16ps(2, 6, 4);
+      _tile_dpbf16ps(2, 7, 4);
+    }
+    if constexpr (kN > 3) {
+      _tile_loadd(4, right + 3 * kSide, right_bytes);
+      _tile_dpbf16ps(3, 5, 4);
+      _tile_dpbf16ps(3, 6, 4);
+      _tile_dpbf16ps(3, 7, 4);
+    }
+  }
+  StoreSums<kN>(out, kSide, bytes);
+}
+
+void multiply_split_left(const BrainProduct& p) {
+  for (int64_t row = 0; row < p.rows; row += kSide) {
+    int64_t column = 0;
+    for (; column + 4 * kSide <= p.columns; column += 4 * kSide)
+      MultiplySplitRows<4>(p, row, column);
+    for (; column + 2 * kSide <= p.columns; column += 2 * kSide)
+      MultiplySplitRows<2>(p, row, column);
+    if (column < p.columns) MultiplySplitRows<1>(p, row, column);
+  }
+}
+
+void multiply_any(const BrainProduct& p) {
+  if (p.terms == 1) return multiply(p);
+  p.right_term == 0 ? multiply_split_left(p) : multiply_split_right(p);
+}
+
+}  // namespace
+}  // namespace attend::kernels
+HWY_POP_ATTRIBUTES
+
+namespace attend::kernels {
+namespace {
+
+const BrainKernels* find_kernels() {
+  static constexpr BrainKernels kKernels = {take_tiles, release_tiles, multiply_any};
+  return cpu_has_tiles() && system_grants_tiles() ? &kKernels : nullptr;
+}
+
+}  // namespace
+}  // namespace attend::kernels
+
+#else
+
+namespace attend::kernels {
+namespace {
+
+const BrainKernels* find_kernels() { return nullptr; }
+
+}  // namespace
+}  // namespace attend::kernels
+
+#endif
+
+namespace attend::kernels {
+namespace {
+
+std::atomic<bool> kernels_allowed = true;
+
+}  // namespace
+
+const BrainKernels* brain_kernels() {
+  static const BrainKernels* const kernels = find_kernels();
+  // The passes pack whole vectors of sixteen numbers.
+  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  return wide && kernels_allowed ? kernels : nullptr;
+}
+
+void allow_brain_kernels(bool allowed) { kernels_allowed = allowed; }
+
+}  // namespace attend::kernels

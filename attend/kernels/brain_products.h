@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+// Products of bf16 numbers with sums in fp32 by AMX, for which Highway has no target. The processor
+// and the system, which gives its registers on request, are asked at run time.
+
+namespace attend::kernels {
+
+// out_rc (+)= sum_t sum_k left_trk right_tkc for t below `terms`, 1 or 3. Numbers below 2^-126
+// count as 0, in operands and sums. The other rows and columns change no bit of a sum.
+struct BrainProduct {
+  int64_t rows = 0;     // a multiple of 16
+  int64_t columns = 0;  // a multiple of 16
+  int64_t depth = 0;    // a multiple of 32
+  int64_t terms = 1;
+  // left_trk at left[t * left_term + r * left_stride + k]. One of two operands is the same for all
+  // of three terms, and its left_term or right_term 0.
+  const uint16_t* left = nullptr;
+  int64_t left_stride = 0, left_term = 0;
+  // right_tkc is the lower half of right[t * right_term + k / 2 * right_stride + c] for even k, the
+  // upper half for odd k.
+  const uint32_t* right = nullptr;
+  int64_t right_stride = 0, right_term = 0;
+  bool accumulate = false;  // of three terms; one term overwrites
+  float* out = nullptr;     // out_rc at out[r * out_stride + c]
+  int64_t out_stride = 0;
+};
+
+struct BrainKernels {
+  // Before the first product of a thread and after the last: they take and give back its tiles.
+  void (*begin)();
+  void (*end)();
+  void (*multiply)(const BrainProduct& product);
+};
+
+// Null where the processor has no AMX for bf16, where the system refuses its use, which the first
+// call asks for, and while Highway is held to a target without vectors of 512 bits.
+const BrainKernels* brain_kernels();
+
+// For tests and benchmarks: with false there are none. Not to be called while kernels run.
+void allow_brain_kernels(bool allowed);
+
+// While it lives, the thread may multiply; null takes no tiles.
+class BrainThread {
+ public:
+  explicit BrainThread(const BrainKernels* kernels) : kernels_(kernels) {
+    if (kernels_ != nullptr) kernels_->begin();
+  }
+  ~BrainThread() {
+    if (kernels_ != nullptr) kernels_->end();
+  }
+  BrainThread(const BrainThread&) = delete;
+  BrainThread& operator=(const BrainThread&) = delete;
+
+ private:
+  const BrainKernels* kernels_;
+};
+
+}  // namespace attend::kernels

@@ -1,0 +1,96 @@
+#include "attend/kernels/byte_products.h"
+
+#if defined(__x86_64__)
+
+#include <hwy/base.h>
+#include <hwy/cache_control.h>
+#include <immintrin.h>
+
+#include <cstring>
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512vnni")
+static_assert(true);  // the macro is no head of what follows
+namespace attend::kernels {
+namespace {
+
+constexpr int64_t kPanel = 32, kLanes = 16;
+// 16 sums: 2 ports x 5 cycles of latency want ten.
+constexpr int kByteRows = 8;
+constexpr int64_t kFetched = 64;  // steps of the depth that are fetched ahead
+
+// Of kR rows from a on.
+template <int kR>
+void multiply_rows(const ByteProduct& p, const uint8_t* a, const float* a_scales, float* out) {
+  __m512i sum[kR][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < kR; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+  const int32_t* words = p.words;
+  for (int64_t k = 0; k < p.depth; k += 4, words += kPanel) {
+    const __m512i first = _mm512_loadu_si512(words), second = _mm512_loadu_si512(words + kLanes);
+    hwy::Prefetch(words + kFetched * kPanel);
+    hwy::Prefetch(words + kFetched * kPanel + kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kR; ++r) {
+      int32_t four = 0;
+      std::memcpy(&four, a + r * p.depth + k, sizeof four);
+      const __m512i x = _mm512_set1_epi32(four);
+      sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], x, first);
+      sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], x, second);
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    const __m512i offset = _mm512_loadu_si512(p.offsets + v * kLanes);
+    const __m512 scale = _mm512_loadu_ps(p.scales + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kR; ++r) {
+      const __m512 whole = __builtin_convertvector(
+          reinterpret_cast<__v16si>(_mm512_sub_epi32(sum[r][v], offset)), __v16sf);
+      float* to = out + r * p.out_stride + v * kLanes;
+      const __m512 scaled = _mm512_mul_ps(whole, _mm512_set1_ps(a_scales[r]));
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(scaled, scale, _mm512_loadu_ps(to)));
+    }
+  }
+}
+
+// The rows that do not fill a step: at most kR.
+template <int kR>
+void multiply_rest(int64_t rows, const ByteProduct& p, const uint8_t* a, const float* a_scales,
+                   float* out) {
+  if constexpr (kR > 0) {
+    if (rows == kR) return multiply_rows<kR>(p, a, a_scales, out);
+    multiply_rest<kR - 1>(rows, p, a, a_scales, out);
+  }
+}
+
+void multiply_bytes(const ByteProduct& p) {
+  int64_t r = 0;
+  for (; r + kByteRows <= p.rows; r += kByteRows)
+    multiply_rows<kByteRows>(p, p.a + r * p.depth, p.a_scales + r, p.out + r * p.out_stride);
+  multiply_rest<kByteRows - 1>(p.rows - r, p, p.a + r * p.depth, p.a_scales + r,
+                               p.out + r * p.out_stride);
+}
+
+}  // namespace
+}  // namespace attend::kernels
+HWY_POP_ATTRIBUTES
+
+namespace attend::kernels {
+
+ByteKernel byte_kernel() {
+  // GCC asks the system, too, whether it keeps the registers of 512 bits.
+  static const bool is_there = __builtin_cpu_supports("avx512vnni") != 0;
+  return is_there ? multiply_bytes : nullptr;
+}
+
+}  // namespace attend::kernels
+
+#else
+
+namespace attend::kernels {
+
+ByteKernel byte_kernel() { return nullptr; }
+
+}  // namespace attend::kernels
+
+#endif

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+namespace attend::kernels {
+
+// Attention of one query a row over keys that lie scattered: w_rhj = softmax_j(scale s(q_rh,
+// k_rhj)), c_rh = sum_j w_rhj v_rhj, with s(q, k) = q . k or, of a vector u, sum_a u_a tanh(q_a +
+// k_a) (Bahdanau et al. 2015). A slot holds one key and one value of all their heads, [key_heads,
+// depth] and [key_heads, value_depth]. Hypotheses of a search share the slots of their common
+// beginning, so that nothing moves when they change places. Each row is computed by itself: its
+// bits do not depend on the rows beside it.
+struct CachedAttention {
+  int64_t rows = 0;
+  int64_t heads = 1;
+  int64_t key_heads = 1;    // divides heads
+  int64_t depth = 0;        // of a head's query and key: a multiple of 16
+  int64_t value_depth = 0;  // of a head's value and context: a multiple of 16
+  int64_t keys = 0;         // 1 or more
+  // [rows]: how many of the keys a row reads, from the first on; null: all. A row that reads none
+  // has context 0.
+  const int64_t* lengths = nullptr;
+  float scale = 1;
+  const float* vector = nullptr;  // u [depth]; null: q . k
+  const float* query = nullptr;   // head h of row r at query + r * query_stride + h * depth
+  int64_t query_stride = 0;
+  // Key j of row r is in slot places[r * row_stride + j * key_stride] behind slots[j].
+  const float* const* slots = nullptr;  // [keys]
+  const int32_t* places = nullptr;
+  int64_t row_stride = 0;
+  int64_t key_stride = 0;
+  float* context = nullptr;  // head h of row r at context + r * context_stride + h * value_depth
+  int64_t context_stride = 0;
+  float* weights = nullptr;  // [rows, keys]: the mean of the heads' weights; null: not wanted
+};
+
+void cached_attention(const CachedAttention& problem);
+
+}  // namespace attend::kernels

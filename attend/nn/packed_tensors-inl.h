@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "attend/kernels/packed_matrix.h"
+#include "attend/nn/attention_choices.h"
+
+// How tensors of layers become what packed steps read.
+
+namespace attend {
+
+inline int64_t up_to(int64_t count, int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+inline bool is_plain_float(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat;
+}
+
+// bias: undefined for none.
+inline kernels::PackedMatrix packed(const at::Tensor& weight, const at::Tensor& bias,
+                                    kernels::WeightType weights) {
+  const at::Tensor plain = bias.defined() ? bias.detach().contiguous() : bias;
+  return {weight.detach().contiguous().data_ptr<float>(),
+          plain.defined() ? plain.data_ptr<float>() : nullptr, weight.size(0), weight.size(1),
+          weights};
+}
+
+// [parts * depth, ...] -> [parts * padded, ...], zeros behind each part.
+inline at::Tensor with_padded_parts(const at::Tensor& x, int64_t parts, int64_t padded) {
+  const at::Tensor apart = x.detach().unflatten(0, {parts, x.size(0) / parts});
+  std::vector<int64_t> shape = apart.sizes().vec();
+  shape[1] = padded;
+  at::Tensor result = at::zeros(shape, x.options().requires_grad(false));
+  result.narrow(1, 0, apart.size(1)).copy_(apart);
+  return result.flatten(0, 1);
+}
+
+// A growing array whose contents need not live on, so that a step allocates nothing when warm.
+inline float* with_room(std::vector<float>& buffer, int64_t count) {
+  if (std::ssize(buffer) < count) buffer.resize(static_cast<size_t>(count));
+  return buffer.data();
+}
+
+// Whether each query reads all keys or, of a sequence that reads itself, all up to its own, by
+// softmax and without a bias.
+bool reads_all_by_softmax(const AttentionChoices& choices, bool itself);
+
+}  // namespace attend

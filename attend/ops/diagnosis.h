@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/kernels/cpu.h"
+#include "attend/ops/blas.h"
+
+namespace attend {
+
+// Something that makes computations slow on this machine, in a sentence each.
+struct MachineProblem {
+  std::string problem;
+  std::string remedy;
+};
+
+// What this machine and this process offer.
+struct Diagnosis {
+  Cpu cpu;
+  int openmp_threads = 0;
+  int libtorch_threads = 0;
+  Blas blas;
+  ProductSpeed speed;    // of one core, measured
+  double memory_gb = 0;  // 0 where the system does not say
+  double free_memory_gb = 0;
+  std::vector<MachineProblem> problems;
+};
+
+// Looks, and multiplies matrices for a fraction of a second to know the speed.
+Diagnosis examine_machine();
+
+}  // namespace attend

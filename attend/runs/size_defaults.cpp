@@ -1,0 +1,83 @@
+#include "attend/runs/size_defaults.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace attend {
+namespace {
+
+// Few pairs take small batches, or there are too few steps to learn in; eight times as many pairs
+// take four times as large ones. On 8,000 words 32 a batch and 30 epochs leave 15.2 % of Dutch
+// words wrong, where 128 and 20 left over twice as many.
+constexpr int64_t batches_an_epoch = 250, least_batch = 16, most_batch = 128;
+constexpr int64_t wanted_steps = 7500, least_epochs = 20, most_epochs = 100;
+
+double* dropout_of(RunConfig& config) {
+  for (const Setting& setting : config.model.settings())
+    if (setting.key == "model.dropout" && setting.minimum < 0)
+      return std::get<double*>(setting.value);
+  return nullptr;
+}
+
+int64_t batch_for(int64_t pairs) {
+  if (pairs == 0) return most_batch;
+  const auto wanted = static_cast<uint64_t>(std::max<int64_t>(pairs / batches_an_epoch, 1));
+  return std::clamp(static_cast<int64_t>(std::bit_ceil(wanted)), least_batch, most_batch);
+}
+
+int64_t epochs_for(int64_t pairs, int64_t batch) {
+  if (pairs == 0) return least_epochs;
+  const int64_t steps = (pairs + batch - 1) / batch;
+  return std::clamp((wanted_steps + steps - 1) / steps, least_epochs, most_epochs);
+}
+
+double dropout_for(int64_t pairs) {
+  if (pairs == 0 || pairs >= 60000) return 0.1;
+  return pairs < 20000 ? 0.3 : 0.2;
+}
+
+}  // namespace
+
+void leave_to_size(RunConfig& config) {
+  config.train.batch = config.train.epochs = 0;
+  if (double* dropout = dropout_of(config)) *dropout = -1;
+}
+
+std::string settle_by_size(RunConfig& config, int64_t pairs) {
+  std::vector<std::string> chosen;
+  const auto say = [&](const char* key, const auto& value) {
+    chosen.push_back(fmt::format("{} = {}", key, value));
+  };
+  if (config.train.batch == 0 && config.train.batch_tokens > 0) {
+    config.train.batch = most_batch;  // unused
+  } else if (config.train.batch == 0) {
+    config.train.batch = batch_for(pairs);
+    say("train.batch", config.train.batch);
+  }
+  if (config.train.epochs == 0) {
+    // Batches of tokens are for much data.
+    config.train.epochs =
+        config.train.batch_tokens > 0 ? least_epochs : epochs_for(pairs, config.train.batch);
+    say("train.epochs", config.train.epochs);
+  }
+  if (double* dropout = dropout_of(config); dropout != nullptr && *dropout < 0) {
+    *dropout = dropout_for(pairs);
+    say("model.dropout", *dropout);
+  }
+  return chosen.empty()
+             ? ""
+             : fmt::format("chosen by the size of the data: {}", fmt::join(chosen, ", "));
+}
+
+void settle_as(RunConfig& config, RunConfig& settled) {
+  if (config.train.batch == 0) config.train.batch = settled.train.batch;
+  if (config.train.epochs == 0) config.train.epochs = settled.train.epochs;
+  double* dropout = dropout_of(config);
+  const double* other = dropout_of(settled);
+  if (dropout != nullptr && other != nullptr && *dropout < 0) *dropout = *other;
+}
+
+}  // namespace attend

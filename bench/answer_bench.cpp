@@ -1,0 +1,73 @@
+// How long a model folder takes to answer the lines of a file: once for each line that comes on
+// standard input, so that tools/peers_decode.py can let others have turns between.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "attend/base/files.h"
+#include "attend/inference/model.h"
+#include "bench/measure.h"
+
+namespace attend {
+namespace {
+
+struct Clocks {
+  double wall =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // of all threads
+};
+
+std::vector<Answer> answer(const Model& model, const std::vector<std::string>& lines,
+                           const SearchOptions& search, bool one_by_one) {
+  if (!one_by_one) return model.answer(lines, search);
+  std::vector<Answer> answers;
+  for (const std::string& line : lines) answers.push_back(model.answer({line}, search).front());
+  return answers;
+}
+
+// One object a turn: the times, and the best answers.
+void take_turn(const Model& model, const std::vector<std::string>& lines,
+               const SearchOptions& search, bool one_by_one) {
+  const Clocks begin;
+  const std::vector<Answer> answers = answer(model, lines, search, one_by_one);
+  const Clocks end;
+  nlohmann::json found = {{"wall", end.wall - begin.wall},
+                          {"processor", end.processor - begin.processor},
+                          {"answers", nlohmann::json::array()}};
+  for (const Answer& each : answers)
+    found["answers"].push_back(
+        {{"text", each.best().text}, {"log_probability", each.best().log_probability}});
+  std::cout << found.dump() << std::endl;
+}
+
+}  // namespace
+}  // namespace attend
+
+int main(int argc, char** argv) {
+  attend::bench::prepare_blas(argv);
+  using namespace attend;
+  std::string folder, file;
+  ModelOptions options{.threads = 1};
+  SearchOptions search{.beam = 5};
+  bool one_by_one = false;
+  CLI::App app("Answers the lines of a file, in turns");
+  app.add_option("model", folder, "the folder")->required();
+  app.add_option("lines", file, "the file, a source a line")->required();
+  app.add_option("--threads", options.threads, "that compute");
+  app.add_option("--weights", options.weights, "float32 or int8");
+  app.add_option("--beam", search.beam, "hypotheses a source");
+  app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");
+  app.add_flag("--one-by-one", one_by_one, "each line by a call of its own");
+  CLI11_PARSE(app, argc, argv);
+  search.minimum_length = search.maximum_length;
+  const Model model(folder, options);
+  std::vector<std::string> lines;
+  std::istringstream text(read_file(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  for (std::string turn; std::getline(std::cin, turn);) take_turn(model, lines, search, one_by_one);
+}

@@ -1,0 +1,138 @@
+"""Explanations of answers: methods, views, files and what is refused."""
+
+import json
+import zipfile
+
+import program
+from program import SMALL, settings
+
+
+class Translation(program.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.case = program.Case()
+        cls.case.setUp()
+        cls.addClassCleanup(cls.case.doCleanups)
+        cls.case.write("pairs.tsv", program.PAIRS)
+        cls.case.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                         "--set", "model.type=transformer", *settings({
+                             "model.depth": 16, "model.heads": 2, "model.feed_forward": 16,
+                             "model.encoder_layers": 2, "model.decoder_layers": 1,
+                             "train.replicas": 1, "train.batch": 20, "train.epochs": 2}))
+        cls.model = cls.case.folder / "model"
+
+    def explain(self, *arguments):
+        return self.succeed("explain", self.model, "bab", *arguments).stdout
+
+    def maps(self, *arguments):
+        return [json.loads(line) for line in self.explain("--json", *arguments).splitlines()]
+
+    def test_a_given_target_is_explained(self):
+        record, = self.maps("--target", "D A D B")
+        self.assertEqual(record["target"], ["D", "A", "D", "B"])
+        self.assertEqual(record["source"], ["b", "a", "b"])
+
+    def test_every_view_has_its_maps(self):
+        heads = self.maps("--view", "heads", "--layer", 1)
+        self.assertEqual([one["title"] for one in heads], ["encoder 1, head 1", "encoder 1, head 2"])
+        self.assertEqual(len(self.maps("--view", "model")), 8)
+        one, = self.maps("--view", "heads", "--layer", 4, "--head", 2)
+        self.assertEqual(one["title"], "decoder 1 over the source, head 2")
+
+    def test_methods_are_listed_and_answer(self):
+        help_text = self.succeed("explain", "--help").stdout
+        for method in ("rollout", "norms", "integrated_gradients", "occlusion", "jacobian"):
+            self.assertIn(method, help_text)
+            record, = self.maps("--method", method)
+            for row in record["weights"]:
+                self.assertAlmostEqual(sum(row), 1, places=4)
+            for scores, row in zip(record["scores"], record["weights"]):
+                for score, weight in zip(scores, row):
+                    self.assertAlmostEqual(abs(score) / sum(map(abs, scores)), weight, places=4)
+        record, = self.maps("--method", "occlusion", "--target", "D D D")
+        self.assertLess(min(map(min, record["scores"])), 0)
+        record, = self.maps()
+        self.assertNotIn("scores", record)
+
+    def test_the_card_is_printed(self):
+        text = self.explain("--method", "attention", "--evidence")
+        for figure in ("comprehensiveness", "permuted_weights", "tau_random_weights"):
+            self.assertIn(figure, text)
+
+    def test_files(self):
+        self.explain("--out", "x.html")
+        page = (self.folder / "x.html").read_text()
+        self.assertIn("default-src 'none'", page)
+        self.explain("--view", "model", "--out", "x.npz")
+        names = zipfile.ZipFile(self.folder / "x.npz").namelist()
+        self.assertEqual(len(names), 8)
+        self.explain("--method", "occlusion", "--out", "y.npz")
+        names = zipfile.ZipFile(self.folder / "y.npz").namelist()
+        self.assertEqual(sorted(names), ["occlusion.npy", "occlusion_scores.npy"])
+        self.explain("--target", "B A B", "--out", "x.align")
+        self.assertRegex((self.folder / "x.align").read_text(), r"^\d-0 \d-1 \d-2\n$")
+        self.explain("--view", "heads", "--layer", 1, "--head", 1, "--out", "x.dot")
+        self.assertIn("digraph", (self.folder / "x.dot").read_text())
+        for name in ("x.svg", "x.png"):
+            for view in ("model", "graph"):
+                self.explain("--view", view, "--out", name)
+                self.assertGreater((self.folder / name).stat().st_size, 1000)
+        self.explain("--view", "graph", "--head", 1, "--out", "x.graphml")
+        self.assertIn("encoder 1: b", (self.folder / "x.graphml").read_text())
+
+    def refused(self, *arguments, names):
+        self.refuse("explain", self.model, "bab", *arguments, names=names)
+
+    def test_what_is_not_there_is_refused(self):
+        self.refused("--method", "rolout", names=["did you mean rollout?"])
+        self.refused("--method", "grad_cam", names=["reads tokens", "gradient_x_input"])
+        self.refused("--method", "flow", names=["take rollout"])
+        self.refused("--layer", 9, names=["layer 9 is asked for", "1 layer"])
+        self.refused("--head", 3, names=["head 3 is asked for", "has 2"])
+        self.refused("--view", "heads", "--layer", 9, names=["--layer 9", "there are 4"])
+        self.refused("--view", "heads", "--layer", 1, "--head", 9, names=["--head 9", "has 2"])
+        self.refused("--method", "gradient", "--head", 1, names=["leave --layer and --head out"])
+        self.refused("--target", "B ? B", names=["'?' is no token"])
+        self.refused("--view", "heads", "--layer", 4, "--head", 1, "--out", "x.dot",
+                     names=["x.dot", "one sequence"])
+        self.refused("--view", "graph", names=["--view graph", "with --out"])
+        self.refused("--view", "graph", "--out", "x.json", names=["x.json", ".graphml"])
+        self.refused("--view", "graph", "--layer", 1, "--out", "x.svg", names=["take --view heads"])
+        self.refused("--view", "graph", "--head", 3, "--out", "x.svg", names=["--head 3", "has 2"])
+        run = self.attend("explain", self.model, "bab", "--view", "sideways")
+        self.assertNotEqual(run.returncode, 0)
+
+    def test_faithfulness_of_a_data_set(self):
+        self.write("test.tsv", "bab\tB A B\ndad\tD A D\ntut\tT U T\n")
+        run = self.succeed("faithfulness", self.model, "--data", "test.tsv", "--json", "--out",
+                           "f.svg", "--method", "attention,gradient", "--forced")
+        record = json.loads(run.stdout)
+        self.assertEqual(record["examples"], 3)
+        self.assertEqual(set(record["methods"]), {"attention", "gradient"})
+        figure = record["methods"]["attention"]["comprehensiveness"]
+        self.assertLessEqual(figure["low"], figure["mean"])
+        self.assertTrue((self.folder / "f.svg").read_text().endswith("</svg>\n"))
+        table = self.succeed("faithfulness", self.model, "--data", "test.tsv", "--method",
+                             "attention", "--figure", "tau_gradient").stdout
+        self.assertIn("tau_gradient", table)
+        self.assertNotIn("sufficiency", table)
+        self.refuse("faithfulness", self.model, "--data", "test.tsv", "--method", "grad_cam",
+                    names=["grad_cam"])
+        self.refuse("faithfulness", self.model, "--data", "none.tsv", names=["none.tsv"])
+        self.refuse("faithfulness", self.model, "--data", "test.tsv", "--out", "f.gif",
+                    names=["f.gif", ".svg"])
+
+
+class WithoutAttention(program.Case):
+    def test_methods_of_gradients_still_answer(self):
+        self.write("pairs.tsv", program.PAIRS)
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
+                     *settings(SMALL | {"train.epochs": 1, "model.score": "none"}))
+        self.refuse("explain", "model", "bab", names=["model.score = none", "--method gradient"])
+        run = self.succeed("explain", "model", "bab", "--method", "gradient", "--target", "B A B",
+                           "--json")
+        self.assertEqual(json.loads(run.stdout)["target"], ["B", "A", "B"])
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "attend/base/settings.h"
+#include "attend/explain/methods.h"
+
+namespace attend::test {
+
+// A small untrained model in float64, so that differences of its answers can be taken.
+struct SmallModel {
+  std::string name;
+  PairModel model;
+  std::string source, target;
+  bool frames = false;
+
+  SmallModel(std::string given_name, const std::string& type,
+             const std::vector<std::string>& settings)
+      : name(std::move(given_name)) {
+    at::manual_seed(7);
+    ModelConfig config;
+    config.type = type;
+    for (const std::string& one : settings) assign(config.settings(), one);
+    TextConfig text;
+    text.source_units = text.target_units = "space";
+    if (config.continues() || config.fills()) text.joint_vocabulary = true;
+    source = "a b c d e";
+    target = config.answers_labels() ? "good" : config.fills() ? source : "x y z";
+    const std::vector<Example> examples = {{source, {target}},
+                                           {"e d a", {config.answers_labels() ? "bad" : "z x"}}};
+    model = make_pair_model(text, config, examples);
+    model.network->to(at::kDouble);
+    model.network->eval();
+  }
+
+  Subject subject() const {
+    return make_subject(model, model.encode({Example{source, {target}}})[0]);
+  }
+};
+
+// Every type of model that reads texts, with each way to attend that methods tell apart.
+inline std::vector<SmallModel> small_models() {
+  const std::vector<std::string> seq2seq = {"model.hidden=8", "model.embedding=6",
+                                            "model.attention_depth=5"};
+  const std::vector<std::string> layers = {"model.depth=8", "model.heads=2",
+                                           "model.feed_forward=10"};
+  const auto with = [](std::vector<std::string> all, std::vector<std::string> more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  std::vector<SmallModel> models;
+  const auto add = [&](const char* name, const char* type,
+                       const std::vector<std::string>& settings) {
+    models.emplace_back(name, type, settings);
+  };
+  add("seq2seq", "seq2seq", seq2seq);
+  add("seq2seq_without_attention", "seq2seq", with(seq2seq, {"model.score=none"}));
+  add("seq2seq_with_layers", "seq2seq",
+      with(seq2seq, {"model.self_layers=1", "model.heads=2", "model.intra_decoder=true"}));
+  add("transformer", "transformer",
+      with(layers, {"model.encoder_layers=2", "model.decoder_layers=2"}));
+  add("transformer_linear", "transformer",
+      with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
+  add("lm", "lm", with(layers, {"model.layers=2"}));
+  add("encoder", "encoder", with(layers, {"model.layers=2"}));
+  add("classifier_bag", "classifier", {"model.depth=8"});
+  add("classifier_fixed", "classifier",
+      {"model.depth=8", "model.pooling=fixed_mlp", "model.queries=2"});
+  add("classifier_recurrent", "classifier",
+      {"model.depth=8", "model.recurrent_layers=1", "model.pooling=fixed_dot"});
+  add("classifier_class", "classifier", with(layers, {"model.layers=2", "model.pooling=class"}));
+  add("classifier_mean", "classifier", with(layers, {"model.layers=2"}));
+  return models;
+}
+
+inline SmallModel small_model(const std::string& name) {
+  for (SmallModel& model : small_models())
+    if (model.name == name) return model;
+  throw std::logic_error("no small model " + name);
+}
+
+}  // namespace attend::test

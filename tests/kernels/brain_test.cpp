@@ -1,0 +1,127 @@
+// Attention on arrays of bf16 whose products are of bf16: the same rule holds as for products of
+// floats.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "tests/kernels/choices.h"
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+// Several blocks of keys and panels of queries, depths that fill no tile, shared key heads.
+const Shape kShapes[] = {{1, 2, 1, 59, 111, 40, 24},
+                         {1, 2, 1, 161, 300, 33, 65},
+                         {2, 1, 1, 5, 260, 111, 1},
+                         {1, 1, 1, 130, 257, 1, 3},
+                         {1, 4, 2, 64, 128, 64, 64}};
+
+Case<BFloat16> bf16_case(const Shape& shape, double deviation = 1, uint64_t seed = 1) {
+  return random_case<BFloat16>(shape, Family::dot, deviation, seed);
+}
+
+TEST(Brain, FollowsTheRuleInEveryScope) {
+  for (const Shape& shape : kShapes) {
+    for (const ScopeChoice& scope : kScopes) {
+      SCOPED_TRACE(::testing::Message() << scope.name << ", " << shape.queries << " queries");
+      auto c = bf16_case(shape);
+      ScopeArrays arrays;
+      c.scope = scope.make(c.shape, arrays);
+      expect_all(c, {2, Layout::padded});
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Brain, FollowsTheRuleWithEveryBiasAndNormaliser) {
+  for (const BiasChoice& bias : kBiases) {
+    for (const NormaliserChoice& normaliser : kNormalisers) {
+      SCOPED_TRACE(std::string(bias.name) + ", " + normaliser.name);
+      auto c = bf16_case(kShapes[0]);
+      c.normaliser = normaliser.normaliser;
+      if (normaliser.sinks) add_sinks(c);
+      add_bias(c, bias);
+      c.scope = causal(60);
+      expect_all(c);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Brain, FollowsTheRuleWithDropoutAndSoftCap) {
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(shape.queries);
+    auto c = bf16_case(shape);
+    c.dropout = {0.3, 99};
+    c.score.soft_cap = 1.25;
+    expect_all(c);
+  }
+}
+
+// Scores of one key alone, and too small to tell keys apart.
+TEST(Brain, FollowsTheRuleForLargeAndSmallNumbers) {
+  for (const double magnitude : {1e-15, 1e-4, 8.0, 1e4, 1e9}) {
+    SCOPED_TRACE(magnitude);
+    expect_all(bf16_case(kShapes[0], magnitude));
+  }
+}
+
+// Values of one sign make contexts that rounded weights would move; values that cancel show the
+// absolute error.
+TEST(Brain, WeightsKeepTheDigitsOfFloats) {
+  const Shape shape{1, 1, 1, 64, 512, 64, 64};
+  auto c = bf16_case(shape);
+  for (size_t n = 1; n < c.value.size(); n += 2) c.value[n].bits = c.value[n - 1].bits ^ 0x8000U;
+  expect_all(c);
+  for (BFloat16& x : c.value) x.bits &= 0x7fffU;
+  expect_all(c);
+}
+
+// The numbers, NaN by its bits: whatever makes one, it is one.
+std::vector<uint16_t> bits(const std::vector<BFloat16>& numbers) {
+  std::vector<uint16_t> all;
+  for (const BFloat16 x : numbers) all.push_back(std::isnan(widen(x)) ? 0x7fc0 : x.bits);
+  return all;
+}
+
+// Products of floats take over: 0 times infinity would make NaN of terms that are 0.
+TEST(Brain, WhatIsNotFiniteIsAsWithProductsOfFloats) {
+  for (const float x : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    for (const int array : {0, 1, 2, 3}) {
+      SCOPED_TRACE(::testing::Message() << x << " in array " << array);
+      auto c = bf16_case({1, 1, 1, 20, 70, 16, 16});
+      auto& numbers = array == 0   ? c.query
+                      : array == 1 ? c.key
+                      : array == 2 ? c.value
+                                   : c.grad_context;
+      numbers[5 * 16 + 3] = narrow<BFloat16>(x);
+      allow_brain_kernels(false);
+      const auto forward = run_forward(c);
+      const auto want = run_backward(c, forward);
+      allow_brain_kernels(true);
+      const auto got = run_backward(c, forward);
+      if (array < 3) EXPECT_EQ(bits(run_forward(c).context), bits(forward.context));
+      EXPECT_EQ(bits(got.query), bits(want.query));
+      EXPECT_EQ(bits(got.key), bits(want.key));
+      EXPECT_EQ(bits(got.value), bits(want.value));
+    }
+  }
+}
+
+// Bit by bit.
+TEST(Brain, ThreadsChangeNothing) {
+  const auto c = bf16_case({1, 2, 1, 200, 1500, 40, 24});
+  on_every_brain_level([&] {
+    const auto a = run_forward(c, {1}), b = run_forward(c, {3});
+    EXPECT_EQ(bits(a.context), bits(b.context));
+    EXPECT_EQ(a.lse, b.lse);
+    const auto g = run_backward(c, a, {1}), h = run_backward(c, a, {3});
+    EXPECT_EQ(bits(g.query), bits(h.query));
+    EXPECT_EQ(bits(g.key), bits(h.key));
+    EXPECT_EQ(bits(g.value), bits(h.value));
+  });
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

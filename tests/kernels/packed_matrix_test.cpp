@@ -1,0 +1,276 @@
+#include "attend/kernels/packed_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "attend/base/error.h"
+#include "tests/kernels/run.h"
+
+namespace attend::kernels::testing {
+namespace {
+
+std::vector<float> drawn(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> numbers(static_cast<size_t>(count));
+  for (float& each : numbers) each = normal(random);
+  return numbers;
+}
+
+struct Layer {
+  int64_t rows, columns, depth;
+  std::vector<float> a = drawn(rows * depth, 1), weight = drawn(columns * depth, 2),
+                     bias = drawn(columns, 3), before = drawn(rows * columns, 4);
+  PackedMatrix matrix{weight.data(), bias.data(), columns, depth};
+
+  // Rows [first, first + count) with padded columns, beginning as `before`.
+  std::vector<float> products(int64_t first, int64_t count, bool relu, bool accumulate) const {
+    const int64_t stride = matrix.padded_columns();
+    std::vector<float> out(static_cast<size_t>(count * stride));
+    for (int64_t r = 0; r < count; ++r)
+      std::copy_n(before.data() + (first + r) * columns, columns, out.data() + r * stride);
+    packed_products({.rows = count,
+                     .matrix = &matrix,
+                     .a = a.data() + first * depth,
+                     .a_stride = depth,
+                     .relu = relu,
+                     .accumulate = accumulate,
+                     .out = out.data(),
+                     .out_stride = stride});
+    return out;
+  }
+
+  void expect(bool relu, bool accumulate) const {
+    const auto got = products(0, rows, relu, accumulate);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        double want = bias[static_cast<size_t>(c)], size = std::abs(want);
+        const auto add = [&](double term) { want += term, size += std::abs(term); };
+        if (accumulate) add(before[static_cast<size_t>(r * columns + c)]);
+        for (int64_t k = 0; k < depth; ++k)
+          add(double{a[static_cast<size_t>(r * depth + k)]} *
+              weight[static_cast<size_t>(c * depth + k)]);
+        if (relu) want = std::max(0.0, want);
+        // Every step of the sum rounds once, and so may the product.
+        const double bound =
+            2 * static_cast<double>(depth + 3) * std::numeric_limits<float>::epsilon() * size;
+        ASSERT_NEAR(got[static_cast<size_t>(r * matrix.padded_columns() + c)], want, bound);
+      }
+    }
+  }
+};
+
+std::vector<Layer> layers() {
+  std::vector<Layer> all;
+  for (const int64_t rows : {1, 5, 8, 67})
+    for (const auto& [columns, depth] :
+         {std::pair<int64_t, int64_t>{1, 1}, {32, 20}, {70, 33}, {64, 128}, {3, 300}})
+      all.push_back({rows, columns, depth});
+  return all;
+}
+
+TEST(PackedProducts, AreThoseOfALayer) {
+  on_every_target([] {
+    for (const Layer& layer : layers()) {
+      layer.expect(/*relu=*/false, /*accumulate=*/false);
+      layer.expect(/*relu=*/true, /*accumulate=*/false);
+      layer.expect(/*relu=*/false, /*accumulate=*/true);
+    }
+  });
+}
+
+TEST(PackedProducts, OfARowAreTheSameInAnyCompany) {
+  on_every_target([] {
+    for (const Layer& layer : layers()) {
+      const auto all = layer.products(0, layer.rows, false, true);
+      const int64_t stride = layer.matrix.padded_columns();
+      for (int64_t r = 0; r < layer.rows; ++r) {
+        const auto alone = layer.products(r, 1, false, true);
+        for (int64_t c = 0; c < layer.columns; ++c)
+          ASSERT_EQ(alone[static_cast<size_t>(c)], all[static_cast<size_t>(r * stride + c)]);
+      }
+    }
+  });
+}
+
+// A row as bytes of -127 to 127 and a scale, by the formula of WeightType::int8.
+struct Bytes {
+  std::vector<double> bytes;
+  double scale = 0;
+
+  Bytes(const float* x, int64_t count) : bytes(static_cast<size_t>(count)) {
+    float largest = 0;
+    for (int64_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(x[k]));
+    if (largest < 0x1p-100F) return;
+    scale = largest / 127.0F;
+    for (int64_t k = 0; k < count; ++k)
+      bytes[static_cast<size_t>(k)] = std::nearbyint(x[k] * (127.0F / largest));
+  }
+};
+
+struct ByteLayer {
+  int64_t rows, columns, depth;
+  std::vector<float> a = drawn(rows * depth, 1), weight = drawn(columns * depth, 2),
+                     bias = drawn(columns, 3);
+
+  std::vector<float> products(int64_t first, int64_t count) const {
+    const PackedMatrix matrix(weight.data(), bias.data(), columns, depth, WeightType::int8);
+    const int64_t stride = matrix.padded_columns();
+    std::vector<float> out(static_cast<size_t>(count * stride));
+    packed_products({.rows = count,
+                     .matrix = &matrix,
+                     .a = a.data() + first * depth,
+                     .a_stride = depth,
+                     .out = out.data(),
+                     .out_stride = stride});
+    std::vector<float> found;
+    for (int64_t r = 0; r < count; ++r)
+      found.insert(found.end(), out.begin() + r * stride, out.begin() + r * stride + columns);
+    return found;
+  }
+
+  void expect() const {
+    const auto got = products(0, rows);
+    constexpr double epsilon = std::numeric_limits<float>::epsilon();
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = a.data() + r * depth;
+      const Bytes left(row, depth);
+      for (int64_t c = 0; c < columns; ++c) {
+        const float* column = weight.data() + c * depth;
+        const Bytes right(column, depth);
+        double sum = 0, exact = 0, apart = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          const auto at = static_cast<size_t>(k);
+          sum += left.bytes[at] * right.bytes[at];
+          exact += double{row[k]} * column[k];
+          // Either side is wrong by half its scale, and both may be at once.
+          apart += std::abs(row[k]) * right.scale / 2 + std::abs(column[k]) * left.scale / 2 +
+                   left.scale * right.scale / 4;
+        }
+        const double offset = bias[static_cast<size_t>(c)], scaled = sum * left.scale * right.scale;
+        const double found = got[static_cast<size_t>(r * columns + c)];
+        // The sum becomes a float, is multiplied twice and added once.
+        const double rounding = 2 * epsilon * (std::abs(scaled) + std::abs(offset)) + 1e-37;
+        ASSERT_NEAR(found, scaled + offset, rounding) << rows << ' ' << columns << ' ' << depth;
+        // A byte is chosen by a rounded product, and what is below 2^-100 counts as 0.
+        ASSERT_NEAR(found, exact + offset, apart * (1 + 256 * epsilon) + rounding + 1e-27);
+      }
+    }
+  }
+};
+
+std::vector<ByteLayer> byte_layers() {
+  std::vector<ByteLayer> all;
+  for (const Layer& layer : layers()) all.push_back({layer.rows, layer.columns, layer.depth});
+  all.push_back({9, 59, 111});
+  return all;
+}
+
+TEST(BytePackedProducts, AreThoseOfTheRoundedNumbers) {
+  on_every_target([] {
+    for (const ByteLayer& layer : byte_layers()) layer.expect();
+  });
+}
+
+TEST(BytePackedProducts, OfARowAreTheSameInAnyCompany) {
+  on_every_target([] {
+    for (const ByteLayer& layer : byte_layers()) {
+      const auto all = layer.products(0, layer.rows);
+      for (int64_t r = 0; r < layer.rows; ++r) {
+        const auto begin = all.begin() + r * layer.columns;
+        ASSERT_EQ(layer.products(r, 1), std::vector<float>(begin, begin + layer.columns));
+      }
+    }
+  });
+}
+
+// The largest bytes on both sides, as deep as sums go.
+TEST(BytePackedProducts, HoldTheDeepestSums) {
+  on_every_target([] {
+    ByteLayer layer{2, 3, PackedMatrix::deepest_bytes};
+    std::fill(layer.a.begin(), layer.a.end(), 1.0F);
+    std::fill(layer.weight.begin(), layer.weight.end(), -1.0F);
+    layer.expect();
+  });
+}
+
+TEST(BytePackedProducts, TakeZerosAndExtremeNumbers) {
+  on_every_target([] {
+    for (const float size : {0.0F, 1e-44F, 1e-30F, 1e-12F, 1e15F, 3e18F}) {
+      ByteLayer layer{3, 33, 59};
+      for (int64_t k = 0; k < layer.depth; ++k) {
+        layer.a[static_cast<size_t>(layer.depth + k)] *= size;
+        layer.weight[static_cast<size_t>(2 * layer.depth + k)] *= size;
+      }
+      layer.expect();
+    }
+  });
+}
+
+TEST(BytePackedProducts, OfARowThatIsNotFiniteAreNaN) {
+  on_every_target([] {
+    for (const float value :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()})
+      for (const int64_t place : {0, 40, 58}) {
+        ByteLayer layer{3, 33, 59};
+        layer.a[static_cast<size_t>(layer.depth + place)] = value;
+        const auto got = layer.products(0, 3);
+        for (int64_t c = 0; c < 3 * layer.columns; ++c)
+          ASSERT_EQ(std::isnan(got[static_cast<size_t>(c)]), c / layer.columns == 1);
+      }
+  });
+}
+
+TEST(BytePackedMatrix, RefusesADepthWhoseSumsItCannotHold) {
+  const int64_t depth = PackedMatrix::deepest_bytes + 1;
+  const std::vector<float> weight(static_cast<size_t>(depth));
+  EXPECT_THROW(
+      try {
+        PackedMatrix(weight.data(), nullptr, 1, depth, WeightType::int8);
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(),
+                     "[packed matrix] sums of int8 products hold a depth of 131072, got 131073; "
+                     "take float32");
+        throw;
+      },
+      Error);
+}
+
+TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
+  on_every_target([] {
+    for (const int64_t depth : {1, 20, 128, 131}) {
+      const int64_t rows = 3, stride = depth + 2;
+      const auto x = drawn(rows * stride, 5), weight = drawn(depth, 6), bias = drawn(depth, 7);
+      std::vector<float> got(x.size());
+      normalise_rows({.rows = rows,
+                      .depth = depth,
+                      .stride = stride,
+                      .x = x.data(),
+                      .weight = weight.data(),
+                      .bias = bias.data(),
+                      .out = got.data()});
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = x.data() + r * stride;
+        double mean = 0, variance = 0;
+        for (int64_t k = 0; k < depth; ++k) mean += row[k] / static_cast<double>(depth);
+        for (int64_t k = 0; k < depth; ++k)
+          variance += (row[k] - mean) * (row[k] - mean) / static_cast<double>(depth);
+        for (int64_t k = 0; k < depth; ++k) {
+          const auto at = static_cast<size_t>(k);
+          const double want = (row[k] - mean) / std::sqrt(variance + 1e-5) * weight[at] + bias[at];
+          // Sums of `depth` terms near 1, and a division by what may be as small as 0.003.
+          const double bound = static_cast<double>(depth + 8) * 1e-6 * (std::abs(want) + 1) /
+                               (depth == 1 ? 0.003 : 1);
+          ASSERT_NEAR(got[static_cast<size_t>(r * stride + k)], want, bound) << depth;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace attend::kernels::testing

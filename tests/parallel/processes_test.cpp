@@ -1,0 +1,87 @@
+// Real processes, which talk by Gloo.
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "attend/parallel/process_world.h"
+#include "tests/parallel/shared_problem.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t processes = 3;
+
+SharedProblem fixed_problem() {
+  constexpr reference::Sizes sizes = {.batch = 2,
+                                      .heads = 2,
+                                      .key_heads = 1,
+                                      .queries = 29,
+                                      .keys = 29,
+                                      .query_depth = 8,
+                                      .key_depth = 8};
+  const reference::Problem made = reference::make_problem(
+      score_row("scaled_dot"), sizes, reference::Given::all, false, at::kFloat, 5);
+  return {made.query, made.key, made.value, {alibi_slopes(2)}, [](const Tensors& x) {
+            return AttentionSpec{
+                .scope = causal(), .bias = alibi(x[0]), .dropout = {.probability = 0.2, .seed = 3}};
+          }};
+}
+
+// Finds what ranks in threads of one process find, to the last bit: that these are right is for
+// other tests. Started by the test below, once for each rank.
+TEST(DistributedProcesses, DISABLED_OneOfThem) {
+  const ProcessPlace place = place_of_environment();
+  ASSERT_EQ(place.size, processes);
+  const auto world = meet(place);
+  const SharedProblem problem = fixed_problem();
+  for (const Sharding& sharding : shardings_of(29, processes)) {
+    for (const Exchange exchange : {Exchange::gather, Exchange::ring}) {
+      const SharedSequences shared = {.queries = sharding, .exchange = exchange};
+      const Tensors found = results_of(by_rank(problem, *world, shared));
+      Tensors wanted;
+      ThreadWorld(processes).run([&](Communicator& thread) {
+        const Tensors own = results_of(by_rank(problem, thread, shared));
+        if (thread.rank() == world->rank()) wanted = own;
+      });
+      for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(at::equal(found[i], wanted[i])) << i;
+    }
+  }
+}
+
+pid_t start_rank(int64_t rank, const std::string& meeting) {
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=*DISABLED_OneOfThem",
+              disabled = "--gtest_also_run_disabled_tests", threads = "OMP_NUM_THREADS=1";
+  std::string own = "RANK=" + std::to_string(rank),
+              size = "WORLD_SIZE=" + std::to_string(processes);
+  std::string place = "ATTEND_MEETING=" + meeting;
+  const std::array<char*, 4> arguments = {program.data(), filter.data(), disabled.data(), nullptr};
+  const std::array<char*, 5> environment = {own.data(), size.data(), place.data(), threads.data(),
+                                            nullptr};
+  pid_t process = 0;
+  if (posix_spawn(&process, program.c_str(), nullptr, nullptr, arguments.data(),
+                  environment.data()) != 0)
+    throw std::runtime_error("cannot start " + program);
+  return process;
+}
+
+TEST(DistributedProcesses, ComputeWhatThreadsDo) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("attend-ring-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::vector<pid_t> started;
+  for (int64_t r = 0; r < processes; ++r)
+    started.push_back(start_rank(r, (folder / "meeting").string()));
+  for (const pid_t process : started) {
+    int status = 0;
+    EXPECT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace attend

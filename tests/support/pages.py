@@ -1,0 +1,79 @@
+"""Pages of maps for a headless Chromium, and the gestures of whoever looks at them."""
+
+import os
+import pathlib
+import subprocess
+import time
+
+MAKE_PAGE = os.environ.get("MAKE_PAGE", "")
+SHOWN = "performance.getEntriesByName('first map').length"
+RECORD = """
+const times = window.frameTimes = [];
+const step = now => {
+  if (window.frameTimes !== times) return;
+  times.push(now);
+  requestAnimationFrame(step);
+};
+requestAnimationFrame(step);
+"""
+
+
+def make(name, folder):
+    """The file of a page, the seconds and the bytes of memory that it took."""
+    path = pathlib.Path(folder, name + ".html")
+    start = time.monotonic()
+    process = subprocess.Popen([MAKE_PAGE, name, path])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{MAKE_PAGE} {name} exits with {process.returncode}")
+    return path, time.monotonic() - start, usage.ru_maxrss * 1024
+
+
+def centre(browser, selector):
+    box = browser.run("const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+                      "return [box.left, box.top, box.width, box.height]", selector)
+    return round(box[0] + box[2] / 2), round(box[1] + box[3] / 2)
+
+
+def drag(browser, start, steps):
+    moves = [{"type": "pointerMove", "duration": 16, "origin": "pointer", "x": x, "y": y} for x, y in steps]
+    browser.actions({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
+        {"type": "pointerMove", "duration": 0, "x": start[0], "y": start[1]},
+        {"type": "pointerDown", "button": 0}, *moves, {"type": "pointerUp", "button": 0}]})
+
+
+def wheel(browser, at, pixels, times):
+    browser.actions({"type": "wheel", "id": "wheel", "actions": [
+        {"type": "scroll", "duration": 16, "x": at[0], "y": at[1], "deltaX": 0, "deltaY": pixels}] * times})
+
+
+def p95_of_frames(browser, act):
+    """Milliseconds from one frame to the next while something happens."""
+    browser.run(RECORD)
+    act()
+    times = browser.run("const times = window.frameTimes; window.frameTimes = null; return times")
+    gaps = sorted(after - before for before, after in zip(times, times[1:]))
+    return gaps[int(0.95 * (len(gaps) - 1))], len(gaps)
+
+
+CIRCLE = [(6, 3)] * 20 + [(-3, 5)] * 20 + [(-5, -6)] * 20
+MATRIX_GESTURES = {  # what one does to a matrix, in this order: browser, middle of the canvas
+    "zoom in": lambda browser, at: wheel(browser, at, -60, 20),
+    "pan": lambda browser, at: drag(browser, at, CIRCLE),
+    "zoom in further": lambda browser, at: wheel(browser, at, -60, 20),
+    "pan among tokens": lambda browser, at: drag(browser, at, CIRCLE),
+    "zoom out": lambda browser, at: wheel(browser, at, 60, 40),
+}
+
+
+def show_heads(browser):
+    """Goes to the lines between tokens; returns the middle of their canvas."""
+    browser.click("#tab-heads")
+    browser.wait("document.querySelector('#view-heads canvas').height > 200")
+    return centre(browser, "#view-heads canvas")
+
+
+def show_all_heads(browser, count):
+    browser.click("#view-heads .chips > button:last-child")
+    browser.wait(f"[...decoded.values()].filter(promise => promise.bytes).length === {count}")

@@ -1,0 +1,121 @@
+"""A headless Chromium, driven over WebDriver by the standard library alone."""
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def missing():
+    """The programs of Debian's chromium and chromium-driver that are not installed."""
+    return [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
+
+
+class Browser:
+    """A window of `width` x `height` pixels; a context manager."""
+
+    def __init__(self, width, height, dark=False, touch=False):
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        # Port 0: the driver takes a free one and says which.
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+        self.session = ""
+        try:
+            self.address = f"http://127.0.0.1:{self._port()}"
+            self._begin(width, height, dark)
+        except BaseException:
+            self.close()
+            raise
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                 deviceScaleFactor=1, mobile=touch)
+        self.cdp("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def _port(self):
+        for line in self.driver.stdout:
+            if "started successfully on port" in line:
+                return int(line.rstrip().rstrip(".").split()[-1])
+        raise RuntimeError("chromedriver did not start")
+
+    def _begin(self, width, height, dark):
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     f"--window-size={width},{height}", f"--user-data-dir={self.profile.name}",
+                     "--no-first-run", "--disable-background-networking", "--disable-component-update"]
+        always = {"browserName": "chrome", "goog:loggingPrefs": {"performance": "ALL", "browser": "ALL"},
+                  "goog:chromeOptions": {"args": arguments, "binary": shutil.which("chromium")}}
+        answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": always}})
+        self.session = f"/session/{answer['sessionId']}"
+
+    def _call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        # The driver is on this machine, whatever proxy there is to others.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
+
+    def call(self, method, path, body=None):
+        return self._call(method, self.session + path, body)
+
+    def cdp(self, command, **parameters):
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def open(self, url):
+        self.call("POST", "/url", {"url": url})
+
+    def run(self, script, *arguments):
+        """What the body of a function returns, or the promise that it returns."""
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, condition, seconds=30):
+        end = time.monotonic() + seconds
+        while not self.run(f"return Boolean({condition})"):
+            if time.monotonic() > end:
+                raise AssertionError(f"{condition} is not so after {seconds} s")
+            time.sleep(0.02)
+
+    def find(self, selector):
+        return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
+
+    def keys(self, selector, text):
+        self.call("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def click(self, selector):
+        self.call("POST", f"/element/{self.find(selector)}/click", {})
+
+    def actions(self, *sources):
+        self.call("POST", "/actions", {"actions": list(sources)})
+
+    def logs(self, kind):
+        return self.call("POST", "/se/log", {"type": kind})
+
+    def screenshot(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("GET", "/screenshot")))
+
+    def close(self):
+        if self.session:
+            try:
+                self.call("DELETE", "")
+            except (OSError, RuntimeError):
+                pass
+        self.driver.terminate()
+        self.driver.wait(timeout=20)
+        self.driver.stdout.close()
+        self.profile.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Measures Attend against PyTorch, KeOps, ONNX Runtime and CTranslate2, on this machine.
+
+    tools/peers.py                    # everything: about an hour on two idle cores
+    tools/peers.py --part attention   # or training, or decoding
+    tools/peers.py --write            # and puts the table into docs/benchmarks.md
+
+Makes a virtual environment with the peers' newest versions, builds the registered operator against its
+PyTorch and the benchmarks that it compares, and runs both sides of each row in turns. A ratio is the
+median of the turns' ratios: above 1, Attend is faster. PyTorch's package for Linux is built with CUDA,
+whose compiler (nvcc) CMake then asks for, though nothing runs on a GPU.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PACKAGES = ["torch", "pykeops", "onnx", "onnxruntime", "ctranslate2", "safetensors", "numpy"]
+TOLD = ["torch", "pykeops", "onnxruntime", "ctranslate2"]
+HEADING = "## Against other libraries"
+BAR = 1.1
+
+
+def say(text):
+    print(f"[peers] {text}", file=sys.stderr, flush=True)
+
+
+def run(command, **options):
+    return subprocess.run([str(part) for part in command], check=True, text=True, **options)
+
+
+def environment(folder):
+    python = folder / "bin" / "python"
+    if not python.exists():
+        say(f"installing {', '.join(PACKAGES)} into {folder}")
+        run([sys.executable, "-m", "venv", folder])
+        run([python, "-m", "pip", "install", "--quiet", *PACKAGES])
+    return python
+
+
+def versions(python):
+    code = f"import importlib.metadata as m; print(', '.join(f'{{n}} {{m.version(n)}}' for n in {TOLD}))"
+    return run([python, "-c", code], capture_output=True).stdout.strip()
+
+
+def built_operators(python, folder):
+    """The registered operator, built against the environment's PyTorch."""
+    prefix = run([python, "-c", "import torch; print(torch.utils.cmake_prefix_path)"],
+                 capture_output=True).stdout.strip()
+    say("building the operator against that PyTorch")
+    # Without a list, CMake would run a program to ask which GPU is there.
+    run(["cmake", "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DATTEND_TESTS=OFF", ROOT],
+        stdout=subprocess.DEVNULL, env=os.environ | {"TORCH_CUDA_ARCH_LIST": "9.0"})
+    run(["cmake", "--build", folder, "--target", "attend_operators"], stdout=sys.stderr)
+    return folder / "libattend_operators.so"
+
+
+def build_programs():
+    run([ROOT / "dev", "build"], stdout=sys.stderr)
+    return ROOT / "build" / "release"
+
+
+def rows_of(command):
+    """The rows that a part prints, one JSON object a line."""
+    with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if not line.startswith("{"):  # KeOps tells what it compiles
+                continue
+            row = json.loads(line)
+            say(f"{row['work']}, {row['peer']}: {row['ratio']:.2f}x")
+            yield row
+    if process.returncode:
+        raise SystemExit(process.returncode)
+
+
+def attention_rows(python, folder):
+    yield from rows_of([python, ROOT / "tools/peers_attention.py", built_operators(python, folder / "torch")])
+
+
+def training_rows(python, _):
+    yield from rows_of([python, ROOT / "tools/peers_train.py", build_programs()])
+
+
+def decoding_rows(python, _):
+    yield from rows_of([python, ROOT / "tools/peers_decode.py", "--build", build_programs()])
+
+
+PARTS = {"attention": attention_rows, "training": training_rows, "decoding": decoding_rows}
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def machine():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return (f"{os.cpu_count()} cores of an {facts.get('model name', 'unknown processor')} "
+            f"(family {facts.get('cpu family', '?')}, model {facts.get('model', '?')})")
+
+
+def table(rows, told):
+    text = [f"`tools/peers.py`, {machine()}, {datetime.date.today()}; {told}.", "",
+            "| work | against | Attend | peer | Attend's advantage |", "|---|---|---|---|---|"]
+    for row in rows:
+        behind = "" if row["ratio"] >= BAR else f", below {BAR}"
+        text.append(f"| {row['work']} | {row['peer']} | {number(row['ours'])} {row['unit']} "
+                    f"| {number(row['theirs'])} {row['unit']} | {row['ratio']:.2f}x{behind} |")
+    met = sum(row["ratio"] >= BAR for row in rows)
+    return "\n".join([*text, "", f"{met} of {len(rows)} rows reach {BAR}x."])
+
+
+def write_section(path, text):
+    """Puts the text in place of what stands between the heading and the next one."""
+    document = path.read_text()
+    before, found, rest = document.partition(HEADING + "\n")
+    _, heading, after = rest.partition("\n## ")
+    path.write_text(f"{before if found else document.rstrip() + chr(10) * 2}{HEADING}\n\n{text}\n{heading}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "peers")
+    parser.add_argument("--part", choices=PARTS, action="append", help="default: all")
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    options = parser.parse_args()
+    python = environment(options.folder / "venv")
+    rows = [row for part in options.part or PARTS for row in PARTS[part](python, options.folder)]
+    text = table(rows, versions(python))
+    print(text)
+    if options.write:
+        write_section(ROOT / "docs" / "benchmarks.md", text)
+
+
+if __name__ == "__main__":
+    main()
