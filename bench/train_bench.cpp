@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "attend/base/files.h"
 #include "attend/data/cmudict.h"
@@ -24,6 +23,7 @@
 #include "attend/train/trainer.h"
 #include "bench/measure.h"
 #include "bench/plain_models.h"
+#include "bench/training_data.h"
 
 namespace attend {
 namespace {
@@ -191,28 +191,8 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
   fmt::print("{:12}  peak memory before the plain loop began: {:.0f} MB\n", task.name, peak);
 }
 
-// Pairs as long as Multi30k's in 10,000 byte-pair codes: what is measured does not depend on what
-// they say.
-std::vector<EncodedPair> sentences(int64_t tokens) {
-  std::mt19937_64 random(1);
-  std::normal_distribution<double> length(13.5, 4.5), difference(0, 2);
-  std::uniform_int_distribution<int64_t> token(Vocabulary::unknown + 1, tokens - 1);
-  const auto draw = [&](double count) {
-    std::vector<int64_t> ids(static_cast<size_t>(std::clamp(count, 4.0, 45.0)));
-    for (int64_t& id : ids) id = token(random);
-    return ids;
-  };
-  std::vector<EncodedPair> pairs(20000);
-  for (EncodedPair& pair : pairs) {
-    const double source = length(random);
-    pair.source = draw(source);
-    pair.target = draw(source + difference(random));
-  }
-  return pairs;
-}
-
 void transformer(const Options& options, nlohmann::json& figures) {
-  Task task{"Transformer", {}, codes, codes, sentences(codes)};
+  Task task{"Transformer", {}, codes, codes, bench::sentences(codes)};
   task.model.type = "transformer";
   task.model.of<TransformerConfig>().tied = "none";
   const auto network = std::make_shared<PlainTransformer>(PlainSizes{codes, codes});
@@ -258,7 +238,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   nlohmann::json figures = nlohmann::json::array();
   transformer(options, figures);
-  recurrent({"recurrent", {}, codes, codes, sentences(codes)}, options, figures);
+  recurrent({"recurrent", {}, codes, codes, bench::sentences(codes)}, options, figures);
   recurrent(words(), options, figures);
   if (options.json) fmt::print("{}\n", figures.dump());
 }

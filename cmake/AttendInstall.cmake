@@ -13,7 +13,9 @@ foreach(layer IN LISTS layers)
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend
     FILES_MATCHING
     PATTERN "*.h"
-    PATTERN "*-inl.h" EXCLUDE)
+    PATTERN "*-inl.h" EXCLUDE
+    PATTERN "cpu" EXCLUDE
+    PATTERN "page" EXCLUDE)
 endforeach()
 install(TARGETS attend ${libraries} EXPORT attend)
 foreach(target attend_program attend_operators)

@@ -4,7 +4,8 @@
 # that include <ATen/ATen.h> alone, the second for those that need modules and optimisers.
 function(attend_layer name)
   cmake_parse_arguments(ARG "TENSORS;TORCH" "" "IMPORTS;PACKAGES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${name}/*.cpp
+       ${PROJECT_SOURCE_DIR}/attend/${name}/cpu/*.cpp)
   if(sources)
     add_library(attend_${name} STATIC ${sources})
     set(scope PUBLIC)

@@ -34,14 +34,15 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
     others.emplace(processes.count);
   }
   ProcessPlace place = place_of_environment();
+  const bool is_child = place.rank > 0 && !place.file.empty();
+  if (is_child) end_with_starter();
   place.timeout = processes.timeout;
   place.meanwhile = [&others] {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
-      fail("{}; its message says why", failed);
+      fail("{} before it met the others", failed);
   };
   world = meet(place);
   options.world = world.get();
-  const bool is_child = place.rank > 0 && !place.file.empty();
   try {
     return train_with_progress(options);
   } catch (const Error&) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "attend/base/error.h"
@@ -25,11 +26,13 @@ class Alone : public Communicator {
 
 }  // namespace
 
-double sum(Communicator& world, double number) {
-  at::Tensor sum = at::full({1}, number, at::kDouble);
+std::vector<double> sum(Communicator& world, std::vector<double> numbers) {
+  at::Tensor sum = at::from_blob(numbers.data(), {std::ssize(numbers)}, at::kDouble);
   world.sum(sum);
-  return sum.item<double>();
+  return numbers;
 }
+
+double sum(Communicator& world, double number) { return sum(world, std::vector{number})[0]; }
 
 double of_first(Communicator& world, double number) {
   at::Tensor first = at::full({1}, number, at::kDouble);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace attend {
 
@@ -36,7 +37,8 @@ class Communicator {
   bool leads() const { return rank() == 0; }
 };
 
-// A number summed over all processes, and that of the first.
+// Numbers summed over all processes, and one of the first.
+std::vector<double> sum(Communicator& world, std::vector<double> numbers);
 double sum(Communicator& world, double number);
 double of_first(Communicator& world, double number);
 

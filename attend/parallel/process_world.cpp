@@ -4,11 +4,16 @@
 #include "attend/parallel/process_world.h"
 
 #include <c10/util/Logging.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <future>
+#include <numeric>
 #include <optional>
+#include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -22,6 +27,9 @@ namespace {
 
 using at::Tensor;
 using std::chrono::milliseconds;
+
+// In which a rank tells the others that it has failed.
+constexpr milliseconds to_report{400};
 
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
@@ -158,10 +166,41 @@ class GlooWorld : public Communicator {
     try {
       call();
     } catch (const std::exception& error) {
-      throw std::runtime_error(
-          fmt::format("rank {} of {}: another process has gone or does not answer: {}", place_.rank,
-                      place_.size, first_line(error)));
+      throw std::runtime_error(fmt::format("rank {} of {}: {} gone or not answering: {}",
+                                           place_.rank, place_.size, absent(), first_line(error)));
     }
+  }
+
+  // Which ranks do not tell in time that they, too, have failed.
+  std::string absent() const {
+    const auto found = std::make_shared<std::promise<std::string>>();
+    std::future<std::string> ranks = found->get_future();
+    // A store whose process was stopped answers nothing, not even that.
+    std::thread([found, store = store_, place = place_] {
+      try {
+        found->set_value(absent_from(*store, place));
+      } catch (const std::exception&) {
+        found->set_value("rank 0 is");  // it has the store
+      }
+    }).detach();
+    const bool is_known = ranks.wait_for(2 * to_report) == std::future_status::ready;
+    return is_known ? ranks.get() : "rank 0 is";
+  }
+
+  // Asks again and again, for an exception of wait() takes half a second to be made.
+  static std::string absent_from(c10d::Store& store, const ProcessPlace& place) {
+    const auto key = [](int64_t rank) { return fmt::format("failed-{}", rank); };
+    store.add(key(place.rank), 1);
+    std::vector<int64_t> ranks(static_cast<size_t>(place.size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const auto end = std::chrono::steady_clock::now() + to_report;
+    while (std::chrono::steady_clock::now() < end) {
+      std::erase_if(ranks, [&](int64_t rank) { return store.check({key(rank)}); });
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    if (ranks.empty()) return "another process is";
+    return fmt::format("rank{} {} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "),
+                       ranks.size() > 1 ? "are" : "is");
   }
 
   const ProcessPlace place_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* starter = "ATTEND_STARTER";  // holds its process
 constexpr std::chrono::milliseconds pause{20};
 constexpr std::chrono::seconds to_fail{1}, to_end{5};
 
@@ -62,6 +64,7 @@ int spawn(std::vector<std::string> arguments) {
 ChildProcesses::ChildProcesses(int64_t count) : folder_(make_folder()) {
   set("WORLD_SIZE", fmt::format("{}", count));
   set("ATTEND_MEETING", folder_ + "/meeting");
+  set(starter, fmt::format("{}", getpid()));
   const std::vector<std::string> arguments = own_arguments();
   for (int64_t rank = 1; rank < count; ++rank) {
     set("RANK", fmt::format("{}", rank));
@@ -112,6 +115,14 @@ std::string ChildProcesses::failure_so_far() {
       return fmt::format("rank {} ended with exit code {}", i + 1,
                          WEXITSTATUS(children_[i].status));
   return "";
+}
+
+void end_with_starter() {
+  const char* process = std::getenv(starter);
+  if (process == nullptr) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have ended before.
+  if (fmt::format("{}", getppid()) != process) raise(SIGKILL);
 }
 
 }  // namespace attend

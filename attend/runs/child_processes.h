@@ -38,4 +38,8 @@ class ChildProcesses {
   std::vector<Child> children_;  // of ranks 1, 2, ...
 };
 
+// Has this process, where a ChildProcesses started it, killed once that one has ended, however it
+// did: until they have met, nothing else would tell.
+void end_with_starter();
+
 }  // namespace attend

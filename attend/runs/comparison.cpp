@@ -113,7 +113,7 @@ std::vector<ComparedFigure> compared_figures(const std::string& metric,
              [bleu, &examples](const ComparedRow& row, const Evaluation& run,
                                const LengthRange& range) {
                const auto [answers, own] = answers_within(run, examples, range);
-               return bleu.of(answers, own, row.text);
+               return bleu.figure(bleu.counts(answers, own, row.text), row.text);
              }}};
   }
   return {{"token error", "token_error_rates", true,

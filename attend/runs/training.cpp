@@ -185,49 +185,69 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
+// What falls to one of several processes: every so many-th, so that all have the same mix.
+template <class T>
+void keep_share(std::vector<T>& all, const Communicator& world) {
+  std::vector<T> own;
+  for (auto i = world.rank(); i < std::ssize(all); i += world.size())
+    own.push_back(std::move(all[static_cast<size_t>(i)]));
+  all = std::move(own);
+}
+
 // Measures the averaged weights on the first train.validation_examples, of a text windows, each
-// behind the token before it.
+// behind the token before it. Every process measures its share.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
-            std::shared_ptr<PairNetwork> averaged)
+            std::shared_ptr<PairNetwork> averaged, Communicator& world)
       : model_(model),
         metric_(*find_validation_metric(config.train.metric)),
+        world_(world),
         examples_(data.valid.examples),
         predictor_(model, {std::move(averaged)}, config.train.replicas) {
     const auto most = static_cast<size_t>(config.train.validation_examples);
     if (examples_.size() > most) examples_.resize(most);
     if (data.valid_text.empty()) {
+      keep_share(examples_, world);
       pairs_ = model.encode(examples_);
-      return;
+    } else {
+      pairs_ = windows_in_order(model.encode_text(data.valid_text),
+                                model.config.chosen().context() - 1, 1);
+      if (pairs_.size() > most) pairs_.resize(most);
+      keep_share(pairs_, world);
     }
-    pairs_ = windows_in_order(model.encode_text(data.valid_text),
-                              model.config.chosen().context() - 1, 1);
-    if (pairs_.size() > most) pairs_.resize(most);
+    for (const EncodedPair& pair : pairs_) tokens_ += static_cast<double>(pair.target_length());
+    all_tokens_ = std::max(1.0, sum(world, tokens_));
   }
 
   const ValidationMetric& metric() const { return metric_; }
 
   Validation operator()() {
-    const double loss = predictor_.loss(pairs_);
+    const double loss = sum(world_, predictor_.loss(pairs_) * (tokens_ / all_tokens_));
     if (!metric_.decodes) return {loss, loss};
     predictor_.pack();  // for the weights are others each time
-    return {loss, metric_.of(evaluate(predictor_, model_, examples_, {}), examples_, model_.text)};
+    const auto counts =
+        metric_.counts(evaluate(predictor_, model_, examples_, {}), examples_, model_.text);
+    return {loss, metric_.figure(sum(world_, counts), model_.text)};
   }
 
  private:
   const PairModel& model_;
   const ValidationMetric metric_;
+  Communicator& world_;
   std::vector<Example> examples_;
   std::vector<EncodedPair> pairs_;
   Predictor predictor_;
+  double tokens_ = 0;      // of the targets here
+  double all_tokens_ = 1;  // of all processes
 };
 
-// What all processes must have alike: the settings of the training and of the texts, and the data.
+// What all processes must have alike: the program, the settings of the training and of the texts,
+// and the data.
 std::string shared_by_processes(const TrainOptions& options, RunConfig config,
                                 const BatchSource& source) {
-  return fmt::format("{}data {:x}, --init {}\n", to_toml(config.settings()), source.fingerprint(),
-                     options.init);
+  return fmt::format("attend {}\n{}data {:x}, --init {}\n", ATTEND_VERSION,
+                     to_toml(config.settings()), source.fingerprint(), options.init);
 }
 
 Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
@@ -244,7 +264,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   std::vector<EncodedPair> pairs;
   const auto source = make_source(options, config, model, data, pairs, watch.say);
   check_alike(world, shared_by_processes(options, config, *source), "settings or data");
-  Validator validator(config, model, data, averaged);
+  Validator validator(config, model, data, averaged, world);
 
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
@@ -263,6 +283,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
     if (world.leads() && resume && ++steps == 2) write_settings(options, config.train);
     if (watch.progress) watch.progress(progress, validator.metric());
   };
+  task.say = watch.say;
   task.stop = watch.stop;
   task.world = &world;
   task.folder = options.out;
@@ -288,6 +309,24 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
   if (options.resume && !holds_model && fs::exists(options.out) && !names_in(options.out).empty())
     say(fmt::format("{} was left before its first checkpoint; training begins as this command says",
                     options.out));
+}
+
+// Where another process goes on in the folder.
+void check_shared_folder(const TrainOptions& options, const Communicator& world) {
+  for (const char* name : {"config.toml", "checkpoint.safetensors"})
+    if (!fs::exists(options.out + "/" + name))
+      fail(
+          "--out {}: rank {} finds no {} there, where rank 0 goes on; all processes must share the "
+          "folder, or have a copy of it",
+          options.out, world.rank(), name);
+}
+
+void check_work_for_all(const TrainOptions& options, const PairData& data,
+                        const Communicator& world) {
+  const auto examples = std::ssize(data.train.examples);
+  if (examples > 0 && examples < world.size())
+    fail("{}: holds {} examples, fewer than the {} processes; start at most {}", options.data,
+         examples, world.size(), examples);
 }
 
 std::string description(const PairData& data, const PairModel& model) {
@@ -327,11 +366,13 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   TrainWatch watch = given;
   if (!world.leads()) watch = {.begin = given.begin, .stop = given.stop};
   if (folder) check_resume(options, resume, watch.say);
+  if (resume) check_shared_folder(options, world);
   RunConfig config = resume ? stored_config(options) : new_config(options);
   if (folder) event_folder(options, config);
   std::optional<InitialModel> initial;
   if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
   const PairData data = read_training_data(options, config, watch.say);
+  check_work_for_all(options, data, world);
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));

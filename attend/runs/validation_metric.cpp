@@ -20,24 +20,52 @@ const std::array<ValidationMetric, 4>& metrics() {
 }
 
 // Texts that come tokenised have their tokens between white space.
-double bleu_of(const std::vector<std::string>& answers, const std::vector<Example>& examples,
-               const TextConfig& text) {
-  const BleuOptions options{.tokenise = text.tokenise ? "13a" : "none",
-                            .lowercase = text.lowercase};
+BleuOptions bleu_options(const TextConfig& text) {
+  return {.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase};
+}
+
+// In the order of the members, with both lengths last.
+std::vector<double> to_numbers(const BleuCounts& counts) {
+  std::vector<double> numbers(counts.matches.begin(), counts.matches.end());
+  numbers.insert(numbers.end(), counts.ngrams.begin(), counts.ngrams.end());
+  numbers.push_back(static_cast<double>(counts.hypothesis_length));
+  numbers.push_back(static_cast<double>(counts.reference_length));
+  return numbers;
+}
+
+BleuCounts from_numbers(const std::vector<double>& numbers) {
   BleuCounts counts;
-  for (size_t i = 0; i < answers.size(); ++i)
-    counts += count_bleu(answers[i], examples[i].targets, options);
-  return bleu(counts, options).score;
+  size_t next = 0;
+  const auto take = [&](int64_t& count) { count = static_cast<int64_t>(numbers[next++]); };
+  for (int64_t& count : counts.matches) take(count);
+  for (int64_t& count : counts.ngrams) take(count);
+  take(counts.hypothesis_length);
+  take(counts.reference_length);
+  return counts;
 }
 
 }  // namespace
 
-double ValidationMetric::of(const Evaluation& answers, const std::vector<Example>& examples,
-                            const TextConfig& text) const {
-  if (name == "token_error") return answers.errors.token_error_rate();
-  if (name == "accuracy") return 1 - answers.errors.sequence_error_rate();
-  if (name == "bleu") return bleu_of(answers.answers, examples, text);
-  fail("[validation] {} is not told from answers", name);
+std::vector<double> ValidationMetric::counts(const Evaluation& answers,
+                                             const std::vector<Example>& examples,
+                                             const TextConfig& text) const {
+  const ErrorCounts& errors = answers.errors;
+  const auto numbers = [](int64_t a, int64_t b) {
+    return std::vector<double>{static_cast<double>(a), static_cast<double>(b)};
+  };
+  if (name == "token_error") return numbers(errors.edits, errors.reference_tokens);
+  if (name == "accuracy") return numbers(errors.wrong, errors.examples);
+  if (name != "bleu") fail("[validation] {} is not told from answers", name);
+  BleuCounts counts;
+  for (size_t i = 0; i < answers.answers.size(); ++i)
+    counts += count_bleu(answers.answers[i], examples[i].targets, bleu_options(text));
+  return to_numbers(counts);
+}
+
+double ValidationMetric::figure(const std::vector<double>& counts, const TextConfig& text) const {
+  if (name == "bleu") return bleu(from_numbers(counts), bleu_options(text)).score;
+  const double share = counts[0] / std::max(1.0, counts[1]);
+  return name == "accuracy" ? 1 - share : share;
 }
 
 std::string ValidationMetric::shown(double figure) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "attend/data/text_config.h"
 #include "attend/inference/evaluation.h"
@@ -15,9 +16,11 @@ struct ValidationMetric {
   bool is_share;  // of 1, shown in per cent
   bool decodes;   // its figure is of answers; otherwise it is the loss
 
-  // Error where answers say nothing of it: the loss.
-  double of(const Evaluation& answers, const std::vector<Example>& examples,
-            const TextConfig& text) const;
+  // What the answers to some of the examples count: whole numbers whose sums over all of them have
+  // the figure. Error where answers say nothing of it: the loss.
+  std::vector<double> counts(const Evaluation& answers, const std::vector<Example>& examples,
+                             const TextConfig& text) const;
+  double figure(const std::vector<double>& counts, const TextConfig& text) const;
 
   std::string shown(double figure) const;  // "2.05 %"
   std::string key() const;                 // "valid_token_error_rate", of JSON

@@ -39,6 +39,8 @@ template <class C, class F>
 void for_each_later_number(C& checkpoint, F f) {
   f("seed", checkpoint.seed);
   f("shuffle_buffer", checkpoint.shuffle_buffer);
+  f("processes", checkpoint.processes);
+  f("replicas", checkpoint.replicas);
 }
 
 template <class N>

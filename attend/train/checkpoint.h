@@ -35,7 +35,10 @@ struct Checkpoint {
   // They too decide on the order of the data; -1: unknown, as above.
   int64_t seed = -1;
   int64_t shuffle_buffer = -1;
-  std::string metric;  // the name of what best_metric measures; empty: unknown
+  // Who computed the last step. Others sum in another order; -1: unknown.
+  int64_t processes = -1;
+  int64_t replicas = -1;  // of each process
+  std::string metric;     // the name of what best_metric measures; empty: unknown
 };
 
 // One file, replaced crash-safely. Reading refuses a file that lacks a field, except for those

@@ -56,6 +56,10 @@ std::string not_finite(const torch::nn::Module& module) {
   return "the loss";
 }
 
+std::string counted(int64_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainTask& task, Communicator& world)
@@ -72,6 +76,8 @@ class Trainer {
     state_.data_fingerprint = source_.fingerprint();
     state_.seed = config.seed;
     state_.shuffle_buffer = config.shuffle_buffer;
+    state_.processes = world.size();
+    state_.replicas = config.replicas;
     forget_best();
   }
 
@@ -304,7 +310,7 @@ class Trainer {
   }
 
   void validate(TrainProgress& progress) {
-    const Validation own = world_.leads() ? task_.validate() : Validation();
+    const Validation own = task_.validate();
     progress.validation = {of_first(world_, own.loss), of_first(world_, own.metric)};
     validation_due_ = false;
     progress.best = optimiser_.weights_finite() && is_best(progress.validation->metric);
@@ -382,15 +388,34 @@ class Trainer {
       fail("{}: was trained on other data; give the same --data, or train into a new folder",
            checkpoint_path_);
     check_order("seed", stored.seed, config_.seed);
+    check_alike(world_, fmt::format("step {}, {} s", stored.step, stored.seconds), "checkpoints");
+    tell_of_others(stored);
     optimiser_.restore(stored, checkpoint_path_);
     state_ = std::move(stored);
     state_.seed = config_.seed;
     state_.shuffle_buffer = config_.shuffle_buffer;
+    state_.processes = world_.size();
+    state_.replicas = config_.replicas;
     if (!epoch_begins() && state_.handed_out[0].size == BatchSize{})
       state_.handed_out[0].size = size_;
     // Figures of different metrics cannot be compared.
     if (state_.metric != task_.metric && !state_.metric.empty()) forget_best();
     state_.metric = task_.metric;
+  }
+
+  // Where others compute than those that took the checkpoint.
+  void tell_of_others(const Checkpoint& stored) const {
+    const bool known = stored.processes > 0 && stored.replicas > 0;
+    if (!known || (stored.processes == world_.size() && stored.replicas == config_.replicas))
+      return;
+    task_.say(
+        fmt::format("{} was taken by {} of {}, and {} of {} go on: with the same examples, but no "
+                    "longer to the "
+                    "same bits",
+                    checkpoint_path_, counted(stored.processes, "process", "processes"),
+                    counted(stored.replicas, "replica", "replicas"),
+                    counted(world_.size(), "process", "processes"),
+                    counted(config_.replicas, "replica", "replicas")));
   }
 
   void check_order(const char* key, int64_t stored, int64_t asked) const {

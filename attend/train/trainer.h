@@ -21,10 +21,12 @@ struct TrainTask {
   BatchSource* source = nullptr;
   // The training objective of a batch, summed over its target tokens: a scalar.
   std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
-  std::function<Validation()> validate;  // of `averaged`
-  std::string metric = "metric";         // the name of Validation::metric
+  // Of `averaged`. Every process is asked, and what the first says counts.
+  std::function<Validation()> validate;
+  std::string metric = "metric";  // the name of Validation::metric
   bool higher_is_better = false;
   std::function<void(const TrainProgress&)> report;
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
   const std::atomic<bool>* stop = nullptr;  // set from outside to save and return
   Communicator* world = nullptr;            // the processes that train together; null: one
   std::string folder;                       // where checkpoint, metrics and weights go
@@ -39,9 +41,11 @@ struct TrainTask {
 // the checkpoint, if there is one, bitwise as if it had not stopped or been killed (same build,
 // same replicas), except with train.minutes, whose rates follow the clock.
 //
-// Settings that differ from the checkpoint's hold from there on. With another train.batch or
-// train.batch_tokens, what is left of the epoch comes in batches of the new size; with another
-// metric, the best weights are sought anew. Error on another train.seed or train.shuffle_buffer.
+// Settings that differ from the checkpoint's hold from there on. With other numbers of processes or
+// replicas it goes on with the same examples, but not to the same bits, and says so. With another
+// train.batch or train.batch_tokens, what is left of the epoch comes in batches of the new size;
+// with another metric, the best weights are sought anew. Error on another train.seed or
+// train.shuffle_buffer.
 //
 // Several processes, task.world, train as one with as many times the replicas: each takes its share
 // of every batch. Their data, settings and folder must be the same. A stop in any of them ends all.

@@ -4,6 +4,7 @@ ATTEND_KILLS says how many kills, ATTEND_SEED from which seed their moments are 
 """
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -116,6 +117,21 @@ class Killed(program.Case):
     def changed(self):
         return self.out.stat().st_mtime_ns if self.out.exists() else None
 
+    def kill_one(self, run, moments):
+        """Kills the command, or one that it has started; returns whether that ended it, and its errors."""
+        children = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True,
+                                  text=True).stdout.split()
+        victim = moments.choice([run.pid, *map(int, children)])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        # Up to the end of all, who hold the other end of its standard error.
+        _, errors = run.communicate()
+        if victim != run.pid and run.returncode != 0:
+            self.assertIn(run.returncode, (1, 2), errors)
+            self.assertIn("was ended by signal 9", errors)
+            return True, errors
+        return run.returncode == -signal.SIGKILL, errors
+
     def measure(self):
         """The seconds until the command begins to write, and until its end."""
         start = time.monotonic()
@@ -149,9 +165,8 @@ class Killed(program.Case):
                     patience = moments.uniform(0, duration - loaded)
                 _, errors = run.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
-                run.kill()
-                _, errors = run.communicate()
-                if run.returncode == -signal.SIGKILL:
+                was_ended, errors = self.kill_one(run, moments)
+                if was_ended:
                     stages[stage(self.out)] += 1
                     continue
             self.finished(run, errors)
@@ -165,26 +180,31 @@ class Killed(program.Case):
               file=sys.stderr, flush=True)
 
     def test_training_from_a_stream(self):
-        self.check(0.25, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
+        self.check(0.2, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
                    training_outcome, stage=stage_of_training)
 
+    def test_training_in_processes(self):
+        self.check(0.25, [*TRAIN, "--out", "model", "--resume", "--processes", 2,
+                          *settings(STREAMED | {"train.replicas": 1})], "model", training_outcome,
+                   stage=stage_of_training)
+
     def test_training_that_begins_from_a_model(self):
-        self.check(0.2, [*TRAIN, "--out", "model", "--init", "base", "--resume", *settings(HELD)],
+        self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume", *settings(HELD)],
                    "model", training_outcome, stage=stage_of_training)
 
     def test_training_that_goes_on(self):
         def prepare():
             (self.folder / "base").rename(self.folder / "model")
             (self.folder / "model" / "curves.svg").unlink()
-        self.check(0.2, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
+        self.check(0.15, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
                    training_outcome, prepare=prepare, stage=stage_of_training)
 
     def test_average(self):
-        self.check(0.1, ["average", "base", "--out", "mean"], "mean", contents,
+        self.check(0.05, ["average", "base", "--out", "mean"], "mean", contents,
                    refuses_when_done=True)
 
     def test_data(self):
-        self.check(0.1, ["data", "digits", "--images", "train-images.gz", "--labels",
+        self.check(0.05, ["data", "digits", "--images", "train-images.gz", "--labels",
                          "train-labels", "--out", "rows", "--count", 30000, "--valid", 3000],
                    "rows", contents)
 

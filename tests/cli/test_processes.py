@@ -27,7 +27,7 @@ def free_port():
             return port
 
 
-class Processes(program.Case):
+class ProcessCase(program.Case):
     def setUp(self):
         super().setUp()
         self.write("pairs.tsv", PAIRS)
@@ -36,8 +36,9 @@ class Processes(program.Case):
         return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", out,
                 *settings(TRAINING | changes), *more]
 
-    def start(self, *command, **environment):
-        return subprocess.Popen([program.PROGRAM, *map(str, command)], cwd=self.folder,
+    def start(self, *command, before=(), **environment):
+        """`before`: what starts the program."""
+        return subprocess.Popen([*before, program.PROGRAM, *map(str, command)], cwd=self.folder,
                                 env=program.environment() | environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -54,6 +55,8 @@ class Processes(program.Case):
             time.sleep(0.1)
         self.fail("no validation in a minute")
 
+
+class Processes(ProcessCase):
     def test_train_as_one_process_with_as_many_replicas(self):
         self.succeed(*self.command("one", **{"train.replicas": 2}))
         self.succeed(*self.command("two", "--processes", 2))
@@ -86,6 +89,32 @@ class Processes(program.Case):
         self.succeed(*train)
         self.assertEqual(self.weights("parts"), self.weights("whole"))
 
+    def test_other_numbers_of_processes_go_on(self):
+        """With the same examples: what was learned before them and behind them is alike."""
+        train = {"train.steps": 24, "train.validate_steps": 12, "train.schedule": "constant"}
+        self.succeed(*self.command("whole", **train))
+        self.succeed(*self.command("parts", "--processes", 2, **train | {"train.steps": 11}))
+        run = self.succeed(*self.command("parts", "--processes", 3, "--resume", **train))
+        self.assertIn("was taken by 2 processes of 1 replica, and 3 processes of 1 replica go on",
+                      run.stderr)
+        whole, parts = (program.read_metrics(self.folder / name) for name in ("whole", "parts"))
+        self.assertEqual([record["step"] for record in parts], [11, 12, 24])
+        self.assertAlmostEqual(parts[-1]["valid_loss"], whole[-1]["valid_loss"], 4)
+
+    def test_a_folder_that_is_not_shared(self):
+        train = {"train.steps": 8, "train.validate_steps": 4}
+        self.succeed(*self.command("model", **train))
+        port = free_port()
+        folders = ["model", "elsewhere"]
+        ranks = [self.start(*self.command(folders[rank], "--resume", **train | {"train.steps": 12}),
+                            RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                            MASTER_PORT=str(port)) for rank in range(2)]
+        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+        self.assertEqual(ranks[1].returncode, 2, errors)
+        self.assertIn("--out elsewhere: rank 1 finds no config.toml there", errors[1])
+        self.assertNotEqual(ranks[0].returncode, 0)
+        self.assertIn("rank 0 of 2: rank 1 is gone", errors[0])
+
     def test_one_that_hangs_ends_all_in_time(self):
         process = self.start(*self.command("model", "--processes", 2, "--timeout", 4,
                                            **{"train.steps": 100000, "train.epochs": 100000}))
@@ -97,7 +126,7 @@ class Processes(program.Case):
         _, error = process.communicate(timeout=60)
         self.assertLess(time.monotonic() - begin, 4 + 4)
         self.assertEqual(process.returncode, 1, error)
-        self.assertIn("does not answer", error)
+        self.assertIn("rank 0 of 2: rank 1 is gone or not answering", error)
         self.assertFalse(os.path.exists(f"/proc/{child}/exe"), "a process is left")
 
     def test_a_signal_saves_and_stops_all(self):
@@ -152,7 +181,10 @@ class Processes(program.Case):
     def test_bad_input_is_told_once(self):
         self.write("bad.tsv", "no tab\n")
         wrong_data = ["bad.tsv" if word == "pairs.tsv" else word for word in self.command("model")]
+        self.write("few.tsv", "ab\tA B\nba\tB A\n")
+        few = ["few.tsv" if word == "pairs.tsv" else word for word in self.command("model")]
         for command, names in ((self.command("model", **{"model.hiden": 3}), ["model.hiden"]),
+                               (few, ["few.tsv", "2 examples", "3 processes"]),
                                (wrong_data, ["bad.tsv:1"]),
                                (self.command("pairs.tsv"), ["pairs.tsv"])):
             with self.subTest(names=names):

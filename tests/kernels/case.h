@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "attend/kernels/naive-inl.h"
+#include "attend/kernels/cpu/naive-inl.h"
 
 // Inputs of a problem for the tests of the kernels: numbers, where they lie, and the problem made
 // of both.

@@ -83,8 +83,7 @@ TEST_F(WorldTest, ProcessesTrainAsOneWithAsManyReplicas) {
       EXPECT_EQ(rank.outcome.steps, ranks[0].outcome.steps);
       EXPECT_EQ(rank.reports, rank.outcome.steps);
     }
-    EXPECT_EQ(ranks[0].validations, 3) << "an epoch each";
-    EXPECT_EQ(ranks[1].validations, 0);
+    for (const Rank& rank : ranks) EXPECT_EQ(rank.validations, 3) << "an epoch each";
     const auto again = run_world(name + "-again", size);
     expect_same(name, name + "-again");
   }

@@ -1,0 +1,158 @@
+#include "attend/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attend/kernels/check.h"
+#include "attend/kernels/cpu/driver-inl.h"
+
+namespace attend::kernels {
+namespace {
+
+// Few queries and many keys, as in decoding: splits of the keys share the work. As with the chunks
+// of backward, their number depends on the shape alone.
+int64_t key_splits(const Shape& s, int64_t blocks, Normaliser normaliser) {
+  if (is_sparse(normaliser)) return 1;
+  constexpr int64_t kTasks = 8, kLeastKeys = 1024;
+  const int64_t tasks = std::max<int64_t>(1, s.batch * s.heads * blocks);
+  return std::max<int64_t>(1, std::min((kTasks + tasks - 1) / tasks, s.keys / kLeastKeys));
+}
+
+// An lse as the sum of two numbers: see RowShifts. Without keys it is -inf.
+template <class T>
+struct SplitLse {
+  T reference, offset;
+
+  T sum() const { return reference + offset; }
+};
+
+// Merges the softmax of a row over one set of keys with that over another: context becomes that
+// over both. NaN in one set reaches context and lse.
+template <class T>
+SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
+                      const T* add, T* context) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  if (theirs.sum() == -kInfinity) return mine;
+  if (mine.sum() == -kInfinity) {
+    std::copy_n(add, depth, context);
+    return theirs;
+  }
+  const T top = std::max(mine.reference, theirs.reference);
+  const T keep_log = mine.reference - top + mine.offset;
+  const T take_log = theirs.reference - top + theirs.offset;
+  const T high = std::max(keep_log, take_log);
+  const T keep = std::exp(keep_log - high), take = std::exp(take_log - high), both = keep + take;
+  for (int64_t e = 0; e < depth; ++e) context[e] = keep / both * context[e] + take / both * add[e];
+  return {top, high + std::log(both)};
+}
+
+// The same for normalisers whose weights do not depend on other keys: the contexts add up.
+template <class T>
+SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth, const T* add,
+                    T* context) {
+  for (int64_t e = 0; e < depth; ++e) context[e] += add[e];
+  return {std::max(mine.reference, theirs.reference), T(0)};  // 0, or -inf without keys
+}
+
+// Calls work(b, h, i, row) for each row of queries.
+template <class Work>
+void each_row(const Shape& s, const Work& work) {
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row)
+    work(row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries, row);
+}
+
+// Merges the splits one after another, always in their order.
+template <class T>
+void merge_splits(const ForwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  const auto join = plan.problem->normaliser == Normaliser::softmax ? merge_row<T> : add_row<T>;
+  each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
+    const auto lse_of = [&](int64_t split) -> SplitLse<T> {
+      const RowShifts<T> lse = plan.split_lse(split);
+      return {lse.reference[row], lse.offset[row]};
+    };
+    SplitLse<T> lse = lse_of(0);
+    for (int64_t split = 1; split < plan.splits; ++split) {
+      lse = join(lse, lse_of(split), s.value_depth, plan.split_context(split).row(b, h, i),
+                 plan.result.context.row(b, h, i));
+    }
+    if (plan.result.lse != nullptr) plan.result.lse[row] = lse.sum();
+  });
+}
+
+template <class T>
+void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfKeys& half,
+                 const BrainPlan& brain, int threads) {
+  const Shape& s = problem.shape;
+  AdditivePreparation<T> prepared(problem);
+  if (!few_queries(s)) prepared.run(false, threads);
+  const int64_t blocks = (s.queries + kForwardRows - 1) / kForwardRows;
+  const int64_t splits = key_splits(s, blocks, problem.normaliser);
+  const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
+  Arena<T> partial;
+  ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks, splits, split_keys,
+                      half,     brain,           nullptr, {}};
+  if (splits > 1) {
+    plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
+    plan.partial_lse = {partial.take(splits * rows), partial.take(splits * rows)};
+  }
+  const ForwardTask<T> forward = forward_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& arena) { forward(plan, task, arena); });
+  if (splits > 1) merge_splits(plan);
+}
+
+// Few queries of the dot family read keys and values as they are stored: the copies would cost more
+// than the work.
+template <class S>
+bool reads_halves(const Problem<S>& problem) {
+  return few_queries(problem.shape) && problem.score.family == Family::dot;
+}
+
+}  // namespace
+
+template <class S>
+void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads) {
+  check(problem, result);
+  if constexpr (kIsHalf<S>) {
+    Arena<float> arena;
+    const bool direct = reads_halves(problem);
+    const BrainPreparation brain(problem, /*grad_context=*/nullptr, threads);
+    Problem<float> wide = widen_problem(problem, arena, threads, !direct && !brain.used());
+    HalfKeys half;
+    if (direct) {
+      half = {reinterpret_cast<const uint16_t*>(problem.key.data),
+              reinterpret_cast<const uint16_t*>(problem.value.data), std::is_same_v<S, BFloat16>};
+      wide.key = {nullptr, problem.key.batch_stride, problem.key.head_stride,
+                  problem.key.row_stride};
+      wide.value = {nullptr, problem.value.batch_stride, problem.value.head_stride,
+                    problem.value.row_stride};
+    }
+    const RowsOf rows = context_rows(problem.shape);
+    const View<float> context =
+        contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
+    run_forward<float>(wide, {context, result.lse}, half, brain.plan(), threads);
+    narrow_rows(rows, context, result.context, threads);
+  } else {
+    run_forward(problem, result, {}, {}, threads);
+  }
+}
+
+template <class T>
+void merge(const Shape& s, const Result<T>& into, const Result<T>& other) {
+  each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
+    into.lse[row] = merge_row<T>({into.lse[row], 0}, {other.lse[row], 0}, s.value_depth,
+                                 other.context.row(b, h, i), into.context.row(b, h, i))
+                        .sum();
+  });
+}
+
+template void attention_forward(const Problem<float>&, const Result<float>&, int);
+template void attention_forward(const Problem<double>&, const Result<double>&, int);
+template void attention_forward(const Problem<BFloat16>&, const Result<BFloat16>&, int);
+template void attention_forward(const Problem<Float16>&, const Result<Float16>&, int);
+template void merge(const Shape&, const Result<float>&, const Result<float>&);
+template void merge(const Shape&, const Result<double>&, const Result<double>&);
+
+}  // namespace attend::kernels

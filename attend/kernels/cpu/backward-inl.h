@@ -1,0 +1,311 @@
+#if defined(ATTEND_KERNELS_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_BACKWARD_INL_H_
+#undef ATTEND_KERNELS_BACKWARD_INL_H_
+#else
+#define ATTEND_KERNELS_BACKWARD_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "attend/kernels/cpu/dropout-inl.h"
+#include "attend/kernels/cpu/shifts-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE T DotProduct(const T* a, const T* b, int64_t count) {
+  const Tag<T> d;
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>) {
+    sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+  }
+  T total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) total += a[i] * b[i];
+  return total;
+}
+
+// What backward knows of a panel of queries besides their scores.
+template <class T>
+class UpstreamPanel {
+ public:
+  UpstreamPanel(const BackwardPlan<T>& plan, Arena<T>& arena)
+      : plan_(plan),
+        depth_(plan.problem->shape.value_depth),
+        grad_(arena.take(depth_ * kBackwardRows)),
+        operand_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
+        shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
+        delta_(arena.take(kBackwardRows)) {}
+
+  void load(const Row& first, int64_t rows, int64_t width) {
+    const Shape& s = plan_.problem->shape;
+    const View<const T>& grad = plan_.upstream.grad_context;
+    LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
+              width);
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan_.brain.kernels != nullptr)
+        PackRight<1>(grad_, width, {0, depth_, BrainPlan::padded(depth_)}, width,
+                     reinterpret_cast<uint32_t*>(operand_));
+    }
+    const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
+    LoadShifts(plan_.shifts, at, rows, width, shifts_);
+    for (int64_t r = 0; r < width; ++r)
+      delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
+  }
+
+  // dp_ij = dc_i . v_j as gradients[j][i]
+  void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients) const {
+    const Problem<T>& problem = *plan_.problem;
+    if constexpr (std::is_same_v<T, float>) {
+      if (plan_.brain.kernels != nullptr)
+        return MultiplyBrainRows(plan_.brain, plan_.brain.value_rows, BrainPlan::padded(depth_),
+                                 first, key, keys, operand_, width, gradients);
+    }
+    const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
+    Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
+                {gradients, width});
+  }
+
+  const RowShifts<T>& shifts() const { return shifts_; }
+  const T* delta() const { return delta_; }
+
+ private:
+  // What is subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
+  // dlse.
+  T delta(const Row& row, int64_t at) const {
+    const Normaliser normaliser = plan_.problem->normaliser;
+    if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[at];
+    if (normaliser != Normaliser::softmax) return 0;
+    const T* grad = plan_.upstream.grad_context.row(row.batch, row.head, row.query);
+    const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
+    const T all = DotProduct(grad, context, depth_);
+    return plan_.upstream.grad_lse == nullptr ? all : all - plan_.upstream.grad_lse[at];
+  }
+
+  const BackwardPlan<T>& plan_;
+  int64_t depth_;
+  T* grad_;              // [value_depth][width] dc
+  T* operand_;           // the same in bf16
+  RowShifts<T> shifts_;  // [width]
+  T* delta_;             // [width]
+};
+
+// One chunk of the keys of one key head, against every query block of the heads that share it. The
+// gradients of the chunk's keys and values gather here; those of the queries are written a block at
+// a time, once a chunk.
+template <class T>
+class BackwardChunk {
+ public:
+  BackwardChunk(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena)
+      : plan_(plan),
+        problem_(*plan.problem),
+        shape_(problem_.shape),
+        chunk_(task % plan.chunks),
+        batch_(task / plan.chunks / shape_.key_heads),
+        key_head_(task / plan.chunks % shape_.key_heads),
+        begin_(chunk_ * plan.chunk_keys),
+        end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
+        padded_(plan.brain.kernels == nullptr ? RoundUpToLanes<T>(shape_.value_depth)
+                                              : BrainPlan::padded(shape_.value_depth)),
+        thread_(plan.brain.kernels),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_), &plan.brain),
+        gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
+        upstream_(plan, arena),
+        dropout_(problem_, arena) {
+    queries_ = arena.take(scorer_.panel_size(kBackwardRows));
+    weights_ = arena.take(kTileKeys * kBackwardRows);
+    tile_ = arena.take(kTileKeys * kBackwardRows);
+    if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(kTileKeys * kBackwardRows);
+    rows_ = arena.take(padded_ * kBackwardRows);
+    const int64_t room = padded_ * (plan.chunk_keys + kBrainRows);
+    value_gradient_ = arena.take(room);
+    std::fill_n(value_gradient_, room, T(0));
+    if (plan.brain.kernels == nullptr) return;
+    operand_ = reinterpret_cast<uint32_t*>(arena.take(padded_ * kBackwardRows / 2));
+    terms_ = reinterpret_cast<uint16_t*>(arena.take(kBrainTerms * kTileKeys * kBackwardRows / 2));
+  }
+
+  void run() {
+    const int64_t group = shape_.heads / shape_.key_heads;
+    for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
+      gradients_->begin_head(batch_, head);
+      const BiasGradients<T> bias = bias_gradients(head);
+      if (bias.slope != nullptr) *bias.slope = 0;
+      for (int64_t query = 0; query < shape_.queries; query += kBackwardRows) {
+        visit({batch_, head, query}, std::min(kBackwardRows, shape_.queries - query), bias);
+      }
+      gradients_->end_head(head, begin_, end_ - begin_);
+    }
+    for (int64_t j = begin_; j < end_; ++j) {
+      gradients_->store_key_gradient(j - begin_, plan_.gradients.key.row(batch_, key_head_, j));
+      std::copy_n(value_gradient_ + (j - begin_) * padded_, shape_.value_depth,
+                  plan_.gradients.value.row(batch_, key_head_, j));
+    }
+  }
+
+ private:
+  BiasGradients<T> bias_gradients(int64_t head) const {
+    BiasGradients<T> to;
+    const int64_t rows = chunk_ * shape_.batch * shape_.heads * shape_.queries;
+    to.dense = plan_.gradients.bias;
+    if (plan_.gradients.relative != nullptr) to.relative = plan_.relative_gradient(chunk_);
+    if (plan_.partial_centres != nullptr) to.centres = plan_.partial_centres + rows;
+    if (plan_.partial_widths != nullptr) to.widths = plan_.partial_widths + rows;
+    if (plan_.partial_slopes != nullptr) {
+      to.slope = plan_.partial_slopes + (batch_ * plan_.chunks + chunk_) * shape_.heads + head;
+    }
+    return to;
+  }
+
+  void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
+    BlockScope scope = scorer_.scope(first, rows);
+    const KeyRange hull = scope.hull();
+    const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
+    if (begin >= end) return clear_query_gradient(first, rows);
+    const Panel<T> panel = scorer_.load(first, rows, std::move(scope), queries_);
+    const int64_t width = panel.width;
+    gradients_->load_queries(first, rows, width, queries_);
+    upstream_.load(first, rows, width);
+    const View<const T>& grad = plan_.upstream.grad_context;
+    const T* const grad_row = grad.row(first.batch, first.head, first.query);
+    if (plan_.brain.kernels == nullptr) {
+      grad_rows_ =
+          FindWholeRows(grad_row, grad.row_stride, rows, shape_.value_depth, rows_, padded_);
+    } else if constexpr (std::is_same_v<T, float>) {
+      PackBrainRows(grad_row, grad.row_stride, rows, shape_.value_depth, padded_, rows_, operand_);
+    }
+    for (int64_t key = begin, next = 0; key < end; key = next) {
+      next = next_tile(plan_.brain, key);
+      const int64_t keys = std::min(next, end) - key;
+      if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
+      add_tile(panel, key, keys, bias);
+    }
+    gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
+  }
+
+  // Most chunks see nothing of most queries where the scope is local.
+  void clear_query_gradient(const Row& first, int64_t rows) const {
+    const View<T> to = plan_.query_gradient(chunk_);
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(to.row(first.batch, first.head, first.query + r), shape_.depth, T(0));
+  }
+
+  void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {
+    const Row& first = panel.first;
+    const int64_t width = panel.width;
+    upstream_.multiply(first, key, keys, width, tile_);
+    // c_i = sum_j m_ij p_ij v_j with m the dropout
+    dropout_.apply(first, key, keys, width, tile_);
+    DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
+                      weights_, tile_);
+    dropout_.apply(first, key, keys, width, weights_);
+    add_value_gradient(key, keys, panel.rows, width);
+    scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
+    if (cap_slope_ != nullptr) scale_by_cap(keys * width);
+    gradients_->add(tile_, key, key - begin_, keys, width);
+  }
+
+  // dv_j = sum_i m_ij p_ij dc_i
+  void add_value_gradient(int64_t key, int64_t keys, int64_t queries, int64_t width) {
+    T* const to = value_gradient_ + (key - begin_) * padded_;
+    if (plan_.brain.kernels == nullptr) {
+      Multiply<T>(keys, padded_, queries, {weights_, width, 1},
+                  {grad_rows_.data, grad_rows_.stride}, true, {to, padded_});
+    } else if constexpr (std::is_same_v<T, float>) {
+      MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_, terms_, to);
+    }
+  }
+
+  void scale_by_cap(int64_t count) {
+    const Tag<T> d;
+    for (int64_t i = 0; i < count; i += kLanes<T>) {
+      hn::Store(hn::Mul(hn::Load(d, tile_ + i), hn::Load(d, cap_slope_ + i)), d, tile_ + i);
+    }
+  }
+
+  const BackwardPlan<T>& plan_;
+  const Problem<T>& problem_;
+  const Shape& shape_;
+  int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
+  BrainThread thread_;
+  TileScorer<T> scorer_;
+  std::unique_ptr<TileGradients<T>> gradients_;
+  UpstreamPanel<T> upstream_;
+  TileDropout<T> dropout_;
+  T* queries_;
+  T* weights_;              // [keys][width] scores, then weights
+  T* tile_;                 // [keys][width] dp, then ds
+  T* cap_slope_ = nullptr;  // [keys][width]
+  WholeRows<T> grad_rows_ = {};
+  T* rows_;                      // [rows][padded] dc, where it must be copied
+  T* value_gradient_;            // [chunk_keys][padded]
+  uint32_t* operand_ = nullptr;  // dc as the right operand of the gradients of values
+  uint16_t* terms_ = nullptr;    // weights as its left one
+};
+
+template <class T>
+void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  BackwardChunk<T>(plan, task, arena).run();
+}
+
+// The shifts and deltas of a sparse normaliser for one block of queries of one head. With g = dp/ds
+// before the threshold moves, sum_j dp_ij/ds_ij = 0 makes delta = (sum_j g_ij dp_ij - dlse_i) /
+// sum_j g_ij.
+template <class T>
+void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Tag<T> d;
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
+  const int64_t head = task / blocks, begin = task % blocks * kBackwardRows;
+  const int64_t rows = std::min(kBackwardRows, s.queries - begin);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s));
+  UpstreamPanel<T> upstream(plan, arena);
+  const TileDropout<T> dropout(problem, arena);
+  const Row first{head / s.heads, head % s.heads, begin};
+  const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
+                                     arena.take(scorer.panel_size(kBackwardRows)));
+  const int64_t width = panel.width;
+  T* scores = arena.take(s.keys * kBackwardRows);
+  T* gradients = arena.take(kTileKeys * kBackwardRows);
+  T* moment = arena.take(kBackwardRows);
+  T* mass = arena.take(kBackwardRows);
+  std::fill_n(moment, width, T(0));
+  std::fill_n(mass, width, T(0));
+  StoreSparseShifts(scorer, panel, problem.normaliser, scores, head * s.queries + begin, arena,
+                    plan.shifts);
+  upstream.load(first, rows, width);
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
+    const int64_t keys = std::min(kTileKeys, hull.end - key);
+    const T* tile = scores + (key - hull.begin) * width;
+    upstream.multiply(first, key, keys, width, gradients);
+    dropout.apply(first, key, keys, width, gradients);
+    WithRule<T>(problem.normaliser, [&](auto rule) HWY_ATTR {
+      for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
+        const int64_t lane = i % width;
+        const auto offset = hn::Load(d, upstream.shifts().offset + lane);
+        const auto score =
+            hn::Sub(hn::Load(d, tile + i), hn::Load(d, upstream.shifts().reference + lane));
+        const auto slope = rule.slope(score, rule.weight(score, offset), offset);
+        const auto product =
+            hn::MulAdd(slope, hn::Load(d, gradients + i), hn::Load(d, moment + lane));
+        hn::Store(product, d, moment + lane);
+        hn::Store(hn::Add(hn::Load(d, mass + lane), slope), d, mass + lane);
+      }
+    });
+  }
+  const T* grad_lse = plan.upstream.grad_lse;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = head * s.queries + begin + r;
+    const T all = grad_lse == nullptr ? moment[r] : moment[r] - grad_lse[at];
+    plan.deltas[at] = mass[r] == 0 ? T(0) : all / mass[r];
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

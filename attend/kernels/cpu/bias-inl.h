@@ -1,0 +1,189 @@
+#if defined(ATTEND_KERNELS_BIAS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_BIAS_INL_H_
+#undef ATTEND_KERNELS_BIAS_INL_H_
+#else
+#define ATTEND_KERNELS_BIAS_INL_H_
+#endif
+
+#include <algorithm>
+#include <optional>
+
+#include "attend/kernels/cpu/relative-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Where the gradients of the biases of one head and chunk go; null: not wanted.
+template <class T>
+struct BiasGradients {
+  T* dense = nullptr;
+  T* relative = nullptr;
+  T* centres = nullptr;  // [batch, heads, queries]
+  T* widths = nullptr;
+  T* slope = nullptr;  // one number
+};
+
+// The biases of a problem on tiles [keys][width] of one block of rows.
+template <class T>
+class TileBias {
+ public:
+  TileBias(const Problem<T>& problem, int64_t width, Arena<T>& arena)
+      : problem_(problem), unit_(T(score_unit(problem.normaliser))) {
+    const Bias<T>& bias = problem.bias;
+    if (bias.dense.data != nullptr) scratch_ = arena.take(kTileKeys * width);
+    if (bias.relative.data != nullptr) relative_.emplace(problem, width, arena);
+    if (bias.centres != nullptr) {
+      centre_ = arena.take(width);
+      precision_ = arena.take(width);
+    }
+  }
+
+  // Adds to scores in the unit of the normaliser.
+  void add(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width, T* tile) {
+    const Bias<T>& bias = problem_.bias;
+    if (bias.slopes != nullptr) add_slopes(first, key, keys, width, tile);
+    if (bias.dense.data != nullptr) add_dense(first, rows, key, keys, width, tile);
+    if (relative_) relative_->add(first, rows, key, keys, width, unit_, tile);
+    if (bias.centres != nullptr) add_gaussian(first, rows, key, keys, width, tile);
+  }
+
+  // tile[j][i] = ds_ij
+  void differentiate(const BiasGradients<T>& gradients, const Row& first, int64_t rows, int64_t key,
+                     int64_t keys, int64_t width, const T* tile) {
+    if (gradients.dense != nullptr)
+      add_dense_gradient(gradients.dense, first, rows, key, keys, width, tile);
+    if (gradients.slope != nullptr)
+      *gradients.slope += slope_gradient(first, key, keys, width, tile);
+    if (gradients.relative != nullptr)
+      relative_->differentiate(gradients.relative, first, rows, key, keys, width, tile);
+    if (gradients.centres != nullptr || gradients.widths != nullptr)
+      add_gaussian_gradients(gradients, first, rows, key, keys, width, tile);
+  }
+
+ private:
+  const T* dense(const Row& first, int64_t key) const {
+    return problem_.bias.dense.row(first.batch, first.head, first.query) + key;
+  }
+
+  int64_t row_index(const Row& row) const {
+    return (row.batch * problem_.shape.heads + row.head) * problem_.shape.queries + row.query;
+  }
+
+  // |i + offset - j| for the lanes of key j.
+  HWY_INLINE Vec<T> distance(const Row& first, int64_t lane, int64_t key) const {
+    const T ahead = static_cast<T>(first.query + lane + problem_.bias.slope_offset - key);
+    return hn::Abs(hn::Add(hn::Iota(Tag<T>(), T(0)), Set<T>(ahead)));
+  }
+
+  // s_ij - slope |i + offset - j|
+  void add_slopes(const Row& first, int64_t key, int64_t keys, int64_t width, T* tile) const {
+    const Tag<T> d;
+    const auto slope = Set<T>(problem_.bias.slopes[first.head] * unit_);
+    for (int64_t j = 0; j < keys; ++j) {
+      for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+        T* at = tile + j * width + lane;
+        hn::Store(hn::NegMulAdd(slope, distance(first, lane, key + j), hn::Load(d, at)), d, at);
+      }
+    }
+  }
+
+  T slope_gradient(const Row& first, int64_t key, int64_t keys, int64_t width,
+                   const T* tile) const {
+    const Tag<T> d;
+    auto sum = hn::Zero(d);
+    for (int64_t j = 0; j < keys; ++j) {
+      for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+        sum = hn::NegMulAdd(hn::Load(d, tile + j * width + lane), distance(first, lane, key + j),
+                            sum);
+      }
+    }
+    return hn::GetLane(hn::SumOfLanes(d, sum));
+  }
+
+  void add_dense(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width,
+                 T* tile) {
+    const Tag<T> d;
+    LoadPanel(dense(first, key), problem_.bias.dense.row_stride, rows, keys, scratch_, width);
+    for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
+      hn::Store(hn::MulAdd(hn::Load(d, scratch_ + i), Set<T>(unit_), hn::Load(d, tile + i)), d,
+                tile + i);
+    }
+  }
+
+  void add_dense_gradient(T* gradient, const Row& first, int64_t rows, int64_t key, int64_t keys,
+                          int64_t width, const T* tile) {
+    T* to = gradient + (dense(first, key) - problem_.bias.dense.data);
+    Transpose(tile, width, keys, rows, scratch_, keys);
+    for (int64_t r = 0; r < rows; ++r) {
+      T* row = to + r * problem_.bias.dense.row_stride;
+      for (int64_t j = 0; j < keys; ++j) row[j] += scratch_[r * keys + j];
+    }
+  }
+
+  // Centres and 1 / width^2 of the rows in lanes; lanes past the last row are flat.
+  void load_gaussian(const Row& first, int64_t rows, int64_t width) {
+    const T* centres = problem_.bias.centres + row_index(first);
+    const T* widths = problem_.bias.widths + row_index(first);
+    for (int64_t r = 0; r < width; ++r) {
+      centre_[r] = r < rows ? centres[r] : T(0);
+      precision_[r] = r < rows ? 1 / (widths[r] * widths[r]) : T(0);
+    }
+  }
+
+  // s_ij - (j - p_i)^2 / (2 width_i^2)
+  void add_gaussian(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width,
+                    T* tile) {
+    const Tag<T> d;
+    load_gaussian(first, rows, width);
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto centre = hn::Load(d, centre_ + lane);
+      const auto half = hn::Mul(hn::Load(d, precision_ + lane), Set<T>(unit_ / 2));
+      for (int64_t j = 0; j < keys; ++j) {
+        T* at = tile + j * width + lane;
+        const auto away = hn::Sub(Set<T>(static_cast<T>(key + j)), centre);
+        hn::Store(hn::NegMulAdd(hn::Mul(away, away), half, hn::Load(d, at)), d, at);
+      }
+    }
+  }
+
+  // dp_i = sum_j ds_ij (j - p_i) / width_i^2, dwidth_i = sum_j ds_ij (j - p_i)^2 / width_i^3
+  void add_gaussian_gradients(const BiasGradients<T>& gradients, const Row& first, int64_t rows,
+                              int64_t key, int64_t keys, int64_t width, const T* tile) {
+    const Tag<T> d;
+    load_gaussian(first, rows, width);
+    const T* widths = problem_.bias.widths + row_index(first);
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto centre = hn::Load(d, centre_ + lane);
+      auto once = hn::Zero(d), twice = hn::Zero(d);
+      for (int64_t j = 0; j < keys; ++j) {
+        const auto away = hn::Sub(Set<T>(static_cast<T>(key + j)), centre);
+        const auto moment = hn::Mul(away, hn::Load(d, tile + j * width + lane));
+        once = hn::Add(once, moment);
+        twice = hn::MulAdd(moment, away, twice);
+      }
+      HWY_ALIGN T first_moment[kLanes<T>], second_moment[kLanes<T>];
+      hn::Store(once, d, first_moment);
+      hn::Store(twice, d, second_moment);
+      for (int64_t r = lane; r < std::min(rows, lane + kLanes<T>); ++r) {
+        const T precision = precision_[r];
+        if (gradients.centres != nullptr)
+          gradients.centres[row_index(first) + r] += precision * first_moment[r - lane];
+        if (gradients.widths != nullptr)
+          gradients.widths[row_index(first) + r] += precision / widths[r] * second_moment[r - lane];
+      }
+    }
+  }
+
+  const Problem<T>& problem_;
+  T unit_;
+  T* scratch_ = nullptr;
+  std::optional<RelativeBias<T>> relative_;
+  T* centre_ = nullptr;     // [width]
+  T* precision_ = nullptr;  // [width]
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,249 @@
+#if defined(ATTEND_KERNELS_BRAIN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_BRAIN_INL_H_
+#undef ATTEND_KERNELS_BRAIN_INL_H_
+#else
+#define ATTEND_KERNELS_BRAIN_INL_H_
+#endif
+
+#include <algorithm>
+#include <bit>
+
+#include "attend/kernels/cpu/panel-inl.h"
+#include "attend/kernels/cpu/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Products of the dot family on bf16 arrays. What was stored in bf16 is an operand as it is.
+// Weights and the gradients of scores are floats, of 24 bits: each is the sum of three bf16 numbers
+// of 8, so that their products lose nothing that those of floats keep.
+
+inline constexpr int64_t kBrainTerms = 3;
+
+// The first eight bits of x, and the rest, both exact.
+HWY_INLINE Vec<float> TakeTerm(Vec<float>& x) {
+  const Tag<float> d;
+  const hn::RebindToUnsigned<Tag<float>> bits;
+  const auto term = hn::And(hn::BitCast(bits, x), hn::Set(bits, 0xffff0000U));
+  x = hn::Sub(x, hn::BitCast(d, term));
+  return hn::BitCast(d, term);
+}
+
+// Where the rows of an operand lie among those of its product, the others being 0.
+struct BrainPlace {
+  int64_t first, rows, padded;
+};
+
+// Rows of floats as a right operand: to[t][k / 2][c] has terms t of rows k and k + 1. Columns are
+// whole vectors.
+template <int kTerms>
+void PackRight(const float* from, int64_t from_stride, const BrainPlace& place, int64_t columns,
+               uint32_t* to) {
+  const Tag<float> d;
+  const hn::RebindToUnsigned<Tag<float>> bits;
+  const int64_t term = place.padded / 2 * columns;
+  for (int64_t k = 0; k < place.padded; k += 2, to += columns) {
+    const int64_t row = k - place.first;
+    const bool even = row >= 0 && row < place.rows, odd = row >= -1 && row + 1 < place.rows;
+    const float* const at = from + row * from_stride;
+    for (int64_t c = 0; c < columns; c += kLanes<float>) {
+      auto low = even ? hn::LoadU(d, at + c) : hn::Zero(d);
+      auto high = odd ? hn::LoadU(d, at + from_stride + c) : hn::Zero(d);
+#pragma GCC unroll 3
+      for (int t = 0; t < kTerms; ++t) {
+        const auto first = hn::BitCast(bits, TakeTerm(low));
+        const auto second = hn::BitCast(bits, TakeTerm(high));
+        hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + t * term + c);
+      }
+    }
+  }
+}
+
+// Rows of floats as a left operand: to[t][r][c] has term t, 0 past the columns and the rows. The
+// stride and the room are for whole vectors, `stride` columns.
+template <int kTerms>
+void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+              int64_t padded_rows, uint16_t* to, int64_t stride) {
+  const Tag<float> d;
+  const hn::RebindToUnsigned<Tag<float>> bits;
+  const hn::Rebind<uint16_t, Tag<float>> halves;
+  const int64_t term = padded_rows * stride;
+  for (int64_t r = 0; r < padded_rows; ++r, to += stride) {
+    for (int64_t c = 0; c < stride; c += kLanes<float>) {
+      auto x = hn::Zero(d);
+      if (r < rows && c + kLanes<float> <= columns) {
+        x = hn::LoadU(d, from + r * from_stride + c);
+      } else if (r < rows && c < columns) {
+        x = hn::MaskedLoad(hn::FirstN(d, columns - c), d, from + r * from_stride + c);
+      }
+#pragma GCC unroll 3
+      for (int t = 0; t < kTerms; ++t) {
+        const auto high = hn::ShiftRight<16>(hn::BitCast(bits, TakeTerm(x)));
+        hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
+                   halves, to + t * term + c);
+      }
+    }
+  }
+}
+
+// One block of rows as they are stored, padded with 0.
+inline void CopyBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                          int64_t depth, int64_t padded, uint16_t* to) {
+  std::fill_n(to, kTileKeys * padded, uint16_t{0});
+  for (int64_t r = 0; r < rows; ++r)
+    std::copy_n(from.row(first.batch, first.head, first.query + r), depth, to + r * padded);
+}
+
+// The same, transposed: pairs of rows are what is moved.
+inline void TransposeBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                               int64_t depth, int64_t padded, Arena<float>& arena, uint16_t* to) {
+  constexpr int64_t kPairs = kTileKeys / 2;
+  float* const pairs = arena.take(kPairs * padded);
+  for (int64_t pair = 0; pair < kPairs; ++pair) {
+    const int64_t r = first.query + 2 * pair;
+    const uint16_t* const even = 2 * pair < rows ? from.row(first.batch, first.head, r) : nullptr;
+    const uint16_t* const odd =
+        2 * pair + 1 < rows ? from.row(first.batch, first.head, r + 1) : nullptr;
+    float* const at = pairs + pair * padded;
+    std::fill_n(at, padded, 0.0F);
+    for (int64_t a = 0; a < depth && odd != nullptr; ++a)
+      at[a] = std::bit_cast<float>(uint32_t{even[a]} | uint32_t{odd[a]} << 16);
+    for (int64_t a = 0; a < depth && even != nullptr && odd == nullptr; ++a)
+      at[a] = std::bit_cast<float>(uint32_t{even[a]});
+  }
+  Transpose(pairs, padded, kPairs, padded, reinterpret_cast<float*>(to), kPairs);
+}
+
+inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
+  const Shape& s = plan.shape;
+  const int64_t head = task / plan.blocks(), key = task % plan.blocks() * kTileKeys;
+  const Row first{head / s.key_heads, head % s.key_heads, key};
+  const int64_t rows = std::min(kTileKeys, s.keys - key);
+  const auto pack = [&](const View<const uint16_t>& from, int64_t depth, uint16_t* by_rows,
+                        uint16_t* by_columns) {
+    const int64_t padded = BrainPlan::padded(depth), at = task * kTileKeys * padded;
+    if (by_rows != nullptr) CopyBrainRows(from, first, rows, depth, padded, by_rows + at);
+    if (by_columns != nullptr)
+      TransposeBrainRows(from, first, rows, depth, padded, arena, by_columns + at);
+  };
+  pack(plan.key, s.depth, plan.key_rows, plan.key_columns);
+  pack(plan.value, s.value_depth, plan.value_rows, plan.value_columns);
+}
+
+constexpr int64_t WholeBrainRows(int64_t rows) {
+  return (rows + kBrainRows - 1) / kBrainRows * kBrainRows;
+}
+
+// tile[j][i] = sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
+// value_rows. The tile has room for whole blocks of kBrainRows.
+inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64_t padded,
+                              const Row& first, int64_t first_key, int64_t keys, const float* panel,
+                              int64_t width, float* tile) {
+  const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
+  plan.kernels->multiply({
+      .rows = WholeBrainRows(keys),
+      .columns = width,
+      .depth = padded,
+      .left = rows + (block * kTileKeys + first_key % kTileKeys) * padded,
+      .left_stride = padded,
+      .right = reinterpret_cast<const uint32_t*>(panel),
+      .right_stride = width,
+      .out = tile,
+      .out_stride = width,
+  });
+}
+
+// out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block, columns being key_columns or
+// value_columns. `terms` is room for kBrainTerms * kTileKeys / 2 * width numbers.
+inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns, int64_t padded,
+                                 const Row& first, int64_t first_key, int64_t keys,
+                                 const float* tile, int64_t width, bool accumulate, uint32_t* terms,
+                                 float* out) {
+  const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
+  PackRight<kBrainTerms>(tile, width, {first_key % kTileKeys, keys, kTileKeys}, width, terms);
+  plan.kernels->multiply({
+      .rows = padded,
+      .columns = width,
+      .depth = kTileKeys,
+      .terms = kBrainTerms,
+      .left = columns + block * kTileKeys * padded,
+      .left_stride = kTileKeys,
+      .right = terms,
+      .right_stride = width,
+      .right_term = kTileKeys / 2 * width,
+      .accumulate = accumulate,
+      .out = out,
+      .out_stride = width,
+  });
+}
+
+// Rows of floats that bf16 holds as the right operand of MultiplyBrainTile; `room` is for
+// kBackwardRows rows of `padded` numbers.
+inline void PackBrainRows(const float* from, int64_t from_stride, int64_t rows, int64_t depth,
+                          int64_t padded, float* room, uint32_t* to) {
+  const WholeRows<float> whole = FindWholeRows(from, from_stride, rows, depth, room, padded);
+  PackRight<1>(whole.data, whole.stride, {0, rows, BrainPlan::padded(rows)}, padded, to);
+}
+
+// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBrainRows packed. `terms` is
+// room for kBrainTerms * kTileKeys * kBackwardRows numbers; out has whole blocks of kBrainRows.
+inline void MultiplyBrainTile(const BrainPlan& plan, const float* tile, int64_t keys,
+                              int64_t queries, int64_t width, const uint32_t* rows, int64_t padded,
+                              uint16_t* terms, float* out) {
+  const int64_t whole = WholeBrainRows(keys), depth = BrainPlan::padded(queries);
+  PackLeft<kBrainTerms>(tile, width, keys, queries, whole, terms, depth);
+  plan.kernels->multiply({
+      .rows = whole,
+      .columns = padded,
+      .depth = depth,
+      .terms = kBrainTerms,
+      .left = terms,
+      .left_stride = depth,
+      .left_term = whole * depth,
+      .right = rows,
+      .right_stride = padded,
+      .accumulate = true,
+      .out = out,
+      .out_stride = padded,
+  });
+}
+
+// The scores of the dot family. Queries are packed as they are: the scale comes afterwards.
+class BrainDotScores : public TileScores<float> {
+ public:
+  BrainDotScores(const Problem<float>& problem, const BrainPlan& plan, int64_t width,
+                 Arena<float>& arena)
+      : problem_(problem),
+        plan_(plan),
+        scale_(float(problem.score.scale * score_unit(problem.normaliser))),
+        padded_(BrainPlan::padded(problem.shape.depth)),
+        queries_(arena.take(problem.shape.depth * width)) {}
+
+  int64_t panel_size(int64_t width) const override { return padded_ / 2 * width; }
+
+  void load_queries(const Row& first, int64_t rows, int64_t width, float* panel) const override {
+    const int64_t depth = problem_.shape.depth;
+    LoadPanel(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
+              rows, depth, queries_, width);
+    PackRight<1>(queries_, width, {0, depth, padded_}, width, reinterpret_cast<uint32_t*>(panel));
+  }
+
+  void scores(const Row& first, int64_t first_key, int64_t keys, const float* panel, int64_t width,
+              float* tile) const override {
+    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile);
+    ScaleInPlace(tile, keys * width, scale_);
+  }
+
+ private:
+  const Problem<float>& problem_;
+  const BrainPlan& plan_;
+  float scale_;
+  int64_t padded_;
+  float* queries_;  // [depth][width]
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

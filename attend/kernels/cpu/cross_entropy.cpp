@@ -1,0 +1,193 @@
+#include "attend/kernels/cross_entropy.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/cpu/cross_entropy.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include <cmath>
+
+#include "attend/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE Vec<T> Load(const T* from) {
+  return hn::LoadU(Tag<T>(), from);
+}
+
+HWY_INLINE Vec<float> Load(const BFloat16* from) {
+  const hn::Rebind<uint16_t, Tag<float>> narrow;
+  const hn::Rebind<uint32_t, Tag<float>> wide;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(Tag<float>(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+
+template <class T>
+HWY_INLINE void Store(Vec<T> x, T* to) {
+  hn::StoreU(x, Tag<T>(), to);
+}
+
+// narrow(), in lanes, of numbers that are no NaN.
+HWY_INLINE void Store(Vec<float> x, BFloat16* to) {
+  const hn::Rebind<uint16_t, Tag<float>> narrow;
+  const hn::Rebind<uint32_t, Tag<float>> wide;
+  const hn::Rebind<int32_t, Tag<float>> plain;
+  const auto bits = hn::BitCast(wide, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fff)));
+  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(plain, hn::ShiftRight<16>(rounded))), narrow,
+             reinterpret_cast<uint16_t*>(to));
+}
+
+template <class T>
+HWY_INLINE T Wide(T x) {
+  return x;
+}
+HWY_INLINE float Wide(BFloat16 x) { return widen(x); }
+
+template <class S>
+HWY_INLINE S Narrow(Compute<S> x) {
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    return narrow<BFloat16>(x);
+  } else {
+    return x;
+  }
+}
+
+// One row. The part behind the last whole vector is done number by number.
+template <class S>
+class LogitRow {
+ public:
+  using T = Compute<S>;
+
+  LogitRow(const CrossEntropy<S>& problem, int64_t row)
+      : problem_(problem),
+        logits_(problem.logits + row * problem.tokens),
+        target_(problem.target[row]),
+        whole_(problem.tokens / kLanes<T> * kLanes<T>) {}
+
+  double loss() {
+    const auto tokens = static_cast<double>(problem_.tokens);
+    find_largest();
+    const double powers = sum_of_powers();
+    const double log_sum = static_cast<double>(largest_) + std::log(powers);
+    // log p_j = logit_j - log_sum
+    const double right = static_cast<double>(at(target_)) - log_sum;
+    const double mean = static_cast<double>(sum_) / tokens - log_sum;
+    const double loss = -(1 - problem_.smoothing) * right - problem_.smoothing * mean;
+    if (problem_.with_slopes) write_slopes(static_cast<T>(1 / powers));
+    return loss;
+  }
+
+ private:
+  HWY_INLINE Vec<T> load(int64_t j) const {
+    const auto logits = Load(logits_ + j);
+    return problem_.bias == nullptr ? logits : hn::Add(logits, Load(problem_.bias + j));
+  }
+
+  HWY_INLINE T at(int64_t j) const {
+    return Wide(logits_[j]) + (problem_.bias == nullptr ? T{0} : problem_.bias[j]);
+  }
+
+  // The largest logit, and their sum.
+  void find_largest() {
+    const Tag<T> d;
+    auto largest = Set<T>(-std::numeric_limits<T>::infinity());
+    auto sum = hn::Zero(d);
+    for (int64_t j = 0; j < whole_; j += kLanes<T>) {
+      const auto x = load(j);
+      largest = hn::Max(largest, x);
+      sum = hn::Add(sum, x);
+    }
+    largest_ = hn::GetLane(hn::MaxOfLanes(d, largest));
+    sum_ = hn::GetLane(hn::SumOfLanes(d, sum));
+    for (int64_t j = whole_; j < problem_.tokens; ++j) {
+      largest_ = std::max(largest_, at(j));
+      sum_ += at(j);
+    }
+  }
+
+  // e^(x - largest): the difference first, as the product of a large x would lose its last bits.
+  HWY_INLINE Vec<T> power(Vec<T> x) const {
+    return Exp2<T>(hn::Mul(hn::Sub(x, Set<T>(largest_)), Set<T>(static_cast<T>(kLog2E))));
+  }
+
+  HWY_INLINE T power_at(int64_t j) const { return std::exp(at(j) - largest_); }
+
+  // sum_j e^(logit_j - largest)
+  double sum_of_powers() const {
+    const Tag<T> d;
+    auto sum = hn::Zero(d);
+    for (int64_t j = 0; j < whole_; j += kLanes<T>) sum = hn::Add(sum, power(load(j)));
+    T total = hn::GetLane(hn::SumOfLanes(d, sum));
+    for (int64_t j = whole_; j < problem_.tokens; ++j) total += power_at(j);
+    return static_cast<double>(total);
+  }
+
+  // dloss/dlogit_j = p_j - (1 - s) [j = target] - s / V
+  void write_slopes(T scale) {
+    const T share = static_cast<T>(problem_.smoothing / static_cast<double>(problem_.tokens));
+    T* bias_slopes = problem_.bias_slopes;
+    const T right = power_at(target_) * scale - share - static_cast<T>(1 - problem_.smoothing);
+    const T bias_before = bias_slopes == nullptr ? T{0} : bias_slopes[target_];
+    for (int64_t j = 0; j < whole_; j += kLanes<T>) {
+      const auto slope = hn::MulSub(power(load(j)), Set<T>(scale), Set<T>(share));
+      if (bias_slopes != nullptr) Store(hn::Add(Load(bias_slopes + j), slope), bias_slopes + j);
+      Store(slope, logits_ + j);
+    }
+    for (int64_t j = whole_; j < problem_.tokens; ++j) {
+      const T slope = power_at(j) * scale - share;
+      if (bias_slopes != nullptr) bias_slopes[j] += slope;
+      logits_[j] = Narrow<S>(slope);
+    }
+    logits_[target_] = Narrow<S>(right);
+    if (bias_slopes != nullptr) bias_slopes[target_] = bias_before + right;
+  }
+
+  const CrossEntropy<S>& problem_;
+  S* logits_;
+  const int64_t target_;
+  const int64_t whole_;
+  T largest_ = 0, sum_ = 0;
+};
+
+template <class S>
+double AllRows(const CrossEntropy<S>& problem) {
+  double loss = 0;
+  for (int64_t row = 0; row < problem.rows; ++row) loss += LogitRow<S>(problem, row).loss();
+  return loss;
+}
+
+double CrossEntropyFloat(const CrossEntropy<float>& problem) { return AllRows(problem); }
+double CrossEntropyDouble(const CrossEntropy<double>& problem) { return AllRows(problem); }
+double CrossEntropyBFloat16(const CrossEntropy<BFloat16>& problem) { return AllRows(problem); }
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(CrossEntropyFloat);
+HWY_EXPORT(CrossEntropyDouble);
+HWY_EXPORT(CrossEntropyBFloat16);
+
+template <>
+double cross_entropy(const CrossEntropy<float>& problem) {
+  return HWY_DYNAMIC_DISPATCH(CrossEntropyFloat)(problem);
+}
+
+template <>
+double cross_entropy(const CrossEntropy<double>& problem) {
+  return HWY_DYNAMIC_DISPATCH(CrossEntropyDouble)(problem);
+}
+
+template <>
+double cross_entropy(const CrossEntropy<BFloat16>& problem) {
+  return HWY_DYNAMIC_DISPATCH(CrossEntropyBFloat16)(problem);
+}
+
+}  // namespace attend::kernels
+#endif

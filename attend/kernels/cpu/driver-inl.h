@@ -1,0 +1,227 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <type_traits>
+#include <vector>
+
+#include "attend/kernels/cpu/plan-inl.h"
+
+// What the drivers of the passes share.
+
+namespace attend::kernels {
+
+// Runs task(i, arena) for every i on up to `threads` threads. The first exception is rethrown.
+template <class T, class Task>
+void run_tasks(int64_t tasks, int threads, const Task& task) {
+  std::exception_ptr failure;
+  const int count = static_cast<int>(std::min<int64_t>(
+      threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
+#pragma omp parallel num_threads(count) if (count > 1)
+  {
+    Arena<T> arena;
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < tasks; ++i) {
+      try {
+        arena.restart();
+        task(i, arena);
+      } catch (...) {
+#pragma omp critical(attend_kernels_failure)
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// What the additive family computes once a head; owns what its plan points to.
+template <class T>
+class AdditivePreparation {
+ public:
+  explicit AdditivePreparation(const Problem<T>& problem) { plan_.problem = &problem; }
+
+  // Does nothing for families that need none.
+  void run(bool natural, int threads) {
+    if (!is_prepared(plan_.problem->score)) return;
+    const Shape& s = plan_.problem->shape;
+    constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
+    plan_.natural = natural;
+    plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
+    const int64_t heads = plan_.heads();
+    plan_.centre = numbers_.take(heads * plan_.padded);
+    plan_.base = numbers_.take(heads * plan_.padded);
+    plan_.constant = numbers_.take(heads);
+    plan_.factor = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.weight = numbers_.take(heads * s.keys * plan_.padded);
+    plan_.order = indices_.take(heads * plan_.padded);
+    plan_.plain = indices_.take(heads * plan_.padded);
+    plan_.ends = indices_.take(heads * 4);
+    run_each(heads, threads, additive_head_task<T>());
+    run_each(heads * plan_.key_blocks(), threads, additive_key_task<T>());
+  }
+
+  const AdditivePlan<T>& plan() const { return plan_; }
+
+ private:
+  void run_each(int64_t tasks, int threads, AdditiveTask<T> task) {
+    run_tasks<T>(tasks, threads, [&](int64_t i, Arena<T>& arena) { task(plan_, i, arena); });
+  }
+
+  AdditivePlan<T> plan_;
+  Arena<T> numbers_;
+  Arena<int64_t> indices_;
+};
+
+// The shifts that weights are taken from; the arena holds them. Of the plan: the problem, its lse
+// and the selection.
+template <class T>
+RowShifts<T> find_shifts(SummaryPlan<T> plan, Arena<T>& arena, int threads) {
+  if (!needs_shifts(plan.problem->normaliser)) return {};
+  const Shape& s = plan.problem->shape;
+  const int64_t rows = s.batch * s.heads * s.queries;
+  plan.shifts = {arena.take(rows), arena.take(rows)};
+  plan.column_sums = nullptr;  // a task is a block of rows
+  std::vector<int64_t> heads(plan.selection.heads.begin(), plan.selection.heads.end());
+  std::sort(heads.begin(), heads.end());
+  heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
+  plan.selection.heads = heads;
+  const SummaryTask<T> find = shift_task<T>();
+  run_tasks<T>(plan.tasks(), threads,
+               [&](int64_t task, Arena<T>& scratch) { find(plan, task, scratch); });
+  return plan.shifts;
+}
+
+// Rows of sixteen bits to float and back; a [batch, heads, rows, depth] array is `heads` x `rows`
+// of them a batch entry.
+struct RowsOf {
+  int64_t batch, heads, rows, depth;
+
+  int64_t size() const { return batch * heads * rows * depth; }
+};
+
+template <class T, class S, class Convert>
+void convert_rows(const RowsOf& shape, const View<const S>& from, const View<T>& to, int threads,
+                  const Convert& convert) {
+  run_tasks<T>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<T>&) {
+    const int64_t b = head / shape.heads, h = head % shape.heads;
+    for (int64_t r = 0; r < shape.rows; ++r)
+      std::transform(from.row(b, h, r), from.row(b, h, r) + shape.depth, to.row(b, h, r), convert);
+  });
+}
+
+// A contiguous copy in float, which the arena holds.
+template <class S>
+View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<float>& arena,
+                       int threads) {
+  const View<float> to = contiguous(arena.take(shape.size()), shape.heads, shape.rows, shape.depth);
+  convert_rows(shape, from, to, threads, [](S x) { return widen(x); });
+  return to;
+}
+
+template <class S>
+void narrow_rows(const RowsOf& shape, const View<float>& from, const View<S>& to, int threads) {
+  convert_rows(shape, View<const float>(from), to, threads, [](float x) { return narrow<S>(x); });
+}
+
+inline RowsOf query_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.depth}; }
+inline RowsOf key_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.depth}; }
+inline RowsOf value_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.value_depth}; }
+inline RowsOf context_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.value_depth}; }
+
+// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
+// last two.
+template <class S>
+Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
+                             bool keys = true) {
+  Problem<float> to;
+  to.shape = from.shape;
+  to.score = from.score;
+  to.scope = from.scope;
+  to.bias = from.bias;
+  to.sinks = from.sinks;
+  to.normaliser = from.normaliser;
+  to.dropout = from.dropout;
+  to.query = widen_rows(query_rows(from.shape), from.query, arena, threads);
+  if (!keys) return to;
+  to.key = widen_rows(key_rows(from.shape), from.key, arena, threads);
+  to.value = widen_rows(value_rows(from.shape), from.value, arena, threads);
+  return to;
+}
+
+// Whether no number is infinite or NaN: a term of 0 times infinity would make NaN of a product that
+// is infinite in floats.
+inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& of, int threads) {
+  std::atomic<bool> finite = true;
+  constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
+  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
+    int16_t most = 0;
+    for (int64_t r = 0; r < shape.rows; ++r) {
+      const BFloat16* const row = of.row(head / shape.heads, head % shape.heads, r);
+      for (int64_t a = 0; a < shape.depth; ++a)
+        most = std::max<int16_t>(most, static_cast<int16_t>(row[a].bits & kMagnitude));
+    }
+    if (most >= kInfinity) finite = false;
+  });
+  return finite;
+}
+
+// The keys and values of a problem packed for products of bf16, where it takes them; owns what its
+// plan points to. Sparse normalisers compute scores again and again for their thresholds: these
+// stay in float, as do few queries and what is not finite.
+class BrainPreparation {
+ public:
+  // grad_context: null forward, not null backward.
+  template <class S>
+  BrainPreparation(const Problem<S>& problem,
+                   const std::type_identity_t<View<const S>>* grad_context, int threads) {
+    if constexpr (std::is_same_v<S, BFloat16>) {
+      const Shape& s = problem.shape;
+      const BrainKernels* const kernels = brain_kernels();
+      if (kernels == nullptr || problem.score.family != Family::dot || few_queries(s) ||
+          is_sparse(problem.normaliser) || !all_finite(query_rows(s), problem.query, threads) ||
+          !all_finite(key_rows(s), problem.key, threads) ||
+          !all_finite(value_rows(s), problem.value, threads) ||
+          (grad_context != nullptr && !all_finite(context_rows(s), *grad_context, threads)))
+        return;
+      plan_.kernels = kernels;
+      plan_.shape = s;
+      plan_.key = bits(problem.key);
+      plan_.value = bits(problem.value);
+      plan_.key_rows = take(s.depth);
+      if (grad_context != nullptr) {
+        plan_.key_columns = take(s.depth);
+        plan_.value_rows = take(s.value_depth);
+      } else {
+        plan_.value_columns = take(s.value_depth);
+      }
+      const BrainTask pack = brain_task();
+      run_tasks<float>(plan_.heads() * plan_.blocks(), threads,
+                       [&](int64_t task, Arena<float>& arena) { pack(plan_, task, arena); });
+    }
+  }
+
+  bool used() const { return plan_.kernels != nullptr; }
+  const BrainPlan& plan() const { return plan_; }
+
+ private:
+  // A product that begins inside the last block reads up to kBrainRows rows past it.
+  uint16_t* take(int64_t depth) {
+    const int64_t count = plan_.size(depth), beyond = kBrainRows * BrainPlan::padded(depth);
+    uint16_t* const numbers = numbers_.take(count + beyond);
+    std::fill_n(numbers + count, beyond, uint16_t{0});
+    return numbers;
+  }
+
+  static View<const uint16_t> bits(const View<const BFloat16>& of) {
+    return {reinterpret_cast<const uint16_t*>(of.data), of.batch_stride, of.head_stride,
+            of.row_stride};
+  }
+
+  BrainPlan plan_;
+  Arena<uint16_t> numbers_;
+};
+
+}  // namespace attend::kernels

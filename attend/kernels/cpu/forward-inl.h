@@ -1,0 +1,201 @@
+#if defined(ATTEND_KERNELS_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_FORWARD_INL_H_
+#undef ATTEND_KERNELS_FORWARD_INL_H_
+#else
+#define ATTEND_KERNELS_FORWARD_INL_H_
+#endif
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "attend/kernels/cpu/dropout-inl.h"
+#include "attend/kernels/cpu/online-inl.h"
+#include "attend/kernels/cpu/rows-inl.h"
+#include "attend/kernels/cpu/sparse-inl.h"
+#include "attend/kernels/cpu/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// One block of queries of one head against all its keys. The block is cut into panels as wide as
+// the micro-kernel; each tile of keys visits every panel while it is in the cache.
+template <class T>
+class ForwardBlock {
+ public:
+  ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
+      : plan_(plan),
+        problem_(*plan.problem),
+        thread_(plan.brain.kernels),
+        scorer_(problem_, plan.additive, kPanel<T>, arena,
+                few_queries(problem_.shape) ? &plan.half : nullptr, &plan.brain),
+        dropout_(problem_, arena) {
+    const Shape& shape = problem_.shape;
+    split_ = task % plan.splits;
+    task /= plan.splits;
+    const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
+    const int64_t end = std::min(begin + kForwardRows, shape.queries);
+    keys_ = {split_ * plan.split_keys, std::min(shape.keys, (split_ + 1) * plan.split_keys)};
+    const bool sparse = is_sparse(problem_.normaliser);
+    tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
+    if (plan.brain.kernels != nullptr) {
+      terms_ = reinterpret_cast<uint32_t*>(arena.take(kBrainTerms * kTileKeys / 2 * kPanel<T>));
+    }
+    for (int64_t query = begin; query < end; query += kPanel<T>) {
+      add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
+                arena);
+    }
+  }
+
+  void run() {
+    if (is_sparse(problem_.normaliser)) {
+      for (int64_t p = 0; p < count_; ++p) run_sparse(*panels_[p]);
+      return;
+    }
+    int64_t begin = keys_.end, end = keys_.begin;
+    for (int64_t p = 0; p < count_; ++p) {
+      begin = std::min(begin, std::max(keys_.begin, panels_[p]->panel.scope.hull().begin));
+      end = std::max(end, std::min(keys_.end, panels_[p]->panel.scope.hull().end));
+    }
+    for (int64_t key = begin; key < end;) {
+      const int64_t next = next_tile(plan_.brain, key);
+      for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
+      key = next;
+    }
+    for (int64_t p = 0; p < count_; ++p) finish(*panels_[p]);
+  }
+
+ private:
+  static constexpr int64_t kMaxPanels = kForwardRows / kPanel<T>;
+
+  struct Context {
+    Panel<T> panel;
+    OnlineNormaliser<T> online;
+    T* context;         // [value_depth][width]
+    bool fresh = true;  // nothing was added to the context
+  };
+
+  void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
+    const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
+                                     arena.take(kPanel<T>)};
+    T* queries = arena.take(scorer_.panel_size(kPanel<T>));
+    T* context = arena.take(BrainPlan::padded(problem_.shape.value_depth) * kPanel<T>);
+    const Context& at = panels_[count_++].emplace(
+        Context{scorer_.load(first, rows, scorer_.scope(first, rows), queries), online, context});
+    problem_.sinks == nullptr || split_ > 0
+        ? online.start(at.panel.width)
+        : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
+    if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
+  }
+
+  void clear(Context& at) {
+    std::fill_n(at.context, problem_.shape.value_depth * at.panel.width, T(0));
+    at.fresh = false;
+  }
+
+  void visit(Context& at, int64_t begin, int64_t end) {
+    const Panel<T>& panel = at.panel;
+    begin = std::max(begin, panel.scope.hull().begin);
+    end = std::min(end, panel.scope.hull().end);
+    if (begin >= end || !scorer_.score(panel, begin, end - begin, tile_)) return;
+    const int64_t depth = problem_.shape.value_depth;
+    if (few_queries(problem_.shape) && problem_.normaliser == Normaliser::softmax) {
+      at.online.update_rows(tile_, end - begin, panel.rows, panel.width, at.context, depth);
+    } else {
+      at.online.update(tile_, end - begin, panel.width, at.context, depth);
+    }
+    dropout_.apply(panel.first, begin, end - begin, panel.width, tile_);
+    add_values(at, begin, end - begin, tile_);
+  }
+
+  // All scores of the panel's rows, their thresholds, then the weights.
+  void run_sparse(Context& at) {
+    const Panel<T>& panel = at.panel;
+    const KeyRange hull = panel.scope.hull();
+    const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
+    const RowShifts<T> shifts{at.online.reference, at.online.sum};
+    ScoreRows(scorer_, panel, tile_);
+    FindThresholds(problem_.normaliser, tile_, keys, width, shifts);
+    WeighTile(problem_.normaliser, shifts, keys, width, tile_);
+    dropout_.apply(panel.first, hull.begin, keys, width, tile_);
+    for (int64_t j = 0; j < keys; j += kTileKeys)
+      add_values(at, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
+    for (int64_t r = 0; r < width; ++r) {
+      if (shifts.offset[r] == std::numeric_limits<T>::infinity()) shifts.offset[r] *= -1;
+    }
+    store(at);
+  }
+
+  // context[e][i] += sum_j v_je p_ij
+  void add_values(Context& at, int64_t first_key, int64_t keys, const T* weights) {
+    const Shape& s = problem_.shape;
+    const View<const T>& view = problem_.value;
+    const int64_t offset = KeyOffset(problem_, view, at.panel.first, first_key);
+    const int64_t width = at.panel.width;
+    if (few_queries(s)) {
+      const uint16_t* half = plan_.half.value == nullptr ? nullptr : plan_.half.value + offset;
+      const T* plain = half == nullptr ? view.data + offset : nullptr;
+      return WithRows(plain, half, plan_.half.brain, view.row_stride, [&](auto row) HWY_ATTR {
+        AddValueRows(row, weights, keys, at.panel.rows, width, s.value_depth, at.context);
+      });
+    }
+    if (plan_.brain.kernels == nullptr) {
+      Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
+                  {weights, width}, !at.fresh, {at.context, width});
+    } else if constexpr (std::is_same_v<T, float>) {
+      MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
+                           at.panel.first, first_key, keys, weights, width, !at.fresh, terms_,
+                           at.context);
+    }
+    at.fresh = false;
+  }
+
+  void finish(Context& at) {
+    at.online.finish(at.context, problem_.shape.value_depth, at.panel.width);
+    store(at);
+  }
+
+  // The lse is the sum of reference and sum.
+  void store(Context& at) {
+    if (at.fresh) clear(at);
+    const Shape& shape = problem_.shape;
+    const Row& first = at.panel.first;
+    const int64_t row = (first.batch * shape.heads + first.head) * shape.queries + first.query;
+    const T* reference = at.online.reference;
+    const T* offset = at.online.sum;
+    if (plan_.splits > 1) {
+      const RowShifts<T> to = plan_.split_lse(split_);
+      std::copy_n(reference, at.panel.rows, to.reference + row);
+      std::copy_n(offset, at.panel.rows, to.offset + row);
+    } else if (plan_.result.lse != nullptr) {
+      std::transform(reference, reference + at.panel.rows, offset, plan_.result.lse + row,
+                     std::plus<>());
+    }
+    const View<T> context = plan_.split_context(split_);
+    Transpose(at.context, at.panel.width, shape.value_depth, at.panel.rows,
+              context.row(first.batch, first.head, first.query), context.row_stride);
+  }
+
+  const ForwardPlan<T>& plan_;
+  const Problem<T>& problem_;
+  int64_t split_;
+  KeyRange keys_;
+  BrainThread thread_;
+  TileScorer<T> scorer_;
+  TileDropout<T> dropout_;
+  T* tile_;
+  uint32_t* terms_ = nullptr;  // weights as an operand
+  int64_t count_ = 0;
+  std::optional<Context> panels_[kMaxPanels];
+};
+
+template <class T>
+void Forward(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  ForwardBlock<T>(plan, task, arena).run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,47 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/cpu/forward.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "attend/kernels/cpu/forward-inl.h"
+#include "attend/kernels/cpu/plan-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+void ForwardFloat(const ForwardPlan<float>& plan, int64_t task, Arena<float>& arena) {
+  Forward(plan, task, arena);
+}
+
+void ForwardDouble(const ForwardPlan<double>& plan, int64_t task, Arena<double>& arena) {
+  Forward(plan, task, arena);
+}
+
+void PackBrain(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
+  PackBrainBlock(plan, task, arena);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(ForwardFloat);
+HWY_EXPORT(ForwardDouble);
+HWY_EXPORT(PackBrain);
+
+template <>
+ForwardTask<float> forward_task<float>() {
+  return &HWY_DYNAMIC_DISPATCH(ForwardFloat);
+}
+
+template <>
+ForwardTask<double> forward_task<double>() {
+  return &HWY_DYNAMIC_DISPATCH(ForwardDouble);
+}
+
+BrainTask brain_task() { return &HWY_DYNAMIC_DISPATCH(PackBrain); }
+
+}  // namespace attend::kernels
+#endif

@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/check.h"
+#include "attend/kernels/cpu/driver-inl.h"
+
+namespace attend::kernels {
+namespace {
+
+int64_t row_count(const Shape& s) { return s.batch * s.heads * s.queries; }
+
+// Which heads of one chunk must take turns, because they add to the same numbers.
+struct Sharing {
+  bool batch = false;
+  bool heads = false;
+};
+
+template <class T>
+Sharing sharing(const BackwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  const auto shared = [&](const T* gradient, const View<const T>& of) -> Sharing {
+    if (gradient == nullptr) return {};
+    return {of.batch_stride == 0 && s.batch > 1, of.head_stride == 0 && s.heads > 1};
+  };
+  const Sharing a = shared(plan.gradients.bias, plan.problem->bias.dense);
+  const Sharing b = shared(plan.gradients.relative, plan.problem->bias.relative);
+  return {a.batch || b.batch, a.heads || b.heads};
+}
+
+// Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
+// sums are taken in the same order whatever the threads.
+template <class T>
+void cut_keys(BackwardPlan<T>& plan) {
+  constexpr int64_t kTasks = 8, kLeastKeys = 4 * kTileKeys;
+  const Shape& s = plan.problem->shape;
+  const Sharing turns = sharing(plan);
+  const int64_t heads =
+      std::max<int64_t>(1, (turns.batch ? 1 : s.batch) * (turns.heads ? 1 : s.key_heads));
+  const int64_t wanted = std::min((kTasks + heads - 1) / heads, s.keys / kLeastKeys);
+  const int64_t tiles = (s.keys + kTileKeys - 1) / kTileKeys;
+  const int64_t chunks = std::max<int64_t>(1, wanted);
+  plan.chunk_keys = std::clamp<int64_t>((tiles + chunks - 1) / chunks * kTileKeys, 1,
+                                        std::max<int64_t>(1, s.keys));
+  plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
+}
+
+template <class T>
+void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
+  const Shape& s = plan.problem->shape;
+  run_tasks<T>(s.batch * s.heads, threads, [&](int64_t head, Arena<T>&) {
+    for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const View<T> from = plan.query_gradient(chunk), to = plan.gradients.query;
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const T* add = from.row(head / s.heads, head % s.heads, i);
+        T* sum = to.row(head / s.heads, head % s.heads, i);
+        for (int64_t a = 0; a < s.depth; ++a) sum[a] += add[a];
+      }
+    }
+  });
+}
+
+// sum[n] = the sum over the batch and the chunks of partial[..][n].
+template <class T>
+void add_partial(const BackwardPlan<T>& plan, const T* partial, int64_t count, T* sum) {
+  if (partial == nullptr || sum == nullptr) return;
+  std::fill_n(sum, count, T(0));
+  for (int64_t chunk = 0; chunk < plan.problem->shape.batch * plan.chunks; ++chunk) {
+    for (int64_t n = 0; n < count; ++n) sum[n] += partial[chunk * count + n];
+  }
+}
+
+// sum[n] = the sum over the chunks.
+template <class T>
+void add_chunks(const BackwardPlan<T>& plan, const T* partial, int64_t count, T* sum) {
+  if (partial == nullptr || sum == nullptr) return;
+  std::fill_n(sum, count, T(0));
+  for (int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
+    for (int64_t n = 0; n < count; ++n) sum[n] += partial[chunk * count + n];
+  }
+}
+
+// With w = exp(sink - lse) the weight of the sink, which has no value:
+// dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
+template <class T>
+void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
+                        const RowShifts<T>& shifts, T* gradient) {
+  const Shape& s = problem.shape;
+  std::fill_n(gradient, s.heads, T(0));
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
+    const T* grad = upstream.grad_context.row(b, h, i);
+    const T* context = upstream.context.row(b, h, i);
+    T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
+    for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
+    const T sink = problem.sinks[h] * T(kLog2E);
+    gradient[h] += std::exp2(sink - shifts.reference[row] - shifts.offset[row]) * slope;
+  }
+}
+
+// Sets what the strides of a bias reach to 0.
+template <class T>
+void clear_gradient(const Shape& s, const View<const T>& of, int64_t columns, T* gradient) {
+  for (int64_t b = 0; b < (of.batch_stride == 0 ? 1 : s.batch); ++b) {
+    for (int64_t h = 0; h < (of.head_stride == 0 ? 1 : s.heads); ++h) {
+      for (int64_t i = 0; i < (of.row_stride == 0 ? 1 : s.queries); ++i)
+        std::fill_n(gradient + (of.row(b, h, i) - of.data), columns, T(0));
+    }
+  }
+}
+
+template <class T>
+void add_relative(const BackwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  const View<const T>& of = plan.problem->bias.relative;
+  for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+    for (int64_t b = 0; b < (of.batch_stride == 0 ? 1 : s.batch); ++b) {
+      for (int64_t h = 0; h < (of.head_stride == 0 ? 1 : s.heads); ++h) {
+        for (int64_t i = 0; i < (of.row_stride == 0 ? 1 : s.queries); ++i) {
+          const int64_t at = of.row(b, h, i) - of.data;
+          const T* from = plan.relative_gradient(chunk) + at;
+          for (int64_t c = 0; c < plan.problem->bias.relative_count; ++c)
+            plan.gradients.relative[at + c] += from[c];
+        }
+      }
+    }
+  }
+}
+
+// Each thread takes all that must take turns, in their order.
+template <class T>
+void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
+  const BackwardTask<T> backward = backward_task<T>();
+  const Shape& s = plan.problem->shape;
+  const Sharing turns = sharing(plan);
+  const int64_t batches = turns.batch ? s.batch : 1, heads = turns.heads ? s.key_heads : 1;
+  const int64_t free_batches = turns.batch ? 1 : s.batch,
+                free_heads = s.key_heads / std::max<int64_t>(1, heads);
+  run_tasks<T>(free_batches * free_heads * plan.chunks, threads, [&](int64_t n, Arena<T>& arena) {
+    const int64_t chunk = n % plan.chunks, head = n / plan.chunks % free_heads;
+    const int64_t batch = n / plan.chunks / free_heads;
+    for (int64_t turn = 0; turn < batches * heads; ++turn) {
+      const int64_t b = batch + turn / heads, h = head + turn % heads;
+      arena.restart();
+      backward(plan, (b * s.key_heads + h) * plan.chunks + chunk, arena);
+    }
+  });
+}
+
+// Room for what each chunk sums up by itself.
+template <class T>
+void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
+  const Shape& s = plan.problem->shape;
+  const Gradients<T>& to = plan.gradients;
+  const Bias<T>& bias = plan.problem->bias;
+  plan.partial = arena.take((plan.chunks - 1) * row_count(s) * s.depth);
+  if (plan.problem->score.family == Family::additive)
+    plan.partial_vector = arena.take(s.batch * plan.chunks * s.heads * s.depth);
+  if (to.slopes != nullptr) plan.partial_slopes = arena.take(s.batch * plan.chunks * s.heads);
+  const int64_t rows = plan.chunks * row_count(s);
+  if (to.centres != nullptr) plan.partial_centres = arena.take(rows);
+  if (to.widths != nullptr) plan.partial_widths = arena.take(rows);
+  if (plan.partial_centres != nullptr) std::fill_n(plan.partial_centres, rows, T(0));
+  if (plan.partial_widths != nullptr) std::fill_n(plan.partial_widths, rows, T(0));
+  if (to.bias != nullptr) clear_gradient(s, bias.dense, s.keys, to.bias);
+  if (to.relative == nullptr) return;
+  const View<const T>& of = bias.relative;
+  const auto last = [](int64_t size) { return std::max<int64_t>(size, 1) - 1; };
+  plan.relative_size =
+      of.row(last(s.batch), last(s.heads), last(s.queries)) - of.data + bias.relative_count;
+  plan.partial_relative = arena.take((plan.chunks - 1) * plan.relative_size);
+  for (int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+    clear_gradient(s, of, bias.relative_count, plan.relative_gradient(chunk));
+}
+
+template <class T>
+void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
+                  const Gradients<T>& gradients, const BrainPlan& brain, int threads) {
+  const Shape& s = problem.shape;
+  AdditivePreparation<T> prepared(problem), natural(problem);
+  if (!few_queries(s)) {
+    prepared.run(false, threads);
+    natural.run(true, threads);
+  }
+  BackwardPlan<T> plan{};
+  plan.problem = &problem;
+  plan.additive = prepared.plan();
+  plan.natural = natural.plan();
+  plan.brain = brain;
+  plan.upstream = upstream;
+  plan.gradients = gradients;
+  cut_keys(plan);
+  Arena<T> partial;
+  take_partials(plan, partial);
+  if (is_sparse(problem.normaliser)) {
+    plan.deltas = partial.take(row_count(s));
+    plan.shifts = {partial.take(row_count(s)), partial.take(row_count(s))};
+    const BackwardPlan<T> first = plan;
+    const BackwardTask<T> deltas = delta_task<T>();
+    const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
+    run_tasks<T>(s.batch * s.heads * blocks, threads,
+                 [&](int64_t task, Arena<T>& arena) { deltas(first, task, arena); });
+  } else {
+    SummaryPlan<T> rows{};
+    rows.problem = &problem;
+    rows.additive = plan.additive;
+    rows.brain = brain;
+    rows.lse = upstream.lse;
+    rows.selection.rows = s.queries;
+    plan.shifts = find_shifts(rows, partial, threads);
+  }
+  run_backward_tasks(plan, threads);
+  if (plan.chunks > 1) add_partial_gradients(plan, threads);
+  if (plan.relative_size > 0) add_relative(plan);
+  add_partial(plan, plan.partial_vector, s.heads * s.depth, gradients.vector);
+  add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);
+  add_chunks(plan, plan.partial_centres, row_count(s), gradients.centres);
+  add_chunks(plan, plan.partial_widths, row_count(s), gradients.widths);
+  if (gradients.sinks != nullptr)
+    add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
+}
+
+}  // namespace
+
+template <class S>
+void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
+                        const Gradients<S>& gradients, int threads) {
+  check(problem, upstream, gradients);
+  if constexpr (kIsHalf<S>) {
+    Arena<float> arena;
+    const Shape& s = problem.shape;
+    const BrainPreparation brain(problem, &upstream.grad_context, threads);
+    const Problem<float> wide = widen_problem(problem, arena, threads, !brain.used());
+    const Upstream<float> above{
+        widen_rows(context_rows(s), upstream.context, arena, threads), upstream.lse,
+        widen_rows(context_rows(s), upstream.grad_context, arena, threads), upstream.grad_lse};
+    const auto room = [&](const RowsOf& rows) {
+      return contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
+    };
+    const Gradients<float> below{room(query_rows(s)), room(key_rows(s)),  room(value_rows(s)),
+                                 gradients.vector,    gradients.bias,     gradients.slopes,
+                                 gradients.sinks,     gradients.relative, gradients.centres,
+                                 gradients.widths};
+    run_backward(wide, above, below, brain.plan(), threads);
+    narrow_rows(query_rows(s), below.query, gradients.query, threads);
+    narrow_rows(key_rows(s), below.key, gradients.key, threads);
+    narrow_rows(value_rows(s), below.value, gradients.value, threads);
+  } else {
+    run_backward(problem, upstream, gradients, {}, threads);
+  }
+}
+
+template void attention_backward(const Problem<float>&, const Upstream<float>&,
+                                 const Gradients<float>&, int);
+template void attention_backward(const Problem<double>&, const Upstream<double>&,
+                                 const Gradients<double>&, int);
+template void attention_backward(const Problem<BFloat16>&, const Upstream<BFloat16>&,
+                                 const Gradients<BFloat16>&, int);
+template void attention_backward(const Problem<Float16>&, const Upstream<Float16>&,
+                                 const Gradients<Float16>&, int);
+
+}  // namespace attend::kernels

@@ -1,0 +1,146 @@
+#if defined(ATTEND_KERNELS_NORMALISER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_NORMALISER_INL_H_
+#undef ATTEND_KERNELS_NORMALISER_INL_H_
+#else
+#define ATTEND_KERNELS_NORMALISER_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// The normalisers where a row's normaliser is known: weights from scores and, in backward, score
+// gradients from weight gradients. A rule takes vectors of scores less the row's reference, and the
+// row's offset: see RowShifts.
+
+// p = 2^(s - lse), ds = p (dp - delta)
+template <class T>
+struct SoftmaxRule {
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) { return Exp2<T>(hn::Sub(s, offset)); }
+  static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return p; }
+};
+
+// p = 1 / (1 + 2^-s), ds = p (1 - p) dp
+template <class T>
+struct SigmoidRule {
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T>) {
+    constexpr T kLowest = Exp2Traits<T>::kLowest;
+    const auto power = Exp2<T>(hn::Neg(Clamp<T>(s, -kLowest)));
+    const auto p = hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
+    return hn::IfThenZeroElse(hn::Lt(s, Set<T>(kLowest)), p);
+  }
+  static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return hn::NegMulAdd(p, p, p); }
+};
+
+// p = s, ds = dp
+template <class T>
+struct PlainRule {
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T>) {
+    return hn::IfThenZeroElse(hn::Eq(s, Set<T>(-std::numeric_limits<T>::infinity())), s);
+  }
+  static HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T>, Vec<T>) {
+    return hn::IfThenZeroElse(hn::Eq(s, Set<T>(-std::numeric_limits<T>::infinity())), Set<T>(1));
+  }
+};
+
+// p = max(0, s - t), ds = dp - delta in the support
+template <class T>
+struct SparsemaxRule {
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) {
+    const auto x = hn::Sub(s, offset);
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(Tag<T>())), x);
+  }
+  static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) {
+    return hn::IfThenElseZero(hn::Gt(p, hn::Zero(Tag<T>())), Set<T>(1));
+  }
+};
+
+// p = max(0, (s - t) / 2)^2, ds = sqrt(p) (dp - delta)
+template <class T>
+struct EntmaxRule {
+  static HWY_INLINE Vec<T> root(Vec<T> s, Vec<T> offset) {
+    return SparsemaxRule<T>::weight(hn::Mul(s, Set<T>(0.5)), hn::Mul(offset, Set<T>(0.5)));
+  }
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) {
+    const auto x = root(s, offset);
+    return hn::Mul(x, x);
+  }
+  static HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T>, Vec<T> offset) { return root(s, offset); }
+};
+
+// Calls body with the rule of the normaliser.
+template <class T, class Body>
+HWY_INLINE void WithRule(Normaliser normaliser, const Body& body) {
+  switch (normaliser) {
+    case Normaliser::softmax:
+      return body(SoftmaxRule<T>());
+    case Normaliser::sigmoid:
+      return body(SigmoidRule<T>());
+    case Normaliser::none:
+      return body(PlainRule<T>());
+    case Normaliser::sparsemax:
+      return body(SparsemaxRule<T>());
+    case Normaliser::entmax15:
+      return body(EntmaxRule<T>());
+  }
+}
+
+// The shifts of `rows` rows, from number `at` of them all, to lanes. Lanes past the last row are as
+// rows without keys.
+template <class T>
+void LoadShifts(const RowShifts<T>& from, int64_t at, int64_t rows, int64_t width,
+                const RowShifts<T>& to) {
+  std::fill_n(to.reference, width, T(0));
+  std::fill_n(to.offset, width, std::numeric_limits<T>::infinity());
+  if (from.reference == nullptr) return;  // the normaliser needs none
+  std::copy_n(from.reference + at, rows, to.reference);
+  std::copy_n(from.offset + at, rows, to.offset);
+}
+
+// Scores [keys][width] to weights, in place.
+template <class T>
+void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
+               T* tile) {
+  const Tag<T> d;
+  WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto reference = hn::Load(d, shifts.reference + lane);
+      const auto offset = hn::Load(d, shifts.offset + lane);
+      for (int64_t j = 0; j < keys; ++j) {
+        T* at = tile + j * width + lane;
+        hn::Store(rule.weight(hn::Sub(hn::Load(d, at), reference), offset), d, at);
+      }
+    }
+  });
+}
+
+// Scores become weights and weight gradients score gradients, both in place.
+template <class T>
+void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const T* delta,
+                       int64_t keys, int64_t width, T* scores, T* gradients) {
+  const Tag<T> d;
+  WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto reference = hn::Load(d, shifts.reference + lane);
+      const auto offset = hn::Load(d, shifts.offset + lane), less = hn::Load(d, delta + lane);
+      for (int64_t j = 0; j < keys; ++j) {
+        const auto s = hn::Sub(hn::Load(d, scores + j * width + lane), reference);
+        T* gradient = gradients + j * width + lane;
+        const auto p = rule.weight(s, offset);
+        const auto slope = rule.slope(s, p, offset);
+        hn::Store(p, d, scores + j * width + lane);
+        hn::Store(hn::Mul(slope, hn::Sub(hn::Load(d, gradient), less)), d, gradient);
+      }
+    }
+  });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

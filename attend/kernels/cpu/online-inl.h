@@ -1,0 +1,169 @@
+#if defined(ATTEND_KERNELS_ONLINE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ONLINE_INL_H_
+#undef ATTEND_KERNELS_ONLINE_INL_H_
+#else
+#define ATTEND_KERNELS_ONLINE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/cpu/normaliser-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Tiles are [keys][width]: a vector holds one key's score for as many queries, so every step of the
+// normaliser is vertical. Scores are in units of log2.
+
+template <class T>
+HWY_INLINE Vec<T> Finite0(Vec<T> x) {
+  return hn::IfThenZeroElse(hn::Eq(x, Set<T>(-std::numeric_limits<T>::infinity())), x);
+}
+
+// What a panel of queries keeps of a normaliser while tiles of keys pass: for softmax its maximum
+// and sum; the normalisers without a sum only note whether a row has seen a key.
+template <class T>
+struct OnlineNormaliser {
+  // A row is rescaled only when its maximum grows by more than this: weights stay below 2^8.
+  static constexpr T kSlack = 8;
+
+  Normaliser normaliser;
+  T* reference;  // [width] what is subtracted from the scores: near the largest for softmax, else 0
+  T* sum;        // [width] of 2^(score - reference); 1 where a key was seen
+
+  void start(int64_t width) const {
+    const T lowest = -std::numeric_limits<T>::infinity();
+    std::fill_n(reference, width, normaliser == Normaliser::softmax ? lowest : T(0));
+    std::fill_n(sum, width, T(0));
+  }
+
+  // With one score, in units of log2, that has no value.
+  void start_with_sink(int64_t width, T sink) const {
+    std::fill_n(reference, width, sink);
+    std::fill_n(sum, width, T(1));
+  }
+
+  // Scores to weights in place; context [value_depth][width] is rescaled where it must be.
+  void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
+    if (normaliser != Normaliser::softmax) {
+      note_keys(tile, keys, width);
+      return WeighTile(normaliser, {reference, reference}, keys, width, tile);
+    }
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      raise(tile + lane, keys, width, lane, context, value_depth);
+      weigh(tile + lane, keys, width, lane);
+    }
+  }
+
+  // The same for `rows` queries alone, few of the `width`: vectors hold a row's keys, which must be
+  // at most kTileKeys.
+  void update_rows(T* tile, int64_t keys, int64_t rows, int64_t width, T* context,
+                   int64_t value_depth) const {
+    const Tag<T> d;
+    HWY_ALIGN T scores[kTileKeys];
+    for (int64_t r = 0; r < rows; ++r) {
+      std::fill(scores + keys, scores + kTileKeys, -std::numeric_limits<T>::infinity());
+      auto peak = Set<T>(-std::numeric_limits<T>::infinity());
+      for (int64_t j = 0; j < keys; ++j) scores[j] = tile[j * width + r];
+      for (int64_t j = 0; j < keys; j += kLanes<T>)
+        peak = MaxOrSecond<T>(hn::Load(d, scores + j), peak);
+      const T top = std::max(reference[r], hn::GetLane(hn::MaxOfLanes(d, peak)));
+      if (top > reference[r] + kSlack) {
+        const T factor = hn::GetLane(Exp2<T>(Set<T>(reference[r] - top)));
+        for (int64_t e = 0; e < value_depth; ++e) context[e * width + r] *= factor;
+        sum[r] *= factor;
+        reference[r] = top;
+      }
+      const auto shift = Finite0<T>(Set<T>(reference[r]));
+      auto total = hn::Zero(d);
+      for (int64_t j = 0; j < keys; j += kLanes<T>) {
+        const auto weight = Exp2<T>(hn::Sub(hn::Load(d, scores + j), shift));
+        total = hn::Add(total, weight);
+        hn::Store(weight, d, scores + j);
+      }
+      sum[r] += hn::GetLane(hn::SumOfLanes(d, total));
+      for (int64_t j = 0; j < keys; ++j) tile[j * width + r] = scores[j];
+    }
+  }
+
+  // Context to averages in place, reference and sum to an lse and what is to be added to it, in
+  // natural units.
+  void finish(T* context, int64_t value_depth, int64_t width) const {
+    const Tag<T> d;
+    const bool sums = normaliser == Normaliser::softmax;
+    for (int64_t lane = 0; sums && lane < width; lane += kLanes<T>) {
+      const auto total = hn::Load(d, sum + lane);
+      const auto inverse =
+          hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
+      scale_columns(context, value_depth, width, lane, inverse);
+    }
+    for (int64_t r = 0; r < width; ++r) {
+      reference[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity() : reference[r] * T(kLn2);
+      sum[r] = sum[r] == 0 || !sums ? T(0) : std::log(sum[r]);
+    }
+  }
+
+ private:
+  void note_keys(const T* tile, int64_t keys, int64_t width) const {
+    const Tag<T> d;
+    const auto outside = Set<T>(-std::numeric_limits<T>::infinity());
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      auto seen = hn::Load(d, sum + lane);
+      for (int64_t j = 0; j < keys; ++j) {
+        const auto here = hn::Ne(hn::Load(d, tile + j * width + lane), outside);
+        seen = hn::IfThenElse(here, Set<T>(1), seen);
+      }
+      hn::Store(seen, d, sum + lane);
+    }
+  }
+
+  // Where values have no depth, `context` may be null.
+  static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width, int64_t lane,
+                                       Vec<T> factor) {
+    const Tag<T> d;
+    for (int64_t e = 0; e < value_depth; ++e) {
+      T* const at = context + e * width + lane;
+      hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+    }
+  }
+
+  HWY_INLINE void raise(const T* tile, int64_t keys, int64_t width, int64_t lane, T* context,
+                        int64_t value_depth) const {
+    const Tag<T> d;
+    const auto before = hn::Load(d, reference + lane);
+    auto top0 = before, top1 = before;
+    int64_t j = 0;
+    for (; j + 2 <= keys; j += 2) {
+      top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
+      top1 = MaxOrSecond<T>(hn::Load(d, tile + (j + 1) * width), top1);
+    }
+    if (j < keys) top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
+    const auto top = MaxOrSecond<T>(top1, top0);
+    if (hn::AllFalse(d, hn::Gt(top, hn::Add(before, Set<T>(kSlack))))) return;
+    hn::Store(top, d, reference + lane);
+    const auto factor = Exp2<T>(hn::Sub(before, Finite0<T>(top)));
+    const auto total = hn::Load(d, sum + lane);
+    if (hn::AllTrue(d, hn::Eq(total, hn::Zero(d)))) return;  // nothing to rescale yet
+    hn::Store(hn::Mul(total, factor), d, sum + lane);
+    scale_columns(context, value_depth, width, lane, factor);
+  }
+
+  HWY_INLINE void weigh(T* tile, int64_t keys, int64_t width, int64_t lane) const {
+    const Tag<T> d;
+    const auto shift = Finite0<T>(hn::Load(d, reference + lane));
+    auto total = hn::Load(d, sum + lane);
+    for (int64_t j = 0; j < keys; ++j) {
+      const auto weight = Exp2<T>(hn::Sub(hn::Load(d, tile + j * width), shift));
+      total = hn::Add(total, weight);
+      hn::Store(weight, d, tile + j * width);
+    }
+    hn::Store(total, d, sum + lane);
+  }
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

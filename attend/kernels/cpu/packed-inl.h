@@ -1,0 +1,134 @@
+#if defined(ATTEND_KERNELS_PACKED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_PACKED_INL_H_
+#undef ATTEND_KERNELS_PACKED_INL_H_
+#else
+#define ATTEND_KERNELS_PACKED_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+
+#include <memory>
+
+#include "attend/kernels/cpu/bytes-inl.h"
+#include "attend/kernels/cpu/matmul-inl.h"
+#include "attend/kernels/packed_matrix.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Rows whose results for one panel stay in L1 beside it.
+inline constexpr int64_t kPackedRows = 64;
+
+// How far ahead of what it multiplies a product of few rows fetches: it waits for the weights, and
+// the hardware fetches ahead only to the end of a page.
+inline constexpr int64_t kFetchedAhead = 64;  // steps of the depth, 128 bytes each
+
+// kR rows with one panel, in the order of MultiplyPanel.
+template <int kR>
+HWY_NOINLINE void AddFewRows(const float* weights, int64_t depth, const float* a, int64_t a_stride,
+                             const Rows<float>& out) {
+  const Tag<float> d;
+  constexpr int64_t lanes = kLanes<float>;
+  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>) {
+    Vec<float> sum[kR][kVectorsPerStep];
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectorsPerStep; ++v)
+        sum[r][v] = hn::LoadU(d, out.data + r * out.stride + c + v * lanes);
+    }
+    const float* HWY_RESTRICT right = weights + c;
+    for (int64_t k = 0; k < depth; ++k, right += PackedMatrix::panel) {
+      Vec<float> columns[kVectorsPerStep];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectorsPerStep; ++v) {
+        columns[v] = hn::LoadU(d, right + v * lanes);
+        if (v * lanes % 16 == 0)
+          hwy::Prefetch(right + v * lanes + kFetchedAhead * PackedMatrix::panel);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < kR; ++r) {
+        const auto x = hn::Set(d, a[r * a_stride + k]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] = hn::MulAdd(x, columns[v], sum[r][v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectorsPerStep; ++v)
+        hn::StoreU(sum[r][v], d, out.data + r * out.stride + c + v * lanes);
+    }
+  }
+}
+
+// Of `rows` rows, at most kR.
+template <int kR>
+HWY_INLINE void AddSomeRows(int64_t rows, const float* weights, int64_t depth, const float* a,
+                            int64_t a_stride, const Rows<float>& out) {
+  if constexpr (kR > 0) {
+    if (rows == kR) return AddFewRows<kR>(weights, depth, a, a_stride, out);
+    AddSomeRows<kR - 1>(rows, weights, depth, a, a_stride, out);
+  }
+}
+
+// The rows that a matrix multiplies: the floats given, or the bytes made of them.
+class LeftRows {
+ public:
+  LeftRows(const PackedMatrix& matrix, int64_t rows, const float* a, int64_t a_stride)
+      : a_(a), a_stride_(a_stride), depth_(matrix.byte_depth()) {
+    if (matrix.type() == WeightType::float32) return;
+    constexpr bool wide = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL;
+    if (const ByteKernel best = byte_kernel(); wide && best != nullptr) multiply_bytes_ = best;
+    bytes_.reset(new uint8_t[static_cast<size_t>(rows * depth_)]);
+    scales_.reset(new float[static_cast<size_t>(rows)]);
+    for (int64_t r = 0; r < rows; ++r)
+      scales_[r] = RoundToBytes(a + r * a_stride, matrix.depth(), bytes_.get() + r * depth_);
+  }
+
+  const float* floats(int64_t row) const { return a_ + row * a_stride_; }
+  int64_t stride() const { return a_stride_; }
+
+  // As AddPanel, of a matrix of bytes.
+  void add_bytes(const PackedMatrix& matrix, int64_t column, int64_t first, int64_t rows,
+                 const Rows<float>& out) const {
+    multiply_bytes_({.rows = rows,
+                     .depth = depth_,
+                     .a = bytes_.get() + first * depth_,
+                     .words = matrix.words(column),
+                     .a_scales = scales_.get() + first,
+                     .scales = matrix.scales(column),
+                     .offsets = matrix.offsets(column),
+                     .out = out.data,
+                     .out_stride = out.stride});
+  }
+
+ private:
+  const float* a_;
+  int64_t a_stride_, depth_;
+  ByteKernel multiply_bytes_ = MultiplyBytes;
+  std::unique_ptr<uint8_t[]> bytes_;
+  std::unique_ptr<float[]> scales_;
+};
+
+// out[r][c] += sum_k a_rk w_kc for `rows` rows from `first` on, at most kPackedRows, and the panel
+// of columns from `column` on.
+HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftRows& left,
+                         int64_t first, int64_t rows, const Rows<float>& out) {
+  static_assert(PackedMatrix::panel % kPanel<float> == 0);
+  if (matrix.type() == WeightType::int8) return left.add_bytes(matrix, column, first, rows, out);
+  const float* a = left.floats(first);
+  if (rows <= kRowsPerStep)
+    return AddSomeRows<kRowsPerStep>(rows, matrix.weights(column), matrix.depth(), a, left.stride(),
+                                     out);
+  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>)
+    MultiplyPanel<kVectorsPerStep, float>(
+        rows, {a, left.stride(), 1}, {matrix.weights(column) + c, PackedMatrix::panel},
+        matrix.depth(), /*accumulate=*/true, {out.data + c, out.stride});
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,167 @@
+#include "attend/kernels/packed_matrix.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/cpu/packed_matrix.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "attend/base/error.h"
+#include "attend/kernels/cpu/packed-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+HWY_INLINE void BeginRows(const float* bias, int64_t rows, bool accumulate,
+                          const Rows<float>& out) {
+  const Tag<float> d;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = out.data + r * out.stride;
+    for (int64_t c = 0; c < PackedMatrix::panel; c += kLanes<float>) {
+      auto x = hn::LoadU(d, bias + c);
+      if (accumulate) x = hn::Add(hn::LoadU(d, to + c), x);
+      hn::StoreU(x, d, to + c);
+    }
+  }
+}
+
+HWY_INLINE void Rectify(int64_t rows, const Rows<float>& out) {
+  const Tag<float> d;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = out.data + r * out.stride;
+    for (int64_t c = 0; c < PackedMatrix::panel; c += kLanes<float>) {
+      const auto x = hn::LoadU(d, to + c);
+      // A NaN stays one.
+      hn::StoreU(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x), d, to + c);
+    }
+  }
+}
+
+void PackedRows(const PackedProducts& p) {
+  const PackedMatrix& matrix = *p.matrix;
+  const LeftRows left(matrix, p.rows, p.a, p.a_stride);
+  for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel) {
+    for (int64_t row = 0; row < p.rows; row += kPackedRows) {
+      const int64_t rows = std::min(kPackedRows, p.rows - row);
+      const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+      BeginRows(matrix.bias(column), rows, p.accumulate, out);
+      AddPanel(matrix, column, left, row, rows, out);
+      if (p.relu) Rectify(rows, out);
+    }
+  }
+}
+
+// The sum of f(k) over the depth, f of a vector of places and of one place.
+template <class Whole, class One>
+HWY_INLINE float SumOver(int64_t depth, const Whole& whole, const One& one) {
+  const Tag<float> d;
+  auto sum = hn::Zero(d);
+  int64_t k = 0;
+  for (; k + kLanes<float> <= depth; k += kLanes<float>) sum = hn::Add(sum, whole(k));
+  float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; k < depth; ++k) total += one(k);
+  return total;
+}
+
+void NormaliseAll(const NormalisedRows& p) {
+  const Tag<float> d;
+  const auto count = static_cast<float>(p.depth);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* x = p.x + r * p.stride;
+    float* out = p.out + r * p.stride;
+    const float mean = SumOver(
+                           p.depth, [&](int64_t k) HWY_ATTR { return hn::LoadU(d, x + k); },
+                           [&](int64_t k) { return x[k]; }) /
+                       count;
+    const auto centre = hn::Set(d, mean);
+    const float variance = SumOver(
+                               p.depth,
+                               [&](int64_t k) HWY_ATTR {
+                                 const auto from = hn::Sub(hn::LoadU(d, x + k), centre);
+                                 return hn::Mul(from, from);
+                               },
+                               [&](int64_t k) { return (x[k] - mean) * (x[k] - mean); }) /
+                           count;
+    const float scale = 1 / std::sqrt(variance + p.epsilon);
+    const auto factor = hn::Set(d, scale);
+    int64_t k = 0;
+    for (; k + kLanes<float> <= p.depth; k += kLanes<float>) {
+      const auto unit = hn::Mul(hn::Sub(hn::LoadU(d, x + k), centre), factor);
+      hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, p.weight + k), hn::LoadU(d, p.bias + k)), d,
+                 out + k);
+    }
+    for (; k < p.depth; ++k) out[k] = (x[k] - mean) * scale * p.weight[k] + p.bias[k];
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(RoundToBytes);
+HWY_EXPORT(PackedRows);
+HWY_EXPORT(NormaliseAll);
+
+namespace {
+
+// The first of `data` that begins a line of the cache.
+template <class T>
+int64_t line_begin(const std::vector<T>& data) {
+  constexpr uintptr_t line = 64;
+  return static_cast<int64_t>((line - reinterpret_cast<uintptr_t>(data.data()) % line) % line /
+                              sizeof(T));
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(const float* weight, const float* bias, int64_t columns, int64_t depth,
+                           WeightType type)
+    : columns_(columns), depth_(depth) {
+  bias_.resize(static_cast<size_t>(padded_columns()));
+  if (bias != nullptr) std::copy_n(bias, columns, bias_.data());
+  type == WeightType::int8 ? pack_bytes(weight) : pack_floats(weight);
+}
+
+void PackedMatrix::pack_floats(const float* weight) {
+  data_.resize(static_cast<size_t>(padded_columns() * depth_ + 16));
+  first_ = line_begin(data_);
+  for (int64_t c = 0; c < columns_; ++c) {
+    float* to = data_.data() + first_ + c / panel * panel * depth_ + c % panel;
+    for (int64_t k = 0; k < depth_; ++k) to[k * panel] = weight[c * depth_ + k];
+  }
+}
+
+void PackedMatrix::pack_bytes(const float* weight) {
+  if (depth_ > deepest_bytes)
+    fail("[packed matrix] sums of int8 products hold a depth of {}, got {}; take float32",
+         deepest_bytes, depth_);
+  words_.resize(static_cast<size_t>(padded_columns() * byte_depth() / byte_group + 16));
+  first_ = line_begin(words_);
+  scales_.resize(bias_.size());
+  offsets_.resize(bias_.size());
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_depth()));
+  for (int64_t c = 0; c < columns_; ++c) {
+    const auto column = static_cast<size_t>(c);
+    scales_[column] = HWY_DYNAMIC_DISPATCH(RoundToBytes)(weight + c * depth_, depth_, bytes.data());
+    for (uint8_t& byte : bytes) {
+      byte = static_cast<uint8_t>(byte - byte_zero);
+      offsets_[column] += byte_zero * static_cast<int8_t>(byte);
+    }
+    int32_t* to =
+        words_.data() + first_ + (c / panel * panel * byte_depth()) / byte_group + c % panel;
+    for (int64_t k = 0; k < byte_depth(); k += byte_group, to += panel)
+      std::memcpy(to, bytes.data() + k, byte_group);
+  }
+}
+
+void packed_products(const PackedProducts& problem) { HWY_DYNAMIC_DISPATCH(PackedRows)(problem); }
+
+void normalise_rows(const NormalisedRows& problem) { HWY_DYNAMIC_DISPATCH(NormaliseAll)(problem); }
+
+}  // namespace attend::kernels
+#endif

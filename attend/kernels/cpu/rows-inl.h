@@ -1,0 +1,206 @@
+#if defined(ATTEND_KERNELS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_ROWS_INL_H_
+#undef ATTEND_KERNELS_ROWS_INL_H_
+#else
+#define ATTEND_KERNELS_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "attend/kernels/cpu/panel-inl.h"
+#include "attend/kernels/cpu/scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Few queries, as in decoding: each key and value is read once, so memory is the limit, and vectors
+// run along the depth. Rows of sixteen bits are widened as they are read.
+
+template <class T>
+struct PlainRow {
+  const T* data;
+  HWY_INLINE Vec<T> load(int64_t a) const { return hn::LoadU(Tag<T>(), data + a); }
+  HWY_INLINE T at(int64_t a) const { return data[a]; }
+};
+
+struct BrainRow {
+  const uint16_t* data;
+  HWY_INLINE Vec<float> load(int64_t a) const {
+    const hn::Rebind<uint16_t, Tag<float>> narrow;
+    const hn::Rebind<uint32_t, Tag<float>> wide;
+    return hn::BitCast(Tag<float>(),
+                       hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, data + a))));
+  }
+  HWY_INLINE float at(int64_t a) const { return widen(BFloat16{data[a]}); }
+};
+
+struct HalfRow {
+  const uint16_t* data;
+  HWY_INLINE Vec<float> load(int64_t a) const {
+    const hn::Rebind<uint16_t, Tag<float>> bits;
+    const hn::Rebind<hwy::float16_t, Tag<float>> half;
+    return hn::PromoteTo(Tag<float>(), hn::BitCast(half, hn::LoadU(bits, data + a)));
+  }
+  HWY_INLINE float at(int64_t a) const { return widen(Float16{data[a]}); }
+};
+
+// Calls body with a function of the row's number that returns it as one of the above.
+template <class T, class Body>
+HWY_INLINE void WithRows(const T* plain, const uint16_t* half, bool brain, int64_t stride,
+                         const Body& body) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (half != nullptr && brain)
+      return body([=](int64_t j) HWY_ATTR { return BrainRow{half + j * stride}; });
+    if (half != nullptr)
+      return body([=](int64_t j) HWY_ATTR { return HalfRow{half + j * stride}; });
+  }
+  body([=](int64_t j) HWY_ATTR { return PlainRow<T>{plain + j * stride}; });
+}
+
+template <class T>
+int64_t KeyOffset(const Problem<T>& problem, const View<const T>& view, const Row& first,
+                  int64_t first_key) {
+  return first.batch * view.batch_stride + KeyHead(problem.shape, first.head) * view.head_stride +
+         first_key * view.row_stride;
+}
+
+// The sums of the lanes of four vectors, to four numbers.
+#if HWY_TARGET != HWY_SCALAR
+template <class D, class V>
+HWY_INLINE auto FoldToBlock(D d, V v) {
+  if constexpr (hn::MaxLanes(d) * sizeof(hn::TFromD<D>) <= 16) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return FoldToBlock(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+template <class D, class V>
+HWY_INLINE V AddInterleaved(D d, V a, V b) {
+  return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+}
+
+HWY_INLINE void SumFour(const Vec<float>* sum, float* to) {
+  const hn::FixedTag<float, 4> d;
+  const Tag<float> all;
+  const auto low = AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1]));
+  const auto high = AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3]));
+  hn::StoreU(hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low)), d,
+             to);
+}
+
+HWY_INLINE void SumFour(const Vec<double>* sum, double* to) {
+  const hn::FixedTag<double, 2> d;
+  const Tag<double> all;
+  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[0]), FoldToBlock(all, sum[1])), d, to);
+  hn::StoreU(AddInterleaved(d, FoldToBlock(all, sum[2]), FoldToBlock(all, sum[3])), d, to + 2);
+}
+#else
+template <class V, class T>
+void SumFour(const V* sum, T* to) {
+  for (int n = 0; n < 4; ++n) to[n] = hn::GetLane(sum[n]);
+}
+#endif
+
+template <class T>
+class DotRowScores : public TileScores<T> {
+ public:
+  DotRowScores(const Problem<T>& problem, const HalfKeys& half) : problem_(problem), half_(half) {}
+
+  int64_t panel_size(int64_t width) const override { return problem_.shape.depth * width; }
+
+  // Rows [rows][depth], scaled.
+  void load_queries(const Row& first, int64_t rows, int64_t, T* panel) const override {
+    const int64_t depth = problem_.shape.depth;
+    LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
+             rows, depth, rows, panel, depth);
+    const T scale = T(problem_.score.scale * score_unit(problem_.normaliser));
+    for (int64_t i = 0; i < rows * depth; ++i) panel[i] *= scale;
+  }
+
+  void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
+              T* tile) const override {
+    const int64_t depth = problem_.shape.depth;
+    // A panel holds at most `width` of the queries.
+    const int64_t rows = std::min(width, problem_.shape.queries - first.query);
+    const int64_t at = KeyOffset(problem_, problem_.key, first, first_key);
+    const uint16_t* half = half_.key == nullptr ? nullptr : half_.key + at;
+    const T* plain = half == nullptr ? problem_.key.data + at : nullptr;
+    std::fill_n(tile, keys * width, T(0));
+    WithRows(plain, half, half_.brain, problem_.key.row_stride, [&](auto row) HWY_ATTR {
+      for (int64_t j = 0; j < keys; j += 4) {
+        const int64_t count = std::min<int64_t>(4, keys - j);
+        for (int64_t i = 0; i < rows; ++i)
+          DotFour(panel + i * depth, row, j, count, depth, width, tile + j * width + i);
+      }
+    });
+  }
+
+ private:
+  // Of the first `count` of four keys. The sums are taken in the same order for all, so that equal
+  // keys have equal scores.
+  template <class KeyRow>
+  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t count,
+                                 int64_t depth, int64_t width, T* to) {
+    const Tag<T> d;
+    const int64_t last = first + count - 1;
+    const decltype(row(0)) keys[4] = {row(first), row(std::min(first + 1, last)),
+                                      row(std::min(first + 2, last)), row(last)};
+    Vec<T> sum[4];
+    for (auto& s : sum) s = hn::Zero(d);
+    const int64_t a = depth / kLanes<T> * kLanes<T>;
+    // One row after another, as they lie in memory: the hardware fetches ahead of that.
+#pragma GCC unroll 4
+    for (int n = 0; n < 4; ++n) {
+      for (int64_t at = 0; at < a; at += kLanes<T>) {
+        sum[n] = hn::MulAdd(hn::LoadU(d, query + at), keys[n].load(at), sum[n]);
+      }
+    }
+    T totals[4];
+    SumFour(sum, totals);
+    for (int64_t n = 0; n < count; ++n) {
+      for (int64_t at = a; at < depth; ++at) totals[n] += query[at] * keys[n].at(at);
+      to[n * width] = totals[n];
+    }
+  }
+
+  const Problem<T>& problem_;
+  HalfKeys half_;
+};
+
+// context[e][i] += sum_j p_ij v_je for `rows` queries; context is [depth][width].
+template <class T, class ValueRow>
+void AddValueRows(const ValueRow& row, const T* tile, int64_t keys, int64_t rows, int64_t width,
+                  int64_t depth, T* context) {
+  const Tag<T> d;
+  constexpr int kVectors = 4;
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t e = 0;
+    for (; e + kVectors * kLanes<T> <= depth; e += kVectors * kLanes<T>) {
+      Vec<T> sum[kVectors];
+      for (auto& s : sum) s = hn::Zero(d);
+      for (int64_t j = 0; j < keys; ++j) {
+        const auto p = Set<T>(tile[j * width + i]);
+#pragma GCC unroll 4
+        for (int n = 0; n < kVectors; ++n)
+          sum[n] = hn::MulAdd(p, row(j).load(e + n * kLanes<T>), sum[n]);
+      }
+      HWY_ALIGN T lanes[kVectors * kLanes<T>];
+#pragma GCC unroll 4
+      for (int n = 0; n < kVectors; ++n) hn::Store(sum[n], d, lanes + n * kLanes<T>);
+      for (int64_t n = 0; n < kVectors * kLanes<T>; ++n) context[(e + n) * width + i] += lanes[n];
+    }
+    for (; e < depth; ++e) {
+      T sum = 0;
+      for (int64_t j = 0; j < keys; ++j) sum += tile[j * width + i] * row(j).at(e);
+      context[e * width + i] += sum;
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

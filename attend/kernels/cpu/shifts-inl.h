@@ -1,0 +1,105 @@
+#if defined(ATTEND_KERNELS_SHIFTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_SHIFTS_INL_H_
+#undef ATTEND_KERNELS_SHIFTS_INL_H_
+#else
+#define ATTEND_KERNELS_SHIFTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/kernels/cpu/online-inl.h"
+#include "attend/kernels/cpu/sparse-inl.h"
+#include "attend/kernels/cpu/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// The shifts of rows for backward and the weights. A moderate lse suffices as a shift: its rounding
+// matters no more than that of the scores. The scores are computed again for a large lse, and for
+// the thresholds of the sparse normalisers, which lie near the largest score.
+
+// Beyond it the lse of a softmax, a float and then in units of log2, is off by up to 2^-15.
+inline constexpr double kCoarseLse = 256;
+
+// The shifts of a sparse normaliser. `scores` has room for all keys of the panel; `at` is the
+// number of the panel's first row.
+template <class T>
+void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
+                       T* scores, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
+  const RowShifts<T> found{arena.take(panel.width), arena.take(panel.width)};
+  const KeyRange hull = panel.scope.hull();
+  ScoreRows(scorer, panel, scores);
+  FindThresholds(normaliser, scores, std::max<int64_t>(0, hull.end - hull.begin), panel.width,
+                 found);
+  std::copy_n(found.reference, panel.rows, to.reference + at);
+  std::copy_n(found.offset, panel.rows, to.offset + at);
+}
+
+// The shifts of softmax. A given lse may cover more keys, as merge makes it. It is taken where it
+// exceeds the lse of these keys by more than scores of different panels differ in rounding.
+template <class T>
+void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
+                        const BrainPlan& brain, T* tile, int64_t at, Arena<T>& arena,
+                        const RowShifts<T>& to) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
+  const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
+                                   arena.take(panel.width)};
+  sinks == nullptr ? online.start(panel.width)
+                   : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog2E));
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin, next = 0; key < hull.end; key = next) {
+    next = next_tile(brain, key);
+    const int64_t keys = std::min(next, hull.end) - key;
+    if (scorer.score(panel, key, keys, tile)) online.update(tile, keys, panel.width, nullptr, 0);
+  }
+  for (int64_t r = 0; r < panel.rows; ++r) {
+    const bool empty = online.sum[r] == 0;
+    to.reference[at + r] = empty ? T(0) : online.reference[r];
+    to.offset[at + r] = empty ? kInfinity : std::log2(online.sum[r]);
+    const T given = lse[at + r] * T(kLog2E), offset = given - to.reference[at + r];
+    if (offset - to.offset[at + r] > kRounding * std::abs(given)) to.offset[at + r] = offset;
+  }
+}
+
+// The shifts of softmax from the lse alone; false where one is too coarse.
+template <class T>
+bool ConvertShifts(const T* lse, int64_t at, int64_t rows, const RowShifts<T>& to) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  for (int64_t r = at; r < at + rows; ++r) {
+    const bool empty = lse[r] == -kInfinity;
+    if (!empty && std::abs(lse[r]) > T(kCoarseLse)) return false;
+    to.reference[r] = empty ? T(0) : lse[r] * T(kLog2E);
+    to.offset[r] = empty ? kInfinity : T(0);
+  }
+  return true;
+}
+
+// For one block of the selected rows of one head.
+template <class T>
+void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const Problem<T>& problem = *plan.problem;
+  const Shape& s = problem.shape;
+  const auto [batch, n, block] = plan.place(task);
+  const int64_t begin = block * kBackwardRows;
+  const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
+  const Row first{batch, plan.head(n), plan.selection.first_row + begin};
+  const int64_t at = (batch * s.heads + first.head) * s.queries + first.query;
+  const bool sparse = is_sparse(problem.normaliser);
+  if (!sparse && ConvertShifts(plan.lse, at, rows, plan.shifts)) return;
+  const BrainThread thread(plan.brain.kernels);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.brain);
+  const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
+                                     arena.take(scorer.panel_size(kBackwardRows)));
+  T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
+  sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, at, arena, plan.shifts)
+         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.brain, scores, at, arena,
+                              plan.shifts);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,160 @@
+// Included once a target.
+#if defined(ATTEND_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_SIMD_INL_H_
+#undef ATTEND_KERNELS_SIMD_INL_H_
+#else
+#define ATTEND_KERNELS_SIMD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "attend/kernels/cpu/plan-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Vec = hn::Vec<Tag<T>>;
+template <class T>
+inline constexpr int64_t kLanes = hn::MaxLanes(Tag<T>());
+
+template <class T>
+HWY_INLINE Vec<T> Set(T value) {
+  return hn::Set(Tag<T>(), value);
+}
+
+template <class T>
+constexpr int64_t RoundUpToLanes(int64_t count) {
+  return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+// What a floating type needs for 2^x: x + magic has round(x), and the bias of exponents, in its low
+// bits.
+template <class T>
+struct Exp2Traits;
+template <>
+struct Exp2Traits<float> {
+  using Bits = int32_t;
+  static constexpr float kMagic = 12582912.0f + 127.0f;
+  static constexpr int kShift = 23;
+  static constexpr float kLowest = -126.0f;
+  // 2^r = kFirst + r (kNext[0] + kNext[1] r + ..), minimax on [-0.5, 0.5], relative error 7.5e-8.
+  static constexpr float kFirst = 1.000000119e+00f;
+  static constexpr float kNext[] = {6.931469440e-01f, 2.402212024e-01f, 5.550713092e-02f,
+                                    9.675540961e-03f, 1.327647245e-03f};
+  // 2^r = 1 + r (kRise[0] + kRise[1] r + ..), of which the sum has relative error 1.1e-8.
+  static constexpr float kRise[] = {6.931471825e-01f, 2.402265072e-01f, 5.550357140e-02f,
+                                    9.618082557e-03f, 1.339086331e-03f, 1.545316249e-04f};
+};
+template <>
+struct Exp2Traits<double> {
+  using Bits = int64_t;
+  static constexpr double kMagic = 6755399441055744.0 + 1023.0;
+  static constexpr int kShift = 52;
+  static constexpr double kLowest = -1022.0;
+  // Taylor: ln(2)^k / k!; the next term is below 4e-18.
+  static constexpr double kFirst = 1.0;
+  static constexpr double kNext[] = {
+      0.69314718055994531,    0.24022650695910071,   0.055504108664821580,   0.0096181291076284772,
+      0.0013333558146428443,  1.5403530393381609e-4, 1.5252733804059840e-5,  1.3215486790144309e-6,
+      1.0178086009239699e-7,  7.0549116208011233e-9, 4.4455382718708114e-10, 2.5678435993488205e-11,
+      1.3691488853904129e-12,
+  };
+  static constexpr const auto& kRise = kNext;
+};
+
+// coefficients[0] + coefficients[1] x + ..
+template <class T, class Coefficients>
+HWY_INLINE Vec<T> Polynomial(Vec<T> x, const Coefficients& coefficients) {
+  constexpr int kDegree = sizeof(Coefficients) / sizeof(T) - 1;
+  auto sum = Set<T>(coefficients[kDegree]);
+#pragma GCC unroll 16
+  for (int k = kDegree - 1; k >= 0; --k) sum = hn::MulAdd(sum, x, Set<T>(coefficients[k]));
+  return sum;
+}
+
+// 2^n, where n is in the low bits of `shifted`.
+template <class T>
+HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
+  using Traits = Exp2Traits<T>;
+  const hn::Rebind<typename Traits::Bits, Tag<T>> bits;
+  return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(hn::BitCast(bits, shifted)));
+}
+
+// 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
+template <class T>
+HWY_INLINE Vec<T> Exp2(Vec<T> x) {
+  using Traits = Exp2Traits<T>;
+  const auto magic = Set<T>(Traits::kMagic);
+  const auto shifted = hn::Add(x, magic);
+  const auto r = hn::Sub(x, hn::Sub(shifted, magic));
+  const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
+  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)),
+                            hn::Mul(rest, WholePower<T>(shifted)));
+}
+
+// e^(2x) - less for |x| well inside the range, with less 0 or 1: of either, and near 0 too, all
+// digits are right. 2 log2(e) comes in two parts: the product of a large x with one rounded
+// constant would lose the last bits of the result.
+template <class T>
+HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x, Vec<T> less) {
+  constexpr double kFactor = 2 * kLog2E;
+  constexpr T kHigh = static_cast<T>(kFactor);
+  // The part of 2 log2(e) that a double does not hold.
+  constexpr T kLow = std::is_same_v<T, float> ? static_cast<T>(kFactor - double(kHigh))
+                                              : static_cast<T>(4.0710547481862066e-17);
+  const auto magic = Set<T>(Exp2Traits<T>::kMagic);
+  const auto shifted = hn::MulAdd(x, Set<T>(kHigh), magic);
+  const auto r = hn::MulSub(x, Set<T>(kHigh), hn::Sub(shifted, magic));
+  const auto rest = hn::MulAdd(x, Set<T>(kLow), r), power = WholePower<T>(shifted);
+  // 2^n 2^r = 2^n + 2^n (2^r - 1)
+  const auto rise = hn::Mul(rest, Polynomial<T>(rest, Exp2Traits<T>::kRise));
+  return hn::MulAdd(power, rise, hn::Sub(power, less));
+}
+
+// 1 / x to working precision for normal x whose reciprocal is normal.
+template <class T>
+HWY_INLINE Vec<T> Reciprocal(Vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    const auto guess = hn::ApproximateReciprocal(x);
+#if HWY_TARGET == HWY_NEON
+    const auto better = hn::Mul(guess, hn::NegMulAdd(x, guess, Set<T>(2)));
+    return hn::Mul(better, hn::NegMulAdd(x, better, Set<T>(2)));
+#else
+    return hn::Mul(guess, hn::NegMulAdd(x, guess, Set<T>(2)));
+#endif
+  } else {
+    return hn::Div(Set<T>(1), x);
+  }
+}
+
+// x within [-limit, limit]; NaN stays NaN.
+template <class T>
+HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
+  const auto high = Set<T>(limit), low = Set<T>(-limit);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return hn::Max(low, hn::Min(high, x));  // the second of two where either is NaN
+#else
+  x = hn::IfThenElse(hn::Gt(x, high), high, x);
+  return hn::IfThenElse(hn::Lt(x, low), low, x);
+#endif
+}
+
+// Larger of the two; the second where either is NaN, on every target.
+template <class T>
+HWY_INLINE Vec<T> MaxOrSecond(Vec<T> a, Vec<T> b) {
+  return hn::IfThenElse(hn::Gt(a, b), a, b);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,115 @@
+#if defined(ATTEND_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_TILE_INL_H_
+#undef ATTEND_KERNELS_TILE_INL_H_
+#else
+#define ATTEND_KERNELS_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/kernels/cpu/bias-inl.h"
+#include "attend/kernels/cpu/brain-inl.h"
+#include "attend/kernels/cpu/families-inl.h"
+#include "attend/kernels/cpu/mask-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// Consecutive queries of one head, as columns.
+template <class T>
+struct Panel {
+  Row first;
+  int64_t rows;
+  int64_t width;  // rows rounded up to whole vectors
+  BlockScope scope;
+  T* queries;  // as the family loaded them
+};
+
+// Tiles of what the normaliser takes: score, soft cap, bias, scope.
+template <class T>
+class TileScorer {
+ public:
+  // For panels of up to `width` queries; few is not null where there are few in all, brain where
+  // products may be of bf16.
+  TileScorer(const Problem<T>& problem, const AdditivePlan<T>& additive, int64_t width,
+             Arena<T>& arena, const HalfKeys* few = nullptr, const BrainPlan* brain = nullptr)
+      : problem_(problem),
+        scores_(few != nullptr ? MakeRowScores(problem, *few) : nullptr),
+        bias_(problem, width, arena),
+        cap_(T(problem.score.soft_cap * score_unit(problem.normaliser))) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (brain != nullptr && brain->kernels != nullptr)
+        scores_ = std::make_unique<BrainDotScores>(problem, *brain, width, arena);
+    }
+    if (scores_ == nullptr) scores_ = MakeScores(problem, additive, arena);
+  }
+
+  int64_t panel_size(int64_t width) const { return scores_->panel_size(width); }
+
+  BlockScope scope(const Row& first, int64_t rows) const {
+    return BlockScope(problem_.scope, first, rows, problem_.shape.keys);
+  }
+
+  // queries: room for panel_size numbers; scope: that of the same rows.
+  Panel<T> load(const Row& first, int64_t rows, BlockScope scope, T* queries) const {
+    const int64_t width = RoundUpToLanes<T>(rows);
+    scores_->load_queries(first, rows, width, queries);
+    return {first, rows, width, std::move(scope), queries};
+  }
+
+  // The scores of keys [key, key + keys) as tile[j][i], -inf outside the scope; false when all are
+  // outside, and then nothing is written. Where scores are capped and cap_slope is not null,
+  // cap_slope[j][i] is the derivative of the capped score by the score.
+  bool score(const Panel<T>& panel, int64_t key, int64_t keys, T* tile, T* cap_slope = nullptr) {
+    const Cover cover = panel.scope.cover(key, key + keys);
+    if (cover == Cover::empty) return false;
+    scores_->scores(panel.first, key, keys, panel.queries, panel.width, tile);
+    if (cap_ > 0) cap_scores(keys * panel.width, tile, cap_slope);
+    bias_.add(panel.first, panel.rows, key, keys, panel.width, tile);
+    if (cover == Cover::partial) MaskTile(panel.scope, panel.rows, key, keys, panel.width, tile);
+    return true;
+  }
+
+  TileBias<T>& bias() { return bias_; }
+  const TileScores<T>& scores() const { return *scores_; }
+
+ private:
+  // cap tanh(s / cap), whose derivative is 1 - tanh^2
+  void cap_scores(int64_t count, T* tile, T* cap_slope) const {
+    const Tag<T> d;
+    // tanh(x) = (e^(2x) - 1) / (e^(2x) + 1)
+    constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
+    for (int64_t i = 0; i < count; i += kLanes<T>) {
+      const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap_)), kFlat);
+      const auto power = ExpOfTwice<T>(x, Set<T>(1));  // less 1
+      const auto rest = hn::Div(Set<T>(2), hn::Add(power, Set<T>(2)));
+      hn::Store(hn::Mul(hn::Mul(power, rest), Set<T>(cap_ / 2)), d, tile + i);
+      if (cap_slope != nullptr)
+        hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
+    }
+  }
+
+  const Problem<T>& problem_;
+  std::unique_ptr<TileScores<T>> scores_;
+  TileBias<T> bias_;
+  T cap_;
+};
+
+// The scores of all keys of the panel's hull as tile[j][i].
+template <class T>
+void ScoreRows(TileScorer<T>& scorer, const Panel<T>& panel, T* tile) {
+  const KeyRange hull = panel.scope.hull();
+  for (int64_t key = hull.begin; key < hull.end; key += kTileKeys) {
+    const int64_t keys = std::min(kTileKeys, hull.end - key);
+    T* to = tile + (key - hull.begin) * panel.width;
+    if (!scorer.score(panel, key, keys, to))
+      std::fill_n(to, keys * panel.width, -std::numeric_limits<T>::infinity());
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
