@@ -22,6 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy"
 COMMANDS = CACHE / "commands" / "compile_commands.json"
+MARKS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "attend" / "tidy"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
 
@@ -84,10 +85,11 @@ class Unit:
         self.path = pathlib.Path(entry["file"])
         self.headers, self.torch = headers(self.path)
         self.command = clang_command(entry, self.torch, compiler_headers)
-        digest = hashlib.sha256(common + "\0".join(self.command).encode())
+        command = "\0".join(self.command).replace(str(ROOT), "")
+        digest = hashlib.sha256(common + command.encode())
         for header in sorted(self.headers):
             digest.update(header.read_bytes())
-        self.mark = CACHE / digest.hexdigest()
+        self.mark = MARKS / digest.hexdigest()
 
     def tidy(self, end):
         start = time.monotonic()
@@ -107,7 +109,8 @@ def read_units():
     units = [Unit(entry, common, compiler_headers)
              for entry in json.loads(COMMANDS.read_text())
              if pathlib.Path(entry["file"]).is_relative_to(ROOT / "attend")]
-    CACHE.mkdir(parents=True, exist_ok=True)
+    for folder in (CACHE, MARKS):
+        folder.mkdir(parents=True, exist_ok=True)
     (CACHE / "compile_commands.json").write_text(json.dumps(
         [{"directory": str(ROOT), "file": str(unit.path), "arguments": unit.command}
          for unit in units]))

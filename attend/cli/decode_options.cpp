@@ -50,8 +50,7 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
   command
       .add_option("--device", options.model.device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
-  command.add_option("--place", options.model.place,
-                     "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
+  command.add_option("--place", options.model.place, place_help);
   command
       .add_option(
           "--weights", options.model.weights,

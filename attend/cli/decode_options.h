@@ -8,6 +8,9 @@
 
 namespace attend {
 
+inline constexpr const char* place_help =
+    "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1";
+
 // The options that every command that decodes shares.
 struct DecodeOptions {
   std::vector<std::string> models;  // several decode as one

@@ -129,6 +129,7 @@ void add_train_command(CLI::App& app) {
                       "model folder whose source vocabulary is taken, and the weights that fit");
   command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
+  command->add_option("--place", options->place, place_help);
   auto processes = std::make_shared<ProcessOptions>();
   add_process_options(*command, *processes);
   command->add_flag("--resume", options->resume,

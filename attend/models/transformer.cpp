@@ -66,6 +66,22 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
 }
 
+void Transformer::place(const Devices& devices) {
+  const at::Device rest = devices.decoder;
+  if (devices.attention != rest)
+    fail(
+        "the layers of a Transformer hold their attention; place it with the decoder: attention={}",
+        rest.str());
+  if (devices.encoder != rest && source_embedding_ == target_embedding_)
+    fail("model.tied is all, so that encoder and decoder share an embedding; place both on {}",
+         rest.str());
+  PairNetwork::place({rest, rest, rest});
+  encoder_device_ = devices.encoder;
+  if (frames_) frames_->to(encoder_device_);
+  if (source_embedding_) source_embedding_->to(encoder_device_);
+  if (encoder_) encoder_->to(encoder_device_);
+}
+
 TokenOutput Transformer::output() const {
   if (!output_) return {target_embedding_->weight()};
   return {output_->weight, output_->bias};
@@ -74,9 +90,13 @@ TokenOutput Transformer::output() const {
 StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
                                 const DropoutGenerator& generator) {
   const SiteScope here({.part = NetworkPart::encoder});
-  if (frames_) return frames_->forward(to_device(source), lengths, generator);
-  const Tensor embedded = source_embedding_->forward(to_device(source), 0, dropout_, generator);
-  return {encoder_->forward(embedded, lengths, {}, generator), lengths};
+  const Tensor tokens = source.to(encoder_device_);
+  if (frames_) {
+    const StackSource read = frames_->forward(tokens, lengths, generator);
+    return {to_device(read.vectors), read.lengths};
+  }
+  const Tensor embedded = source_embedding_->forward(tokens, 0, dropout_, generator);
+  return {to_device(encoder_->forward(embedded, lengths, {}, generator)), lengths};
 }
 
 Tensor Transformer::decode(const Batch& batch, const DropoutGenerator& generator) {

@@ -38,6 +38,8 @@ class Transformer : public PairNetwork {
   // Weights: those over the source, the mean of the heads of the last layer.
   StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
   NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  // The encoder may be elsewhere than the rest, whose layers hold their attention.
+  void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return true; }
 
@@ -50,6 +52,7 @@ class Transformer : public PairNetwork {
   TokenOutput output() const;
 
   double dropout_;
+  at::Device encoder_device_ = at::kCPU;
   std::shared_ptr<SourceEncoder> frames_;  // in place of the next and of encoder_, or null
   std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
   std::shared_ptr<TransformerStack> encoder_, decoder_;

@@ -21,7 +21,7 @@ class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
     context->saved_data["sizes"] = x.sizes();
     context->saved_data["bias"] = bias.has_value();
     const int64_t count = x.numel() / x.size(-1);
-    Tensor y = at::mm(rows, matrix.t()).narrow(0, 0, count).to(at::kFloat);
+    Tensor y = bfloat16_product(rows, matrix.t()).narrow(0, 0, count).to(at::kFloat);
     if (bias) y.add_(*bias);
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
@@ -40,11 +40,11 @@ class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
     // y = x W^T + b
     Tensor x, weight, bias;
     if (context->needs_input_grad(0))
-      x = at::mm(slope, saved[1])
+      x = bfloat16_product(slope, saved[1])
               .narrow(0, 0, gradient.size(0))
               .to(at::kFloat)
               .view(context->saved_data["sizes"].toIntVector());
-    if (context->needs_input_grad(1)) weight = at::mm(slope.t(), saved[0]).to(at::kFloat);
+    if (context->needs_input_grad(1)) weight = bfloat16_product(slope.t(), saved[0]).to(at::kFloat);
     if (context->saved_data["bias"].toBool()) bias = gradient.sum(0);
     return {x, weight, bias};
   }
@@ -76,6 +76,12 @@ Tensor bfloat16_rows(const Tensor& rows) {
   result.narrow(0, 0, count).copy_(rows);
   result.narrow(0, count, whole - count).zero_();
   return result;
+}
+
+Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
+  // Elsewhere on the CPU, LibTorch rounds every partial sum to 8 bits.
+  if (BFloat16Products::supported() || !a.is_cpu()) return at::mm(a, b);
+  return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {

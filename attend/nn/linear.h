@@ -31,6 +31,10 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 // product for every shape that it meets.
 at::Tensor bfloat16_rows(const at::Tensor& rows);
 
+// The product of two matrices on one device, of which at least one is bfloat16, with sums in
+// float32.
+at::Tensor bfloat16_product(const at::Tensor& a, const at::Tensor& b);
+
 // LibTorch's layer, computed by linear().
 class LinearImpl : public torch::nn::LinearImpl {
  public:

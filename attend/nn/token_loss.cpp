@@ -53,7 +53,10 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, 
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
   const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
-  const Tensor logits = at::mm(vectors, output.weight.t());
+  const auto product = [half](const Tensor& a, const Tensor& b) {
+    return half ? bfloat16_product(a, b) : at::mm(a, b);
+  };
+  const Tensor logits = product(vectors, output.weight.t());
   const auto type = logits.scalar_type();
   const auto of = [&]<class S>() {
     return losses<S>(logits, chunk.target, output, smoothing, gradients);
@@ -66,8 +69,8 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, 
   logits.narrow(0, count, logits.size(0) - count).zero_();
   if (gradients.vectors.defined())
     gradients.vectors.narrow(0, first, count)
-        .copy_(at::mm(logits, output.weight).narrow(0, 0, count));
-  if (gradients.weight.defined()) gradients.weight.add_(at::mm(logits.t(), vectors));
+        .copy_(product(logits, output.weight).narrow(0, 0, count));
+  if (gradients.weight.defined()) gradients.weight.add_(product(logits.t(), vectors));
   return loss;
 }
 

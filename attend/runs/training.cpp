@@ -137,7 +137,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   if (initial) begin_from(*initial, model, say);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
-  model.network->place(parse_devices(options.device, ""));
+  model.network->place(parse_devices(options.device, options.place));
   if (!folder) return model;
   folder->create();
   write_settings(options, config.train);
@@ -257,7 +257,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
-  const Devices devices = parse_devices(options.device, "");
+  const Devices devices = parse_devices(options.device, options.place);
   for (const auto& replica : replicas) replica->place(devices);
   averaged->place(devices);
   averaged->eval();

@@ -18,7 +18,7 @@ struct TrainOptions {
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
-  std::string device = "cpu";
+  std::string device = "cpu", place;         // as parse_devices takes them
   bool resume = false, strict = false, dump_config = false, json = false;
   Communicator* world = nullptr;  // the processes that train together (meet); null: one
 };

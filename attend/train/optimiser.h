@@ -41,19 +41,31 @@ class Optimiser {
   void restore(const Checkpoint& checkpoint, const std::string& path);
 
  private:
-  void step_slice(size_t slice, double scale, double rate, double average_decay);
+  // What one thread updates: a part of the vector of one device.
+  struct Slice {
+    size_t vector;
+    int64_t begin;
+    at::Tensor weights;  // with gradients: a parameter of its own
+    at::Tensor average;
+    at::Tensor decayed;  // 1 where a weight decays, 0 elsewhere
+    std::unique_ptr<torch::optim::Adam> adam;
+  };
+  void add_slices(size_t vector, const at::Tensor& decayed, int64_t count);
+  static void step_slice(Slice& slice, double scale, double decay, double rate,
+                         double average_decay);
+  // A vector for each device of what `pick` takes of the slices.
+  template <class F>
+  std::vector<at::Tensor> joined(F pick) const;
 
   const double clip_norm_;
   const double weight_decay_;
   const double weight_average_;
+  const torch::optim::AdamOptions adam_options_;
   int64_t updates_ = 0;
-  std::unique_ptr<FlatParameters> weights_;
-  at::Tensor average_;
-  std::vector<at::Tensor> gradients_;  // [P], a replica each; the first takes the sum
-  std::vector<at::Tensor> slices_;     // of the weights, with gradients: a parameter each
-  std::vector<at::Tensor> average_slices_;
-  std::vector<at::Tensor> decayed_slices_;  // 1 where a weight decays, 0 elsewhere
-  std::vector<std::unique_ptr<torch::optim::Adam>> adam_;
+  std::unique_ptr<FlatParameters> weights_, average_;
+  // [P] of each device, of each replica; the first takes the sum.
+  std::vector<std::vector<at::Tensor>> gradients_;
+  std::vector<Slice> slices_;
 };
 
 }  // namespace attend

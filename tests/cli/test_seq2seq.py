@@ -83,6 +83,8 @@ class Languages(program.Case):
         self.write("pairs.tsv", PAIRS)
         self.refuse("train", "--data", "pairs.tsv", "--out", "new", "--device", "cuda:99",
                     names=["there is cpu"])
+        self.refuse("train", "--data", "pairs.tsv", "--out", "new", "--place", "encoder=cuda:9",
+                    names=["'cuda:9' is not present"])
         self.refuse("evaluate", self.model, "--data", self.shared / "joint.tsv", "--place",
                     "head=cpu", names=["write encoder=DEVICE"])
 

@@ -96,6 +96,12 @@ std::vector<Placed> all_placed() {
       {"transformer", [] { return transformer("sinusoidal", "none"); }, one},
       {"transformer_tied", [] { return transformer("learned", "all"); }, one},
       {"transformer_rotary", [] { return transformer("rotary", "target"); }, one},
+      {"transformer_apart",
+       [] { return transformer("sinusoidal", "none"); },
+       {first, second, second}},
+      {"transformer_tied_apart",
+       [] { return transformer("learned", "target"); },
+       {at::kCPU, first, first}},
       {"language_model", language_model, one},
       {"masked_language_model", masked_language_model, one},
       {"classifier_mean", [] { return classifier("mean"); }, one},
@@ -181,13 +187,17 @@ TEST_P(EveryNetwork, StepsAsOnTheCpu) {
   }
 }
 
+void expect_refused(const std::shared_ptr<PairNetwork>& network, const Devices& devices,
+                    const std::string& remedy) {
+  EXPECT_THAT([&] { network->place(devices); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr(remedy)));
+}
+
 TEST(Placement, OfPartsIsRefusedWhereThereAreNone) {
-  const auto network = language_model();
-  EXPECT_THAT(
-      [&] {
-        network->place({at::kCPU, software_device(0), at::kCPU});
-      },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("--device, without --place")));
+  const at::Device other = software_device(0);
+  expect_refused(language_model(), {at::kCPU, other, at::kCPU}, "--device, without --place");
+  expect_refused(transformer("sinusoidal", "none"), {at::kCPU, at::kCPU, other}, "attention=hip");
+  expect_refused(transformer("learned", "all"), {at::kCPU, other, other}, "place both on hip");
 }
 
 }  // namespace

@@ -173,17 +173,35 @@ TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
 }
 
 // Without dropout, whose draws are others there. Sums are of float32 in another order.
-TEST_F(TrainerTest, TrainsAndResumesOnAnotherDevice) {
+TEST_F(TrainerTest, TrainsAndResumesOnOtherDevices) {
   network.dropout = 0;
   run("cpu");
-  const at::Device other = reference::software_device(1);
-  devices = {other, other, other};
-  run("other", false, 5);
-  run("other", true);
-  const Checkpoint expected = checkpoint("cpu"), found = checkpoint("other");
-  EXPECT_EQ(found.step, expected.step);
-  EXPECT_TRUE(at::allclose(found.weights, expected.weights, 1e-3, 1e-4));
-  EXPECT_TRUE(at::allclose(found.average, expected.average, 1e-3, 1e-4));
+  const Checkpoint expected = checkpoint("cpu");
+  const at::Device first = reference::software_device(0), second = reference::software_device(1);
+  for (const Devices& others :
+       {Devices{second, second, second}, {first, at::kCPU, second}, {at::kCPU, first, at::kCPU}}) {
+    const std::string name =
+        fmt::format("{}-{}-{}", others.encoder.str(), others.attention.str(), others.decoder.str());
+    devices = others;
+    run(name, false, 5);
+    run(name, true);
+    const Checkpoint found = checkpoint(name);
+    EXPECT_EQ(found.step, expected.step);
+    EXPECT_TRUE(at::allclose(found.weights, expected.weights, 1e-3, 1e-4)) << name;
+    EXPECT_TRUE(at::allclose(found.average, expected.average, 1e-3, 1e-4)) << name;
+    EXPECT_TRUE(at::allclose(found.first_moment, expected.first_moment, 1e-2, 1e-5)) << name;
+  }
+}
+
+// A checkpoint tells weights in the order of the network, wherever they were.
+TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
+  network.dropout = 0;
+  run("cpu");
+  devices = {reference::software_device(0), at::kCPU, reference::software_device(1)};
+  run("moved", false, 5);
+  devices = {};
+  run("moved", true);
+  EXPECT_TRUE(at::allclose(checkpoint("moved").weights, checkpoint("cpu").weights, 1e-3, 1e-4));
 }
 
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
