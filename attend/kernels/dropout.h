@@ -46,7 +46,8 @@ inline uint32_t dropout_threshold(const Dropout& dropout) {
                                    : 0xffffffffLL);
 }
 
-// to_i = 0 or from_i / (1 - probability): which of them follows from the seed and i alone.
+// to_i = 0 or from_i / (1 - probability): which of them follows from the seed and first_key + i
+// alone.
 void drop(const Dropout& dropout, const float* from, int64_t count, float* to);
 void drop(const Dropout& dropout, const double* from, int64_t count, double* to);
 

@@ -2,6 +2,7 @@
 
 #include "attend/data/vocabulary.h"
 #include "attend/nn/packed_decoder.h"
+#include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
 
 namespace attend {
@@ -23,6 +24,17 @@ Tensor joined(const Batch& batch) {
   const Tensor length = batch.source_lengths.to(apart.device()).unsqueeze(1);
   const Tensor padding = (batch.source.size(1) - length) * (place > length);
   return apart.gather(1, (place + padding).clamp_max(apart.size(1) - 1));
+}
+
+// The token of the target that each of the first places of joined() predicts, padding where it
+// predicts none: the last token of the source, or the start, predicts the first.
+Tensor predicted(const Batch& batch, int64_t places) {
+  if (batch.source.size(1) == 0) return batch.target;
+  const Tensor& target = batch.target;
+  const Tensor index =
+      at::arange(places, target.options()).unsqueeze(0) - batch.source_lengths.unsqueeze(1);
+  return target.gather(1, index.clamp(0, target.size(1) - 1))
+      .masked_fill((index < 0) | (index >= target.size(1)), Vocabulary::padding);
 }
 
 // How many tokens of recurrent[0] the caches hold.
@@ -54,22 +66,21 @@ TokenOutput LanguageModel::output() const {
   return {output_->weight, output_->bias};
 }
 
-Tensor LanguageModel::predicting(const Batch& batch, const DropoutGenerator& generator) {
+Tensor LanguageModel::vectors_of(const Tensor& text, const DropoutGenerator& generator) {
   const SiteScope here({.part = NetworkPart::layers});
-  const Tensor embedded = embedding_->forward(to_device(joined(batch)), 0, dropout_, generator);
+  const Tensor embedded = embedding_->forward(to_device(text), 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
-  Tensor vectors = stack_->forward(embedded, {}, {}, generator);
-  if (batch.source.size(1) == 0) return vectors;
-  // The last token of the source, or the start, predicts the first of the target.
+  return stack_->forward(embedded, {}, {}, generator);
+}
+
+Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generator) {
+  const Tensor vectors = vectors_of(joined(batch), generator);
+  if (batch.source.size(1) == 0) return output().logits(vectors);
   const Tensor length = batch.source_lengths.to(vectors.device()).unsqueeze(1);
   const Tensor place = (length + at::arange(batch.target.size(1), length.options()))
                            .clamp_max(vectors.size(1) - 1)
                            .unsqueeze(2);
-  return vectors.gather(1, place.expand({-1, -1, vectors.size(2)}));
-}
-
-Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generator) {
-  return output().logits(predicting(batch, generator));
+  return output().logits(vectors.gather(1, place.expand({-1, -1, vectors.size(2)})));
 }
 
 Tensor LanguageModel::log_probabilities(const Batch& batch) {
@@ -83,8 +94,12 @@ TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_leng
 
 Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
                                 double smoothing) {
-  return token_loss(predicting(batch, generator).flatten(0, 1), output(),
-                    to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
+  const Tensor text = joined(batch);
+  const SharedSequence shared(text.size(1));
+  const Tensor vectors = vectors_of(shared.own(text), generator);
+  const Tensor target = shared.own(predicted(batch, text.size(1)));
+  return token_loss(vectors.flatten(0, 1), output(), to_device(target).flatten(), smoothing,
+                    Vocabulary::padding);
 }
 
 Tensor LanguageModel::encodings(const Tensor& source, const Tensor&) {

@@ -43,7 +43,8 @@ class LanguageModel : public PairNetwork {
   bool attends() const override { return true; }
 
  private:
-  at::Tensor predicting(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
+  // Of tokens from the start on: [B, n] -> [B, n, depth].
+  at::Tensor vectors_of(const at::Tensor& text, const DropoutGenerator& generator);
   void read_on(StepState& state);
   at::Tensor next_vectors(const at::Tensor& tokens, StepState& state);  // [N, 1, depth]
   TokenOutput output() const;

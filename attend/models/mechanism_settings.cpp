@@ -3,6 +3,7 @@
 #include "attend/base/error.h"
 #include "attend/nn/mechanism_table.h"
 #include "attend/ops/normalisers.h"
+#include "attend/ops/scopes.h"
 #include "attend/ops/scores.h"
 
 namespace attend {
@@ -45,6 +46,13 @@ void MechanismSettings::check(const std::string& prefix) const {
       "{}normaliser is {}, which gives the scores no gradient, so that queries and keys would stay "
       "as they were drawn; take {}",
       prefix, choices.normaliser, fmt::join(trained, ", "));
+}
+
+std::string MechanismSettings::why_not_shared(const std::string& prefix) const {
+  const std::string scope = choices().scope;
+  if (!around_reach(scope)) return "";
+  return fmt::format("{}scope is {}, whose centres are predicted from queries of all processes",
+                     prefix, scope);
 }
 
 Settings MechanismSettings::settings(const std::string& prefix, const std::string& which,

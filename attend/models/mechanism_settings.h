@@ -23,6 +23,9 @@ struct MechanismSettings {
   // gives the scores no gradient. `prefix` as in settings().
   void check(const std::string& prefix) const;
 
+  // As NetworkConfig::why_not_shared().
+  std::string why_not_shared(const std::string& prefix) const;
+
   // prefix mechanism, prefix score and so on: model. and model.source_. `scores`: choices of the
   // score beside those of score_table().
   Settings settings(const std::string& prefix, const std::string& which,

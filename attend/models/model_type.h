@@ -40,6 +40,8 @@ class NetworkConfig {
   virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
   // The setting by which the network has no attention to show, where it has none.
   virtual std::string why_no_weights() const = 0;
+  // Why processes cannot share the sequences of its objective (SharingScope); empty where they can.
+  virtual std::string why_not_shared() const = 0;
   // A new network, its weights drawn from LibTorch's default generator. Error on a source that the
   // type does not read.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
@@ -90,6 +92,12 @@ class NetworkConfigOf final : public NetworkConfig {
       return config.why_no_weights();
     else
       return "model.score = none";
+  }
+  std::string why_not_shared() const override {
+    if constexpr (requires { config.why_not_shared(); })
+      return config.why_not_shared();
+    else
+      return "models of this type compute whole sequences; transformer and lm can";
   }
   std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
                                             int64_t target_tokens) const override {

@@ -3,6 +3,7 @@
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/packed_decoder.h"
+#include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
 
 namespace attend {
@@ -95,21 +96,23 @@ StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
     const StackSource read = frames_->forward(tokens, lengths, generator);
     return {to_device(read.vectors), read.lengths};
   }
-  const Tensor embedded = source_embedding_->forward(tokens, 0, dropout_, generator);
+  const SharedSequence shared(tokens.size(1));
+  const Tensor embedded = source_embedding_->forward(shared.own(tokens), 0, dropout_, generator);
   return {to_device(encoder_->forward(embedded, lengths, {}, generator)), lengths};
 }
 
-Tensor Transformer::decode(const Batch& batch, const DropoutGenerator& generator) {
+Tensor Transformer::decode(const Batch& batch, const SharedSequence& target,
+                           const DropoutGenerator& generator) {
   const StackSource source = encode(batch.source, batch.source_lengths, generator);
   const SiteScope here({.part = NetworkPart::decoder});
-  const Tensor embedded =
-      target_embedding_->forward(to_device(shift_right(batch.target)), 0, dropout_, generator);
+  const Tensor tokens = to_device(target.own(shift_right(batch.target)));
+  const Tensor embedded = target_embedding_->forward(tokens, 0, dropout_, generator);
   // No position sees later ones, so that padding, which is last, needs no lengths.
   return decoder_->forward(embedded, {}, source, generator);
 }
 
 Tensor Transformer::logits(const Batch& batch, const DropoutGenerator& generator) {
-  return output().logits(decode(batch, generator));
+  return output().logits(decode(batch, SharedSequence(batch.target.size(1)), generator));
 }
 
 Tensor Transformer::log_probabilities(const Batch& batch) {
@@ -118,8 +121,9 @@ Tensor Transformer::log_probabilities(const Batch& batch) {
 
 Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& generator,
                               double smoothing) {
-  return token_loss(decode(batch, generator).flatten(0, 1), output(),
-                    to_device(batch.target).flatten(), smoothing, Vocabulary::padding);
+  const SharedSequence shared(batch.target.size(1), batch.source.size(1));
+  return token_loss(decode(batch, shared, generator).flatten(0, 1), output(),
+                    to_device(shared.own(batch.target)).flatten(), smoothing, Vocabulary::padding);
 }
 
 Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {

@@ -16,6 +16,7 @@ namespace attend {
 
 class PackedDecoder;
 class PackedStack;
+class SharedSequence;
 
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
 // what reads the source: nothing but attention between tokens. Of a source of frames it reads
@@ -46,7 +47,9 @@ class Transformer : public PairNetwork {
  private:
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths,
                      const DropoutGenerator& generator);
-  at::Tensor decode(const Batch& batch, const DropoutGenerator& generator);  // [B, T, depth]
+  // [B, T, depth], of the positions of `target` that are here.
+  at::Tensor decode(const Batch& batch, const SharedSequence& target,
+                    const DropoutGenerator& generator);
   // Tokens [N] that follow `steps` others -> [N, depth].
   at::Tensor embedded(const at::Tensor& tokens, int64_t steps);
   TokenOutput output() const;

@@ -93,6 +93,11 @@ void LayersConfig::check() const {
   check_positions(row, positions);
 }
 
+std::string TransformerConfig::why_not_shared() const {
+  const std::string why = self.why_not_shared("model.");
+  return why.empty() ? source.why_not_shared("model.source_") : why;
+}
+
 Settings TransformerConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, source.settings("model.source_", "how the decoder reads the source"));

@@ -46,6 +46,7 @@ struct TransformerConfig : LayersConfig {
   int64_t maximum_source_length = 256;
 
   bool wants_joint_vocabulary() const { return tied == "all"; }
+  std::string why_not_shared() const;
 
   Settings settings();
   void check() const;

@@ -5,25 +5,51 @@
 #include <limits>
 
 #include "attend/kernels/dropout.h"
+#include "attend/nn/shared_sequence.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
+// A place in the tensor of the whole sequences and a number of elements from there on, of each
+// piece of x in turn.
+std::vector<int64_t> pieces_of(const Tensor& x) {
+  const SharedSequence* shared = SharedSequence::current();
+  if (shared == nullptr) return {0, x.numel()};
+  // [B, positions, ...]
+  const int64_t position = x.size(1) == 0 ? 0 : x.numel() / (x.size(0) * x.size(1));
+  std::vector<int64_t> pieces;
+  for (int64_t row = 0; row < x.size(0); ++row)
+    for (const Run& run : shared->runs())
+      pieces.insert(pieces.end(),
+                    {(row * shared->length() + run.first) * position, run.count * position});
+  return pieces;
+}
+
 // Dropped by a hash of the place: a generator that draws one number after another takes longer than
 // the products around it.
 class Drop : public torch::autograd::Function<Drop> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        double probability, int64_t seed) {
+                        double probability, int64_t seed, const std::vector<int64_t>& pieces) {
     context->saved_data["probability"] = probability;
     context->saved_data["seed"] = seed;
+    context->saved_data["pieces"] = pieces;
     const Tensor from = x.contiguous();
     Tensor to = at::empty_like(from);
-    const kernels::Dropout dropout{probability, static_cast<uint64_t>(seed)};
     AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "dropout", [&] {
-      kernels::drop(dropout, from.data_ptr<scalar_t>(), from.numel(), to.data_ptr<scalar_t>());
+      const auto* read = from.data_ptr<scalar_t>();
+      auto* write = to.data_ptr<scalar_t>();
+      for (size_t i = 0; i < pieces.size(); i += 2) {
+        const int64_t count = pieces[i + 1];
+        kernels::drop({.probability = probability,
+                       .seed = static_cast<uint64_t>(seed),
+                       .first_key = pieces[i]},
+                      read, count, write);
+        read += count;
+        write += count;
+      }
     });
     return to;
   }
@@ -32,7 +58,8 @@ class Drop : public torch::autograd::Function<Drop> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     return {apply(gradients[0], context->saved_data["probability"].toDouble(),
-                  context->saved_data["seed"].toInt()),
+                  context->saved_data["seed"].toInt(), context->saved_data["pieces"].toIntVector()),
+            {},
             {},
             {}};
   }
@@ -43,7 +70,7 @@ class Drop : public torch::autograd::Function<Drop> {
 at::Tensor dropout(const at::Tensor& x, double probability, const DropoutGenerator& generator) {
   if (!generator || probability == 0) return x;
   if (x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble))
-    return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(generator)));
+    return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(generator)), pieces_of(x));
   at::NoGradGuard no_gradient;
   const at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU))
                               .bernoulli_(1 - probability, generator)

@@ -229,6 +229,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) c
   if (normaliser_->draws == Draws::noise && is_training() && at.seed != 0) {
     std::vector<int64_t> shape = query.sizes().vec();
     shape.back() = at.keys;
+    if (at.queries > 0) shape[shape.size() - 2] = at.queries;
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(at.seed);
     spec.bias = spec.bias + dense_bias(at::randn(shape, generator, query.options()));
   }

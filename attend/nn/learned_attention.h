@@ -27,6 +27,7 @@ struct AttentionSizes {
 struct Placement {
   int64_t offset = 0;           // query i is at position i + offset of the keys
   int64_t keys = 0;             // how many there are
+  int64_t queries = 0;          // where some of them are not here, how many there are; else 0
   at::Tensor key_lengths = {};  // [B] int64: where padding begins; undefined: there is none
   PastWeights past = {};        // what queries before those of the call gave
   uint64_t seed = 0;            // of what is drawn while training; 0: nothing is

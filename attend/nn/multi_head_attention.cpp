@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
 #include "attend/ops/shape_text.h"
 
@@ -58,6 +59,10 @@ int64_t head_depth_of(const MultiHeadConfig& config) {
 // [B, T, heads depth] -> [B, heads, T, depth].
 Tensor split_heads(const Tensor& x, int64_t depth) {
   return x.unflatten(2, {x.size(2) / depth, depth}).transpose(1, 2);
+}
+
+Tensor rotated(const Tensor& x, const Runs& runs) {
+  return by_runs(x, runs, [](const Tensor& part, int64_t first) { return rotate(part, first); });
 }
 
 // Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
@@ -128,13 +133,16 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state) {
          state.groups_[0].keys.size(0));
   const Tensor keys = split_heads(key_->forward(source), head_depth_);
   const Tensor values = split_heads(value_->forward(source), head_depth_);
+  const SharedSequence* shared = SharedSequence::current();
+  const Runs positions =
+      shared != nullptr ? shared->key_runs() : Runs{{state.keys_, source.size(1)}};
   state.groups_.resize(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
     const int64_t key_heads = key_heads_of(group.of);
     Tensor key = keys.narrow(1, group.first_key_head, key_heads);
     Tensor value = values.narrow(1, group.first_key_head, key_heads);
-    if (group.of.rotary) key = rotate(key, state.keys_);
+    if (group.of.rotary) key = rotated(key, positions);
     const Score score = group.spec->score();
     // Heads that map keys each their own way no longer share them.
     if (score.heads() && key_heads != group.of.heads) {
@@ -155,6 +163,13 @@ MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadS
   if (state.groups_.empty())
     fail("[multi-head attention] the state holds nothing to read; prepare() a source");
   const Tensor queries = split_heads(query_->forward(query), head_depth_);
+  const SharedSequence* shared = SharedSequence::current();
+  Placement placement = {
+      .offset = state.queries_, .keys = state.keys_, .key_lengths = state.key_lengths_};
+  if (shared != nullptr) {
+    placement.keys = length_of(shared->attended().keys);
+    placement.queries = shared->length();
+  }
   MultiHeadResult result;
   std::vector<Tensor> contexts;
   result.trace.reserve(groups_.size());
@@ -163,25 +178,27 @@ MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadS
     const Group& group = groups_[i];
     const MultiHeadState::Group& held = state.groups_[i];
     const Tensor own = queries.narrow(1, group.first_head, group.of.heads);
-    AttentionSpec spec =
-        group.spec->spec(own, {.offset = state.queries_,
-                               .keys = state.keys_,
-                               .key_lengths = state.key_lengths_,
-                               .past = {with_keys(held.past.previous, state.keys_),
-                                        with_keys(held.past.total, state.keys_)},
-                               .seed = group.spec->draws() ? draw_seed(generator) : 0});
-    Tensor asking = group.of.rotary ? rotate(own, state.queries_) : own;
+    placement.past = {with_keys(held.past.previous, state.keys_),
+                      with_keys(held.past.total, state.keys_)};
+    placement.seed = group.spec->draws() ? draw_seed(generator) : 0;
+    AttentionSpec spec = group.spec->spec(own, placement);
+    Tensor asking =
+        group.of.rotary ? rotated(own, positions_here(state.queries_, query.size(1))) : own;
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
       spec.score = spec.score.mapped();
     }
     if (generator && dropout_ > 0) spec.dropout = {dropout_, draw_seed(generator)};
     const Tensor key = held.keys.narrow(2, 0, state.keys_);
+    const Tensor value = held.values.narrow(2, 0, state.keys_);
     Site site = SiteScope::current();
     site.output =
         output_->weight.narrow(1, group.first_head * head_depth_, group.of.heads * head_depth_);
     const SiteScope here(std::move(site));
-    const auto [context, lse] = attention(asking, key, held.values.narrow(2, 0, state.keys_), spec);
+    const auto [context, lse] =
+        shared == nullptr
+            ? attention(asking, key, value, spec)
+            : distributed_attention(shared->world(), asking, key, value, spec, shared->attended());
     contexts.push_back(context);
     result.trace.push_back({asking, key, lse, std::move(spec)});
   }

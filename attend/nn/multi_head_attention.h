@@ -51,7 +51,8 @@ at::Tensor multi_head_weights(const MultiHeadResult& result, const Selection& se
 // Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
 // keys and values are linear maps of the inputs, split among the heads; the heads' contexts, one
 // after another, go through another linear map. Self-attention where query and source are the same.
-// Query i stands at position i, and so does key j of its source.
+// Query i stands at position i, and so does key j of its source. With a SharedSequence, queries and
+// source are the positions that are here.
 class MultiHeadAttention : public torch::nn::Module {
  public:
   // Error when the depths do not divide among the heads, and as LearnedAttention.

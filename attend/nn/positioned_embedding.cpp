@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
 
 namespace attend {
@@ -21,10 +22,15 @@ PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
 at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset, double dropout,
                                         const DropoutGenerator& generator) {
   at::Tensor vectors = watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
+  const Runs runs = positions_here(offset, tokens.size(1));
   if (sinusoidal_)
-    vectors =
-        vectors + sinusoidal_positions(tokens.size(1), vectors.size(2), offset, vectors.options());
-  if (learned_) vectors = learned_->forward(vectors, offset);
+    vectors = by_runs(vectors, runs, [](const at::Tensor& x, int64_t first) {
+      return x + sinusoidal_positions(x.size(1), x.size(2), first, x.options());
+    });
+  if (learned_)
+    vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
+      return learned_->forward(x, first);
+    });
   return attend::dropout(vectors, dropout, generator);
 }
 

@@ -20,7 +20,8 @@ class PositionedEmbedding : public torch::nn::Module {
   PositionedEmbedding(int64_t tokens, int64_t depth, const std::string& positions, int64_t maximum);
 
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, dropped
-  // by `dropout`. Error when learned positions end before the last token.
+  // by `dropout`. Error when learned positions end before the last token. Of a SharedSequence the
+  // tokens are those that are here.
   at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout,
                      const DropoutGenerator& generator);
 

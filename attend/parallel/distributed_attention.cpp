@@ -83,7 +83,7 @@ struct DistributedFunction : torch::autograd::Function<DistributedFunction> {
       const auto& of_forward = static_cast<const GatheredGraph&>(*graph);
       gradients = gathered_gradients(call, of_forward.leaves, of_forward.result, upstream);
     }
-    sum_over_ranks(call.world, gradients);
+    if (call.shared.sums_gradients_of_spec) sum_over_ranks(call.world, gradients);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i].defined()) gradients[i] = gradients[i].to(saved[i].scalar_type());
     gradients.insert(gradients.begin(), Tensor());  // the call has none

@@ -20,6 +20,9 @@ struct SharedSequences {
   Sharding queries;
   Sharding keys = {};  // of values too; empty: as the queries
   Exchange exchange = Exchange::automatic;
+  // false: gradients of the spec's tensors stay each rank's part, for a caller who sums those of
+  // all parameters.
+  bool sums_gradients_of_spec = true;
 };
 
 // attention() of sequences that are longer than one process holds: this rank's queries [B, H, own
@@ -34,7 +37,8 @@ struct SharedSequences {
 //
 // All ranks call it together, and all go backward through it together, with the same tensors
 // requiring gradients; `world` lives until then. Gradients of queries, keys and values are those of
-// the rank's own; those of the spec's tensors are summed over the ranks, the same on each.
+// the rank's own; those of the spec's tensors are summed over the ranks, the same on each, unless
+// `shared` says otherwise.
 // Differentiable once.
 //
 // Tensors are on the CPU. The ring merges partial results by their lse or adds them up, which

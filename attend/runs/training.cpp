@@ -16,6 +16,7 @@
 #include "attend/data/tables.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/parameters_file.h"
+#include "attend/nn/shared_sequence.h"
 #include "attend/ops/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/history.h"
@@ -271,6 +272,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.averaged = averaged;
   task.source = source.get();
   task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
+    std::optional<SharingScope> sharing;
+    if (config.train.sequence_parallel) sharing.emplace(world);
     return replicas[static_cast<size_t>(replica)]->objective(batch, generator,
                                                              config.train.label_smoothing);
   };
@@ -321,8 +324,24 @@ void check_shared_folder(const TrainOptions& options, const Communicator& world)
           options.out, world.rank(), name);
 }
 
-void check_work_for_all(const TrainOptions& options, const PairData& data,
+void check_sharing(const TrainOptions& options, const RunConfig& config) {
+  if (!config.train.sequence_parallel) return;
+  if (const std::string why = config.model.chosen().why_not_shared(); !why.empty())
+    fail("train.sequence_parallel: {}", why);
+  if (config.text.reads_frames())
+    fail("train.sequence_parallel: takes sources of tokens, not images or sounds");
+  if (config.train.replicas != 1)
+    fail(
+        "train.sequence_parallel: takes one replica a process, and train.replicas is {}; add --set "
+        "train.replicas=1",
+        config.train.replicas);
+  if (options.device != "cpu" || !options.place.empty())
+    fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
+}
+
+void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
                         const Communicator& world) {
+  if (config.train.sequence_parallel) return;
   const auto examples = std::ssize(data.train.examples);
   if (examples > 0 && examples < world.size())
     fail("{}: holds {} examples, fewer than the {} processes; start at most {}", options.data,
@@ -368,11 +387,12 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) check_resume(options, resume, watch.say);
   if (resume) check_shared_folder(options, world);
   RunConfig config = resume ? stored_config(options) : new_config(options);
+  check_sharing(options, config);
   if (folder) event_folder(options, config);
   std::optional<InitialModel> initial;
   if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
   const PairData data = read_training_data(options, config, watch.say);
-  check_work_for_all(options, data, world);
+  check_work_for_all(options, config, data, world);
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));

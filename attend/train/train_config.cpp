@@ -45,6 +45,10 @@ Settings amount_settings(TrainConfig& config) {
       {"train.accumulate", &config.accumulate, "batches whose gradients are summed for one step", 1,
        1e6},
       {"train.replicas", &config.replicas, "copies of the model that work in parallel", 1, 256},
+      {"train.sequence_parallel", &config.sequence_parallel,
+       "processes share out the positions of each sequence, not the pairs of a batch, for "
+       "sequences "
+       "that one has no memory for; takes train.replicas = 1"},
       {"train.precision",
        &config.precision,
        "of the factors of large products; weights and sums are float32 whatever it is. auto: "

@@ -22,6 +22,7 @@ struct TrainConfig {
   int64_t shuffle_buffer = 0;
   int64_t accumulate = 1;  // batches a step
   int64_t replicas = 2;    // copies of the model that work in parallel
+  bool sequence_parallel = false;  // processes share sequences in place of batches
   std::string precision = "auto";
   std::string schedule = "linear";
   double learning_rate = 2e-3;

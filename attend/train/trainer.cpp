@@ -233,12 +233,13 @@ class Trainer {
   }
 
   // The share of a replica: of all replicas of all processes each takes every so many-th pair, so
-  // that all have the same mix of lengths.
+  // that all have the same mix of lengths; all pairs, where processes share sequences.
   double work(const std::vector<std::vector<EncodedPair>>& batches, int64_t replica,
               int64_t tokens) {
     optimiser_.clear_gradient(replica);
-    const int64_t first = world_.rank() * config_.replicas + replica;
-    const int64_t all = world_.size() * config_.replicas;
+    const bool by_pairs = !config_.sequence_parallel;
+    const int64_t first = by_pairs ? world_.rank() * config_.replicas + replica : 0;
+    const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
     const DropoutGenerator generator =
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, first));
     const BFloat16Products products(config_.precision == "bfloat16" ||

@@ -101,6 +101,25 @@ class Processes(ProcessCase):
         self.assertEqual([record["step"] for record in parts], [11, 12, 24])
         self.assertAlmostEqual(parts[-1]["valid_loss"], whole[-1]["valid_loss"], 4)
 
+    def test_share_the_positions_of_sequences(self):
+        """The steps are those of one process, dropout included."""
+        train = {"model.dropout": 0.1, "train.sequence_parallel": "true", "train.replicas": 1}
+        transformer = {key: TRAINING[key] for key in TRAINING if key.startswith("train.")} | {
+            "model.type": "transformer", "model.depth": 16, "model.heads": 2,
+            "model.attention_dropout": 0.1} | train
+        command = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv"]
+        self.succeed(*command, "--out", "one", *settings(transformer))
+        self.succeed(*command, "--out", "three", *settings(transformer), "--processes", 3)
+        one, three = (program.read_metrics(self.folder / name) for name in ("one", "three"))
+        self.assertEqual([record["step"] for record in three], [4, 8, 12])
+        for a, b in zip(one, three):
+            self.assertAlmostEqual(a["valid_loss"], b["valid_loss"], 5)
+            self.assertAlmostEqual(a["train_loss"], b["train_loss"], 5)
+        self.refuse(*self.command("model", "--processes", 2, **train),
+                    names=["train.sequence_parallel", "transformer"])
+        self.refuse(*command, "--out", "model", "--processes", 2,
+                    *settings(transformer | {"train.replicas": 2}), names=["train.replicas=1"])
+
     def test_a_folder_that_is_not_shared(self):
         train = {"train.steps": 8, "train.validate_steps": 4}
         self.succeed(*self.command("model", **train))

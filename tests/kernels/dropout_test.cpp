@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/run.h"
@@ -33,6 +34,25 @@ TYPED_TEST(Drop, IsTheSameOnEveryTarget) {
       std::vector<T> to(from.size(), T{-1});
       drop(dropout, from.data(), count, to.data());
       EXPECT_EQ(to, wanted) << count;
+    });
+  }
+}
+
+// Some places of a whole, from `first_key` on: of one row, across its end, and of the second row.
+TYPED_TEST(Drop, OfATailIsTheTailOfTheWhole) {
+  using T = TypeParam;
+  constexpr int64_t kRow = 1 << 20;
+  const std::vector<T> from(kRow + 300, T{1});
+  std::vector<T> whole(from.size());
+  drop({0.3, 77}, from.data(), std::ssize(from), whole.data());
+  for (const auto& [first, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 59}, {kRow - 7, 111}, {kRow + 3, 59}}) {
+    Dropout dropout{0.3, 77};
+    dropout.first_key = first;
+    on_every_target([&] {
+      std::vector<T> to(static_cast<size_t>(count), T{-1});
+      drop(dropout, from.data(), count, to.data());
+      EXPECT_TRUE(std::equal(to.begin(), to.end(), whole.begin() + first)) << first;
     });
   }
 }

@@ -11,7 +11,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // Places first ... first + count of a row.
 template <class T>
-void DropRow(uint32_t row_key, const Dropout& dropout, const T* from, int64_t count, T* to) {
+void DropRow(uint32_t row_key, const Dropout& dropout, int64_t first, const T* from, int64_t count,
+             T* to) {
   const Tag<T> d;
   const DropoutBits<T> bits;
   const uint32_t threshold = dropout_threshold(dropout);
@@ -20,23 +21,27 @@ void DropRow(uint32_t row_key, const Dropout& dropout, const T* from, int64_t co
   const auto scales = Set<T>(scale);
   int64_t i = 0;
   for (; i + kLanes<T> <= count; i += kLanes<T>) {
-    const auto places = hn::Iota(bits, static_cast<uint32_t>(i));
+    const auto places = hn::Iota(bits, static_cast<uint32_t>(first + i));
     const auto keys = hn::Mul(places, hn::Set(bits, dropout_key(1)));
     const auto drawn = Mix(bits, hn::Xor(hn::Set(bits, row_key), keys));
     const auto kept = hn::Mul(hn::LoadU(d, from + i), scales);
     hn::StoreU(hn::IfThenZeroElse(Drops<T>(drawn, thresholds), kept), d, to + i);
   }
   for (; i < count; ++i)
-    to[i] = dropout_mix(row_key ^ dropout_key(i)) < threshold ? T{0} : from[i] * scale;
+    to[i] = dropout_mix(row_key ^ dropout_key(first + i)) < threshold ? T{0} : from[i] * scale;
 }
 
 template <class T>
 void Drop(const Dropout& dropout, const T* from, int64_t count, T* to) {
   // A key has 32 bits; a row of so many places keeps them apart.
   constexpr int64_t row = int64_t{1} << 20;
-  for (int64_t first = 0; first < count; first += row)
-    DropRow(dropout_row_key(dropout, {0, 0, first / row}, 1), dropout, from + first,
-            std::min(row, count - first), to + first);
+  for (int64_t done = 0; done < count;) {
+    const int64_t place = dropout.first_key + done;
+    const int64_t part = std::min(row - place % row, count - done);
+    DropRow(dropout_row_key(dropout, {0, 0, place / row}, 1), dropout, place % row, from + done,
+            part, to + done);
+    done += part;
+  }
 }
 
 void DropFloat(const Dropout& dropout, const float* from, int64_t count, float* to) {
