@@ -4,7 +4,7 @@
 set(style page.css)
 set(body page.html)
 # app.js begins; what the others hold it uses.
-set(script data.js colors.js texts.js matrix.js tiles.js controls.js lines.js model.js methods.js app.js)
+set(script data.js colors.js texts.js matrix.js tiles.js controls.js lines.js model.js methods.js picture.js app.js)
 
 set(text "#include \"attend/explain/page_files-inl.h\"\n\nnamespace attend {\n")
 foreach(name style body script)

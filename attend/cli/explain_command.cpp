@@ -161,7 +161,8 @@ void show_layers(const ExplainOptions& options, const Subject& subject, Shown& s
   }
 }
 
-std::string page(const ExplainOptions& options, const Subject& subject) {
+std::string page(const ExplainOptions& options, const Subject& subject,
+                 const std::optional<SourcePicture>& picture) {
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
@@ -170,7 +171,7 @@ std::string page(const ExplainOptions& options, const Subject& subject) {
       test_methods(subject, trace, only, options.choice,
                    [&](int64_t done, int64_t total) { printer.show(done, total); });
   std::ostringstream out;
-  write_page(out, answer_page(subject, tested, layer_maps(subject, trace)));
+  write_page(out, answer_page(subject, tested, layer_maps(subject, trace), picture));
   return out.str();
 }
 
@@ -227,7 +228,6 @@ std::string picture(const std::string& path, const Shown& shown) {
     const std::string svg = thumbnails_svg(shown.maps, columns);
     return png ? render_png(svg) : svg;
   }
-  if (shown.picture && path.ends_with(".html")) return panels_html(first, *shown.picture);
   if (path.ends_with(".json")) return json_of(shown);
   if (path.ends_with(".npz")) return format_npz(arrays(shown));
   if (path.ends_with(".dot") || path.ends_with(".graphml")) return graph_of(path, shown);
@@ -255,7 +255,7 @@ void run_explain(const ExplainOptions& options) {
   const Model model(options.folder, loading);
   const Subject subject = explained(options, model);
   const std::string method = method_of(options, model, subject);
-  const bool whole_page = options.out.ends_with(".html") && !model.reads_files();
+  const bool whole_page = options.out.ends_with(".html");
   Shown shown;
   if (!whole_page || options.json) {
     if (options.view == "alignment") {
@@ -269,7 +269,8 @@ void run_explain(const ExplainOptions& options) {
   }
   if (options.json || options.out.empty()) print(options, shown);
   if (options.out.empty()) return;
-  write_file(options.out, whole_page ? page(options, subject) : picture(options.out, shown));
+  write_file(options.out, whole_page ? page(options, subject, source_picture(model, options.text))
+                                     : picture(options.out, shown));
   fmt::print(stderr, "wrote {}\n", options.out);
 }
 

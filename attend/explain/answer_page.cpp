@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "attend/base/error.h"
 
 namespace attend {
@@ -52,7 +50,8 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
 }
 
 ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            const std::vector<LayerMap>& maps) {
+                            const std::vector<LayerMap>& maps,
+                            const std::optional<SourcePicture>& picture) {
   int64_t heads = std::ssize(tested.methods), weights = 0;
   for (const LayerMap& map : maps) {
     heads += map.weights.size(0);
@@ -65,7 +64,7 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   page.title = fmt::format("{}{}", frames ? "" : codecs.source.join(subject.source) + " -> ",
                            codecs.target.join(subject.target));
   page.note = tested.note;
-  page.tokens = {{"source", subject.source}};
+  page.tokens = {{"source", subject.source, picture}};
   for (const TestedMethod& method : tested.methods) {
     PageMethod shown;
     shown.name = method.row->name;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,10 @@ struct TestedMethods {
 TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
                            const MethodChoice& choice, const Report& report = {});
 
-// A page of one answer: its methods, and the maps of all layers.
+// A page of one answer: its methods, and the maps of all layers, over the picture of its source
+// where it has one.
 ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            const std::vector<LayerMap>& maps);
+                            const std::vector<LayerMap>& maps,
+                            const std::optional<SourcePicture>& picture = {});
 
 }  // namespace attend

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "attend/base/error.h"
+#include "attend/explain/base64-inl.h"
 #include "attend/explain/page_data-inl.h"
 #include "attend/explain/page_files-inl.h"
 #include "attend/explain/theme-inl.h"
@@ -64,8 +65,16 @@ const PageTokens& tokens_of(const ExplanationPage& page, const std::string& owne
   return page.tokens[list];
 }
 
+void check_picture(const PageTokens& list) {
+  const auto tokens = static_cast<int64_t>(list.tokens.size());
+  if (!list.picture || list.picture->rows * list.picture->columns == tokens) return;
+  fail("the page's picture of {} has {} x {} parts, but {} tokens: give one part a token",
+       in_quotes(list.name), list.picture->rows, list.picture->columns, tokens);
+}
+
 // Maps in the order of their blocks in the file.
 std::vector<const PageHead*> checked_heads(const ExplanationPage& page) {
+  for (const PageTokens& list : page.tokens) check_picture(list);
   std::vector<const PageHead*> heads;
   const auto add = [&](const std::string& owner, size_t rows, size_t columns,
                        const PageHead& head) {
@@ -108,13 +117,22 @@ ordered_json ramp_json(Scheme scheme) {
   return ramp;
 }
 
+ordered_json list_json(const PageTokens& list) {
+  ordered_json tokens = ordered_json::array();
+  for (const std::string& token : list.tokens) tokens.push_back(visible_token(token));
+  ordered_json result = {{"name", visible_text(list.name)}, {"tokens", std::move(tokens)}};
+  if (list.picture)
+    result["picture"] = {{"png", base64(list.picture->png)},
+                         {"height", list.picture->height},
+                         {"width", list.picture->width},
+                         {"rows", list.picture->rows},
+                         {"columns", list.picture->columns}};
+  return result;
+}
+
 ordered_json page_json(const ExplanationPage& page) {
   ordered_json lists = ordered_json::array();
-  for (const PageTokens& list : page.tokens) {
-    ordered_json tokens = ordered_json::array();
-    for (const std::string& token : list.tokens) tokens.push_back(visible_token(token));
-    lists.push_back({{"name", visible_text(list.name)}, {"tokens", std::move(tokens)}});
-  }
+  for (const PageTokens& list : page.tokens) lists.push_back(list_json(list));
   size_t block = 0;
   ordered_json methods = ordered_json::array();
   for (const PageMethod& method : page.methods) {

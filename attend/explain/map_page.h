@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "attend/explain/source_picture.h"
 
 namespace attend {
 
@@ -66,10 +69,12 @@ class HeadReducer {
 };
 
 // The tokens along a side of maps, such as "source". UTF-8; spaces and control characters are shown
-// as visible signs.
+// as visible signs. With a picture, of which each token is a part, the page draws over it what
+// looks at them.
 struct PageTokens {
   std::string name;
   std::vector<std::string> tokens;
+  std::optional<SourcePicture> picture = {};
 };
 
 // The heads of one layer. `rows` and `columns` are positions in the page's token lists: its rows
@@ -115,8 +120,9 @@ struct ExplanationPage {
 };
 
 // One HTML file that works offline: the methods with their cards, lines between tokens, matrices
-// and an overview of all layers and heads. The same page gives the same bytes. Error when a map
-// does not belong to its tokens or its sizes contradict each other, or when `out` fails.
+// and an overview of all layers and heads, and panels over the picture of a source that has one.
+// The same page gives the same bytes. Error when a map does not belong to its tokens or its sizes
+// contradict each other, when a picture has not one part a token, or when `out` fails.
 void write_page(std::ostream& out, const ExplanationPage& page);
 
 }  // namespace attend

@@ -143,16 +143,4 @@ std::string panels_png(const Alignment& alignment, const SourcePicture& picture)
   return render_png(panels_svg(alignment, picture));
 }
 
-std::string panels_html(const Alignment& alignment, const SourcePicture& picture) {
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-      "style-src 'unsafe-inline'\">\n<title>{}</title>\n<style>:root{{color-scheme:light dark}}"
-      "body{{margin:0;min-height:100vh;display:flex;justify-content:center;align-items:center;"
-      "padding:24px;box-sizing:border-box}}svg{{max-width:100%}}</style>\n</head>\n<body>\n{}"
-      "</body>\n</html>\n",
-      escape_markup(describe(alignment)), panels_svg(alignment, picture));
-}
-
 }  // namespace attend

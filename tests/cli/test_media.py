@@ -1,5 +1,6 @@
 """Images and sounds: tables of them, models that read them, pictures of what those looked at."""
 
+import base64
 import gzip
 import json
 import math
@@ -115,11 +116,18 @@ class Images(program.Case):
                          answers[0] + "\n")
 
     def test_pictures(self):
-        for name in ("x.svg", "x.html"):
-            self.succeed("explain", self.model, self.image, "--out", name)
-            text = (self.folder / name).read_text()
-            self.assertEqual(text.count("<image "), 2, name)
-            self.assertRegex(text, r"<title>row \d, column \d: 0\.\d+</title>")
+        self.succeed("explain", self.model, self.image, "--out", "x.svg")
+        text = (self.folder / "x.svg").read_text()
+        self.assertEqual(text.count("<image "), 2)
+        self.assertRegex(text, r"<title>row \d, column \d: 0\.\d+</title>")
+        self.succeed("explain", self.model, self.image, "--out", "x.html")
+        text = (self.folder / "x.html").read_text()
+        about = json.loads(re.search(r'id="page">(.*?)</script>', text)[1])
+        picture = about["lists"][0]["picture"]
+        self.assertEqual([picture[key] for key in ("height", "width", "rows", "columns")], [8, 8, 4, 4])
+        self.assertEqual(png_size(base64.b64decode(picture["png"])), (8, 8))
+        tested = {method["name"] for method in about["methods"] if method["card"]}
+        self.assertLessEqual({"rollout", "gradient", "occlusion"}, tested)
         self.succeed("explain", self.model, self.image, "--out", "x.png")
         width, height = png_size((self.folder / "x.png").read_bytes())
         # Two panels of 8 x 8 pixels at 25 each, with margins, at two device pixels.

@@ -266,6 +266,55 @@ class Use(PageCase):
         for part in ("1 of 2 tests passed", "0.91 (95 %: 0.88 to 0.93)", "at most 0.5"):
             self.assertIn(part, card)
 
+    def panel_colour(self, browser, panel, part):
+        """Red, green and blue in the middle of a part of a panel of 2 x 3 parts."""
+        return browser.run(
+            "const canvas = document.querySelectorAll('.panels canvas')[arguments[0]];"
+            "const x = (arguments[1] % 3 + 0.5) * canvas.width / 3;"
+            "const y = (Math.floor(arguments[1] / 3) + 0.5) * canvas.height / 2;"
+            "return [...canvas.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3)", panel, part)
+
+    def test_panels_show_weights_over_the_picture(self):
+        path, _, _ = make("picture", self.folder.name)
+        browser = self.browse(path)
+        browser.wait(SHOWN)
+        self.assertEqual(browser.run("return [...document.querySelectorAll('.panels figcaption')].map("
+                                     "caption => caption.textContent)"), ["source", "7", "1"])
+        self.assertEqual(self.panel_colour(browser, 0, 0), [0, 0, 0])
+        self.assertEqual(self.panel_colour(browser, 0, 1), [255, 255, 255])
+        # 0.8 of the largest weight's share over black: 0.25 of orange, and the whole of blue.
+        for panel, part, wanted in ((1, 2, [51, 28, 6]), (2, 4, [89, 164, 255]), (2, 2, [0, 0, 0])):
+            for told, expected in zip(self.panel_colour(browser, panel, part), wanted):
+                self.assertLessEqual(abs(told - expected), 2, (panel, part))
+        canvas = ".panels figure:nth-child(2) canvas"
+        browser.keys(canvas, "\ue007")  # Enter
+        self.assertEqual(self.tip(browser)[1:], [["source", "row 1, column 2", "2 of 6"], ["weight", "0.75"]])
+        browser.keys(canvas, "\ue014")
+        self.assertEqual(self.tip(browser)[2], ["weight", "0.25"])
+        browser.keys(canvas, "\ue015")
+        self.assertEqual(self.tip(browser)[1], ["source", "row 2, column 3", "6 of 6"])
+        self.assertIn("row 2, column 3", browser.run("return document.getElementById('said').textContent"))
+        x, y = centre(browser, canvas)
+        browser.actions({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+                         "actions": [{"type": "pointerMove", "duration": 0, "x": x, "y": y - 20}]})
+        self.assertEqual(self.tip(browser)[1][1], "row 1, column 2")
+
+    def test_the_map_of_a_picture_is_chosen(self):
+        path, _, _ = make("picture", self.folder.name)
+        browser = self.browse(path)
+        browser.wait(SHOWN)
+        choose = ("const select = document.querySelector('#view-picture select');"
+                  "select.value = arguments[0]; select.dispatchEvent(new Event('change'))")
+        names = "return [...document.querySelector('#view-picture select').options].map(o => o.textContent)"
+        self.assertEqual(browser.run(names), ["attention", "rollout", "encoder 1, head 1"])
+        browser.run(choose, 1)
+        browser.wait("document.querySelector('#view-picture .failed').offsetHeight")
+        red, _, blue = self.panel_colour(browser, 1, 2)
+        self.assertLess(red - blue, 15, "a map that fails its card is grey")
+        browser.run(choose, 2)
+        browser.wait("document.querySelectorAll('.panels canvas').length === 7")
+        self.assertTrue(browser.run("return document.querySelector('#view-picture .card').hidden"))
+
     def test_a_thumbnail_opens_its_matrix(self):
         browser = self.browse(self.small, "model")
         browser.wait(SHOWN)
@@ -282,8 +331,10 @@ class Use(PageCase):
         self.assertTrue(browser.run("return document.getElementById('view-alignment').hidden"))
 
     def test_fits_a_phone(self):
-        for view in ("alignment", "model", "heads", "matrix"):
-            browser = self.browse(self.small, view, width=390, height=844, touch=True)
+        picture, _, _ = make("picture", self.folder.name)
+        for view in ("alignment", "model", "heads", "matrix", "picture"):
+            page = picture if view == "picture" else self.small
+            browser = self.browse(page, view, width=390, height=844, touch=True)
             browser.wait(SHOWN)
             self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), 390, view)
 
@@ -294,8 +345,9 @@ class Use(PageCase):
         self.assertEqual((light, dark), ("rgb(246, 248, 250)", "rgb(1, 4, 9)"))
 
     def test_whatever_takes_the_keyboard_has_a_name(self):
-        for view in ("alignment", "model", "heads", "matrix"):
-            browser = self.browse(self.small, view)
+        picture, _, _ = make("picture", self.folder.name)
+        for view in ("alignment", "model", "heads", "matrix", "picture"):
+            browser = self.browse(picture if view == "picture" else self.small, view)
             browser.wait(SHOWN)
             nodes = browser.cdp("Accessibility.getFullAXTree")["nodes"]
             named = 0

@@ -1,5 +1,5 @@
 // make_page CASE FILE: an explanation page of random but structured weights, for the tests in a
-// browser. CASE is small, model, long, empty or hostile.
+// browser. CASE is small, picture, model, long, empty or hostile.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attend/explain/map_page.h"
+#include "attend/explain/render.h"
 
 namespace attend {
 namespace {
@@ -168,6 +169,29 @@ ExplanationPage make_small() {
   return page;
 }
 
+// An image of 2 x 3 parts, which two letters of an answer look at, and which look at each other.
+ExplanationPage make_picture() {
+  const std::string svg =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"12\" height=\"8\">"
+      "<rect width=\"12\" height=\"8\" fill=\"#000\"/>"
+      "<rect x=\"4\" width=\"4\" height=\"8\" fill=\"#fff\"/></svg>";
+  ExplanationPage page;
+  page.title = "71";
+  page.tokens = {{"source",
+                  {"row 1, column 1", "row 1, column 2", "row 1, column 3", "row 2, column 1",
+                   "row 2, column 2", "row 2, column 3"},
+                  SourcePicture{render_png(svg, 1), 8, 12, 2, 3}},
+                 {"answer", {"7", "1"}}};
+  const PageHead weights{2, 6, {0, 0.75f, 0.25f, 0, 0, 0, 0, 0, 0, 0, -1, 0}};
+  const EvidenceFigure failed{
+      "comprehensiveness", "How far the answer falls.", 0.01, false, 0, 0, "at least 0.2", false};
+  page.methods = {{"attention", "The weights.", 1, 0, weights, {}},
+                  {"rollout", "Through the layers.", 1, 0, weights, {failed}}};
+  page.maps = {{"encoder 1", 0, 0, {make_head(6, 6, 1, {.kept = 0})}},
+               {"decoder 1", 1, 1, {make_head(2, 2, 1, {.kept = 0})}}};
+  return page;
+}
+
 ExplanationPage make_hostile() {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   ExplanationPage page;
@@ -188,6 +212,7 @@ ExplanationPage make_hostile() {
 
 ExplanationPage make_page(std::string_view name) {
   if (name == "small") return make_small();
+  if (name == "picture") return make_picture();
   if (name == "model") return make_model(12, 12, 512);
   if (name == "long") return make_model(1, 32, 10000);
   if (name == "hostile") return make_hostile();
@@ -199,7 +224,7 @@ ExplanationPage make_page(std::string_view name) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "make_page small|model|long|empty|hostile FILE\n";
+    std::cerr << "make_page small|picture|model|long|empty|hostile FILE\n";
     return 2;
   }
   std::ofstream out(argv[2], std::ios::binary);

@@ -1,7 +1,9 @@
 // The views and what is chosen in them.
 const hasMethods = page.methods.length > 0;
 const hasMaps = page.maps.some(map => map.heads.length > 0);
+const hasPicture = [...page.methods, ...page.maps].some(pictureOf);
 const views = {
+  picture: {name: 'Picture', there: hasPicture, make: makePictureView},
   alignment: {name: 'Alignment', there: hasMethods, make: host => makeMethodsView(host)},
   model: {name: 'Model', there: hasMaps, make: host => makeModelView(host, openMatrix)},
   heads: {name: 'Heads', there: hasMaps, make: makeHeadsView},

@@ -12,9 +12,8 @@ function makeMethodsView(host) {
   const choose = async index => {
     latest = index;
     const method = page.methods[index];
-    const misses = method.card.filter(entry => !entry.passed);
-    failed.textContent = misses.length ? `Do not rely on this map: it fails ${listed(misses.map(entry => `“${entry.name}”`))}.` : '';
-    failed.hidden = !misses.length;
+    const misses = failures(method);
+    showFailures(failed, misses);
     card.replaceChildren(...cardParts(method));
     const head = await loadHead(method.head);
     if (latest !== index) return;
@@ -31,6 +30,15 @@ function makeMethodsView(host) {
   });
   choose(0).catch(complain);
   return {recolor: () => matrix.recolor()};
+}
+
+function failures(method) {
+  return method.card.filter(entry => !entry.passed);
+}
+
+function showFailures(line, misses) {
+  line.textContent = misses.length ? `Do not rely on this map: it fails ${listed(misses.map(entry => `“${entry.name}”`))}.` : '';
+  line.hidden = !misses.length;
 }
 
 function verdictSign(method) {
