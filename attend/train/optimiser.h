@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/optim/adam.h>
-
 #include <memory>
 #include <vector>
 
+#include "attend/kernels/adam.h"
 #include "attend/nn/worker_threads.h"
 #include "attend/parallel/communicator.h"
 #include "attend/train/checkpoint.h"
@@ -41,30 +40,27 @@ class Optimiser {
   void restore(const Checkpoint& checkpoint, const std::string& path);
 
  private:
-  // What one thread updates: a part of the vector of one device.
+  // What one thread updates: a part of the vectors of one device.
   struct Slice {
     size_t vector;
-    int64_t begin;
-    at::Tensor weights;  // with gradients: a parameter of its own
-    at::Tensor average;
-    at::Tensor decayed;  // 1 where a weight decays, 0 elsewhere
-    std::unique_ptr<torch::optim::Adam> adam;
+    int64_t begin, size;
+
+    at::Tensor of(const std::vector<at::Tensor>& vectors) const {
+      return vectors[vector].narrow(0, begin, size);
+    }
   };
-  void add_slices(size_t vector, const at::Tensor& decayed, int64_t count);
-  static void step_slice(Slice& slice, double scale, double decay, double rate,
-                         double average_decay);
-  // A vector for each device of what `pick` takes of the slices.
-  template <class F>
-  std::vector<at::Tensor> joined(F pick) const;
+  void step_slice(const Slice& slice, const kernels::Adam& adam) const;
 
   const double clip_norm_;
   const double weight_decay_;
   const double weight_average_;
-  const torch::optim::AdamOptions adam_options_;
+  const double beta1_, beta2_, epsilon_;
   int64_t updates_ = 0;
   std::unique_ptr<FlatParameters> weights_, average_;
   // [P] of each device, of each replica; the first takes the sum.
   std::vector<std::vector<at::Tensor>> gradients_;
+  std::vector<at::Tensor> first_, second_;  // [P] of each device: Adam's moments
+  std::vector<at::Tensor> decayed_;         // 1 where a weight decays, 0 elsewhere
   std::vector<Slice> slices_;
 };
 

@@ -15,13 +15,13 @@ struct TrainConfig {
   // are not the same to the bit, nor is one that was resumed.
   double minutes = 0;
   int64_t batch = 128;  // pairs a batch, shared out over the replicas
-  int64_t batch_tokens =
-      0;  // 0: as `batch` says; else the most tokens of a batch, padding included
+  // 0: as `batch` says; else the most tokens of a batch, padding included
+  int64_t batch_tokens = 0;
   // 0: all training data is in memory; else so many examples of it, from which the next one is
   // drawn.
   int64_t shuffle_buffer = 0;
-  int64_t accumulate = 1;  // batches a step
-  int64_t replicas = 2;    // copies of the model that work in parallel
+  int64_t accumulate = 1;          // batches a step
+  int64_t replicas = 2;            // copies of the model that work in parallel
   bool sequence_parallel = false;  // processes share sequences in place of batches
   std::string precision = "auto";
   std::string schedule = "linear";

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+namespace attend::kernels {
+
+// One step of Adam (Kingma & Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov & Hutter
+// 2019, algorithm 2), and of the average of the weights:
+//   g = scale gradient
+//   first = first + first_share (g - first),  second = second + second_share (g^2 - second)
+//   w = w - decay decayed w - rate first / (sqrt(second) / root + epsilon)
+//   average = average + average_share (w - average)
+struct Adam {
+  float scale = 1;
+  float first_share = 0.1F;     // 1 - beta1
+  float second_share = 0.001F;  // 1 - beta2
+  float decay = 0;
+  float rate = 0;  // over 1 - beta1^t
+  float root = 1;  // of 1 - beta2^t
+  float epsilon = 1e-8F;
+  float average_share = 1;
+};
+
+// Numbers of each, which do not overlap.
+struct AdamVectors {
+  const float* gradient = nullptr;
+  const float* decayed = nullptr;  // 1 where a weight decays, 0 elsewhere
+  float* first = nullptr;
+  float* second = nullptr;
+  float* weights = nullptr;
+  float* average = nullptr;
+};
+
+// Each number by itself: its bits do not depend on the numbers beside it.
+void adam_step(const Adam& step, const AdamVectors& vectors, int64_t count);
+
+}  // namespace attend::kernels
