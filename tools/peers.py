@@ -61,8 +61,10 @@ def built_operators(python, folder):
 
 
 def build_programs():
+    folder = ROOT / "build" / "release"
     run([ROOT / "dev", "build"], stdout=sys.stderr)
-    return ROOT / "build" / "release"
+    run(["cmake", "--build", folder, "--target", "train_bench", "answer_bench"], stdout=sys.stderr)
+    return folder
 
 
 def rows_of(command):

@@ -125,8 +125,10 @@ size_t column_of(const std::vector<std::string>& header, const std::string& name
 
 // A text is one line.
 std::string one_line(std::string text) {
-  for (size_t i = 0; (i = text.find_first_of("\r\n\t", i)) != std::string::npos;)
-    text.replace(i, text.compare(i, 2, "\r\n") == 0 ? 2 : 1, " ");
+  for (size_t i = 0; (i = text.find_first_of("\r\n\t", i)) != std::string::npos;) {
+    if (text.compare(i, 2, "\r\n") == 0) text.erase(i, 1);
+    text[i] = ' ';
+  }
   return text;
 }
 

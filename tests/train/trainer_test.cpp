@@ -154,8 +154,10 @@ TEST_F(TrainerTest, BestWeightsAreThoseOfTheBestMetricAfterAReturn) {
   const auto weights = read_safetensors(root / "a" / "weights.safetensors").tensors;
   for (const auto& [name, tensor] : validated.at(last.best_step))
     EXPECT_TRUE(at::equal(tensor, weights.at(name))) << name;
-  for (const auto& record : metrics("a"))
-    if (record["step"] == last.best_step) EXPECT_EQ(record["valid_metric"], last.best_metric);
+  for (const auto& record : metrics("a")) {
+    if (record["step"] != last.best_step) continue;
+    EXPECT_EQ(record["valid_metric"], last.best_metric);
+  }
 }
 
 TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
