@@ -19,15 +19,15 @@ void run_bf16_case(Bench& bench, int64_t length, int64_t depth) {
   KernelInputs<float> wide(shape);
   KernelInputs<BFloat16> narrow(shape);
   wide.checked_context();
-  const bool products = kernels::brain_kernels() != nullptr;
+  const kernels::BrainKernels* const products = kernels::brain_kernels();
   const Rounds rounds = take_turns(
       {seconds_of(1, [&] { wide.forward(1); }), seconds_of(1, [&] { wide.backward(1); }),
        seconds_of(1, [&] { narrow.forward(1); }), seconds_of(1, [&] { narrow.backward(1); })},
       bench.seconds);
   const auto bar = [&](double value) {
-    return products ? std::optional<Bar>(at_least(value)) : std::nullopt;
+    return products != nullptr ? std::optional<Bar>(at_least(value)) : std::nullopt;
   };
-  const std::string by = products ? "AMX" : "floats";
+  const std::string by = products != nullptr ? products->name : "floats";
   bench.add(fmt::format("forward by {}, times as fast as fp32", by), rounds.ratio(0, 2), bar(1.6));
   bench.add(fmt::format("both by {}, times as fast as fp32", by),
             rounds.median([](const Round& r) { return (r[0] + r[1]) / (r[2] + r[3]); }), bar(1.4));

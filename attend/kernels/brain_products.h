@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
-// Products of bf16 numbers with sums in fp32 by AMX, for which Highway has no target. The processor
-// and the system, which gives its registers on request, are asked at run time.
+// Products of bf16 numbers with sums in fp32 by AMX or AVX512-BF16, for which Highway has no
+// target. The processor, and the system, which gives AMX's registers on request, are asked at run
+// time.
 
 namespace attend::kernels {
 
@@ -22,20 +23,25 @@ struct BrainProduct {
   // upper half for odd k.
   const uint32_t* right = nullptr;
   int64_t right_stride = 0, right_term = 0;
-  bool accumulate = false;  // of three terms; one term overwrites
-  float* out = nullptr;     // out_rc at out[r * out_stride + c]
+  bool accumulate = false;
+  float* out = nullptr;  // out_rc at out[r * out_stride + c]
   int64_t out_stride = 0;
 };
 
 struct BrainKernels {
+  const char* name;
+  // What a float is rounded to as an operand: 1, the nearest bf16 number; 3, the sum of three,
+  // which is the float itself.
+  int terms;
   // Before the first product of a thread and after the last: they take and give back its tiles.
   void (*begin)();
   void (*end)();
   void (*multiply)(const BrainProduct& product);
 };
 
-// Null where the processor has no AMX for bf16, where the system refuses its use, which the first
-// call asks for, and while Highway is held to a target without vectors of 512 bits.
+// AMX, where the system does not refuse it, which the first call asks for; AVX512-BF16 where it is
+// faster than products of floats. Null where the processor has neither, and while Highway is held
+// to a target without vectors of 512 bits.
 const BrainKernels* brain_kernels();
 
 // For tests and benchmarks: with false there are none. Not to be called while kernels run.

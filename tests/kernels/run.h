@@ -15,9 +15,10 @@ namespace attend::kernels::testing {
 // Runs a check with products of bf16, and without. Says where the machine has none.
 template <class Check>
 void on_every_brain_level(const Check& check) {
-  if (brain_kernels() == nullptr) GTEST_LOG_(WARNING) << "SKIPPED with AMX: this machine has none";
+  if (brain_kernels() == nullptr)
+    GTEST_LOG_(WARNING) << "SKIPPED by bf16: this machine has no fast products";
   for (const bool allowed : {true, false}) {
-    SCOPED_TRACE(allowed ? "products of bf16 by AMX, if it is there" : "products of floats");
+    SCOPED_TRACE(allowed ? "products of bf16, if they are there" : "products of floats");
     allow_brain_kernels(allowed);
     check();
   }
@@ -126,10 +127,17 @@ double largest_difference(const std::vector<R>& a, const std::vector<R>& b) {
   return largest;
 }
 
+// Whether products of bf16 read weights and gradients of scores as bf16 numbers.
+inline bool rounds_operands() {
+  const BrainKernels* kernels = brain_kernels();
+  return kernels != nullptr && kernels->terms == 1;
+}
+
 // What a case must give, and how far from it the kernels may be: `err(fused) <= factor *
 // err(composed) + floor`, factor 2 for results and 3 for gradients. The composed path is the
 // reference in the arithmetic of the kernels, as it is and with noise; the floor is the rounding of
-// the result to what it is stored as. What follows from a score that overflows on the composed path
+// the result to what it is stored as. While products read weights as bf16 numbers, so does the
+// composed path. What follows from a score that overflows on the composed path
 // other than to -inf may be anything: of what has rows the row, else the array.
 template <class S>
 class Expected {
@@ -144,6 +152,10 @@ class Expected {
     composed_.push_back(reference<C>(c));
     for (const uint64_t seed : {1, 2})
       composed_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed}));
+    if (std::is_same_v<S, BFloat16> && c.score.family == Family::dot && rounds_operands()) {
+      for (const uint64_t seed : {1, 2})
+        rounded_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed, unit_roundoff<S>()}));
+    }
     find_lost();
     // A weight below the least normal number is lost, and with it what it is multiplied by.
     double largest = 4;
@@ -199,6 +211,10 @@ class Expected {
     double error = 0, size = 0;
     for (const NaiveResults<C>& other : composed_)
       error = std::max(error, largest_difference(converted<R>(other.*composed), want));
+    for (const NaiveResults<C>& other : rounded_) {
+      if (rounds_operands())
+        error = std::max(error, largest_difference(converted<R>(other.*composed), want));
+    }
     for (const R x : terms.empty() ? want : terms) {
       if (std::isfinite(x)) size = std::max(size, static_cast<double>(std::abs(x)));
     }
@@ -243,6 +259,7 @@ class Expected {
   double underflow_;
   std::vector<uint8_t> lost_;
   std::vector<NaiveResults<C>> composed_;
+  std::vector<NaiveResults<C>> rounded_;  // with weights as products of bf16 read them
 };
 
 // Forward and backward on every target.
@@ -255,7 +272,7 @@ void expect_all(const Case<S>& c, const RunOptions& run = {}) {
     expected.check(run_backward(c, forward, run));
   });
   if (!std::is_same_v<S, BFloat16> || c.score.family != Family::dot) return;
-  // Above, AMX multiplied where it is there.
+  // Above, products were of bf16 where the processor has them.
   allow_brain_kernels(false);
   const Output<S> forward = run_forward(c, run);
   expected.check(forward);

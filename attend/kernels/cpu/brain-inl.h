@@ -15,10 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // Products of the dot family on bf16 arrays. What was stored in bf16 is an operand as it is.
-// Weights and the gradients of scores are floats, of 24 bits: each is the sum of three bf16 numbers
-// of 8, so that their products lose nothing that those of floats keep.
+// Weights and the gradients of scores are floats, of 24 bits. One term is the nearest bf16 number,
+// which they would be stored as; three terms of 8 bits are the float itself, so that their products
+// lose nothing that those of floats keep.
 
-inline constexpr int64_t kBrainTerms = 3;
+inline constexpr int64_t kBrainTerms = 3;  // at most
 
 // The first eight bits of x, and the rest, both exact.
 HWY_INLINE Vec<float> TakeTerm(Vec<float>& x) {
@@ -27,6 +28,13 @@ HWY_INLINE Vec<float> TakeTerm(Vec<float>& x) {
   const auto term = hn::And(hn::BitCast(bits, x), hn::Set(bits, 0xffff0000U));
   x = hn::Sub(x, hn::BitCast(d, term));
   return hn::BitCast(d, term);
+}
+
+// The nearest eight bits of x, which an infinity and the NaN of an operation keep.
+HWY_INLINE Vec<float> RoundToTerm(Vec<float> x) {
+  const hn::RebindToUnsigned<Tag<float>> d;
+  const auto half_up = hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
+  return hn::BitCast(Tag<float>(), hn::And(half_up, hn::Set(d, 0xffff0000U)));
 }
 
 // Where the rows of an operand lie among those of its product, the others being 0.
@@ -51,8 +59,8 @@ void PackRight(const float* from, int64_t from_stride, const BrainPlace& place, 
       auto high = odd ? hn::LoadU(d, at + from_stride + c) : hn::Zero(d);
 #pragma GCC unroll 3
       for (int t = 0; t < kTerms; ++t) {
-        const auto first = hn::BitCast(bits, TakeTerm(low));
-        const auto second = hn::BitCast(bits, TakeTerm(high));
+        const auto first = hn::BitCast(bits, kTerms == 1 ? RoundToTerm(low) : TakeTerm(low));
+        const auto second = hn::BitCast(bits, kTerms == 1 ? RoundToTerm(high) : TakeTerm(high));
         hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + t * term + c);
       }
     }
@@ -78,7 +86,8 @@ void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t colu
       }
 #pragma GCC unroll 3
       for (int t = 0; t < kTerms; ++t) {
-        const auto high = hn::ShiftRight<16>(hn::BitCast(bits, TakeTerm(x)));
+        const auto taken = kTerms == 1 ? RoundToTerm(x) : TakeTerm(x);
+        const auto high = hn::ShiftRight<16>(hn::BitCast(bits, taken));
         hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
                    halves, to + t * term + c);
       }
@@ -160,12 +169,14 @@ inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns,
                                  const float* tile, int64_t width, bool accumulate, uint32_t* terms,
                                  float* out) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
-  PackRight<kBrainTerms>(tile, width, {first_key % kTileKeys, keys, kTileKeys}, width, terms);
+  const BrainPlace place = {first_key % kTileKeys, keys, kTileKeys};
+  plan.kernels->terms == 1 ? PackRight<1>(tile, width, place, width, terms)
+                           : PackRight<kBrainTerms>(tile, width, place, width, terms);
   plan.kernels->multiply({
       .rows = padded,
       .columns = width,
       .depth = kTileKeys,
-      .terms = kBrainTerms,
+      .terms = plan.kernels->terms,
       .left = columns + block * kTileKeys * padded,
       .left_stride = kTileKeys,
       .right = terms,
@@ -191,12 +202,13 @@ inline void MultiplyBrainTile(const BrainPlan& plan, const float* tile, int64_t 
                               int64_t queries, int64_t width, const uint32_t* rows, int64_t padded,
                               uint16_t* terms, float* out) {
   const int64_t whole = WholeBrainRows(keys), depth = BrainPlan::padded(queries);
-  PackLeft<kBrainTerms>(tile, width, keys, queries, whole, terms, depth);
+  plan.kernels->terms == 1 ? PackLeft<1>(tile, width, keys, queries, whole, terms, depth)
+                           : PackLeft<kBrainTerms>(tile, width, keys, queries, whole, terms, depth);
   plan.kernels->multiply({
       .rows = whole,
       .columns = padded,
       .depth = depth,
-      .terms = kBrainTerms,
+      .terms = plan.kernels->terms,
       .left = terms,
       .left_stride = depth,
       .left_term = whole * depth,

@@ -57,11 +57,17 @@ template <class R>
 class Noise {
  public:
   Noise() = default;
-  Noise(double unit, double storage_unit, uint64_t seed)
-      : unit_(unit), storage_unit_(storage_unit), seed_(2 * seed + 1), engine_(seed) {}
+  // operand_unit: of weights and gradients of scores as operands of products.
+  Noise(double unit, double storage_unit, uint64_t seed, double operand_unit = 0)
+      : unit_(unit),
+        storage_unit_(storage_unit),
+        operand_unit_(operand_unit),
+        seed_(2 * seed + 1),
+        engine_(seed) {}
 
   R of(R magnitude) { return move(magnitude, unit_); }
   R of_storage(R magnitude) { return move(magnitude, storage_unit_); }
+  R of_operand(R magnitude) { return operand_unit_ == 0 ? 0 : move(magnitude, operand_unit_); }
   bool none() const { return unit_ == 0; }
 
  private:
@@ -75,7 +81,7 @@ class Noise {
     return mixed >> 63 ? step : -step;
   }
 
-  R unit_ = 0, storage_unit_ = 0;
+  R unit_ = 0, storage_unit_ = 0, operand_unit_ = 0;
   uint64_t seed_ = 1;
   std::mt19937_64 engine_;
 };
@@ -289,7 +295,7 @@ class NaiveAttention {
       R w = weight<R>(p_.normaliser, scores_[j], shift_);
       w += noise_.of(4 * w);
       r_.weights[at_pair(j)] = weights_[j] = w;
-      const R used = w * kept(j);
+      const R used = w * kept(j) + noise_.of_operand(w * kept(j));
       R squares = 0;
       for (int64_t e = 0; e < s_.value_depth; ++e) {
         const R g = grad_context(e), v = value(j, e);
@@ -307,7 +313,10 @@ class NaiveAttention {
     R squares = 0;
     for (int64_t e = 0; e < s_.value_depth && !noise_.none(); ++e)
       squares += std::pow(grad_context(e) * r_.context[index_ * s_.value_depth + e], 2);
-    return noise_.of_storage(std::sqrt(squares));
+    R operands = 0;
+    for (int64_t j = 0; j < s_.keys && !noise_.none(); ++j)
+      operands += std::pow(weights_[j] * by_weight_[j], 2);
+    return noise_.of_storage(std::sqrt(squares)) + noise_.of_operand(std::sqrt(operands));
   }
 
   void differentiate() {
@@ -342,10 +351,11 @@ class NaiveAttention {
     const R cap = R(p_.score.soft_cap), t = cap == 0 ? R(0) : std::tanh(plain_[j] / cap);
     const R by_sum = ds * (1 - t * t + noise_.of(cap == 0 ? R(0) : R(4))) * R(p_.score.scale);
     for (R* sum : {&by_sum_, &by_sum_of_row_[index_], &by_sum_of_key_[key_row(j)]}) *sum += by_sum;
+    const R operand = by_sum + noise_.of_operand(by_sum);
     for (int64_t a = 0; a < s_.depth; ++a) {
       const ScoreTerm<R> by = term(j, a);
-      r_.query[at_query(a)] += by_sum * by.by_query;
-      r_.key[at_key(j, a)] += by_sum * by.by_key;
+      r_.query[at_query(a)] += operand * by.by_query;
+      r_.key[at_key(j, a)] += operand * by.by_key;
       if (!has_vector()) continue;
       r_.vector[row_.head * s_.depth + a] += by_sum * by.by_vector;
       r_.vector_terms[row_.head * s_.depth + a] += std::abs(by_sum * by.by_vector);
