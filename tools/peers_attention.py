@@ -1,10 +1,12 @@
 """Times the registered operator against PyTorch, KeOps and ONNX Runtime; tools/peers.py runs it.
 
-    python tools/peers_attention.py OPERATORS [--seconds 2] [--only TEXT]
+    python tools/peers_attention.py OPERATORS [--seconds 2] [--only TEXT] [--errors]
 
 Both sides of a row compute the same: contexts and gradients are compared before any time is told. Then
 they take turns on one thread. Prints a JSON object a row, with the medians of the times and of the turns'
-ratios, by the processor time of the process.
+ratios, by the processor time of the process. With --errors it prints those of both sides in place of
+times: of the context and of the gradients of queries, keys, values and parameters against float64,
+relative, by the root of the sum of squares.
 """
 
 import argparse
@@ -167,6 +169,15 @@ def check(work, passes, tensors):
             raise SystemExit(f"{work.name}, {work.peer}: differs by {difference:.3g} of {size:.3g}")
 
 
+def relative_errors(work):
+    tensors = inputs(work)
+    exact = both_passes(work.theirs, [tensor.double() for tensor in tensors])
+    sides = ((name, both_passes(side, tensors)) for name, side in (("ours", work.ours), ("theirs", work.theirs)))
+    return {"work": work.name, "peer": work.peer} | {
+        name: [f"{((got.double() - want).norm() / want.norm()).item():.2g}" for got, want in zip(side, exact)]
+        for name, side in sides}
+
+
 def seconds(passes, function, tensors):
     calls, begin = 0, time.process_time()
     while (spent := time.process_time() - begin) < LEAST_SECONDS:
@@ -192,10 +203,15 @@ def main():
     parser.add_argument("operators", help="libattend_operators.so, built against this PyTorch")
     parser.add_argument("--seconds", type=float, default=2, help="of each row at least")
     parser.add_argument("--only", default="", help="rows whose name holds this")
+    parser.add_argument("--errors", action="store_true", help="of both sides, in place of times")
     options = parser.parse_args()
     torch.ops.load_library(options.operators)
     torch.set_num_threads(1)
     for work in works():
+        if options.errors:
+            if work.backward and options.only in work.name:
+                print(json.dumps(relative_errors(work)), flush=True)
+            continue
         for passes in (forward, both_passes) if work.backward else (forward,):
             if options.only in work.name:
                 print(json.dumps(row(work, passes, options.seconds)), flush=True)
