@@ -64,7 +64,7 @@ Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const M
   const Tensor shares =
       pooling == nullptr ? top.shares.to(at::kDouble).contiguous()
                          : traced_weights(*pooling).detach().to(at::kDouble).mean(0).contiguous();
-  const Tensor result = at::zeros({shares.size(0), source}, at::kDouble);
+  Tensor result = at::zeros({shares.size(0), source}, at::kDouble);
   auto flows = result.accessor<double, 2>();
   const size_t last = layers.size() * static_cast<size_t>(vectors);
   for (int64_t t = 0; t < shares.size(0); ++t) {
