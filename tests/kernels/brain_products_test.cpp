@@ -18,7 +18,8 @@ class BrainProducts : public ::testing::Test {
  protected:
   void SetUp() override {
     kernels_ = brain_kernels();
-    if (kernels_ == nullptr) GTEST_SKIP() << "this machine has no fast products of bf16, or refuses them";
+    if (kernels_ == nullptr)
+      GTEST_SKIP() << "this machine has no fast products of bf16, or refuses them";
     kernels_->begin();
   }
   void TearDown() override {
