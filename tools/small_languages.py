@@ -51,7 +51,7 @@ def trained(data, language, config, folder, seed):
 
 def words_wrong(models, test):
     told = json.loads(attend("evaluate", *models, "--data", test, "--beam", 5, "--json"))
-    return 100 * told["sequence_error"]
+    return 100 * told["sequence_error_rate"]
 
 
 def main():
