@@ -44,10 +44,12 @@ class TimedWorld : public Communicator {
 
   int64_t rank() const override { return world_.rank(); }
   int64_t size() const override { return world_.size(); }
-  void sum(at::Tensor& tensor) override {
-    const auto start = Clock::now();
-    world_.sum(tensor);
-    seconds_ += seconds_since(start);
+  std::function<void()> begin_sum(at::Tensor& tensor) override {
+    return [this, wait = world_.begin_sum(tensor)] {
+      const auto start = Clock::now();
+      wait();
+      seconds_ += seconds_since(start);
+    };
   }
   void broadcast(at::Tensor& tensor) override { world_.broadcast(tensor); }
   std::function<void()> exchange(const at::Tensor& outgoing, at::Tensor& incoming) override {

@@ -84,9 +84,11 @@ class GlooWorld : public Communicator {
   int64_t rank() const override { return place_.rank; }
   int64_t size() const override { return place_.size; }
 
-  void sum(Tensor& tensor) override {
+  std::function<void()> begin_sum(Tensor& tensor) override {
     std::vector<Tensor> tensors = {tensor.detach()};
-    together([&] { group_->allreduce(tensors)->wait(); });
+    c10::intrusive_ptr<c10d::Work> work;
+    together([&] { work = group_->allreduce(tensors); });
+    return [this, work] { together([&] { work->wait(); }); };
   }
 
   void broadcast(Tensor& tensor) override {
