@@ -1,9 +1,11 @@
 // Real processes, which talk by Gloo.
+#include <gmock/gmock.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -68,11 +70,35 @@ TEST(DistributedProcesses, DISABLED_OneOfThem) {
   }
 }
 
-pid_t start_rank(int64_t rank, const std::string& meeting) {
-  std::string program = "/proc/self/exe", filter = "--gtest_filter=*DISABLED_OneOfThem",
+// Of four ranks in a ring the third ends, and the second and the fourth fail: neither they nor the
+// first, which has both beside it, may wait for the rest of the sums. Started by the test below.
+TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
+  ProcessPlace place = place_of_environment();
+  place.timeout = 60;
+  auto world = meet(place);
+  std::vector<Tensor> tensors;
+  std::vector<std::function<void()>> waits;
+  for (int i = 0; i < 6; ++i) {
+    tensors.push_back(at::ones({1 << 20}));
+    waits.push_back(world->begin_sum(tensors.back()));
+    if (place.rank == 2) std::_Exit(0);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    for (const auto& wait : waits) wait();
+    ADD_FAILURE() << "a sum without one of the ranks";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("gone or not answering"));
+  }
+  world.reset();
+  // What nobody ends takes the timeout.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+pid_t start_rank(int64_t rank, int64_t count, const std::string& test, const std::string& meeting) {
+  std::string program = "/proc/self/exe", filter = "--gtest_filter=*DISABLED_" + test,
               disabled = "--gtest_also_run_disabled_tests", threads = "OMP_NUM_THREADS=1";
-  std::string own = "RANK=" + std::to_string(rank),
-              size = "WORLD_SIZE=" + std::to_string(processes);
+  std::string own = "RANK=" + std::to_string(rank), size = "WORLD_SIZE=" + std::to_string(count);
   std::string place = "ATTEND_MEETING=" + meeting;
   const std::array<char*, 4> arguments = {program.data(), filter.data(), disabled.data(), nullptr};
   const std::array<char*, 5> environment = {own.data(), size.data(), place.data(), threads.data(),
@@ -84,13 +110,14 @@ pid_t start_rank(int64_t rank, const std::string& meeting) {
   return process;
 }
 
-TEST(DistributedProcesses, ComputeWhatThreadsDo) {
+// Runs one test in so many processes.
+void run_ranks(int64_t count, const std::string& test) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("attend-ring-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::vector<pid_t> started;
-  for (int64_t r = 0; r < processes; ++r)
-    started.push_back(start_rank(r, (folder / "meeting").string()));
+  for (int64_t r = 0; r < count; ++r)
+    started.push_back(start_rank(r, count, test, (folder / "meeting").string()));
   for (const pid_t process : started) {
     int status = 0;
     EXPECT_EQ(waitpid(process, &status, 0), process);
@@ -98,6 +125,10 @@ TEST(DistributedProcesses, ComputeWhatThreadsDo) {
   }
   std::filesystem::remove_all(folder);
 }
+
+TEST(DistributedProcesses, ComputeWhatThreadsDo) { run_ranks(processes, "OneOfThem"); }
+
+TEST(DistributedProcesses, EndWhenOneDoes) { run_ranks(4, "OneOfThoseLeft"); }
 
 }  // namespace
 }  // namespace attend
