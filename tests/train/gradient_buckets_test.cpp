@@ -1,6 +1,7 @@
 #include "attend/train/gradient_buckets.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/linear.h>
 
 #include <chrono>
