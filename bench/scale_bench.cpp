@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 
 #include "attend/models/pair_model.h"
@@ -37,17 +39,29 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Counts the time that sums of gradients take, waiting for the other process included.
+// Counts the time that processes wait for sums, for the other process included, and by how much the
+// sums of gradients begin before they are waited for: what of them backward can hide.
 class TimedWorld : public Communicator {
  public:
   explicit TimedWorld(Communicator& world) : world_(world) {}
 
   int64_t rank() const override { return world_.rank(); }
   int64_t size() const override { return world_.size(); }
-  void sum(at::Tensor& tensor) override {
-    const auto start = Clock::now();
-    world_.sum(tensor);
-    seconds_ += seconds_since(start);
+  std::function<void()> begin_sum(at::Tensor& tensor) override {
+    if (tensor.scalar_type() == at::kFloat) {  // of gradients
+      if (!first_begun_) {
+        first_begun_ = Clock::now();
+        bytes_.clear();
+      }
+      bytes_.push_back(static_cast<double>(tensor.nbytes()));
+    }
+    return [this, wait = world_.begin_sum(tensor)] {
+      const auto start = Clock::now();
+      if (first_begun_) ahead_.push_back(seconds_since(*first_begun_));
+      first_begun_.reset();
+      wait();
+      seconds_ += seconds_since(start);
+    };
   }
   void broadcast(at::Tensor& tensor) override { world_.broadcast(tensor); }
   std::function<void()> exchange(const at::Tensor& outgoing, at::Tensor& incoming) override {
@@ -56,16 +70,30 @@ class TimedWorld : public Communicator {
   void barrier() override { world_.barrier(); }
 
   double seconds() const { return seconds_; }
+  // From the first sum of a step to the end of its backward, on average.
+  double ahead() const {
+    return std::reduce(ahead_.begin(), ahead_.end()) / static_cast<double>(ahead_.size());
+  }
+  const std::vector<double>& bytes() const { return bytes_; }  // of each sum of a step
 
  private:
   Communicator& world_;
   double seconds_ = 0;
+  std::optional<Clock::time_point> first_begun_;
+  std::vector<double> ahead_, bytes_;
 };
+
+// That all threads of this process have used.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 struct Run {
   double steps_a_second = 0;
   double pairs_a_second = 0;
-  double parameters = 0;
+  double processor_seconds = 0;  // of this process, a step
 };
 
 // The network of `attend train` at batches of 4,096 tokens, for some seconds.
@@ -89,8 +117,7 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   PairBatches source(pairs, config);
   std::atomic<bool> stop = false;
   Run run;
-  for (const auto& parameter : networks[0]->parameters())
-    run.parameters += static_cast<double>(parameter.numel());
+  const double used = processor_seconds();
   TrainTask task;
   task.replicas.assign(networks.begin(), networks.end() - 1);
   task.averaged = networks.back();
@@ -103,6 +130,7 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   task.report = [&](const TrainProgress& progress) {
     run.pairs_a_second = progress.pairs_per_second;
     run.steps_a_second = static_cast<double>(progress.step) / progress.seconds;
+    run.processor_seconds = (processor_seconds() - used) / static_cast<double>(progress.step);
     stop = progress.seconds > seconds;
   };
   task.stop = &stop;
@@ -125,21 +153,27 @@ double all_reduce(Communicator& world, int64_t floats) {
   return least;
 }
 
-// A ring of n machines sends 2 (n - 1) messages of 1/n of the gradients each.
-void predict(double step, double bytes) {
+// What all-reduce leaves of the speed of one machine: of all gradients after backward, and of
+// buckets of which all but the last travel within the `ahead` seconds before its end.
+void predict(double step, double ahead, const std::vector<double>& buckets) {
   constexpr double latency = 50e-6;
+  const double bytes = std::reduce(buckets.begin(), buckets.end()), last = buckets.back();
+  const auto before = static_cast<double>(buckets.size() - 1);
   fmt::print(
-      "\npredicted efficiency t / (t + c), c = 2 (n - 1) / n * bytes / bandwidth + 2 (n - 1) * "
-      "latency,\n"
-      "of t = {:.0f} ms, {:.1f} MB and {:.0f} us:\n| machines | 10 Gb/s | 100 Gb/s "
-      "|\n|---|---|---|\n",
-      1e3 * step, bytes / 1e6, 1e6 * latency);
+      "\npredicted efficiency t / (t + c) of t = {:.0f} ms, {:.1f} MB and {:.0f} us, by a ring:\n"
+      "one sum after backward / {} buckets, {:.1f} MB of which within {:.0f} ms of backward\n"
+      "| machines | 10 Gb/s | 100 Gb/s |\n|---|---|---|\n",
+      1e3 * step, bytes / 1e6, 1e6 * latency, buckets.size(), (bytes - last) / 1e6, 1e3 * ahead);
   for (const double machines : {8.0, 64.0, 512.0}) {
     fmt::print("| {:.0f} |", machines);
     for (const double bandwidth : {1.25e9, 12.5e9}) {
-      const double sent =
-          2 * (machines - 1) / machines * bytes / bandwidth + 2 * (machines - 1) * latency;
-      fmt::print(" {:.0f} % |", 100 * step / (step + sent));
+      // A ring of n machines sends 2 (n - 1) messages of 1/n of the bytes each.
+      const auto ring = [&](double sums, double of_bytes) {
+        return 2 * (machines - 1) * (of_bytes / machines / bandwidth + sums * latency);
+      };
+      const double shown = std::max(0.0, ring(before, bytes - last) - ahead) + ring(1, last);
+      fmt::print(" {:.0f} % / {:.0f} % |", 100 * step / (step + ring(1, bytes)),
+                 100 * step / (step + shown));
     }
     fmt::print("\n");
   }
@@ -157,7 +191,7 @@ void measure(const Options& options, Communicator& world) {
                  1e3 * seconds);
   }
   std::vector<bench::Round> rounds;
-  double parameters = 0;
+  std::vector<double> buckets;
   for (int turn = 0; turn < options.turns; ++turn) {
     Run one;
     if (tells) one = train(pairs, 2, nullptr, options.seconds);
@@ -167,9 +201,11 @@ void measure(const Options& options, Communicator& world) {
     const Run two = train(pairs, 1, &timed, options.seconds);
     const double share = timed.seconds() / seconds_since(start);
     world.barrier();
-    parameters = two.parameters;
-    rounds.push_back({one.pairs_a_second, two.pairs_a_second, share, 1 / one.steps_a_second});
+    buckets = timed.bytes();
+    rounds.push_back({one.pairs_a_second, two.pairs_a_second, share, 1 / one.steps_a_second,
+                      timed.ahead(), one.processor_seconds, sum(world, two.processor_seconds)});
   }
+  const double parameters = std::reduce(buckets.begin(), buckets.end()) / 4;
   const double alone = all_reduce(world, static_cast<int64_t>(parameters));
   if (!tells) return;
   const bench::Rounds all(rounds);
@@ -179,10 +215,14 @@ void measure(const Options& options, Communicator& world) {
       "all-reduce of its {:.2f} million gradients: {:.1f} ms, {:.1f} % of the step (bar {:.0f} "
       "%)\n",
       parameters / 1e6, 1e3 * alone, 100 * alone / step, 100 * share_bar);
-  fmt::print("in sums, waiting for the other process included: {:.1f} %\n", 100 * all.median(2));
+  fmt::print("{} buckets, the first begun {:.0f} ms before the end of backward\n", buckets.size(),
+             1e3 * all.median(4));
+  fmt::print("waiting for sums, for the other process included: {:.1f} %\n", 100 * all.median(2));
+  fmt::print("processor time of a step, one process and two: {:.0f} ms, {:.0f} ms\n",
+             1e3 * all.median(5), 1e3 * all.median(6));
   fmt::print("two processes of one replica: {:.3f}x the pairs a second (bar {:.2f})\n", ratio,
              rate_bar);
-  predict(step, 4 * parameters);
+  predict(step, all.median(4), buckets);
 }
 
 }  // namespace

@@ -19,9 +19,11 @@ class Communicator {
   virtual int64_t rank() const = 0;  // from 0
   virtual int64_t size() const = 0;
 
-  // Adds up the tensors of all, which have one shape and type, contiguous and on the CPU. Every
-  // process gets the same bits.
-  virtual void sum(at::Tensor& tensor) = 0;
+  // Begins to add up the tensors of all, which have one shape and type, contiguous and on the CPU.
+  // The call that it returns waits for the sum, of which every process gets the same bits; until
+  // then the tensor may not change. Sums may be waited for in any order, or never.
+  virtual std::function<void()> begin_sum(at::Tensor& tensor) = 0;
+  void sum(at::Tensor& tensor) { begin_sum(tensor)(); }
 
   // Gives every process what rank 0 has.
   virtual void broadcast(at::Tensor& tensor) = 0;

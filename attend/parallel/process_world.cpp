@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -30,6 +31,7 @@ using std::chrono::milliseconds;
 
 // In which a rank tells the others that it has failed.
 constexpr milliseconds to_report{400};
+constexpr int exchange_tags = 1 << 20;
 
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
@@ -81,12 +83,22 @@ class GlooWorld : public Communicator {
                                                          static_cast<int>(place.size), options);
   }
 
+  ~GlooWorld() override {
+    if (sums_ > 0) hang_up();
+  }
+
   int64_t rank() const override { return place_.rank; }
   int64_t size() const override { return place_.size; }
 
-  void sum(Tensor& tensor) override {
+  std::function<void()> begin_sum(Tensor& tensor) override {
     std::vector<Tensor> tensors = {tensor.detach()};
-    together([&] { group_->allreduce(tensors)->wait(); });
+    c10::intrusive_ptr<c10d::Work> work;
+    together([&] { work = group_->allreduce(tensors); });
+    ++sums_;
+    return [this, work] {
+      together([&] { work->wait(); });
+      --sums_;
+    };
   }
 
   void broadcast(Tensor& tensor) override {
@@ -98,7 +110,7 @@ class GlooWorld : public Communicator {
     const auto next = static_cast<int>((place_.rank + 1) % place_.size);
     const auto before = static_cast<int>((place_.rank + place_.size - 1) % place_.size);
     // Messages between the same two ranks are told apart by it.
-    const int tag = exchanges_ = (exchanges_ + 1) % (1 << 20);
+    const int tag = exchanges_ = (exchanges_ + 1) % exchange_tags;
     std::vector<Tensor> sent = {outgoing.detach()}, received = {incoming.detach()};
     c10::intrusive_ptr<c10d::Work> receiving, sending;
     together([&] {
@@ -166,8 +178,27 @@ class GlooWorld : public Communicator {
     try {
       call();
     } catch (const std::exception& error) {
+      // First, so that the others fail, too, in time to say so.
+      hang_up();
       throw std::runtime_error(fmt::format("rank {} of {}: {} gone or not answering: {}",
                                            place_.rank, place_.size, absent(), first_line(error)));
+    }
+  }
+
+  // Ends what is under way, here and at the others. c10d has no call for it, and waits for that
+  // when it is destroyed, where each of several ranks may wait for another; a receipt that takes
+  // too long has Gloo close the connections to all.
+  void hang_up() const {
+    std::vector<Tensor> tensors = {at::empty({1})};
+    for (int other = 0; other < place_.size; ++other) {
+      if (other == place_.rank) continue;
+      c10::intrusive_ptr<c10d::Work> receiving;
+      try {
+        receiving = group_->recv(tensors, other, exchange_tags);
+        receiving->wait(milliseconds(1));
+      } catch (const std::exception&) {
+        if (receiving) return;
+      }
     }
   }
 
@@ -207,6 +238,7 @@ class GlooWorld : public Communicator {
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   int exchanges_ = 0;
+  std::atomic<int64_t> sums_ = 0;  // that are not waited for
 };
 
 }  // namespace

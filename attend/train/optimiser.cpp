@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -55,8 +56,9 @@ void composed_step(const kernels::Adam& step, const Tensor& gradient, const Tens
 }  // namespace
 
 Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& replicas,
-                     const ModulePtr& averaged)
-    : clip_norm_(config.clip_norm),
+                     const ModulePtr& averaged, Communicator& world)
+    : world_(world),
+      clip_norm_(config.clip_norm),
       weight_decay_(config.weight_decay),
       weight_average_(config.weight_average),
       beta1_(config.beta1),
@@ -77,31 +79,50 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
     for (int64_t begin = 0; begin < all; begin += length)
       slices_.push_back({v, begin, std::min(length, all - begin)});
   }
+  // Where processes share sequences, their calls within backward would come between.
+  if (world.size() == 1 || config.sequence_parallel) return;
+  std::vector<Tensor> vectors;
+  for (const auto& of_replica : gradients_) {
+    if (of_replica.size() > 1 || !of_replica[0].is_cpu()) return;
+    vectors.push_back(of_replica[0]);
+  }
+  buckets_ = std::make_unique<GradientBuckets>(world, replicas, std::move(vectors));
+}
+
+void Optimiser::begin_last_backward(int64_t replica) {
+  if (buckets_) buckets_->begin_last_backward(replica);
 }
 
 void Optimiser::clear_gradient(int64_t replica) {
   for (const Tensor& vector : gradients_[static_cast<size_t>(replica)]) vector.zero_();
 }
 
-void Optimiser::broadcast(Communicator& world) {
+void Optimiser::broadcast() {
   torch::NoGradGuard no_gradient;
   for (const FlatParameters* each : {weights_.get(), average_.get()})
     for (const Tensor& vector : each->values())
-      on_cpu(world, vector, [&](Tensor& own) { world.broadcast(own); });
+      on_cpu(world_, vector, [&](Tensor& own) { world_.broadcast(own); });
 }
 
-double Optimiser::sum_gradients(WorkerThreads& threads, Communicator& world) {
-  const auto count = static_cast<int64_t>(slices_.size());
-  threads.run(count, [&](int64_t s) {
+void Optimiser::sum_replicas(WorkerThreads& threads) {
+  threads.run(std::ssize(slices_), [&](int64_t s) {
     torch::NoGradGuard no_gradient;
     const Slice& slice = slices_[static_cast<size_t>(s)];
     const Tensor sum = slice.of(gradients_[0]);
     for (size_t r = 1; r < gradients_.size(); ++r) sum.add_(slice.of(gradients_[r]));
   });
-  for (const Tensor& vector : gradients_[0])
-    on_cpu(world, vector, [&](Tensor& own) { world.sum(own); });
+}
+
+double Optimiser::sum_gradients(WorkerThreads& threads) {
+  if (buckets_) {
+    buckets_->sum(threads);
+  } else {
+    sum_replicas(threads);
+    for (const Tensor& vector : gradients_[0])
+      on_cpu(world_, vector, [&](Tensor& own) { world_.sum(own); });
+  }
   std::vector<double> squares(slices_.size());
-  threads.run(count, [&](int64_t slice) {
+  threads.run(std::ssize(slices_), [&](int64_t slice) {
     const auto s = static_cast<size_t>(slice);
     const auto norm = slices_[s].of(gradients_[0]).norm().item<double>();
     squares[s] = norm * norm;

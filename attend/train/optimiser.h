@@ -8,6 +8,7 @@
 #include "attend/parallel/communicator.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/flat_parameters.h"
+#include "attend/train/gradient_buckets.h"
 #include "attend/train/train_config.h"
 
 namespace attend {
@@ -17,17 +18,22 @@ namespace attend {
 class Optimiser {
  public:
   Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& replicas,
-            const ModulePtr& averaged);
+            const ModulePtr& averaged, Communicator& world);
 
   // Zeroes the gradient of a replica; called from its thread.
   void clear_gradient(int64_t replica);
 
+  // Tells that the next backward of a replica is its last one of the step, so that what it computes
+  // may travel to other processes meanwhile; called from its thread. From there to sum_gradients
+  // no other call of the world may come.
+  void begin_last_backward(int64_t replica);
+
   // Takes over the weights of the world's first process, and their average.
-  void broadcast(Communicator& world);
+  void broadcast();
 
   // Sums the gradients of the replicas, and of all processes, into that of the first; returns its
   // norm.
-  double sum_gradients(WorkerThreads& threads, Communicator& world);
+  double sum_gradients(WorkerThreads& threads);
 
   // Scales the sum, whose norm is `norm`, to at most train.clip_norm, takes one step of Adam
   // (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019) at `rate` and moves
@@ -49,8 +55,10 @@ class Optimiser {
       return vectors[vector].narrow(0, begin, size);
     }
   };
+  void sum_replicas(WorkerThreads& threads);
   void step_slice(const Slice& slice, const kernels::Adam& adam) const;
 
+  Communicator& world_;
   const double clip_norm_;
   const double weight_decay_;
   const double weight_average_;
@@ -62,6 +70,7 @@ class Optimiser {
   std::vector<at::Tensor> first_, second_;  // [P] of each device: Adam's moments
   std::vector<at::Tensor> decayed_;         // 1 where a weight decays, 0 elsewhere
   std::vector<Slice> slices_;
+  std::unique_ptr<GradientBuckets> buckets_;  // null where all gradients are summed after backward
 };
 
 }  // namespace attend

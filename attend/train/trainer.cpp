@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -69,7 +70,7 @@ class Trainer {
         source_(*task.source),
         size_(BatchSize::of(config)),
         threads_(config.replicas),
-        optimiser_(config, task.replicas, task.averaged),
+        optimiser_(config, task.replicas, task.averaged, world),
         log_(task.folder + "/metrics.jsonl"),
         kept_(task.folder, config.keep_checkpoints),
         checkpoint_path_(task.folder + "/checkpoint.safetensors") {
@@ -88,7 +89,7 @@ class Trainer {
     if (resumed)
       restore();
     else
-      optimiser_.broadcast(world_);
+      optimiser_.broadcast();
     seconds_before_ = state_.seconds;
     forget_later_steps();
     // A kill may have come between a checkpoint and the weights that it says are the best.
@@ -210,9 +211,9 @@ class Trainer {
     threads_.run(config_.replicas, [&](int64_t replica) {
       objectives[static_cast<size_t>(replica)] = work(batches, replica, tokens);
     });
+    const double norm = optimiser_.sum_gradients(threads_);
     const double objective = sum(world_, std::reduce(objectives.begin(), objectives.end()));
     progress.step_loss = objective / static_cast<double>(tokens);
-    const double norm = optimiser_.sum_gradients(threads_, world_);
     if (std::isfinite(objective) && std::isfinite(norm)) {
       optimiser_.step(threads_, norm, rate_);
       ++state_.updates;
@@ -244,6 +245,8 @@ class Trainer {
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, first));
     const BFloat16Products products(config_.precision == "bfloat16" ||
                                     (config_.precision == "auto" && BFloat16Products::supported()));
+    const auto last = std::find_if(batches.rbegin(), batches.rend(),
+                                   [&](const auto& batch) { return std::ssize(batch) > first; });
     double sum = 0;
     for (const auto& batch : batches) {
       std::vector<int64_t> share;
@@ -251,6 +254,7 @@ class Trainer {
       for (auto i = first; i < static_cast<int64_t>(batch.size()); i += all) share.push_back(i);
       if (share.empty()) continue;
       const Tensor objective = task_.objective(replica, make_batch(batch, share), generator);
+      if (&batch == &*last) optimiser_.begin_last_backward(replica);
       (objective / static_cast<double>(tokens)).backward();
       sum += objective.item<double>();
     }

@@ -19,7 +19,8 @@ struct TrainTask {
   std::vector<ModulePtr> replicas;  // alike; their first weights are those of replicas[0]
   ModulePtr averaged;               // alike; holds the weights that are validated and saved
   BatchSource* source = nullptr;
-  // The training objective of a batch, summed over its target tokens: a scalar.
+  // The training objective of a batch, summed over its target tokens: a scalar. Neither it nor its
+  // backward may call the world, but with train.sequence_parallel.
   std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
   // Of `averaged`. Every process is asked, and what the first says counts.
   std::function<Validation()> validate;

@@ -7,6 +7,8 @@
 #include <exception>
 #include <functional>
 #include <list>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -49,6 +51,20 @@ class ThreadWorld {
   int64_t bytes_sent(int64_t rank) const { return sent_[static_cast<size_t>(rank)]; }
 
  private:
+  struct Sum {
+    explicit Sum(size_t ranks) : tensors(ranks) {}
+
+    void add() {
+      total = tensors[0].clone();
+      for (size_t r = 1; r < tensors.size(); ++r) total.add_(tensors[r]);
+      tensors.clear();
+    }
+
+    std::vector<at::Tensor> tensors;  // of each rank
+    int64_t arrived = 0;
+    at::Tensor total = {};
+  };
+
   class Rank : public Communicator {
    public:
     Rank(ThreadWorld& world, int64_t rank) : world_(world), rank_(rank) {}
@@ -56,17 +72,34 @@ class ThreadWorld {
     int64_t rank() const override { return rank_; }
     int64_t size() const override { return world_.size_; }
 
-    void sum(at::Tensor& tensor) override {
-      talk(tensor, [&] {
-        at::Tensor total = world_.tensors_[0]->detach().clone();
-        for (size_t r = 1; r < world_.tensors_.size(); ++r)
-          total.add_(world_.tensors_[r]->detach());
-        return total;
-      });
+    std::function<void()> begin_sum(at::Tensor& tensor) override {
+      const at::NoGradGuard no_gradient;
+      const std::lock_guard lock(world_.mutex_);
+      auto& sum = world_.sums_[begun_];
+      if (!sum) sum = std::make_shared<Sum>(world_.tensors_.size());
+      sum->tensors[static_cast<size_t>(rank_)] = tensor.detach();
+      const auto own = sum;
+      if (++sum->arrived == world_.size_) {
+        sum->add();
+        world_.sums_.erase(begun_);
+        world_.changed_.notify_all();
+      }
+      ++begun_;
+      return [this, own, to = tensor.detach()] {
+        std::unique_lock lock(world_.mutex_);
+        world_.wait(lock, [&] { return own->total.defined(); });
+        const at::NoGradGuard no_gradient;
+        to.copy_(own->total);
+      };
     }
 
     void broadcast(at::Tensor& tensor) override {
-      talk(tensor, [&] { return world_.tensors_[0]->detach().clone(); });
+      const at::NoGradGuard no_gradient;
+      world_.tensors_[static_cast<size_t>(rank_)] = &tensor;
+      barrier();
+      const at::Tensor found = world_.tensors_[0]->detach().clone();
+      barrier();
+      tensor.detach().copy_(found);
     }
 
     std::function<void()> exchange(const at::Tensor& outgoing, at::Tensor& incoming) override {
@@ -102,18 +135,9 @@ class ThreadWorld {
     }
 
    private:
-    template <class Result>
-    void talk(at::Tensor& tensor, Result result) {
-      const at::NoGradGuard no_gradient;
-      world_.tensors_[static_cast<size_t>(rank_)] = &tensor;
-      barrier();
-      const at::Tensor found = result();
-      barrier();
-      tensor.detach().copy_(found);
-    }
-
     ThreadWorld& world_;
     int64_t rank_;
+    int64_t begun_ = 0;  // sums
   };
 
   template <class Ready>
@@ -124,6 +148,7 @@ class ThreadWorld {
 
   const int64_t size_;
   std::vector<at::Tensor*> tensors_;                // one a rank, while they talk
+  std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number, those not all have begun
   std::vector<std::list<std::vector<char>>> mail_;  // of each rank, from the one before
   std::vector<int64_t> sent_;
   int64_t arrived_ = 0, meeting_ = 0;

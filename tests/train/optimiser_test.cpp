@@ -37,7 +37,8 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
   std::vector<ModulePtr> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(std::make_shared<torch::nn::LinearImpl>(3, 2));
   const ModulePtr averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
-  Optimiser optimiser(config, replicas, averaged);
+  const auto world = alone();
+  Optimiser optimiser(config, replicas, averaged, *world);
   WorkerThreads threads(3);
   std::vector<Expected> expected;
   for (const Tensor& parameter : replicas[0]->parameters())
@@ -51,7 +52,7 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
         parameter.mutable_grad().fill_(0.1 * t * static_cast<double>(r + 1));
     }
     const double gradient = 0.6 * t;
-    const double norm = optimiser.sum_gradients(threads, *alone());
+    const double norm = optimiser.sum_gradients(threads);
     EXPECT_NEAR(norm, gradient * std::sqrt(8.0), 1e-5);
     optimiser.step(threads, norm, rate);
     for (size_t i = 0; i < expected.size(); ++i)
@@ -73,12 +74,13 @@ TEST(Optimiser, LeavesWhatHasNoGradient) {
   replica->weight.requires_grad_(false);
   const Tensor drawn = replica->weight.clone(), bias = replica->bias.detach().clone();
   const auto averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
-  Optimiser optimiser(config, {replica}, averaged);
+  const auto world = alone();
+  Optimiser optimiser(config, {replica}, averaged, *world);
   WorkerThreads threads(1);
   for (int step = 0; step < 3; ++step) {
     optimiser.clear_gradient(0);
     replica->bias.mutable_grad().fill_(1);
-    optimiser.step(threads, optimiser.sum_gradients(threads, *alone()), 0.1);
+    optimiser.step(threads, optimiser.sum_gradients(threads), 0.1);
   }
   EXPECT_TRUE(at::equal(replica->weight, drawn));
   EXPECT_TRUE(at::equal(averaged->weight, drawn));
