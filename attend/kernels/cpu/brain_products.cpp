@@ -1,9 +1,9 @@
 #include "attend/kernels/brain_products.h"
 
-#include <hwy/targets.h>
-
 #include <atomic>
 #include <cstring>
+
+#include "attend/kernels/cpu/plan-inl.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -360,8 +360,7 @@ std::atomic<bool> kernels_allowed = true;
 const BrainKernels* brain_kernels() {
   static const BrainKernels* const kernels = find_kernels();
   // The passes pack whole vectors of sixteen numbers.
-  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  return wide && kernels_allowed ? kernels : nullptr;
+  return kernels != nullptr && kernels_allowed && packs_brain() ? kernels : nullptr;
 }
 
 void allow_brain_kernels(bool allowed) { kernels_allowed = allowed; }
