@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
 
 // What the drivers of the passes share.
@@ -102,13 +103,12 @@ struct RowsOf {
   int64_t size() const { return batch * heads * rows * depth; }
 };
 
-template <class T, class S, class Convert>
-void convert_rows(const RowsOf& shape, const View<const S>& from, const View<T>& to, int threads,
-                  const Convert& convert) {
-  run_tasks<T>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<T>&) {
-    const int64_t b = head / shape.heads, h = head % shape.heads;
-    for (int64_t r = 0; r < shape.rows; ++r)
-      std::transform(from.row(b, h, r), from.row(b, h, r) + shape.depth, to.row(b, h, r), convert);
+// Calls work(b, h) for each head.
+template <class Work>
+void each_head(const RowsOf& shape, int threads, const Work& work) {
+  if (shape.size() == 0) return;
+  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
+    work(head / shape.heads, head % shape.heads);
   });
 }
 
@@ -117,13 +117,19 @@ template <class S>
 View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<float>& arena,
                        int threads) {
   const View<float> to = contiguous(arena.take(shape.size()), shape.heads, shape.rows, shape.depth);
-  convert_rows(shape, from, to, threads, [](S x) { return widen(x); });
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    widen_block({from.row(b, h, 0), from.row_stride}, shape.rows, shape.depth,
+                {to.row(b, h, 0), to.row_stride});
+  });
   return to;
 }
 
 template <class S>
 void narrow_rows(const RowsOf& shape, const View<float>& from, const View<S>& to, int threads) {
-  convert_rows(shape, View<const float>(from), to, threads, [](float x) { return narrow<S>(x); });
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    narrow_block({from.row(b, h, 0), from.row_stride}, shape.rows, shape.depth,
+                 {to.row(b, h, 0), to.row_stride});
+  });
 }
 
 inline RowsOf query_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.depth}; }
@@ -155,15 +161,8 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
 // is infinite in floats.
 inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& of, int threads) {
   std::atomic<bool> finite = true;
-  constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
-  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
-    int16_t most = 0;
-    for (int64_t r = 0; r < shape.rows; ++r) {
-      const BFloat16* const row = of.row(head / shape.heads, head % shape.heads, r);
-      for (int64_t a = 0; a < shape.depth; ++a)
-        most = std::max<int16_t>(most, static_cast<int16_t>(row[a].bits & kMagnitude));
-    }
-    if (most >= kInfinity) finite = false;
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    if (!is_finite_block({of.row(b, h, 0), of.row_stride}, shape.rows, shape.depth)) finite = false;
   });
   return finite;
 }
