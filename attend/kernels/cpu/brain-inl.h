@@ -143,11 +143,11 @@ constexpr int64_t WholeBrainRows(int64_t rows) {
   return (rows + kBrainRows - 1) / kBrainRows * kBrainRows;
 }
 
-// tile[j][i] = sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
+// tile[j][i] = scale sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
 // value_rows. The tile has room for whole blocks of kBrainRows.
 inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64_t padded,
                               const Row& first, int64_t first_key, int64_t keys, const float* panel,
-                              int64_t width, float* tile) {
+                              int64_t width, float* tile, float scale = 1) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
   plan.kernels->multiply({
       .rows = WholeBrainRows(keys),
@@ -157,6 +157,7 @@ inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64
       .left_stride = padded,
       .right = reinterpret_cast<const uint32_t*>(panel),
       .right_stride = width,
+      .scale = scale,
       .out = tile,
       .out_stride = width,
   });
@@ -242,8 +243,8 @@ class BrainDotScores : public TileScores<float> {
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const float* panel, int64_t width,
               float* tile) const override {
-    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile);
-    ScaleInPlace(tile, keys * width, scale_);
+    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile,
+                      scale_);
   }
 
  private:

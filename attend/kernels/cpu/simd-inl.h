@@ -150,7 +150,11 @@ HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
 // Larger of the two; the second where either is NaN, on every target.
 template <class T>
 HWY_INLINE Vec<T> MaxOrSecond(Vec<T> a, Vec<T> b) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return hn::Max(a, b);
+#else
   return hn::IfThenElse(hn::Gt(a, b), a, b);
+#endif
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
