@@ -96,7 +96,7 @@ HWY_INLINE Vec<T> Exp2(Vec<T> x) {
   const auto shifted = hn::Add(x, magic);
   const auto r = hn::Sub(x, hn::Sub(shifted, magic));
   const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
-  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)),
+  return hn::IfThenElseZero(hn::Not(hn::Lt(x, Set<T>(Traits::kLowest))),
                             hn::Mul(rest, WholePower<T>(shifted)));
 }
 
