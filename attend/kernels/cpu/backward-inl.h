@@ -33,20 +33,19 @@ class UpstreamPanel {
   UpstreamPanel(const BackwardPlan<T>& plan, Arena<T>& arena)
       : plan_(plan),
         depth_(plan.problem->shape.value_depth),
-        grad_(arena.take(depth_ * kBackwardRows)),
-        operand_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
+        grad_(arena.take(BrainPlan::padded(depth_) * kBackwardRows)),
+        rows_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
   void load(const Row& first, int64_t rows, int64_t width) {
     const Shape& s = plan_.problem->shape;
     const View<const T>& grad = plan_.upstream.grad_context;
-    LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
-              width);
-    if constexpr (std::is_same_v<T, float>) {
-      if (plan_.brain.kernels != nullptr)
-        PackRight<1>(grad_, width, {0, depth_, BrainPlan::padded(depth_)}, width,
-                     reinterpret_cast<uint32_t*>(operand_));
+    if (plan_.brain.kernels == nullptr) {
+      LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_,
+                grad_, width);
+    } else if constexpr (std::is_same_v<T, float>) {
+      LoadBrainPanel(plan_.brain.grad_context, first, rows, depth_, width, rows_, grad_);
     }
     const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
     LoadShifts(plan_.shifts, at, rows, width, shifts_);
@@ -60,7 +59,7 @@ class UpstreamPanel {
     if constexpr (std::is_same_v<T, float>) {
       if (plan_.brain.kernels != nullptr)
         return MultiplyBrainRows(plan_.brain, plan_.brain.value_rows, BrainPlan::padded(depth_),
-                                 first, key, keys, operand_, width, gradients);
+                                 first, key, keys, grad_, width, gradients);
     }
     const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
     Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
@@ -85,8 +84,8 @@ class UpstreamPanel {
 
   const BackwardPlan<T>& plan_;
   int64_t depth_;
-  T* grad_;              // [value_depth][width] dc
-  T* operand_;           // the same in bf16
+  T* grad_;              // [value_depth][width] dc, or as the right operand of bf16
+  T* rows_;              // [width][padded] dc as stored in bf16
   RowShifts<T> shifts_;  // [width]
   T* delta_;             // [width]
 };

@@ -137,11 +137,9 @@ inline RowsOf key_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s
 inline RowsOf value_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.value_depth}; }
 inline RowsOf context_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.value_depth}; }
 
-// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
-// last two.
+// The problem in float but for its queries, keys and values.
 template <class S>
-Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
-                             bool keys = true) {
+Problem<float> without_rows(const Problem<S>& from) {
   Problem<float> to;
   to.shape = from.shape;
   to.score = from.score;
@@ -150,6 +148,15 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
   to.sinks = from.sinks;
   to.normaliser = from.normaliser;
   to.dropout = from.dropout;
+  return to;
+}
+
+// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
+// last two.
+template <class S>
+Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
+                             bool keys = true) {
+  Problem<float> to = without_rows(from);
   to.query = widen_rows(query_rows(from.shape), from.query, arena, threads);
   if (!keys) return to;
   to.key = widen_rows(key_rows(from.shape), from.key, arena, threads);
@@ -187,10 +194,12 @@ class BrainPreparation {
         return;
       plan_.kernels = kernels;
       plan_.shape = s;
+      plan_.query = bits(problem.query);
       plan_.key = bits(problem.key);
       plan_.value = bits(problem.value);
       plan_.key_rows = take(s.depth);
       if (grad_context != nullptr) {
+        plan_.grad_context = bits(*grad_context);
         plan_.key_columns = take(s.depth);
         plan_.value_rows = take(s.value_depth);
       } else {

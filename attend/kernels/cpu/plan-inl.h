@@ -139,9 +139,9 @@ inline constexpr int64_t kBrainRows = 16;  // rows of a product come in as many
 struct BrainPlan {
   const BrainKernels* kernels = nullptr;  // null: products in float
   Shape shape;
-  View<const uint16_t> key, value;    // as stored
-  uint16_t* key_rows = nullptr;       // [head][block][kTileKeys][padded depth]
-  uint16_t* key_columns = nullptr;    // [head][block][padded depth][kTileKeys]
+  View<const uint16_t> query, key, value, grad_context;  // as stored
+  uint16_t* key_rows = nullptr;                          // [head][block][kTileKeys][padded depth]
+  uint16_t* key_columns = nullptr;                       // [head][block][padded depth][kTileKeys]
   uint16_t* value_rows = nullptr;     // [head][block][kTileKeys][padded value depth]
   uint16_t* value_columns = nullptr;  // [head][block][padded value depth][kTileKeys]
 
