@@ -161,7 +161,8 @@ class BackwardChunk {
     BlockScope scope = scorer_.scope(first, rows);
     const KeyRange hull = scope.hull();
     const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
-    if (begin >= end) return clear_query_gradient(first, rows);
+    plan_.sees_block(chunk_, batch_, first.head, first.query) = begin < end ? 1 : 0;
+    if (begin >= end) return;
     const Panel<T> panel = scorer_.load(first, rows, std::move(scope), queries_);
     const int64_t width = panel.width;
     gradients_->load_queries(first, rows, width, queries_);
@@ -181,13 +182,6 @@ class BackwardChunk {
       add_tile(panel, key, keys, bias);
     }
     gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
-  }
-
-  // Most chunks see nothing of most queries where the scope is local.
-  void clear_query_gradient(const Row& first, int64_t rows) const {
-    const View<T> to = plan_.query_gradient(chunk_);
-    for (int64_t r = 0; r < rows; ++r)
-      std::fill_n(to.row(first.batch, first.head, first.query + r), shape_.depth, T(0));
   }
 
   void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {

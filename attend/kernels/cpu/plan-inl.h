@@ -261,7 +261,9 @@ struct BackwardPlan {
   int64_t chunk_keys;
   RowShifts<T> shifts;    // [batch, heads, queries], null where the normaliser needs none
   T* deltas;              // [batch, heads, queries], for the sparse normalisers
-  T* partial;             // [chunks - 1, batch, heads, queries, depth]
+  T* partial;             // [chunks - 1, batch, heads, queries, depth], where `sees` says so
+  uint8_t* sees;          // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk
+                          // has keys of their scopes
   T* partial_vector;      // [batch, chunks, heads, depth], for the additive family
   T* partial_slopes;      // [batch, chunks, heads], where slopes have a gradient
   T* partial_centres;     // [chunks, batch, heads, queries], where centres or widths have one
@@ -277,6 +279,13 @@ struct BackwardPlan {
     return contiguous(partial + (chunk - 1) * s.batch * s.heads * s.queries * s.depth, s.heads,
                       s.queries, s.depth);
   }
+
+  uint8_t& sees_block(int64_t chunk, int64_t batch, int64_t head, int64_t query) const {
+    const Shape& s = problem->shape;
+    const int64_t row = (chunk * s.batch + batch) * s.heads + head;
+    return sees[row * blocks() + query / kBackwardRows];
+  }
+  int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
 
   T* relative_gradient(int64_t chunk) const {
     return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
