@@ -55,6 +55,28 @@ TYPED_TEST(Attention, ManyChunksOfKeys) {
     expect_all(c);
     c.scope = causal(900);
     expect_all(c);
+    c.scope = Scope{{{Window{.left = 100, .right = 100}}}};  // most chunks see no query
+    expect_all(c);
+  }
+}
+
+// Positions that follow each other in groups, and beside them; a table with all distances of the
+// grid, and one that clamps some.
+TYPED_TEST(Attention, PositionsOnGrids) {
+  for (const int64_t width : {4, 6, 32}) {
+    for (const bool clamped : {false, true}) {
+      SCOPED_TRACE(std::to_string(width) + " wide" + (clamped ? ", clamped" : ""));
+      auto c = random_case<TypeParam>({2, 2, 1, 75, 140, 12, 9}, Family::dot);
+      const auto position = [&](int64_t i) { return i / width * (2 * width - 1) + i % width; };
+      for (int64_t i = 0; i < c.shape.queries; ++i) c.query_positions.push_back(position(i));
+      for (int64_t j = 0; j < c.shape.keys; ++j) c.key_positions.push_back(position(j));
+      c.relative_offset = clamped ? 20 : position(c.shape.keys);
+      c.relative_count = 2 * c.relative_offset + 1;
+      c.relative_axes = {false, true, false};
+      c.relative =
+          random_numbers<TypeParam>(c.relative_axes.count(c.shape, c.relative_count), 1, 23);
+      expect_all(c);
+    }
   }
 }
 

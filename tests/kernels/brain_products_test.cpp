@@ -102,6 +102,7 @@ void expect_products(const BrainKernels& kernels, const Size& size, double devia
     Operands of(size, share, !share);
     of.fill(deviation);
     of.product.accumulate = accumulate;
+    of.product.scale = accumulate ? 1 : -0.3F;
     kernels.multiply(of.product);
     for (int64_t r = 0; r < size.rows; ++r) {
       for (int64_t c = 0; c < of.product.out_stride; ++c) {
@@ -111,11 +112,12 @@ void expect_products(const BrainKernels& kernels, const Size& size, double devia
           continue;
         }
         const auto [sum, terms] = of.want(r, c);
-        const double before = accumulate ? 3 : 0;
-        // Each of depth x terms additions rounds what is at most the sum of the terms' sizes.
+        const double before = accumulate ? 3 : 0, scale = of.product.scale;
+        // Each of depth x terms additions rounds what is at most the sum of the terms' sizes, and
+        // so does the scale.
         const double bound =
-            static_cast<double>(size.depth * size.terms) * 0x1p-24 * (terms + std::abs(before));
-        ASSERT_NEAR(got, sum + before, bound) << r << ", " << c;
+            static_cast<double>(size.depth * size.terms + 1) * 0x1p-24 * (terms + std::abs(before));
+        ASSERT_NEAR(got, scale * (sum + before), std::abs(scale) * bound) << r << ", " << c;
       }
     }
   }

@@ -119,7 +119,8 @@ void attention_forward(const Problem<S>& problem, const Result<S>& result, int t
     Arena<float> arena;
     const bool direct = reads_halves(problem);
     const BrainPreparation brain(problem, /*grad_context=*/nullptr, threads);
-    Problem<float> wide = widen_problem(problem, arena, threads, !direct && !brain.used());
+    Problem<float> wide =
+        brain.used() ? without_rows(problem) : widen_problem(problem, arena, threads, !direct);
     HalfKeys half;
     if (direct) {
       half = {reinterpret_cast<const uint16_t*>(problem.key.data),

@@ -33,20 +33,19 @@ class UpstreamPanel {
   UpstreamPanel(const BackwardPlan<T>& plan, Arena<T>& arena)
       : plan_(plan),
         depth_(plan.problem->shape.value_depth),
-        grad_(arena.take(depth_ * kBackwardRows)),
-        operand_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
+        grad_(arena.take(BrainPlan::padded(depth_) * kBackwardRows)),
+        rows_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
   void load(const Row& first, int64_t rows, int64_t width) {
     const Shape& s = plan_.problem->shape;
     const View<const T>& grad = plan_.upstream.grad_context;
-    LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_, grad_,
-              width);
-    if constexpr (std::is_same_v<T, float>) {
-      if (plan_.brain.kernels != nullptr)
-        PackRight<1>(grad_, width, {0, depth_, BrainPlan::padded(depth_)}, width,
-                     reinterpret_cast<uint32_t*>(operand_));
+    if (plan_.brain.kernels == nullptr) {
+      LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_,
+                grad_, width);
+    } else if constexpr (std::is_same_v<T, float>) {
+      LoadBrainPanel(plan_.brain.grad_context, first, rows, depth_, width, rows_, grad_);
     }
     const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
     LoadShifts(plan_.shifts, at, rows, width, shifts_);
@@ -60,7 +59,7 @@ class UpstreamPanel {
     if constexpr (std::is_same_v<T, float>) {
       if (plan_.brain.kernels != nullptr)
         return MultiplyBrainRows(plan_.brain, plan_.brain.value_rows, BrainPlan::padded(depth_),
-                                 first, key, keys, operand_, width, gradients);
+                                 first, key, keys, grad_, width, gradients);
     }
     const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
     Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
@@ -85,8 +84,8 @@ class UpstreamPanel {
 
   const BackwardPlan<T>& plan_;
   int64_t depth_;
-  T* grad_;              // [value_depth][width] dc
-  T* operand_;           // the same in bf16
+  T* grad_;              // [value_depth][width] dc, or as the right operand of bf16
+  T* rows_;              // [width][padded] dc as stored in bf16
   RowShifts<T> shifts_;  // [width]
   T* delta_;             // [width]
 };
@@ -162,7 +161,8 @@ class BackwardChunk {
     BlockScope scope = scorer_.scope(first, rows);
     const KeyRange hull = scope.hull();
     const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
-    if (begin >= end) return clear_query_gradient(first, rows);
+    plan_.sees_block(chunk_, batch_, first.head, first.query) = begin < end ? 1 : 0;
+    if (begin >= end) return;
     const Panel<T> panel = scorer_.load(first, rows, std::move(scope), queries_);
     const int64_t width = panel.width;
     gradients_->load_queries(first, rows, width, queries_);
@@ -182,13 +182,6 @@ class BackwardChunk {
       add_tile(panel, key, keys, bias);
     }
     gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
-  }
-
-  // Most chunks see nothing of most queries where the scope is local.
-  void clear_query_gradient(const Row& first, int64_t rows) const {
-    const View<T> to = plan_.query_gradient(chunk_);
-    for (int64_t r = 0; r < rows; ++r)
-      std::fill_n(to.row(first.batch, first.head, first.query + r), shape_.depth, T(0));
   }
 
   void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {

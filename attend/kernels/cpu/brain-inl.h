@@ -95,15 +95,15 @@ void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t colu
   }
 }
 
-// One block of rows as they are stored, padded with 0.
+// Rows as they are stored, padded with 0 to `padded_rows` of `padded` numbers.
 inline void CopyBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
-                          int64_t depth, int64_t padded, uint16_t* to) {
-  std::fill_n(to, kTileKeys * padded, uint16_t{0});
+                          int64_t padded_rows, int64_t depth, int64_t padded, uint16_t* to) {
+  std::fill_n(to, padded_rows * padded, uint16_t{0});
   for (int64_t r = 0; r < rows; ++r)
     std::copy_n(from.row(first.batch, first.head, first.query + r), depth, to + r * padded);
 }
 
-// The same, transposed: pairs of rows are what is moved.
+// One block of them transposed: pairs of rows are what is moved.
 inline void TransposeBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
                                int64_t depth, int64_t padded, Arena<float>& arena, uint16_t* to) {
   constexpr int64_t kPairs = kTileKeys / 2;
@@ -131,7 +131,8 @@ inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& ar
   const auto pack = [&](const View<const uint16_t>& from, int64_t depth, uint16_t* by_rows,
                         uint16_t* by_columns) {
     const int64_t padded = BrainPlan::padded(depth), at = task * kTileKeys * padded;
-    if (by_rows != nullptr) CopyBrainRows(from, first, rows, depth, padded, by_rows + at);
+    if (by_rows != nullptr)
+      CopyBrainRows(from, first, rows, kTileKeys, depth, padded, by_rows + at);
     if (by_columns != nullptr)
       TransposeBrainRows(from, first, rows, depth, padded, arena, by_columns + at);
   };
@@ -139,15 +140,24 @@ inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& ar
   pack(plan.value, s.value_depth, plan.value_rows, plan.value_columns);
 }
 
+// Rows as they are stored to the columns of a right operand, pair by pair: what LoadPanel is for
+// floats. `room` is for padded / 2 * width numbers.
+inline void LoadBrainPanel(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                           int64_t depth, int64_t width, float* room, float* panel) {
+  const int64_t padded = BrainPlan::padded(depth);
+  CopyBrainRows(from, first, rows, width, depth, padded, reinterpret_cast<uint16_t*>(room));
+  Transpose(room, padded / 2, width, padded / 2, panel, width);
+}
+
 constexpr int64_t WholeBrainRows(int64_t rows) {
   return (rows + kBrainRows - 1) / kBrainRows * kBrainRows;
 }
 
-// tile[j][i] = sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
+// tile[j][i] = scale sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
 // value_rows. The tile has room for whole blocks of kBrainRows.
 inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64_t padded,
                               const Row& first, int64_t first_key, int64_t keys, const float* panel,
-                              int64_t width, float* tile) {
+                              int64_t width, float* tile, float scale = 1) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
   plan.kernels->multiply({
       .rows = WholeBrainRows(keys),
@@ -157,6 +167,7 @@ inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64
       .left_stride = padded,
       .right = reinterpret_cast<const uint32_t*>(panel),
       .right_stride = width,
+      .scale = scale,
       .out = tile,
       .out_stride = width,
   });
@@ -229,21 +240,18 @@ class BrainDotScores : public TileScores<float> {
         plan_(plan),
         scale_(float(problem.score.scale * score_unit(problem.normaliser))),
         padded_(BrainPlan::padded(problem.shape.depth)),
-        queries_(arena.take(problem.shape.depth * width)) {}
+        rows_(arena.take(padded_ / 2 * width)) {}
 
   int64_t panel_size(int64_t width) const override { return padded_ / 2 * width; }
 
   void load_queries(const Row& first, int64_t rows, int64_t width, float* panel) const override {
-    const int64_t depth = problem_.shape.depth;
-    LoadPanel(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
-              rows, depth, queries_, width);
-    PackRight<1>(queries_, width, {0, depth, padded_}, width, reinterpret_cast<uint32_t*>(panel));
+    LoadBrainPanel(plan_.query, first, rows, problem_.shape.depth, width, rows_, panel);
   }
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const float* panel, int64_t width,
               float* tile) const override {
-    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile);
-    ScaleInPlace(tile, keys * width, scale_);
+    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile,
+                      scale_);
   }
 
  private:
@@ -251,7 +259,7 @@ class BrainDotScores : public TileScores<float> {
   const BrainPlan& plan_;
   float scale_;
   int64_t padded_;
-  float* queries_;  // [depth][width]
+  float* rows_;  // [width][padded] as stored
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

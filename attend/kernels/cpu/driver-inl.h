@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
 
 // What the drivers of the passes share.
@@ -102,13 +103,12 @@ struct RowsOf {
   int64_t size() const { return batch * heads * rows * depth; }
 };
 
-template <class T, class S, class Convert>
-void convert_rows(const RowsOf& shape, const View<const S>& from, const View<T>& to, int threads,
-                  const Convert& convert) {
-  run_tasks<T>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<T>&) {
-    const int64_t b = head / shape.heads, h = head % shape.heads;
-    for (int64_t r = 0; r < shape.rows; ++r)
-      std::transform(from.row(b, h, r), from.row(b, h, r) + shape.depth, to.row(b, h, r), convert);
+// Calls work(b, h) for each head.
+template <class Work>
+void each_head(const RowsOf& shape, int threads, const Work& work) {
+  if (shape.size() == 0) return;
+  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
+    work(head / shape.heads, head % shape.heads);
   });
 }
 
@@ -117,13 +117,19 @@ template <class S>
 View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<float>& arena,
                        int threads) {
   const View<float> to = contiguous(arena.take(shape.size()), shape.heads, shape.rows, shape.depth);
-  convert_rows(shape, from, to, threads, [](S x) { return widen(x); });
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    widen_block({from.row(b, h, 0), from.row_stride}, shape.rows, shape.depth,
+                {to.row(b, h, 0), to.row_stride});
+  });
   return to;
 }
 
 template <class S>
 void narrow_rows(const RowsOf& shape, const View<float>& from, const View<S>& to, int threads) {
-  convert_rows(shape, View<const float>(from), to, threads, [](float x) { return narrow<S>(x); });
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    narrow_block({from.row(b, h, 0), from.row_stride}, shape.rows, shape.depth,
+                 {to.row(b, h, 0), to.row_stride});
+  });
 }
 
 inline RowsOf query_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.depth}; }
@@ -131,11 +137,9 @@ inline RowsOf key_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s
 inline RowsOf value_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.value_depth}; }
 inline RowsOf context_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.value_depth}; }
 
-// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
-// last two.
+// The problem in float but for its queries, keys and values.
 template <class S>
-Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
-                             bool keys = true) {
+Problem<float> without_rows(const Problem<S>& from) {
   Problem<float> to;
   to.shape = from.shape;
   to.score = from.score;
@@ -144,6 +148,15 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
   to.sinks = from.sinks;
   to.normaliser = from.normaliser;
   to.dropout = from.dropout;
+  return to;
+}
+
+// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
+// last two.
+template <class S>
+Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
+                             bool keys = true) {
+  Problem<float> to = without_rows(from);
   to.query = widen_rows(query_rows(from.shape), from.query, arena, threads);
   if (!keys) return to;
   to.key = widen_rows(key_rows(from.shape), from.key, arena, threads);
@@ -155,15 +168,8 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
 // is infinite in floats.
 inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& of, int threads) {
   std::atomic<bool> finite = true;
-  constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
-  run_tasks<float>(shape.batch * shape.heads, threads, [&](int64_t head, Arena<float>&) {
-    int16_t most = 0;
-    for (int64_t r = 0; r < shape.rows; ++r) {
-      const BFloat16* const row = of.row(head / shape.heads, head % shape.heads, r);
-      for (int64_t a = 0; a < shape.depth; ++a)
-        most = std::max<int16_t>(most, static_cast<int16_t>(row[a].bits & kMagnitude));
-    }
-    if (most >= kInfinity) finite = false;
+  each_head(shape, threads, [&](int64_t b, int64_t h) {
+    if (!is_finite_block({of.row(b, h, 0), of.row_stride}, shape.rows, shape.depth)) finite = false;
   });
   return finite;
 }
@@ -188,10 +194,12 @@ class BrainPreparation {
         return;
       plan_.kernels = kernels;
       plan_.shape = s;
+      plan_.query = bits(problem.query);
       plan_.key = bits(problem.key);
       plan_.value = bits(problem.value);
       plan_.key_rows = take(s.depth);
       if (grad_context != nullptr) {
+        plan_.grad_context = bits(*grad_context);
         plan_.key_columns = take(s.depth);
         plan_.value_rows = take(s.value_depth);
       } else {

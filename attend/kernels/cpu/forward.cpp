@@ -20,6 +20,8 @@ void PackBrain(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
   PackBrainBlock(plan, task, arena);
 }
 
+bool PacksBrain() { return kLanes<float> == 16; }
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -30,6 +32,7 @@ namespace attend::kernels {
 HWY_EXPORT(ForwardFloat);
 HWY_EXPORT(ForwardDouble);
 HWY_EXPORT(PackBrain);
+HWY_EXPORT(PacksBrain);
 
 template <>
 ForwardTask<float> forward_task<float>() {
@@ -42,6 +45,8 @@ ForwardTask<double> forward_task<double>() {
 }
 
 BrainTask brain_task() { return &HWY_DYNAMIC_DISPATCH(PackBrain); }
+
+bool packs_brain() { return HWY_DYNAMIC_DISPATCH(PacksBrain)(); }
 
 }  // namespace attend::kernels
 #endif

@@ -44,18 +44,34 @@ void cut_keys(BackwardPlan<T>& plan) {
   plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
 }
 
+// Of one block of queries, the chunks that see keys of it. Most see nothing of most blocks where
+// the scope is local.
+template <class T>
+void add_block(const BackwardPlan<T>& plan, const Row& first) {
+  const Shape& s = plan.problem->shape;
+  const int64_t last = std::min(first.query + kBackwardRows, s.queries);
+  const auto each_row = [&](const auto& change) {
+    for (int64_t i = first.query; i < last; ++i)
+      change(i, plan.gradients.query.row(first.batch, first.head, i));
+  };
+  if (!plan.sees_block(0, first.batch, first.head, first.query))
+    each_row([&](int64_t, T* sum) { std::fill_n(sum, s.depth, T(0)); });
+  for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+    if (!plan.sees_block(chunk, first.batch, first.head, first.query)) continue;
+    const View<T> from = plan.query_gradient(chunk);
+    each_row([&](int64_t i, T* sum) {
+      const T* add = from.row(first.batch, first.head, i);
+      for (int64_t a = 0; a < s.depth; ++a) sum[a] += add[a];
+    });
+  }
+}
+
 template <class T>
 void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
   const Shape& s = plan.problem->shape;
   run_tasks<T>(s.batch * s.heads, threads, [&](int64_t head, Arena<T>&) {
-    for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
-      const View<T> from = plan.query_gradient(chunk), to = plan.gradients.query;
-      for (int64_t i = 0; i < s.queries; ++i) {
-        const T* add = from.row(head / s.heads, head % s.heads, i);
-        T* sum = to.row(head / s.heads, head % s.heads, i);
-        for (int64_t a = 0; a < s.depth; ++a) sum[a] += add[a];
-      }
-    }
+    for (int64_t i = 0; i < s.queries; i += kBackwardRows)
+      add_block(plan, {head / s.heads, head % s.heads, i});
   });
 }
 
@@ -191,6 +207,8 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   cut_keys(plan);
   Arena<T> partial;
   take_partials(plan, partial);
+  std::vector<uint8_t> sees(static_cast<size_t>(plan.chunks * s.batch * s.heads * plan.blocks()));
+  plan.sees = sees.data();
   if (is_sparse(problem.normaliser)) {
     plan.deltas = partial.take(row_count(s));
     plan.shifts = {partial.take(row_count(s)), partial.take(row_count(s))};
@@ -209,7 +227,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
     plan.shifts = find_shifts(rows, partial, threads);
   }
   run_backward_tasks(plan, threads);
-  if (plan.chunks > 1) add_partial_gradients(plan, threads);
+  add_partial_gradients(plan, threads);
   if (plan.relative_size > 0) add_relative(plan);
   add_partial(plan, plan.partial_vector, s.heads * s.depth, gradients.vector);
   add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);

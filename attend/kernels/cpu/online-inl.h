@@ -132,14 +132,17 @@ struct OnlineNormaliser {
                         int64_t value_depth) const {
     const Tag<T> d;
     const auto before = hn::Load(d, reference + lane);
-    auto top0 = before, top1 = before;
+    constexpr int64_t kChains = 4;
+    Vec<T> tops[kChains] = {before, before, before, before};
     int64_t j = 0;
-    for (; j + 2 <= keys; j += 2) {
-      top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
-      top1 = MaxOrSecond<T>(hn::Load(d, tile + (j + 1) * width), top1);
+    for (; j + kChains <= keys; j += kChains) {
+#pragma GCC unroll 4
+      for (int64_t n = 0; n < kChains; ++n)
+        tops[n] = MaxOrSecond<T>(hn::Load(d, tile + (j + n) * width), tops[n]);
     }
-    if (j < keys) top0 = MaxOrSecond<T>(hn::Load(d, tile + j * width), top0);
-    const auto top = MaxOrSecond<T>(top1, top0);
+    for (; j < keys; ++j) tops[0] = MaxOrSecond<T>(hn::Load(d, tile + j * width), tops[0]);
+    const auto top =
+        MaxOrSecond<T>(MaxOrSecond<T>(tops[3], tops[2]), MaxOrSecond<T>(tops[1], tops[0]));
     if (hn::AllFalse(d, hn::Gt(top, hn::Add(before, Set<T>(kSlack))))) return;
     hn::Store(top, d, reference + lane);
     const auto factor = Exp2<T>(hn::Sub(before, Finite0<T>(top)));

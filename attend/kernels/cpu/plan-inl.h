@@ -1,14 +1,15 @@
 #pragma once
 
-#include <hwy/aligned_allocator.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "attend/base/error.h"
 #include "attend/kernels/attention.h"
 #include "attend/kernels/brain_products.h"
+#include "attend/kernels/cpu/scratch-inl.h"
 
 // What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
 // thread runs it changes nothing.
@@ -20,33 +21,36 @@ namespace attend::kernels {
 template <class T>
 class Arena {
  public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() {
+    for (const Scratch& buffer : buffers_) give_back(buffer);
+  }
+
   void restart() { next_ = 0; }
 
   // `count` numbers, aligned for vectors, contents undefined, valid until the task ends. Throws
   // attend::Error where there is no memory for them.
   T* take(int64_t count) {
     if (next_ == buffers_.size()) buffers_.emplace_back();
-    Buffer& buffer = buffers_[next_++];
-    count = std::max<int64_t>(1, count);  // the allocator refuses 0
-    if (buffer.count < count) {
-      buffer = {};  // not both at a time
-      buffer.data = hwy::AllocateAligned<T>(static_cast<size_t>(count));
+    Scratch& buffer = buffers_[next_++];
+    const size_t wanted = static_cast<size_t>(std::max<int64_t>(1, count));
+    if (buffer.bytes / sizeof(T) < wanted) {
+      give_back(std::exchange(buffer, {}));  // not both at a time
+      constexpr size_t kMost = std::numeric_limits<int64_t>::max() / sizeof(T);
+      if (wanted <= kMost) buffer = take_scratch(wanted * sizeof(T));
       if (buffer.data == nullptr)
         fail(
             "the kernels found no memory for {} numbers of {} bytes; they need smaller batches or "
             "shorter sequences",
             count, sizeof(T));
-      buffer.count = count;
     }
-    return buffer.data.get();
+    return static_cast<T*>(buffer.data);
   }
 
  private:
-  struct Buffer {
-    hwy::AlignedFreeUniquePtr<T[]> data;
-    int64_t count = 0;
-  };
-  std::vector<Buffer> buffers_;
+  std::vector<Scratch> buffers_;
   size_t next_ = 0;
 };
 
@@ -135,9 +139,9 @@ inline constexpr int64_t kBrainRows = 16;  // rows of a product come in as many
 struct BrainPlan {
   const BrainKernels* kernels = nullptr;  // null: products in float
   Shape shape;
-  View<const uint16_t> key, value;    // as stored
-  uint16_t* key_rows = nullptr;       // [head][block][kTileKeys][padded depth]
-  uint16_t* key_columns = nullptr;    // [head][block][padded depth][kTileKeys]
+  View<const uint16_t> query, key, value, grad_context;  // as stored
+  uint16_t* key_rows = nullptr;                          // [head][block][kTileKeys][padded depth]
+  uint16_t* key_columns = nullptr;                       // [head][block][padded depth][kTileKeys]
   uint16_t* value_rows = nullptr;     // [head][block][kTileKeys][padded value depth]
   uint16_t* value_columns = nullptr;  // [head][block][padded value depth][kTileKeys]
 
@@ -257,7 +261,9 @@ struct BackwardPlan {
   int64_t chunk_keys;
   RowShifts<T> shifts;    // [batch, heads, queries], null where the normaliser needs none
   T* deltas;              // [batch, heads, queries], for the sparse normalisers
-  T* partial;             // [chunks - 1, batch, heads, queries, depth]
+  T* partial;             // [chunks - 1, batch, heads, queries, depth], where `sees` says so
+  uint8_t* sees;          // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk
+                          // has keys of their scopes
   T* partial_vector;      // [batch, chunks, heads, depth], for the additive family
   T* partial_slopes;      // [batch, chunks, heads], where slopes have a gradient
   T* partial_centres;     // [chunks, batch, heads, queries], where centres or widths have one
@@ -273,6 +279,13 @@ struct BackwardPlan {
     return contiguous(partial + (chunk - 1) * s.batch * s.heads * s.queries * s.depth, s.heads,
                       s.queries, s.depth);
   }
+
+  uint8_t& sees_block(int64_t chunk, int64_t batch, int64_t head, int64_t query) const {
+    const Shape& s = problem->shape;
+    const int64_t row = (chunk * s.batch + batch) * s.heads + head;
+    return sees[row * blocks() + query / kBackwardRows];
+  }
+  int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
 
   T* relative_gradient(int64_t chunk) const {
     return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
@@ -293,6 +306,9 @@ using AdditiveTask = void (*)(const AdditivePlan<T>& plan, int64_t task, Arena<T
 // Packs what the plan wants of one block of keys of one head, task = head * blocks + block.
 using BrainTask = void (*)(const BrainPlan& plan, int64_t task, Arena<float>& arena);
 BrainTask brain_task();
+// Whether the target's vectors are as wide as those of the products. Asking Highway for the targets
+// would ask the processor each time, for which a virtual machine stops.
+bool packs_brain();
 
 // Tasks of preparation: one a head, then, when all are done, one a head and block of keys.
 template <class T>

@@ -17,7 +17,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 // The relative table of a problem on tiles [keys][width]. Without positions the distance alone
 // tells the place: with one row for all queries a tile holds few different numbers, one a diagonal,
 // which are written out once and read as vectors; with a row a query, pieces of rows are copied and
-// transposed. Where positions are given numbers are looked up one by one.
+// transposed. Where positions are given numbers are looked up one by one, or a few at a time where
+// positions follow each other.
 template <class T>
 class RelativeBias {
  public:
@@ -30,10 +31,16 @@ class RelativeBias {
   void add(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width, T unit,
            T* tile) const {
     if (has_positions()) {
-      each_place(first, rows, key, keys, [&](int64_t j, int64_t r, int64_t at) {
-        tile[j * width + r] += unit * bias_.relative.data[at];
-      });
-      return;
+      const T* table = bias_.relative.data;
+      return each_place(
+          first, rows, key, keys,
+          [&](int64_t j, int64_t r, int64_t at) { tile[j * width + r] += unit * table[at]; },
+          [&](int64_t j, int64_t r, int64_t at) HWY_ATTR {
+            const GroupTag d;
+            T* to = tile + j * width + r;
+            const auto bias = hn::Reverse(d, hn::LoadU(d, table + at));
+            hn::Store(hn::MulAdd(bias, hn::Set(d, unit), hn::Load(d, to)), d, to);
+          });
     }
     if (bias_.relative.row_stride == 0) return add_diagonals(first, key, keys, width, unit, tile);
     const Tag<T> d;
@@ -57,9 +64,14 @@ class RelativeBias {
   void differentiate(T* gradient, const Row& first, int64_t rows, int64_t key, int64_t keys,
                      int64_t width, const T* tile) const {
     if (has_positions()) {
-      each_place(first, rows, key, keys,
-                 [&](int64_t j, int64_t r, int64_t at) { gradient[at] += tile[j * width + r]; });
-      return;
+      return each_place(
+          first, rows, key, keys,
+          [&](int64_t j, int64_t r, int64_t at) { gradient[at] += tile[j * width + r]; },
+          [&](int64_t j, int64_t r, int64_t at) HWY_ATTR {
+            const GroupTag d;
+            const auto add = hn::Reverse(d, hn::Load(d, tile + j * width + r));
+            hn::StoreU(hn::Add(hn::LoadU(d, gradient + at), add), d, gradient + at);
+          });
     }
     if (bias_.relative.row_stride == 0)
       return differentiate_diagonals(place(gradient, first, 0), first, key, keys, width, tile);
@@ -76,6 +88,9 @@ class RelativeBias {
   }
 
  private:
+  using GroupTag = hn::CappedTag<T, 4>;  // grids are seldom wider than a few of them
+  static constexpr int64_t kGroup = hn::MaxLanes(GroupTag());
+
   bool has_positions() const {
     return bias_.query_positions != nullptr || bias_.key_positions != nullptr;
   }
@@ -124,23 +139,44 @@ class RelativeBias {
     for (int64_t n = 0; n < keys + width - 1; ++n) to[diagonal(first, key, keys, n)] += rows_[n];
   }
 
-  // Calls body(j, r, place in the table) for every pair of the tile.
-  template <class Body>
-  void each_place(const Row& first, int64_t rows, int64_t key, int64_t keys,
-                  const Body& body) const {
+  // Calls single(j, r, place in the table) for the pairs of the tile, or, where the positions of
+  // kGroup queries follow each other, as in the rows of a grid, group(j, r, place of the last) for
+  // those from r. Keys are taken kGroup apart: what is written at one is then read whole at
+  // another, not in two pieces.
+  template <class Single, class Group>
+  void each_place(const Row& first, int64_t rows, int64_t key, int64_t keys, const Single& single,
+                  const Group& group) const {
     const View<const T>& table = bias_.relative;
     const int64_t last = bias_.relative_count - 1, stride = table.row_stride;
     const int64_t start = table.row(first.batch, first.head, first.query) - table.data;
-    int64_t ahead[BlockScope::kMaxRows];
+    int64_t at[kTileKeys], ahead[BlockScope::kMaxRows];
+    for (int64_t j = 0; j < keys; ++j)
+      at[j] = bias_.key_positions == nullptr ? key + j : bias_.key_positions[key + j];
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t query = first.query + r;
       ahead[r] = bias_.relative_offset -
                  (bias_.query_positions == nullptr ? query : bias_.query_positions[query]);
     }
-    for (int64_t j = 0; j < keys; ++j) {
-      const int64_t at = bias_.key_positions == nullptr ? key + j : bias_.key_positions[key + j];
-      for (int64_t r = 0; r < rows; ++r)
-        body(j, r, start + r * stride + std::clamp<int64_t>(at + ahead[r], 0, last));
+    const auto [least_at, most_at] = std::minmax_element(at, at + keys);
+    const auto [least_ahead, most_ahead] = std::minmax_element(ahead, ahead + rows);
+    const bool clamped = *least_at + *least_ahead < 0 || *most_at + *most_ahead > last;
+    bool follow[BlockScope::kMaxRows] = {};
+    for (int64_t r = 0; r + kGroup <= rows && stride == 0 && !clamped; r += kGroup)
+      follow[r] = std::adjacent_find(ahead + r, ahead + r + kGroup, [](int64_t x, int64_t next) {
+                    return next != x - 1;
+                  }) == ahead + r + kGroup;
+    for (int64_t phase = 0; phase < kGroup; ++phase) {
+      for (int64_t j = phase; j < keys; j += kGroup) {
+        for (int64_t r = 0; r < rows;) {
+          if (follow[r]) {
+            group(j, r, start + at[j] + ahead[r + kGroup - 1]);
+            r += kGroup;
+            continue;
+          }
+          single(j, r, start + r * stride + std::clamp<int64_t>(at[j] + ahead[r], 0, last));
+          ++r;
+        }
+      }
     }
   }
 

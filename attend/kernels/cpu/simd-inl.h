@@ -96,7 +96,7 @@ HWY_INLINE Vec<T> Exp2(Vec<T> x) {
   const auto shifted = hn::Add(x, magic);
   const auto r = hn::Sub(x, hn::Sub(shifted, magic));
   const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
-  return hn::IfThenZeroElse(hn::Lt(x, Set<T>(Traits::kLowest)),
+  return hn::IfThenElseZero(hn::Not(hn::Lt(x, Set<T>(Traits::kLowest))),
                             hn::Mul(rest, WholePower<T>(shifted)));
 }
 
@@ -150,7 +150,11 @@ HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
 // Larger of the two; the second where either is NaN, on every target.
 template <class T>
 HWY_INLINE Vec<T> MaxOrSecond(Vec<T> a, Vec<T> b) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return hn::Max(a, b);
+#else
   return hn::IfThenElse(hn::Gt(a, b), a, b);
+#endif
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -1,0 +1,95 @@
+#include "attend/kernels/cpu/half_rows-inl.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/cpu/half_rows.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "attend/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+using Halves = hn::Rebind<uint16_t, Tag<float>>;
+using Words = hn::RebindToUnsigned<Tag<float>>;
+
+void WidenRows(const RowBlock<const BFloat16>& from, int64_t rows, int64_t columns,
+               const RowBlock<float>& to) {
+  const Tag<float> d;
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto* const row = reinterpret_cast<const uint16_t*>(from.data + r * from.stride);
+    float* const out = to.data + r * to.stride;
+    int64_t c = 0;
+    for (; c + kLanes<float> <= columns; c += kLanes<float>) {
+      const auto bits = hn::PromoteTo(Words(), hn::LoadU(Halves(), row + c));
+      hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(bits)), d, out + c);
+    }
+    for (; c < columns; ++c) out[c] = widen(BFloat16{row[c]});
+  }
+}
+
+// The nearest sixteen bits in the lower half of each lane.
+HWY_INLINE hn::Vec<Words> NearestHalf(Vec<float> x) {
+  const auto bits = hn::BitCast(Words(), x), high = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(high, hn::Set(Words(), 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(Words(), 0x7fff)), odd));
+  const auto quiet = hn::Or(high, hn::Set(Words(), 0x40));
+  return hn::IfThenElse(hn::RebindMask(Words(), hn::Ne(x, x)), quiet, rounded);
+}
+
+void NarrowRows(const RowBlock<const float>& from, int64_t rows, int64_t columns,
+                const RowBlock<BFloat16>& to) {
+  const hn::RebindToSigned<Words> integers;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = from.data + r * from.stride;
+    auto* const out = reinterpret_cast<uint16_t*>(to.data + r * to.stride);
+    int64_t c = 0;
+    for (; c + kLanes<float> <= columns; c += kLanes<float>) {
+      const auto half = NearestHalf(hn::LoadU(Tag<float>(), row + c));
+      hn::StoreU(hn::DemoteTo(Halves(), hn::BitCast(integers, half)), Halves(), out + c);
+    }
+    for (; c < columns; ++c) out[c] = narrow<BFloat16>(row[c]).bits;
+  }
+}
+
+bool FiniteRows(const RowBlock<const BFloat16>& of, int64_t rows, int64_t columns) {
+  constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
+  const Tag<int16_t> d;
+  auto most = hn::Zero(d);
+  int16_t last = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto* const row = reinterpret_cast<const int16_t*>(of.data + r * of.stride);
+    int64_t c = 0;
+    for (; c + kLanes<int16_t> <= columns; c += kLanes<int16_t>)
+      most = hn::Max(most, hn::And(hn::LoadU(d, row + c), hn::Set(d, kMagnitude)));
+    for (; c < columns; ++c) last = std::max(last, static_cast<int16_t>(row[c] & kMagnitude));
+  }
+  return last < kInfinity && hn::AllTrue(d, hn::Lt(most, hn::Set(d, kInfinity)));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(WidenRows);
+HWY_EXPORT(NarrowRows);
+HWY_EXPORT(FiniteRows);
+
+void widen_block(const RowBlock<const BFloat16>& from, int64_t rows, int64_t columns,
+                 const RowBlock<float>& to) {
+  HWY_DYNAMIC_DISPATCH(WidenRows)(from, rows, columns, to);
+}
+
+void narrow_block(const RowBlock<const float>& from, int64_t rows, int64_t columns,
+                  const RowBlock<BFloat16>& to) {
+  HWY_DYNAMIC_DISPATCH(NarrowRows)(from, rows, columns, to);
+}
+
+bool is_finite_block(const RowBlock<const BFloat16>& of, int64_t rows, int64_t columns) {
+  return HWY_DYNAMIC_DISPATCH(FiniteRows)(of, rows, columns);
+}
+
+}  // namespace attend::kernels
+#endif
