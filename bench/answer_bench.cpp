@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   app.add_option("model", folder, "the folder")->required();
   app.add_option("lines", file, "the file, a source a line")->required();
   app.add_option("--threads", options.threads, "that compute");
-  app.add_option("--weights", options.weights, "float32 or int8");
+  app.add_option("--weights", options.weights, "float32, bfloat16 or int8");
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");
   app.add_flag("--one-by-one", one_by_one, "each line by a call of its own");

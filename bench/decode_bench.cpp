@@ -215,19 +215,30 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
       task.pairs.size(), beam, batch_size, rounds.median(0), rounds.median(1), rounds.ratio(1, 0));
   figures.add("Transformer, beam 5", "over running all again each step", rounds.ratio(1, 0), 2,
               rounds.ratio(1, 0) >= 2);
+}
 
-  // Of many sentences the caches, read anew at each step, outgrow those of the processor.
-  for (const int64_t sentences : {int64_t{1}, batch_size}) {
-    const auto steps =
-        bench::take_turns({[&] { return step_milliseconds(*network, task, sentences, 8); },
-                           [&] { return step_milliseconds(*network, task, sentences, 200); }},
-                          seconds / 2);
-    fmt::print(
-        "a greedy step of {} sentences: {:.2f} ms after 8 tokens, {:.2f} ms after 200, {:.2f}x\n",
-        sentences, steps.median(0), steps.median(1), steps.ratio(1, 0));
-    figures.add(fmt::format("Transformer, greedy step of {}", sentences),
-                "after 200 tokens over after 8", steps.ratio(1, 0), 1.25,
-                steps.ratio(1, 0) <= 1.25);
+// Of many sentences the caches, read anew at each step, outgrow those of the processor.
+void steps(double seconds, Figures& figures) {
+  const std::vector<EncodedPair> pairs = sentences(batch_size);
+  for (const auto& [name, weights] : {std::pair{"float32", WeightType::float32},
+                                      {"bfloat16", WeightType::bfloat16},
+                                      {"int8", WeightType::int8}}) {
+    const auto network = make_transformer();
+    network->pack(weights);
+    const Task task{network.get(), pairs};
+    for (const int64_t count : {int64_t{1}, batch_size}) {
+      const auto turns =
+          bench::take_turns({[&] { return step_milliseconds(*network, task, count, 8); },
+                             [&] { return step_milliseconds(*network, task, count, 200); }},
+                            seconds / 2);
+      fmt::print(
+          "a greedy step of {} sentences, {}: {:.2f} ms after 8 tokens, {:.2f} ms after 200, "
+          "{:.2f}x (bar: 1.25x)\n",
+          count, name, turns.median(0), turns.median(1), turns.ratio(1, 0));
+      figures.add(fmt::format("Transformer, greedy step of {}, {}", count, name),
+                  "after 200 tokens over after 8", turns.ratio(1, 0), 1.25,
+                  turns.ratio(1, 0) <= 1.25);
+    }
   }
 }
 
@@ -239,15 +250,19 @@ int main(int argc, char** argv) {
   using namespace attend;
   double seconds = 10;
   bool json = false;
+  std::string only;
   CLI::App app("Decoding, batched and with caches");
   app.add_option("--seconds", seconds, "of each probe");
   app.add_flag("--json", json, "print the figures as JSON, too");
+  app.add_option("--only", only, "one part")
+      ->check(CLI::IsMember({"words", "transformer", "steps"}));
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);
   torch::manual_seed(1);
   Threads threads;
   Figures figures;
-  words(threads, seconds, figures);
-  transformer(threads, seconds, figures);
+  if (only.empty() || only == "words") words(threads, seconds, figures);
+  if (only.empty() || only == "transformer") transformer(threads, seconds, figures);
+  if (only.empty() || only == "steps") steps(seconds, figures);
   if (json) fmt::print("{}\n", figures.all.dump());
 }

@@ -54,7 +54,7 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
   command
       .add_option(
           "--weights", options.model.weights,
-          "what answers are computed with: float32, or int8, which is faster and a little off")
+          "what answers are computed with: float32, or bfloat16 or int8, faster and a little off")
       ->capture_default_str();
   add_search_options(command, options);
 }

@@ -114,8 +114,10 @@ void Predictor::pack(WeightType weights) {
   for (const auto& network : networks_)
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
-          "weights of int8 are for Transformers, language models and recurrent decoders on the CPU "
-          "that read all keys by softmax, without biases, rotation or copies; take float32");
+          "weights of bfloat16 and int8 are for Transformers, language models and recurrent "
+          "decoders "
+          "on the CPU that read all keys by softmax, without biases, rotation or copies; take "
+          "float32");
 }
 
 StepModel& Predictor::decoder() {

@@ -37,7 +37,8 @@ class Predictor {
   // As PairNetwork::place, of all networks.
   void place(const Devices& devices);
 
-  // As PairNetwork::pack, of all networks. Error where one has no such steps for weights of int8.
+  // As PairNetwork::pack, of all networks. Error where one has no such steps for other weights than
+  // float32.
   void pack(WeightType weights = WeightType::float32);
 
   // As Model::answer_each.

@@ -4,6 +4,10 @@
 
 namespace attend::kernels {
 
+// As what keys and values are kept. As bfloat16 each number is the nearest of 8 bits; what is
+// computed of it is float.
+enum class CacheType { float32, bfloat16 };
+
 // Attention of one query a row over keys that lie scattered: w_rhj = softmax_j(scale s(q_rh,
 // k_rhj)), c_rh = sum_j w_rhj v_rhj, with s(q, k) = q . k or, of a vector u, sum_a u_a tanh(q_a +
 // k_a) (Bahdanau et al. 2015). A slot holds one key and one value of all their heads, [key_heads,
@@ -24,16 +28,33 @@ struct CachedAttention {
   const float* vector = nullptr;  // u [depth]; null: q . k
   const float* query = nullptr;   // head h of row r at query + r * query_stride + h * depth
   int64_t query_stride = 0;
-  // Key j of row r is in slot places[r * row_stride + j * key_stride] behind slots[j].
-  const float* const* slots = nullptr;  // [keys]
+  CacheType type = CacheType::float32;
+  // Key j of row r begins places[r * row_stride + j * key_stride] * place_stride numbers behind
+  // slots[j], and its value value_offset numbers behind the key.
+  const void* const* slots = nullptr;  // [keys]
   const int32_t* places = nullptr;
   int64_t row_stride = 0;
   int64_t key_stride = 0;
+  int64_t place_stride = 0;
+  int64_t value_offset = 0;
   float* context = nullptr;  // head h of row r at context + r * context_stride + h * value_depth
   int64_t context_stride = 0;
   float* weights = nullptr;  // [rows, keys]: the mean of the heads' weights; null: not wanted
 };
 
 void cached_attention(const CachedAttention& problem);
+
+// Writes rows of keys or values as caches keep them; NaN stays NaN.
+struct CachedRows {
+  int64_t rows = 0;
+  int64_t columns = 0;          // a multiple of 16
+  const float* from = nullptr;  // row r at from + r * from_stride
+  int64_t from_stride = 0;
+  CacheType type = CacheType::float32;
+  void* to = nullptr;  // row r to_stride numbers behind the one before
+  int64_t to_stride = 0;
+};
+
+void cache_rows(const CachedRows& problem);
 
 }  // namespace attend::kernels

@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/kernels/storage.h"
+
 namespace attend::kernels {
 
-// As what the weights of a PackedMatrix are kept. As bytes, w_ck = scale_c byte_ck within scale_c /
-// 2, with scale_c the largest |w_ck| of a column / 127; what they multiply is rounded so too, row
-// by row, when it comes. Sums of products of bytes are exact.
-enum class WeightType { float32, int8 };
+// As what the weights of a PackedMatrix are kept. As bfloat16, each is the nearest number of 8
+// bits, ties to even; products and sums are of floats. As bytes, w_ck = scale_c byte_ck within
+// scale_c / 2, with scale_c the largest |w_ck| of a column / 127; what they multiply is rounded so
+// too, row by row, when it comes. Sums of products of bytes are exact.
+enum class WeightType { float32, bfloat16, int8 };
 
 // The weight and bias of a linear map in the order in which products read them: panels of columns,
 // each [depth][panel], or of bytes four by four [depth / 4][panel], so that a product runs through
@@ -32,12 +35,15 @@ class PackedMatrix {
 
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
-  WeightType type() const { return words_.empty() ? WeightType::float32 : WeightType::int8; }
+  WeightType type() const { return type_; }
   // Columns of whole panels: what a row of a product has room for.
   int64_t padded_columns() const { return (columns_ + panel - 1) / panel * panel; }
 
   // Of the columns from `column` on, a multiple of panel: [depth][panel] and [panel].
   const float* weights(int64_t column) const { return data_.data() + first_ + column * depth_; }
+  const BFloat16* brain_weights(int64_t column) const {
+    return brain_.data() + first_ + column * depth_;
+  }
   const float* bias(int64_t column) const { return bias_.data() + column; }
 
   // The same of bytes: [byte_depth() / byte_group][panel], zeros behind the depth; the scales
@@ -50,13 +56,16 @@ class PackedMatrix {
   const int32_t* offsets(int64_t column) const { return offsets_.data() + column; }
 
  private:
-  void pack_floats(const float* weight);
+  template <class W>
+  void pack_numbers(const float* weight, std::vector<W>& all);
   void pack_bytes(const float* weight);
 
   int64_t columns_ = 0, depth_ = 0;
+  WeightType type_ = WeightType::float32;
   std::vector<float> data_, bias_, scales_;
+  std::vector<BFloat16> brain_;
   std::vector<int32_t> words_, offsets_;
-  int64_t first_ = 0;  // where in data_ or words_ a line of the cache begins
+  int64_t first_ = 0;  // where in data_, brain_ or words_ a line of the cache begins
 };
 
 // y_r = f(W a_r + b), or with `accumulate` y_r + W a_r + b: a layer with its activation, or with

@@ -65,8 +65,8 @@ struct PackedRecurrent::State : HeldSteps {
   Rows vectors[4];                            // a StepVector each
   std::vector<std::vector<float>> recurrent;  // of each layer h and, of an LSTM, c
   Tensor memory;                              // [B, S, key and value]
-  std::vector<const float*> slots;            // of each place of the first source
-  std::vector<int32_t> sources;               // [count]: the first place of each one's source
+  std::vector<const void*> slots;             // of each place of the first source
+  std::vector<int32_t> sources;               // [count]: the row of each one's source
   std::vector<int64_t> lengths;               // [count]: of its source; empty: no padding
   // Scratch of a step.
   std::vector<float> gates, more_gates, query, read;
@@ -91,6 +91,7 @@ std::unique_ptr<const PackedRecurrent> PackedRecurrent::pack(const RecurrentPart
 
 PackedRecurrent::PackedRecurrent(const RecurrentParts& parts, WeightType weights)
     : embedding_(parts.embedding.detach().contiguous()),
+      cache_type_(cache_type(weights)),
       is_lstm_(parts.cell.is_lstm()),
       residual_(parts.cell.layers().residual),
       state_first_(parts.state_first),
@@ -187,11 +188,11 @@ std::unique_ptr<HeldSteps> PackedRecurrent::start(const RecurrentSource& source)
   state->memory = at::cat({with_padded_depth(keys, key_depth_),
                            with_padded_depth(source.memory.values, stride_of(StepVector::context))},
                           2)
+                      .to(cache_type_ == kernels::CacheType::float32 ? at::kFloat : at::kBFloat16)
                       .contiguous();
   for (int64_t j = 0; j < length; ++j)
-    state->slots.push_back(state->memory.data_ptr<float>() + j * state->memory.size(2));
-  for (int64_t b = 0; b < state->count; ++b)
-    state->sources.push_back(static_cast<int32_t>(b * length));
+    state->slots.push_back(state->memory.select(1, j).data_ptr());
+  for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.memory.lengths.defined()) {
     const Tensor lengths = source.memory.lengths.to(at::kCPU, at::kLong).contiguous();
     state->lengths.assign(lengths.data_ptr<int64_t>(), lengths.data_ptr<int64_t>() + state->count);
@@ -265,10 +266,13 @@ void PackedRecurrent::attend(State& state, float* weights) const {
                              .vector = vector_.empty() ? nullptr : vector_.data(),
                              .query = state.query.data(),
                              .query_stride = query_.matrices[0].padded_columns(),
+                             .type = cache_type_,
                              .slots = state.slots.data(),
                              .places = state.sources.data(),
                              .row_stride = 1,
                              .key_stride = 0,
+                             .place_stride = state.memory.stride(0),
+                             .value_offset = key_depth_,
                              .context = context.data.data(),
                              .context_stride = context.stride,
                              .weights = weights});

@@ -35,9 +35,9 @@ struct RecurrentSource {
 
 // A recurrent decoder for decoding alone: its weights as they were when it was made, in the order
 // in which products read them, and steps on plain pointers and scratch that stays. Results are
-// those of its parts but for rounding, to the bytes of weights of int8 too; those of a row do not
-// depend on the rows beside it. Any number of threads may step at once, each with a state of its
-// own.
+// those of its parts but for rounding, of weights and of what is kept of the source too where the
+// type of weights says so; those of a row do not depend on the rows beside it. Any number of
+// threads may step at once, each with a state of its own.
 class PackedRecurrent {
  public:
   // Null unless all is float32 on the CPU, and attention compares products of vectors, or their sum
@@ -89,6 +89,7 @@ class PackedRecurrent {
   Vectors advance(const at::Tensor& tokens, State& state, bool with_weights) const;
 
   at::Tensor embedding_;
+  kernels::CacheType cache_type_;
   bool is_lstm_, residual_, state_first_;
   int64_t pieces_;
   int64_t depths_[4] = {};

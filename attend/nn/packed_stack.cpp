@@ -76,7 +76,7 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
 }
 
 PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
-    : config_(stack.config()) {
+    : config_(stack.config()), cache_type_(cache_type(weights)) {
   if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
   const Parameters all = stack.named_parameters();
   for (int64_t i = 0; i < config_.layers; ++i) {
@@ -103,19 +103,16 @@ std::unique_ptr<HeldSteps> PackedStack::start(const StackSource& source, int64_t
   state->count = rows;
   if (config_.cross.empty()) return state;
   const Tensor vectors = source.vectors.contiguous();
-  const int64_t length = vectors.size(1), slot = layers_[0].cross.slot();
+  const int64_t length = vectors.size(1), width = layers_[0].cross.width();
   state->count = vectors.size(0);
-  state->source_length = length;
-  state->of_source = State::make_slots(layers_.size(), state->count * length * slot);
-  for (size_t i = 0; i < layers_.size(); ++i)
-    kernels::packed_products({.rows = state->count * length,
-                              .matrix = &layers_[i].cross.key_value,
-                              .a = vectors.data_ptr<float>(),
-                              .a_stride = vectors.size(2),
-                              .out = state->of_source.layer(i),
-                              .out_stride = slot});
-  for (int64_t b = 0; b < state->count; ++b)
-    state->sources.push_back(static_cast<int32_t>(b * length));
+  state->of_source = State::make_block(cache_type_, layers_.size(), state->count, length, width);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const float* fresh = keys_and_values(*state, layers_[i].cross, vectors.data_ptr<float>(),
+                                         state->count * length, vectors.size(2));
+    for (int64_t j = 0; j < length; ++j)
+      state->of_source->keep(i, j, state->count, fresh + j * 2 * width, length * 2 * width);
+  }
+  for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.lengths.defined()) {
     const Tensor lengths = source.lengths.to(at::kCPU, at::kLong).contiguous();
     state->lengths.assign(lengths.data_ptr<int64_t>(), lengths.data_ptr<int64_t>() + state->count);
@@ -172,43 +169,61 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .out_stride = stride});
 }
 
+const float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in,
+                                          int64_t rows, int64_t stride) {
+  const int64_t slot = 2 * heads.width();
+  float* fresh = with_room(state.fresh, rows * slot);
+  kernels::packed_products({.rows = rows,
+                            .matrix = &heads.key_value,
+                            .a = in,
+                            .a_stride = stride,
+                            .out = fresh,
+                            .out_stride = slot});
+  return fresh;
+}
+
 void PackedStack::read_self(State& state, size_t index, const float* in, float* weights) const {
   const Heads& heads = layers_[index].self;
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
-  const int64_t positions = state.rows / state.count, before = state.steps() - positions;
-  for (int64_t t = 0; t < positions; ++t)
-    kernels::packed_products({.rows = state.count,
-                              .matrix = &heads.key_value,
-                              .a = in + t * stride,
-                              .a_stride = positions * stride,
-                              .out = state.own[static_cast<size_t>(before + t)].layer(index),
-                              .out_stride = heads.slot()});
+  const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
+  const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+  state.each_step(state.steps() - positions, [&](State::Block& block, int64_t t) {
+    block.keep(index, t, state.count, fresh, positions * slot);
+    fresh += slot;
+  });
   state.slots.clear();
-  for (const State::Slots& step : state.own) state.slots.push_back(step.layer(index));
+  state.each_step(
+      0, [&](const State::Block& block, int64_t t) { state.slots.push_back(block.key(index, t)); });
   const bool several = !state.reader_lengths.empty();
   attend(state, heads, in,
          {.keys = state.steps(),
           .lengths = several ? state.reader_lengths.data() : nullptr,
+          .type = cache_type_,
           .slots = state.slots.data(),
           .places = (several ? state.reader_places : state.places).data(),
           .row_stride = state.room,
           .key_stride = 1,
+          .place_stride = state.own[0].row_stride(),
+          .value_offset = state.own[0].value_offset(),
           .weights = weights});
 }
 
-// Rows that each read the slots of one source, those of the layer `index` of them.
+// Rows that each read one source, the layer `index` of what it keeps.
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
+  const State::Block& source = *state.of_source;
   state.slots.clear();
-  for (int64_t j = 0; j < state.source_length; ++j)
-    state.slots.push_back(state.of_source.layer(index) + j * heads.slot());
+  for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
   attend(state, heads, in,
-         {.keys = state.source_length,
+         {.keys = source.positions,
           .lengths = state.lengths.empty() ? nullptr : state.lengths.data(),
+          .type = source.type,
           .slots = state.slots.data(),
           .places = state.sources.data(),
           .row_stride = 1,
           .key_stride = 0,
+          .place_stride = source.row_stride(),
+          .value_offset = source.value_offset(),
           .weights = weights});
 }
 
@@ -250,15 +265,14 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, HeldSteps& held, bool wi
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
   state.begin(x, stride);
-  for (int64_t t = 0; t < positions; ++t) {
-    state.add_places();
-    state.own.push_back(State::make_slots(layers_.size(), state.count * layers_[0].self.slot()));
-  }
+  for (int64_t t = 0; t < positions; ++t)
+    state.add_step(cache_type_, layers_.size(), layers_[0].self.width());
   state.set_readers(positions);
   const bool has_source = !config_.cross.empty();
   Vectors result{nullptr, stride, {}};
   if (with_weights)
-    result.weights = at::empty({state.rows, has_source ? state.source_length : state.steps()});
+    result.weights =
+        at::empty({state.rows, has_source ? state.of_source->positions : state.steps()});
   pass(state, [&](size_t i) {
     const bool last = i + 1 == layers_.size();
     float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
@@ -282,24 +296,22 @@ bool PackedStack::encodes_length(int64_t length) { return length <= longest_enco
 Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   State state;
   const int64_t length = x.size(1), stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t width = layers_[0].self.width();
   state.begin(x, stride);
-  state.source_length = length;
-  state.of_source = State::make_slots(1, state.rows * layers_[0].self.slot());
+  // Read once, and soon: there is nothing to win by rounding.
+  state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), length, width);
   Tensor of_row;
   if (lengths.defined()) of_row = lengths.to(at::kCPU, at::kLong).repeat_interleave(length);
   if (lengths.defined())
     state.lengths.assign(of_row.data_ptr<int64_t>(), of_row.data_ptr<int64_t>() + state.rows);
   for (int64_t r = 0; r < state.rows; ++r)
-    state.sources.push_back(static_cast<int32_t>(r / length * length));
+    state.sources.push_back(static_cast<int32_t>(r / length));
   pass(state, [&](size_t i) {
     const Heads& heads = layers_[i].self;
     add(state, heads.norm, [&](const float* in) {
-      kernels::packed_products({.rows = state.rows,
-                                .matrix = &heads.key_value,
-                                .a = in,
-                                .a_stride = stride,
-                                .out = state.of_source.layer(0),
-                                .out_stride = heads.slot()});
+      const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+      for (int64_t j = 0; j < length; ++j)
+        state.of_source->keep(0, j, x.size(0), fresh + j * 2 * width, length * 2 * width);
       read_source(state, heads, 0, in, nullptr);
     });
   });

@@ -13,9 +13,9 @@ namespace attend {
 
 // The layers of a TransformerStack for decoding alone: their weights as they were when it was made,
 // in the order in which products read them, and steps on plain pointers and scratch that stays.
-// Results are those of TransformerStack::step but for rounding, to the bytes of weights of int8
-// too; those of a row do not depend on the rows beside it. Any number of threads may step at once,
-// each with a state of its own.
+// Results are those of TransformerStack::step but for rounding, of weights and what is kept of
+// steps too where the type of weights says so; those of a row do not depend on the rows beside it.
+// Any number of threads may step at once, each with a state of its own.
 class PackedStack {
  public:
   // Whether there is a packed form: float32 on the CPU, heads that compare by products of vectors
@@ -63,7 +63,7 @@ class PackedStack {
     float scale = 1;
     Norm norm;
 
-    int64_t slot() const { return 2 * key_heads * depth; }
+    int64_t width() const { return key_heads * depth; }  // of the keys, or values, of a position
   };
   struct Layer {
     Heads self, cross;
@@ -81,6 +81,9 @@ class PackedStack {
   void normalise(const State& state, const Norm& norm, float* out) const;
   void attend(State& state, const Heads& heads, const float* in,
               kernels::CachedAttention problem) const;
+  // The keys and values [rows, 2 width] of rows of vectors, in scratch.
+  static const float* keys_and_values(State& state, const Heads& heads, const float* in,
+                                      int64_t rows, int64_t stride);
   void read_self(State& state, size_t layer, const float* in, float* weights) const;
   void read_source(State& state, const Heads& heads, size_t layer, const float* in,
                    float* weights) const;
@@ -89,6 +92,7 @@ class PackedStack {
   void feed_forward(State& state, const Layer& layer, const float* in) const;
 
   TransformerStackConfig config_;
+  kernels::CacheType cache_type_;
   std::vector<Layer> layers_;
   Norm final_norm_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "attend/nn/packed_stack.h"
@@ -11,20 +11,64 @@ namespace attend {
 // What a search holds of a packed stack. Keys and values stay where they were written: hypotheses
 // share those of their common beginning, and only the lists of places change hands.
 struct PackedStack::State : HeldSteps {
-  // What one step, or the source, puts into the slots of each layer: [layers][slots a layer].
-  struct Slots {
-    std::unique_ptr<float[]> data;
-    int64_t of_layer = 0;  // numbers of a layer
+  // Keys and values of neighbouring positions, those of a row beside each other, for memory is read
+  // fastest from one end to the other: [layers][rows][key and value][positions][width].
+  struct Block {
+    int64_t rows, positions, width;
+    kernels::CacheType type;
+    at::Tensor data;
+    int64_t used = 0;  // positions of them
 
-    float* layer(size_t index) const { return data.get() + static_cast<int64_t>(index) * of_layer; }
+    int64_t row_stride() const { return 2 * positions * width; }
+    int64_t value_offset() const { return positions * width; }
+    char* key(size_t layer, int64_t position) const {
+      const int64_t at = static_cast<int64_t>(layer) * rows * row_stride() + position * width;
+      return static_cast<char*>(data.data_ptr()) + at * static_cast<int64_t>(data.element_size());
+    }
+    // What `count` rows give at a position: row r at from + r * stride, its key before its value.
+    void keep(size_t layer, int64_t position, int64_t count, const float* from, int64_t stride) {
+      kernels::CachedRows problem{.rows = count,
+                                  .columns = width,
+                                  .from = from,
+                                  .from_stride = stride,
+                                  .type = type,
+                                  .to = key(layer, position),
+                                  .to_stride = row_stride()};
+      kernels::cache_rows(problem);
+      problem.from += width;
+      problem.to = key(layer, position + positions);
+      kernels::cache_rows(problem);
+    }
   };
 
-  static Slots make_slots(size_t layers, int64_t of_layer) {
-    // Without zeros, for all is written.
-    return {std::unique_ptr<float[]>(new float[layers * static_cast<size_t>(of_layer)]), of_layer};
+  static Block make_block(kernels::CacheType type, size_t layers, int64_t rows, int64_t positions,
+                          int64_t width) {
+    const int64_t size = static_cast<int64_t>(layers) * rows * 2 * positions * width;
+    const bool whole = type == kernels::CacheType::float32;
+    // Without zeros, for all that is read is written.
+    return {rows, positions, width, type, at::empty({size}, whole ? at::kFloat : at::kBFloat16)};
   }
 
-  int64_t steps() const { return std::ssize(own); }
+  int64_t steps() const { return seen; }
+
+  // Room for another step of all hypotheses.
+  void add_step(kernels::CacheType type, size_t layers, int64_t width) {
+    constexpr int64_t together = 16;  // steps: then what is read of a row is a page or more
+    add_places();
+    if (own.empty() || own.back().used == together || own.back().rows < count)
+      own.push_back(make_block(type, layers, count, together, width));
+    ++own.back().used;
+    ++seen;
+  }
+
+  // Calls take(block, position) for each step from `first` on.
+  template <class Take>
+  void each_step(int64_t first, const Take& take) {
+    for (Block& block : own) {
+      for (int64_t t = std::max<int64_t>(0, first); t < block.used; ++t) take(block, t);
+      first -= block.used;
+    }
+  }
 
   // Goes on with other rows: what a step computes of each of them.
   void begin(const at::Tensor& vectors, int64_t stride) {
@@ -86,16 +130,16 @@ struct PackedStack::State : HeldSteps {
 
   int64_t count = 0;            // hypotheses
   int64_t rows = 0;             // that a step computes: of each hypothesis its new positions
-  std::vector<Slots> own;       // of each step, a slot a hypothesis of that step
-  std::vector<int32_t> places;  // [count][room]: which slot of each step is the hypothesis's
+  std::vector<Block> own;       // of the steps, a row a hypothesis
+  int64_t seen = 0;             // steps
+  std::vector<int32_t> places;  // [count][room]: which row of each step's block is the hypothesis's
   int64_t room = 0;
-  Slots of_source;               // a slot for each place of each source
-  int64_t source_length = 0;     // places of a source, its padding included
-  std::vector<int32_t> sources;  // [count]: the first slot of each hypothesis's source
-  std::vector<int64_t> lengths;  // [count]: of its source; empty: no padding
+  std::optional<Block> of_source;  // a row a source, with its padding
+  std::vector<int32_t> sources;    // [count]: the row of each hypothesis's source
+  std::vector<int64_t> lengths;    // [count]: of its source; empty: no padding
   // Scratch of a step.
-  std::vector<float> x, normed, query, context, hidden;
-  std::vector<const float*> slots;
+  std::vector<float> x, normed, query, fresh, context, hidden;
+  std::vector<const void*> slots;
   std::vector<int32_t> reader_places;   // [rows][room], and empty where places are those
   std::vector<int64_t> reader_lengths;  // [rows]: the keys that each reads; empty: all
 };

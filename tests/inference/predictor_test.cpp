@@ -67,10 +67,12 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
   const std::vector<std::string> backwards(texts.rbegin(), texts.rend()),
       prefixes_backwards(prefixes.rbegin(), prefixes.rend());
   const SearchOptions search{.beam = 3, .nbest = 3, .minimum_length = 2};
-  for (const size_t networks : {1, 2}) {
+  using Case = std::pair<size_t, WeightType>;
+  for (const auto& [networks, weights] :
+       {Case{1, WeightType::float32}, {2, WeightType::float32}, {1, WeightType::bfloat16}}) {
     const std::vector<std::shared_ptr<PairNetwork>> same(networks, model.network);
     Predictor one(model, same, 1);
-    one.pack();
+    one.pack(weights);
     const auto wanted = one.predict(texts, search, prefixes);
     for (const int64_t threads : {1, 2, 8}) {
       Predictor predictor(model, same, threads);
@@ -87,9 +89,9 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
   }
 }
 
-// A Transformer that has learned its pairs by heart says the same with bytes for weights, with
-// other but like probabilities.
-TEST(Predictor, BytesAnswerAsFloatsDo) {
+// A Transformer that has learned its pairs by heart says the same with rounded weights, with other
+// but like probabilities.
+TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
   torch::manual_seed(3);
   ModelConfig config;
   config.type = "transformer";
@@ -105,26 +107,29 @@ TEST(Predictor, BytesAnswerAsFloatsDo) {
   Predictor predictor(model, {model.network}, 1);
   predictor.pack();
   const auto floats = predictor.predict({"cab", "bad"}, {});
-  predictor.pack(WeightType::int8);
-  const auto bytes = predictor.predict({"cab", "bad"}, {});
-  for (size_t i = 0; i < floats.size(); ++i) {
-    const Hypothesis &a = floats[i].hypotheses[0], &b = bytes[i].hypotheses[0];
-    EXPECT_EQ(predictor.best_tokens(floats[i]).size(), 3);
-    EXPECT_EQ(a.tokens, b.tokens);
-    EXPECT_NE(a.log_probability, b.log_probability);
-    EXPECT_NEAR(a.log_probability, b.log_probability, 0.05);
+  for (const WeightType weights : {WeightType::bfloat16, WeightType::int8}) {
+    predictor.pack(weights);
+    const auto rounded = predictor.predict({"cab", "bad"}, {});
+    for (size_t i = 0; i < floats.size(); ++i) {
+      const Hypothesis &a = floats[i].hypotheses[0], &b = rounded[i].hypotheses[0];
+      EXPECT_EQ(predictor.best_tokens(floats[i]).size(), 3);
+      EXPECT_EQ(a.tokens, b.tokens);
+      EXPECT_NE(a.log_probability, b.log_probability);
+      EXPECT_NEAR(a.log_probability, b.log_probability, 0.05);
+    }
   }
 }
 
-TEST(Predictor, RefusesBytesForAModelWithoutStepsForThem) {
+TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
   ModelConfig config;
   config.type = "transformer";
   config.of<TransformerConfig>().positions = "rotary";
   const PairModel model = make_pair_model({}, config, examples);
   Predictor predictor(model, {model.network}, 1);
   EXPECT_NO_THROW(predictor.pack());
-  EXPECT_THAT([&] { predictor.pack(WeightType::int8); },
-              ThrowsMessage<Error>(HasSubstr("weights of int8 are for")));
+  for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
+    EXPECT_THAT([&] { predictor.pack(weights); },
+                ThrowsMessage<Error>(HasSubstr("weights of bfloat16 and int8 are for")));
 }
 
 TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "tests/kernels/run.h"
@@ -15,13 +17,17 @@ namespace {
 struct Caches {
   int64_t rows, heads, key_heads, depth, value_depth, keys;
   bool additive = false;
-  std::vector<std::vector<float>> steps = {};  // a slot for each row in each
-  std::vector<const float*> slots = {};
+  CacheType type = CacheType::float32;
+  std::vector<std::vector<float>> steps = {};       // a slot for each row in each, as it is kept
+  std::vector<std::vector<BFloat16>> rounded = {};  // the same, of type bfloat16
+  std::vector<const void*> slots = {};
   std::vector<int32_t> places = {};
   std::vector<int64_t> lengths = {};
   std::vector<float> query = {}, vector = {};
 
-  int64_t slot() const { return key_heads * (depth + value_depth); }
+  // With a gap between a key and its value, and another behind it.
+  int64_t value_offset() const { return key_heads * depth + 16; }
+  int64_t slot() const { return value_offset() + key_heads * value_depth + 48; }
 
   void draw() {
     std::mt19937_64 random(static_cast<uint64_t>(rows * 131 + keys));
@@ -32,7 +38,18 @@ struct Caches {
       return all;
     };
     for (int64_t j = 0; j < keys; ++j) steps.push_back(numbers(rows * slot()));
-    for (const auto& step : steps) slots.push_back(step.data());
+    for (auto& step : steps) {
+      if (type == CacheType::float32) {
+        slots.push_back(step.data());
+        continue;
+      }
+      std::vector<BFloat16>& kept = rounded.emplace_back();
+      for (float& each : step) {
+        kept.push_back(narrow<BFloat16>(each));
+        each = widen(kept.back());
+      }
+      slots.push_back(kept.data());
+    }
     for (int64_t i = 0; i < rows * keys; ++i)
       places.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(rows)));
     for (int64_t r = 0; r < rows; ++r) lengths.push_back(std::max<int64_t>(0, keys - r));
@@ -41,12 +58,13 @@ struct Caches {
   }
 
   const float* key(int64_t row, int64_t j, int64_t head) const {
-    return slots[static_cast<size_t>(j)] + places[static_cast<size_t>(row * keys + j)] * slot() +
+    return steps[static_cast<size_t>(j)].data() +
+           places[static_cast<size_t>(row * keys + j)] * slot() +
            head / (heads / key_heads) * depth;
   }
 
   const float* value(int64_t row, int64_t j, int64_t head) const {
-    return key(row, j, 0) + key_heads * depth + head / (heads / key_heads) * value_depth;
+    return key(row, j, 0) + value_offset() + head / (heads / key_heads) * value_depth;
   }
 
   struct Result {
@@ -67,10 +85,13 @@ struct Caches {
                       .vector = additive ? vector.data() : nullptr,
                       .query = query.data() + first * heads * depth,
                       .query_stride = heads * depth,
+                      .type = type,
                       .slots = slots.data(),
                       .places = places.data() + first * keys,
                       .row_stride = keys,
                       .key_stride = 1,
+                      .place_stride = slot(),
+                      .value_offset = value_offset(),
                       .context = result.context.data(),
                       .context_stride = heads * value_depth,
                       .weights = result.weights.data()});
@@ -97,11 +118,13 @@ struct Caches {
 
 std::vector<Caches> caches() {
   std::vector<Caches> all;
-  for (const int64_t keys : {1, 2, 9, 33})
+  // More keys than are fetched ahead, too.
+  for (const int64_t keys : {1, 2, 9, 33, 203})
     for (const auto& [heads, key_heads] : {std::pair<int64_t, int64_t>{1, 1}, {4, 4}, {4, 2}})
       for (const auto& [depth, value_depth] : {std::pair<int64_t, int64_t>{16, 16}, {48, 32}})
         for (const bool additive : {false, true})
-          all.push_back({5, heads, key_heads, depth, value_depth, keys, additive});
+          for (const CacheType type : {CacheType::float32, CacheType::bfloat16})
+            all.push_back({5, heads, key_heads, depth, value_depth, keys, additive, type});
   for (Caches& each : all) each.draw();
   return all;
 }
@@ -148,6 +171,69 @@ TEST(CachedAttention, OfARowIsTheSameInAnyCompany) {
                     all.context[static_cast<size_t>(r * width + k)]);
       }
     }
+  });
+}
+
+TEST(CachedAttention, NotANumberSpreadsToWhoReadsIt) {
+  on_every_target([] {
+    for (const float value :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})
+      for (const CacheType type : {CacheType::float32, CacheType::bfloat16}) {
+        Caches c{2, 1, 1, 16, 16, 3, false, type};
+        c.draw();
+        c.places = {0, 0, 0, 1, 1, 1};
+        // The value of row 1's key 2.
+        const int64_t at = c.slot() + c.value_offset() + 5;
+        c.steps[2][static_cast<size_t>(at)] = value;
+        if (type == CacheType::bfloat16)
+          c.rounded[2][static_cast<size_t>(at)] = narrow<BFloat16>(value);
+        const Caches::Result got = c.read(0, 2, false);
+        for (int64_t k = 0; k < 32; ++k)
+          ASSERT_EQ(std::isfinite(got.context[static_cast<size_t>(k)]), k != 21);
+        ASSERT_EQ(std::isnan(got.context[21]), std::isnan(value));
+      }
+  });
+}
+
+// Each is the nearest number of the type, whatever the float.
+TEST(CachedRows, AreWhatTheTypeKeeps) {
+  on_every_target([] {
+    const int64_t rows = 3, columns = 48, from_stride = 50, to_stride = 64;
+    std::mt19937_64 random(1);
+    std::vector<float> from(static_cast<size_t>(rows * from_stride));
+    for (float& each : from) each = std::bit_cast<float>(static_cast<uint32_t>(random()));
+    // Ties, subnormal numbers, the largest, infinities and NaNs of which a sum would carry over.
+    const uint32_t special[] = {0x3f808000, 0x3f818000, 0x00000001, 0x807fffff, 0x7f7fffff,
+                                0xff7f8000, 0x7f800000, 0xff800000, 0x7fffffff, 0xff800001};
+    for (size_t i = 0; i < std::size(special); ++i) from[i] = std::bit_cast<float>(special[i]);
+    std::vector<float> floats(static_cast<size_t>(rows * to_stride), 7);
+    std::vector<BFloat16> brain(floats.size(), BFloat16{7});
+    CachedRows problem{.rows = rows,
+                       .columns = columns,
+                       .from = from.data(),
+                       .from_stride = from_stride,
+                       .to = floats.data(),
+                       .to_stride = to_stride};
+    cache_rows(problem);
+    problem.type = CacheType::bfloat16;
+    problem.to = brain.data();
+    cache_rows(problem);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t k = 0; k < to_stride; ++k) {
+        const auto at = static_cast<size_t>(r * to_stride + k);
+        if (k >= columns) {
+          ASSERT_EQ(floats[at], 7);
+          ASSERT_EQ(brain[at].bits, 7);
+          continue;
+        }
+        const float want = from[static_cast<size_t>(r * from_stride + k)];
+        ASSERT_EQ(std::bit_cast<uint32_t>(floats[at]), std::bit_cast<uint32_t>(want));
+        if (std::isnan(want)) {
+          ASSERT_TRUE(std::isnan(widen(brain[at])));
+        } else {
+          ASSERT_EQ(brain[at].bits, narrow<BFloat16>(want).bits) << want;
+        }
+      }
   });
 }
 

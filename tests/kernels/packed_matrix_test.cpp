@@ -20,11 +20,19 @@ std::vector<float> drawn(int64_t count, uint64_t seed) {
   return numbers;
 }
 
+// As a matrix of numbers of that type keeps them.
+std::vector<float> kept(std::vector<float> numbers, WeightType type) {
+  if (type == WeightType::bfloat16)
+    for (float& each : numbers) each = widen(narrow<BFloat16>(each));
+  return numbers;
+}
+
 struct Layer {
   int64_t rows, columns, depth;
+  WeightType type = WeightType::float32;
   std::vector<float> a = drawn(rows * depth, 1), weight = drawn(columns * depth, 2),
                      bias = drawn(columns, 3), before = drawn(rows * columns, 4);
-  PackedMatrix matrix{weight.data(), bias.data(), columns, depth};
+  PackedMatrix matrix{weight.data(), bias.data(), columns, depth, type};
 
   // Rows [first, first + count) with padded columns, beginning as `before`.
   std::vector<float> products(int64_t first, int64_t count, bool relu, bool accumulate) const {
@@ -44,7 +52,7 @@ struct Layer {
   }
 
   void expect(bool relu, bool accumulate) const {
-    const auto got = products(0, rows, relu, accumulate);
+    const auto got = products(0, rows, relu, accumulate), multiplied = kept(weight, type);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c) {
         double want = bias[static_cast<size_t>(c)], size = std::abs(want);
@@ -52,7 +60,7 @@ struct Layer {
         if (accumulate) add(before[static_cast<size_t>(r * columns + c)]);
         for (int64_t k = 0; k < depth; ++k)
           add(double{a[static_cast<size_t>(r * depth + k)]} *
-              weight[static_cast<size_t>(c * depth + k)]);
+              multiplied[static_cast<size_t>(c * depth + k)]);
         if (relu) want = std::max(0.0, want);
         // Every step of the sum rounds once, and so may the product.
         const double bound =
@@ -68,7 +76,8 @@ std::vector<Layer> layers() {
   for (const int64_t rows : {1, 5, 8, 67})
     for (const auto& [columns, depth] :
          {std::pair<int64_t, int64_t>{1, 1}, {32, 20}, {70, 33}, {64, 128}, {3, 300}})
-      all.push_back({rows, columns, depth});
+      for (const WeightType type : {WeightType::float32, WeightType::bfloat16})
+        all.push_back({rows, columns, depth, type});
   return all;
 }
 
@@ -94,6 +103,35 @@ TEST(PackedProducts, OfARowAreTheSameInAnyCompany) {
       }
     }
   });
+}
+
+// A number of a row reaches all columns of that row alone, a weight all rows of its column alone.
+TEST(PackedProducts, TakeNumbersThatAreNotFinite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  on_every_target([] {
+    for (const int64_t rows : {3, 67})
+      for (const WeightType type : {WeightType::float32, WeightType::bfloat16})
+        for (const float value : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+          Layer layer{rows, 33, 59, type};
+          layer.a[static_cast<size_t>(layer.depth + 40)] = value;
+          layer.weight[static_cast<size_t>(32 * layer.depth + 58)] = value;
+          layer.matrix = {layer.weight.data(), layer.bias.data(), 33, 59, type};
+          const auto got = layer.products(0, rows, false, false);
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < layer.columns; ++c) {
+              const float found = got[static_cast<size_t>(r * layer.matrix.padded_columns() + c)];
+              ASSERT_EQ(std::isfinite(found), r != 1 && c != 32) << r << ' ' << c;
+            }
+        }
+  });
+}
+
+// The largest floats are nearer to what would follow the largest bf16 number.
+TEST(PackedMatrix, RoundsWhatExceedsBFloat16ToInfinity) {
+  const std::vector<float> weight = {std::numeric_limits<float>::max(), 0x1.fep127F};
+  const PackedMatrix matrix(weight.data(), nullptr, 2, 1, WeightType::bfloat16);
+  EXPECT_TRUE(std::isinf(widen(matrix.brain_weights(0)[0])));
+  EXPECT_EQ(widen(matrix.brain_weights(0)[1]), 0x1.fep127F);
 }
 
 // A row as bytes of -127 to 127 and a scale, by the formula of WeightType::int8.
@@ -164,7 +202,8 @@ struct ByteLayer {
 
 std::vector<ByteLayer> byte_layers() {
   std::vector<ByteLayer> all;
-  for (const Layer& layer : layers()) all.push_back({layer.rows, layer.columns, layer.depth});
+  for (const Layer& layer : layers())
+    if (layer.type == WeightType::float32) all.push_back({layer.rows, layer.columns, layer.depth});
   all.push_back({9, 59, 111});
   return all;
 }

@@ -102,12 +102,14 @@ TEST(TokenRows, AreTheMostProbableInOrder) {
   });
 }
 
-// tests/kernels/packed_matrix_test.cpp says what the products of bytes are.
-TEST(TokenRows, OfBytesAreReadOffTheirProducts) {
+// tests/kernels/packed_matrix_test.cpp says what these products are.
+class TokenRowsOfRoundedWeights : public ::testing::TestWithParam<WeightType> {};
+
+TEST_P(TokenRowsOfRoundedWeights, AreReadOffTheirProducts) {
   on_every_target([] {
     for (Output& output : outputs()) {
       output.matrix = {output.weight.data(), output.bias.data(), output.tokens, output.depth,
-                       WeightType::int8};
+                       GetParam()};
       const Found found = output.find({.best = 1}, 0, output.rows);
       const int64_t stride = output.matrix.padded_columns();
       std::vector<float> logits(static_cast<size_t>(output.rows * stride));
@@ -130,6 +132,9 @@ TEST(TokenRows, OfBytesAreReadOffTheirProducts) {
     }
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, TokenRowsOfRoundedWeights,
+                         ::testing::Values(WeightType::bfloat16, WeightType::int8));
 
 TEST(TokenRows, OfARowAreTheSameInAnyCompany) {
   on_every_target([] {

@@ -84,7 +84,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
 TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) { expect_the_same_in_any_company(); }
 
 TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
-  for (const WeightType weights : {WeightType::float32, WeightType::int8}) {
+  for (const WeightType weights : {WeightType::float32, WeightType::bfloat16, WeightType::int8}) {
     const bool has_packed_form = network->pack(weights);
     const at::NoGradGuard no_gradient;
     const Tensor lengths = at::full({1}, sources.size(1), at::kLong);

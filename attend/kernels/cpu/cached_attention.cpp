@@ -17,26 +17,27 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // Keys that are read together, so that what one head has fetched is there for the next.
 constexpr int64_t kKeyBlock = 8;
-// Keys whose numbers are fetched while others are read: each lies on a page of its own, and the
-// hardware does not fetch ahead to another.
-constexpr int64_t kFetchedKeys = 8;
+// How far ahead of what is read keys and values are fetched, and behind a row's last key what is
+// read next: the hardware does not fetch ahead to another page, and begins late on each.
+constexpr int64_t kFetchedBytes = 12288;
 
-// One row. `found` [keys] and `scores` [heads][room] are scratch.
-class RowReader {
+// The rows of a problem, one after another, of caches of S.
+template <class S>
+class CacheReader {
  public:
-  RowReader(const CachedAttention& p, int64_t row, const float** found, float* scores, int64_t room)
+  explicit CacheReader(const CachedAttention& p)
       : p_(p),
-        row_(row),
-        keys_(p.lengths == nullptr ? p.keys : std::min(p.lengths[row], p.keys)),
-        found_(found),
-        scores_(scores),
-        room_(room) {
-    const int64_t slot = p.key_heads * (p.depth + p.value_depth);
-    const int32_t* place = p.places + row * p.row_stride;
-    for (int64_t j = 0; j < keys_; ++j) found_[j] = p.slots[j] + place[j * p.key_stride] * slot;
-  }
+        found_(static_cast<size_t>(p.keys)),
+        // Four scores are written at a time, and whole vectors read.
+        room_(RoundUpToLanes<float>(p.keys + 3)),
+        all_scores_(static_cast<size_t>(p.heads * room_)) {}
 
-  void read() {
+  void read(int64_t row) {
+    row_ = row;
+    keys_ = p_.lengths == nullptr ? p_.keys : std::min(p_.lengths[row], p_.keys);
+    const int64_t bytes = p_.key_heads * p_.depth * static_cast<int64_t>(sizeof(S));
+    ahead_ = std::min(kFetchedBytes / bytes, keys_);
+    for (int64_t j = 0; j < keys_; ++j) found_[static_cast<size_t>(j)] = slot(row, j);
     for (int64_t j = 0; j < keys_; j += 4) {
       const int64_t count = std::min<int64_t>(4, keys_ - j);
       p_.vector == nullptr ? score<false>(j, count) : score<true>(j, count);
@@ -44,9 +45,9 @@ class RowReader {
     if (p_.weights != nullptr) std::fill_n(p_.weights + row_ * p_.keys, p_.keys, 0.0F);
     float* context = p_.context + row_ * p_.context_stride;
     std::fill_n(context, p_.heads * p_.value_depth, 0.0F);
-    for (int64_t h = 0; h < p_.heads && keys_ > 0; ++h) normalise(scores_ + h * room_);
+    for (int64_t h = 0; h < p_.heads && keys_ > 0; ++h) normalise(scores(h));
     for (int64_t j = 0; j < keys_; j += kKeyBlock) {
-      fetch(j + kFetchedKeys, kKeyBlock, value(0), p_.key_heads * p_.value_depth);
+      fetch_values(j, kKeyBlock);
       for (int64_t h = 0; h < p_.heads; ++h)
         add(h, j, std::min(keys_, j + kKeyBlock), context + h * p_.value_depth);
     }
@@ -56,24 +57,51 @@ class RowReader {
   // Where in a slot the key and the value are that a head reads.
   int64_t key(int64_t head) const { return head / (p_.heads / p_.key_heads) * p_.depth; }
   int64_t value(int64_t head) const {
-    return p_.key_heads * p_.depth + head / (p_.heads / p_.key_heads) * p_.value_depth;
+    return p_.value_offset + head / (p_.heads / p_.key_heads) * p_.value_depth;
   }
 
-  // `size` numbers from `at` on in the slots of up to `count` keys, as far as they are there.
-  HWY_INLINE void fetch(int64_t first, int64_t count, int64_t at, int64_t size) const {
-    constexpr int64_t line = 64 / sizeof(float);
-    const int64_t end = std::min(keys_, first + count);
-    for (int64_t j = first; j < end; ++j)
-      for (int64_t k = 0; k < size; k += line) hwy::Prefetch(found_[j] + at + k);
+  const S* found(int64_t j) const { return found_[static_cast<size_t>(j)]; }
+  float* scores(int64_t head) { return all_scores_.data() + head * room_; }
+
+  const S* slot(int64_t row, int64_t j) const {
+    return static_cast<const S*>(p_.slots[j]) +
+           p_.places[row * p_.row_stride + j * p_.key_stride] * p_.place_stride;
+  }
+
+  static HWY_INLINE void fetch(const S* from, int64_t size) {
+    constexpr int64_t line = 64 / sizeof(S);
+    for (int64_t k = 0; k < size; k += line) hwy::Prefetch(from + k);
+  }
+
+  // While keys from `first` on are read: later ones and, behind the last, values.
+  HWY_INLINE void fetch_keys(int64_t first, int64_t count) const {
+    const int64_t size = p_.key_heads * p_.depth;
+    for (int64_t j = first + ahead_; j < first + ahead_ + count; ++j) {
+      if (j < keys_)
+        fetch(found(j), size);
+      else
+        fetch(found(j - keys_) + value(0), p_.key_heads * p_.value_depth);
+    }
+  }
+
+  // While values are read: later ones and, behind the last, keys of the next row.
+  HWY_INLINE void fetch_values(int64_t first, int64_t count) const {
+    const int64_t size = p_.key_heads * p_.value_depth;
+    for (int64_t j = first + ahead_; j < first + ahead_ + count; ++j) {
+      if (j < keys_)
+        fetch(found(j) + value(0), size);
+      else if (row_ + 1 < p_.rows && j - keys_ < p_.keys)
+        fetch(slot(row_ + 1, j - keys_), p_.key_heads * p_.depth);
+    }
   }
 
   // The scores of `count` of four keys, for all heads.
   template <bool kAdditive>
   HWY_INLINE void score(int64_t first, int64_t count) {
     const Tag<float> d;
-    fetch(first + kFetchedKeys, 4, 0, p_.key_heads * p_.depth);
-    const float* keys[4];
-    for (int64_t n = 0; n < 4; ++n) keys[n] = found_[first + std::min(n, count - 1)];
+    fetch_keys(first, count);
+    const S* keys[4];
+    for (int64_t n = 0; n < 4; ++n) keys[n] = found(first + std::min(n, count - 1));
     const float* query = p_.query + row_ * p_.query_stride;
     for (int64_t h = 0; h < p_.heads; ++h, query += p_.depth) {
       const int64_t at = key(h);
@@ -84,14 +112,14 @@ class RowReader {
         const auto q = hn::LoadU(d, query + k);
 #pragma GCC unroll 4
         for (int n = 0; n < 4; ++n) {
-          const auto own = hn::LoadU(d, keys[n] + at + k);
+          const auto own = Load(keys[n] + at + k);
           if constexpr (kAdditive)
             sum[n] = hn::MulAdd(hn::LoadU(d, p_.vector + k), Tanh(hn::Add(q, own)), sum[n]);
           else
             sum[n] = hn::MulAdd(q, own, sum[n]);
         }
       }
-      SumFour(sum, scores_ + h * room_ + first);
+      SumFour(sum, scores(h) + first);
     }
   }
 
@@ -130,7 +158,8 @@ class RowReader {
   template <int kV>
   HWY_INLINE void add_vectors(int64_t head, int64_t first, int64_t end, int64_t k, float* context) {
     const Tag<float> d;
-    const float* weights = scores_ + head * room_;
+    const S* const* found = found_.data();
+    const float* weights = scores(head);
     const int64_t at = value(head) + k;
     Vec<float> sum[kV];
 #pragma GCC unroll 2
@@ -139,26 +168,47 @@ class RowReader {
       const auto weight = hn::Set(d, weights[j]);
 #pragma GCC unroll 2
       for (int v = 0; v < kV; ++v)
-        sum[v] = hn::MulAdd(weight, hn::LoadU(d, found_[j] + at + v * kLanes<float>), sum[v]);
+        sum[v] = hn::MulAdd(weight, Load(found[j] + at + v * kLanes<float>), sum[v]);
     }
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) hn::StoreU(sum[v], d, context + v * kLanes<float>);
   }
 
   const CachedAttention& p_;
-  int64_t row_, keys_;
-  const float** found_;
-  float* scores_;
+  int64_t row_ = 0, keys_ = 0;
+  int64_t ahead_ = 0;            // keys that are fetched before they are read
+  std::vector<const S*> found_;  // the keys of the row
   int64_t room_;
+  std::vector<float> all_scores_;  // [heads][room]
 };
 
+template <class S>
+void ReadRows(const CachedAttention& p) {
+  CacheReader<S> reader(p);
+  for (int64_t row = 0; row < p.rows; ++row) reader.read(row);
+}
+
 void ReadCaches(const CachedAttention& p) {
-  // Four scores are written at a time, and whole vectors read.
-  const int64_t room = RoundUpToLanes<float>(p.keys + 3);
-  std::vector<const float*> found(static_cast<size_t>(p.keys));
-  std::vector<float> scores(static_cast<size_t>(p.heads * room));
-  for (int64_t row = 0; row < p.rows; ++row)
-    RowReader(p, row, found.data(), scores.data(), room).read();
+  p.type == CacheType::float32 ? ReadRows<float>(p) : ReadRows<BFloat16>(p);
+}
+
+template <class S>
+void WriteRows(const CachedRows& p) {
+  const Tag<float> d;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* from = p.from + r * p.from_stride;
+    S* to = static_cast<S*>(p.to) + r * p.to_stride;
+    for (int64_t k = 0; k < p.columns; k += kLanes<float>) {
+      const auto x = hn::LoadU(d, from + k);
+      // Rounding might carry the bits of a NaN over.
+      const auto nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
+      Store(kIsHalf<S> ? hn::IfThenElse(hn::IsNaN(x), nan, x) : x, to + k);
+    }
+  }
+}
+
+void CacheRows(const CachedRows& p) {
+  p.type == CacheType::float32 ? WriteRows<float>(p) : WriteRows<BFloat16>(p);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -169,8 +219,11 @@ HWY_AFTER_NAMESPACE();
 namespace attend::kernels {
 
 HWY_EXPORT(ReadCaches);
+HWY_EXPORT(CacheRows);
 
 void cached_attention(const CachedAttention& problem) { HWY_DYNAMIC_DISPATCH(ReadCaches)(problem); }
+
+void cache_rows(const CachedRows& problem) { HWY_DYNAMIC_DISPATCH(CacheRows)(problem); }
 
 }  // namespace attend::kernels
 #endif

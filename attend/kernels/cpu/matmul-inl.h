@@ -39,13 +39,14 @@ struct Rows {
   int64_t stride;
 };
 
-// out[r][c] (+)= sum_k a(r, k) b[k][c] for kR rows and kV vectors of columns.
-template <int kR, int kV, class T>
-HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const T>& b, int64_t depth,
+// out[r][c] (+)= sum_k a(r, k) b[k][c] for kR rows and kV vectors of columns. B is T, or what is
+// widened to it.
+template <int kR, int kV, class T, class B>
+HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int64_t depth,
                              bool accumulate, const Rows<T>& out) {
   const Tag<T> d;
   const T* HWY_RESTRICT left = a.data;
-  const T* HWY_RESTRICT right = b.data;
+  const B* HWY_RESTRICT right = b.data;
   T* HWY_RESTRICT to = out.data;
   const int64_t row = a.row, step = a.step, right_stride = b.stride, to_stride = out.stride;
   Vec<T> sum[kR][kV];
@@ -59,8 +60,7 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const T>& b, int6
   for (int64_t k = 0; k < depth; ++k) {
     Vec<T> columns[kV];
 #pragma GCC unroll 16
-    for (int v = 0; v < kV; ++v)
-      columns[v] = hn::LoadU(d, right + k * right_stride + v * kLanes<T>);
+    for (int v = 0; v < kV; ++v) columns[v] = Load(right + k * right_stride + v * kLanes<T>);
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
       const auto x = hn::Set(d, left[r * row + k * step]);
@@ -76,8 +76,8 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const T>& b, int6
 }
 
 // The rows that do not fill a step: rows < kR.
-template <int kR, int kV, class T>
-HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<const T>& b,
+template <int kR, int kV, class T, class B>
+HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<const B>& b,
                              int64_t depth, bool accumulate, const Rows<T>& out) {
   if constexpr (kR > 0) {
     if (rows == kR) return MultiplyStep<kR, kV>(a, b, depth, accumulate, out);
@@ -85,8 +85,8 @@ HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<con
   }
 }
 
-template <int kV, class T>
-HWY_NOINLINE void MultiplyPanel(int64_t rows, Broadcast<T> a, Rows<const T> b, int64_t depth,
+template <int kV, class T, class B = T>
+HWY_NOINLINE void MultiplyPanel(int64_t rows, Broadcast<T> a, Rows<const B> b, int64_t depth,
                                 bool accumulate, Rows<T> out) {
   int64_t r = 0;
   for (; r + kRowsPerStep <= rows; r += kRowsPerStep) {

@@ -21,11 +21,11 @@ inline constexpr int64_t kPackedRows = 64;
 
 // How far ahead of what it multiplies a product of few rows fetches: it waits for the weights, and
 // the hardware fetches ahead only to the end of a page.
-inline constexpr int64_t kFetchedAhead = 64;  // steps of the depth, 128 bytes each
+inline constexpr int64_t kFetchedAhead = 64;  // steps of the depth, a line or two each
 
 // kR rows with one panel, in the order of MultiplyPanel.
-template <int kR>
-HWY_NOINLINE void AddFewRows(const float* weights, int64_t depth, const float* a, int64_t a_stride,
+template <int kR, class W>
+HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, int64_t a_stride,
                              const Rows<float>& out) {
   const Tag<float> d;
   constexpr int64_t lanes = kLanes<float>;
@@ -37,13 +37,13 @@ HWY_NOINLINE void AddFewRows(const float* weights, int64_t depth, const float* a
       for (int v = 0; v < kVectorsPerStep; ++v)
         sum[r][v] = hn::LoadU(d, out.data + r * out.stride + c + v * lanes);
     }
-    const float* HWY_RESTRICT right = weights + c;
+    const W* HWY_RESTRICT right = weights + c;
     for (int64_t k = 0; k < depth; ++k, right += PackedMatrix::panel) {
       Vec<float> columns[kVectorsPerStep];
 #pragma GCC unroll 16
       for (int v = 0; v < kVectorsPerStep; ++v) {
-        columns[v] = hn::LoadU(d, right + v * lanes);
-        if (v * lanes % 16 == 0)
+        columns[v] = Load(right + v * lanes);
+        if (v * lanes % (64 / sizeof(W)) == 0)
           hwy::Prefetch(right + v * lanes + kFetchedAhead * PackedMatrix::panel);
       }
 #pragma GCC unroll 16
@@ -63,12 +63,12 @@ HWY_NOINLINE void AddFewRows(const float* weights, int64_t depth, const float* a
 }
 
 // Of `rows` rows, at most kR.
-template <int kR>
-HWY_INLINE void AddSomeRows(int64_t rows, const float* weights, int64_t depth, const float* a,
+template <int kR, class W>
+HWY_INLINE void AddSomeRows(int64_t rows, const W* weights, int64_t depth, const float* a,
                             int64_t a_stride, const Rows<float>& out) {
   if constexpr (kR > 0) {
     if (rows == kR) return AddFewRows<kR>(weights, depth, a, a_stride, out);
-    AddSomeRows<kR - 1>(rows, weights, depth, a, a_stride, out);
+    AddSomeRows<kR - 1, W>(rows, weights, depth, a, a_stride, out);
   }
 }
 
@@ -77,7 +77,7 @@ class LeftRows {
  public:
   LeftRows(const PackedMatrix& matrix, int64_t rows, const float* a, int64_t a_stride)
       : a_(a), a_stride_(a_stride), depth_(matrix.byte_depth()) {
-    if (matrix.type() == WeightType::float32) return;
+    if (matrix.type() != WeightType::int8) return;
     constexpr bool wide = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL;
     if (const ByteKernel best = byte_kernel(); wide && best != nullptr) multiply_bytes_ = best;
     bytes_.reset(new uint8_t[static_cast<size_t>(rows * depth_)]);
@@ -111,20 +111,32 @@ class LeftRows {
   std::unique_ptr<float[]> scales_;
 };
 
+// AddPanel of the numbers of a panel.
+template <class W>
+HWY_INLINE void AddNumbers(const W* weights, int64_t depth, const float* a, int64_t a_stride,
+                           int64_t rows, const Rows<float>& out) {
+  static_assert(PackedMatrix::panel % kPanel<float> == 0);
+  if (rows <= kRowsPerStep)
+    return AddSomeRows<kRowsPerStep>(rows, weights, depth, a, a_stride, out);
+  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>)
+    MultiplyPanel<kVectorsPerStep, float, W>(rows, {a, a_stride, 1},
+                                             {weights + c, PackedMatrix::panel}, depth,
+                                             /*accumulate=*/true, {out.data + c, out.stride});
+}
+
 // out[r][c] += sum_k a_rk w_kc for `rows` rows from `first` on, at most kPackedRows, and the panel
 // of columns from `column` on.
 HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftRows& left,
                          int64_t first, int64_t rows, const Rows<float>& out) {
-  static_assert(PackedMatrix::panel % kPanel<float> == 0);
-  if (matrix.type() == WeightType::int8) return left.add_bytes(matrix, column, first, rows, out);
   const float* a = left.floats(first);
-  if (rows <= kRowsPerStep)
-    return AddSomeRows<kRowsPerStep>(rows, matrix.weights(column), matrix.depth(), a, left.stride(),
-                                     out);
-  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>)
-    MultiplyPanel<kVectorsPerStep, float>(
-        rows, {a, left.stride(), 1}, {matrix.weights(column) + c, PackedMatrix::panel},
-        matrix.depth(), /*accumulate=*/true, {out.data + c, out.stride});
+  switch (matrix.type()) {
+    case WeightType::float32:
+      return AddNumbers(matrix.weights(column), matrix.depth(), a, left.stride(), rows, out);
+    case WeightType::bfloat16:
+      return AddNumbers(matrix.brain_weights(column), matrix.depth(), a, left.stride(), rows, out);
+    case WeightType::int8:
+      return left.add_bytes(matrix, column, first, rows, out);
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -121,18 +121,26 @@ int64_t line_begin(const std::vector<T>& data) {
 
 PackedMatrix::PackedMatrix(const float* weight, const float* bias, int64_t columns, int64_t depth,
                            WeightType type)
-    : columns_(columns), depth_(depth) {
+    : columns_(columns), depth_(depth), type_(type) {
   bias_.resize(static_cast<size_t>(padded_columns()));
   if (bias != nullptr) std::copy_n(bias, columns, bias_.data());
-  type == WeightType::int8 ? pack_bytes(weight) : pack_floats(weight);
+  if (type == WeightType::float32) pack_numbers(weight, data_);
+  if (type == WeightType::bfloat16) pack_numbers(weight, brain_);
+  if (type == WeightType::int8) pack_bytes(weight);
 }
 
-void PackedMatrix::pack_floats(const float* weight) {
-  data_.resize(static_cast<size_t>(padded_columns() * depth_ + 16));
-  first_ = line_begin(data_);
+template <class W>
+void PackedMatrix::pack_numbers(const float* weight, std::vector<W>& all) {
+  all.resize(static_cast<size_t>(padded_columns() * depth_) + 64 / sizeof(W));
+  first_ = line_begin(all);
   for (int64_t c = 0; c < columns_; ++c) {
-    float* to = data_.data() + first_ + c / panel * panel * depth_ + c % panel;
-    for (int64_t k = 0; k < depth_; ++k) to[k * panel] = weight[c * depth_ + k];
+    W* to = all.data() + first_ + c / panel * panel * depth_ + c % panel;
+    for (int64_t k = 0; k < depth_; ++k) {
+      if constexpr (std::is_same_v<W, float>)
+        to[k * panel] = weight[c * depth_ + k];
+      else
+        to[k * panel] = narrow<W>(weight[c * depth_ + k]);
+    }
   }
 }
 

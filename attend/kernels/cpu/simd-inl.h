@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/storage.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
@@ -33,6 +34,36 @@ HWY_INLINE Vec<T> Set(T value) {
 template <class T>
 constexpr int64_t RoundUpToLanes(int64_t count) {
   return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+// Numbers as what is computed with.
+template <class T>
+HWY_INLINE Vec<T> Load(const T* from) {
+  return hn::LoadU(Tag<T>(), from);
+}
+
+HWY_INLINE Vec<float> Load(const BFloat16* from) {
+  const hn::Rebind<uint16_t, Tag<float>> narrow;
+  const hn::Rebind<uint32_t, Tag<float>> wide;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(Tag<float>(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+
+template <class T>
+HWY_INLINE void Store(Vec<T> x, T* to) {
+  hn::StoreU(x, Tag<T>(), to);
+}
+
+// narrow(), in lanes, of numbers that are no NaN.
+HWY_INLINE void Store(Vec<float> x, BFloat16* to) {
+  const hn::Rebind<uint16_t, Tag<float>> narrow;
+  const hn::Rebind<uint32_t, Tag<float>> wide;
+  const hn::Rebind<int32_t, Tag<float>> plain;
+  const auto bits = hn::BitCast(wide, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fff)));
+  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(plain, hn::ShiftRight<16>(rounded))), narrow,
+             reinterpret_cast<uint16_t*>(to));
 }
 
 // What a floating type needs for 2^x: x + magic has round(x), and the bias of exponents, in its low
