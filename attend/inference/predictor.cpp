@@ -115,9 +115,8 @@ void Predictor::pack(WeightType weights) {
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
           "weights of bfloat16 and int8 are for Transformers, language models and recurrent "
-          "decoders "
-          "on the CPU that read all keys by softmax, without biases, rotation or copies; take "
-          "float32");
+          "decoders on the CPU that read all keys by softmax, without biases, rotation or copies; "
+          "take float32");
 }
 
 StepModel& Predictor::decoder() {

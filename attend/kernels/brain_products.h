@@ -24,7 +24,7 @@ struct BrainProduct {
   const uint32_t* right = nullptr;
   int64_t right_stride = 0, right_term = 0;
   bool accumulate = false;
-  float scale = 1;  // of all that out has in the end
+  float scale = 1;       // of all that out has in the end
   float* out = nullptr;  // out_rc at out[r * out_stride + c]
   int64_t out_stride = 0;
 };
