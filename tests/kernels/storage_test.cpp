@@ -5,6 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <vector>
+
+#include "attend/kernels/cpu/half_rows-inl.h"
+#include "tests/kernels/run.h"
 
 namespace attend::kernels {
 namespace {
@@ -80,6 +84,34 @@ TYPED_TEST(Storage, NaNStaysNaN) {
       ASSERT_TRUE(std::isnan(widen(narrow<TypeParam>(nan)))) << low;
     }
   }
+}
+
+// All upper halves with lower ones around ties, NaN and infinities among them; the last column and
+// rows apart from each other, too.
+TEST(StorageBlocks, AreConvertedAsSingleNumbersAre) {
+  constexpr int64_t rows = 3 * 6, columns = 65536 / 3, stride = columns + 5;
+  static_assert(columns % 16 != 0);
+  std::vector<float> from(rows * stride), wide(rows * stride);
+  int64_t row = 0;
+  for (const uint32_t low : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+    for (uint32_t third = 0; third < 3; ++third, ++row)
+      for (uint32_t c = 0; c < columns; ++c)
+        from[static_cast<size_t>(row * stride + c)] =
+            std::bit_cast<float>((third + 3 * c + 1) << 16 | low);
+  std::vector<BFloat16> to(from.size());
+  testing::on_every_target([&] {
+    narrow_block(RowBlock<const float>{from.data(), stride}, rows, columns,
+                 RowBlock<BFloat16>{to.data(), stride});
+    widen_block(RowBlock<const BFloat16>{to.data(), stride}, rows, columns,
+                RowBlock<float>{wide.data(), stride});
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        const auto i = static_cast<size_t>(r * stride + c);
+        ASSERT_EQ(to[i].bits, narrow<BFloat16>(from[i]).bits) << r << ", " << c;
+        ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(widen(to[i])));
+      }
+    }
+  });
 }
 
 }  // namespace

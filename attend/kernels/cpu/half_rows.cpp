@@ -9,45 +9,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-using Halves = hn::Rebind<uint16_t, Tag<float>>;
 using Words = hn::RebindToUnsigned<Tag<float>>;
 
 void WidenRows(const RowBlock<const BFloat16>& from, int64_t rows, int64_t columns,
                const RowBlock<float>& to) {
-  const Tag<float> d;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto* const row = reinterpret_cast<const uint16_t*>(from.data + r * from.stride);
+    const BFloat16* const row = from.data + r * from.stride;
     float* const out = to.data + r * to.stride;
     int64_t c = 0;
-    for (; c + kLanes<float> <= columns; c += kLanes<float>) {
-      const auto bits = hn::PromoteTo(Words(), hn::LoadU(Halves(), row + c));
-      hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(bits)), d, out + c);
-    }
-    for (; c < columns; ++c) out[c] = widen(BFloat16{row[c]});
+    for (; c + kLanes<float> <= columns; c += kLanes<float>) Store(Load(row + c), out + c);
+    for (; c < columns; ++c) out[c] = widen(row[c]);
   }
 }
 
-// The nearest sixteen bits in the lower half of each lane.
-HWY_INLINE hn::Vec<Words> NearestHalf(Vec<float> x) {
-  const auto bits = hn::BitCast(Words(), x), high = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(high, hn::Set(Words(), 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(Words(), 0x7fff)), odd));
-  const auto quiet = hn::Or(high, hn::Set(Words(), 0x40));
-  return hn::IfThenElse(hn::RebindMask(Words(), hn::Ne(x, x)), quiet, rounded);
+// Without what rounding might carry over: a quiet NaN with the same upper bits, as narrow() gives
+// it.
+HWY_INLINE Vec<float> RoundableNan(Vec<float> x) {
+  const auto quiet = hn::Or(hn::BitCast(Words(), x), hn::Set(Words(), 0x400000));
+  return hn::BitCast(Tag<float>(), hn::And(quiet, hn::Set(Words(), 0xffff0000)));
 }
 
 void NarrowRows(const RowBlock<const float>& from, int64_t rows, int64_t columns,
                 const RowBlock<BFloat16>& to) {
-  const hn::RebindToSigned<Words> integers;
   for (int64_t r = 0; r < rows; ++r) {
     const float* const row = from.data + r * from.stride;
-    auto* const out = reinterpret_cast<uint16_t*>(to.data + r * to.stride);
+    BFloat16* const out = to.data + r * to.stride;
     int64_t c = 0;
     for (; c + kLanes<float> <= columns; c += kLanes<float>) {
-      const auto half = NearestHalf(hn::LoadU(Tag<float>(), row + c));
-      hn::StoreU(hn::DemoteTo(Halves(), hn::BitCast(integers, half)), Halves(), out + c);
+      const auto x = Load(row + c);
+      Store(hn::IfThenElse(hn::IsNaN(x), RoundableNan(x), x), out + c);
     }
-    for (; c < columns; ++c) out[c] = narrow<BFloat16>(row[c]).bits;
+    for (; c < columns; ++c) out[c] = narrow<BFloat16>(row[c]);
   }
 }
 
