@@ -8,21 +8,19 @@
 
 namespace attend::kernels {
 
-// out_rc (+)= sum_t sum_k left_trk right_tkc for t below `terms`, 1 or 3. Numbers below 2^-126
-// count as 0, in operands and sums. The other rows and columns change no bit of a sum.
+// out_rc (+)= sum_k left_rk right_kc. Numbers below 2^-126 count as 0, in operands and sums. The
+// other rows and columns change no bit of a sum.
 struct BrainProduct {
   int64_t rows = 0;     // a multiple of 16
   int64_t columns = 0;  // a multiple of 16
   int64_t depth = 0;    // a multiple of 32
-  int64_t terms = 1;
-  // left_trk at left[t * left_term + r * left_stride + k]. One of two operands is the same for all
-  // of three terms, and its left_term or right_term 0.
+  // left_rk at left[r * left_stride + k].
   const uint16_t* left = nullptr;
-  int64_t left_stride = 0, left_term = 0;
-  // right_tkc is the lower half of right[t * right_term + k / 2 * right_stride + c] for even k, the
-  // upper half for odd k.
+  int64_t left_stride = 0;
+  // right_kc is the lower half of right[k / 2 * right_stride + c] for even k, the upper half for
+  // odd k.
   const uint32_t* right = nullptr;
-  int64_t right_stride = 0, right_term = 0;
+  int64_t right_stride = 0;
   bool accumulate = false;
   float scale = 1;       // of all that out has in the end
   float* out = nullptr;  // out_rc at out[r * out_stride + c]
@@ -31,9 +29,6 @@ struct BrainProduct {
 
 struct BrainKernels {
   const char* name;
-  // What a float is rounded to as an operand: 1, the nearest bf16 number; 3, the sum of three,
-  // which is the float itself.
-  int terms;
   // Before the first product of a thread and after the last: they take and give back its tiles.
   void (*begin)();
   void (*end)();

@@ -30,47 +30,42 @@ class BrainProducts : public ::testing::Test {
 };
 
 struct Size {
-  int64_t rows, columns, depth, terms;
+  int64_t rows, columns, depth;
 };
 // Whole blocks of tiles and of vectors, and what is left of them.
-constexpr Size kSizes[] = {{16, 16, 32, 1},  {32, 32, 64, 1}, {48, 80, 96, 1}, {16, 16, 32, 3},
-                           {64, 16, 160, 3}, {16, 64, 32, 3}, {48, 48, 64, 3}, {112, 80, 32, 3}};
+constexpr Size kSizes[] = {{16, 16, 32},  {32, 32, 64}, {48, 80, 96},
+                           {64, 16, 160}, {16, 64, 32}, {112, 80, 32}};
 
-// A product of arrays of its own, with gaps between rows and between terms.
+// A product of arrays of its own, with gaps between rows.
 struct Operands {
   std::vector<uint16_t> left;
   std::vector<uint32_t> right;
   std::vector<float> out;
   BrainProduct product;
 
-  Operands(const Size& s, bool share_left, bool share_right) {
+  explicit Operands(const Size& s) {
     product.rows = s.rows;
     product.columns = s.columns;
     product.depth = s.depth;
-    product.terms = s.terms;
     product.left_stride = s.depth + 6;
     product.right_stride = s.columns + 3;
     product.out_stride = s.columns + 5;
-    product.left_term = share_left ? 0 : s.rows * product.left_stride + 2;
-    product.right_term = share_right ? 0 : s.depth / 2 * product.right_stride + 1;
-    left.resize(s.terms * (s.rows * product.left_stride + 2));
-    right.resize(s.terms * (s.depth / 2 * product.right_stride + 1));
+    left.resize(s.rows * product.left_stride);
+    right.resize(s.depth / 2 * product.right_stride);
     out.assign(s.rows * product.out_stride, 3);
     product.left = left.data();
     product.right = right.data();
     product.out = out.data();
   }
 
-  uint16_t& left_at(int64_t t, int64_t r, int64_t k) {
-    return left[t * product.left_term + r * product.left_stride + k];
-  }
-  void set_right(int64_t t, int64_t k, int64_t c, BFloat16 x) {
-    uint32_t& pair = right[t * product.right_term + k / 2 * product.right_stride + c];
+  uint16_t& left_at(int64_t r, int64_t k) { return left[r * product.left_stride + k]; }
+  void set_right(int64_t k, int64_t c, BFloat16 x) {
+    uint32_t& pair = right[k / 2 * product.right_stride + c];
     const int shift = k % 2 == 0 ? 0 : 16;
     pair = (pair & ~(0xffffU << shift)) | uint32_t{x.bits} << shift;
   }
-  double right_at(int64_t t, int64_t k, int64_t c) const {
-    const uint32_t pair = right[t * product.right_term + k / 2 * product.right_stride + c];
+  double right_at(int64_t k, int64_t c) const {
+    const uint32_t pair = right[k / 2 * product.right_stride + c];
     return widen(BFloat16{static_cast<uint16_t>(k % 2 == 0 ? pair : pair >> 16)});
   }
 
@@ -86,20 +81,18 @@ struct Operands {
   // The sum and that of the absolute values of its terms.
   std::pair<double, double> want(int64_t r, int64_t c) {
     double sum = 0, size = 0;
-    for (int64_t t = 0; t < product.terms; ++t) {
-      for (int64_t k = 0; k < product.depth; ++k) {
-        const double x = widen(BFloat16{left_at(t, r, k)}) * right_at(t, k, c);
-        sum += x;
-        size += std::abs(x);
-      }
+    for (int64_t k = 0; k < product.depth; ++k) {
+      const double x = widen(BFloat16{left_at(r, k)}) * right_at(k, c);
+      sum += x;
+      size += std::abs(x);
     }
     return {sum, size};
   }
 };
 
-void expect_products(const BrainKernels& kernels, const Size& size, double deviation, bool share) {
+void expect_products(const BrainKernels& kernels, const Size& size, double deviation) {
   for (const bool accumulate : {false, true}) {
-    Operands of(size, share, !share);
+    Operands of(size);
     of.fill(deviation);
     of.product.accumulate = accumulate;
     of.product.scale = accumulate ? 1 : -0.3F;
@@ -113,10 +106,10 @@ void expect_products(const BrainKernels& kernels, const Size& size, double devia
         }
         const auto [sum, terms] = of.want(r, c);
         const double before = accumulate ? 3 : 0, scale = of.product.scale;
-        // Each of depth x terms additions rounds what is at most the sum of the terms' sizes, and
-        // so does the scale.
+        // Each of `depth` additions rounds what is at most the sum of the terms' sizes, and so does
+        // the scale.
         const double bound =
-            static_cast<double>(size.depth * size.terms + 1) * 0x1p-24 * (terms + std::abs(before));
+            static_cast<double>(size.depth + 1) * 0x1p-24 * (terms + std::abs(before));
         ASSERT_NEAR(got, scale * (sum + before), std::abs(scale) * bound) << r << ", " << c;
       }
     }
@@ -126,21 +119,19 @@ void expect_products(const BrainKernels& kernels, const Size& size, double devia
 TEST_F(BrainProducts, AreThoseOfALoop) {
   for (const Size& size : kSizes) {
     for (const double deviation : {1.0, 1e-15, 1e15}) {
-      for (const bool share : {false, true}) {
-        SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.columns << ", depth "
-                                          << size.depth << ", of " << deviation);
-        expect_products(*kernels_, size, deviation, share);
-      }
+      SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.columns << ", depth "
+                                        << size.depth << ", of " << deviation);
+      expect_products(*kernels_, size, deviation);
     }
   }
 }
 
 // An infinity or NaN reaches its row and column alone.
 TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
-  Operands of({32, 48, 64, 1}, false, false);
+  Operands of({32, 48, 64});
   of.fill(1);
-  of.left_at(0, 5, 33) = narrow<BFloat16>(std::numeric_limits<float>::infinity()).bits;
-  of.set_right(0, 7, 40, narrow<BFloat16>(std::nanf("")));
+  of.left_at(5, 33) = narrow<BFloat16>(std::numeric_limits<float>::infinity()).bits;
+  of.set_right(7, 40, narrow<BFloat16>(std::nanf("")));
   kernels_->multiply(of.product);
   for (int64_t r = 0; r < 32; ++r) {
     for (int64_t c = 0; c < 48; ++c) {
@@ -158,11 +149,11 @@ TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
 
 // Products of more than float holds become infinite, not NaN; numbers below 2^-126 count as 0.
 TEST_F(BrainProducts, OverflowAndFlush) {
-  Operands of({16, 16, 32, 1}, false, false);
-  of.left_at(0, 0, 0) = narrow<BFloat16>(1e30F).bits;
-  of.set_right(0, 0, 0, narrow<BFloat16>(1e30F));
-  of.left_at(0, 1, 1) = 1;  // the least number above 0
-  of.set_right(0, 1, 1, narrow<BFloat16>(1e30F));
+  Operands of({16, 16, 32});
+  of.left_at(0, 0) = narrow<BFloat16>(1e30F).bits;
+  of.set_right(0, 0, narrow<BFloat16>(1e30F));
+  of.left_at(1, 1) = 1;  // the least number above 0
+  of.set_right(1, 1, narrow<BFloat16>(1e30F));
   kernels_->multiply(of.product);
   EXPECT_EQ(of.out[0], std::numeric_limits<float>::infinity());
   EXPECT_EQ(of.out[of.product.out_stride + 1], 0);

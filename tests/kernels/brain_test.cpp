@@ -67,9 +67,9 @@ TEST(Brain, FollowsTheRuleForLargeAndSmallNumbers) {
   }
 }
 
-// Values of one sign make contexts that rounded weights would move; values that cancel show the
-// absolute error.
-TEST(Brain, WeightsKeepTheDigitsOfFloats) {
+// Values of one sign add the errors of rounded weights up; values that cancel show them against
+// nearly nothing.
+TEST(Brain, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
   const Shape shape{1, 1, 1, 64, 512, 64, 64};
   auto c = bf16_case(shape);
   for (size_t n = 1; n < c.value.size(); n += 2) c.value[n].bits = c.value[n - 1].bits ^ 0x8000U;

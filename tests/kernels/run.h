@@ -128,10 +128,7 @@ double largest_difference(const std::vector<R>& a, const std::vector<R>& b) {
 }
 
 // Whether products of bf16 read weights and gradients of scores as bf16 numbers.
-inline bool rounds_operands() {
-  const BrainKernels* kernels = brain_kernels();
-  return kernels != nullptr && kernels->terms == 1;
-}
+inline bool rounds_operands() { return brain_kernels() != nullptr; }
 
 // What a case must give, and how far from it the kernels may be: `err(fused) <= factor *
 // err(composed) + floor`, factor 2 for results and 3 for gradients. The composed path is the

@@ -53,6 +53,15 @@ class UpstreamPanel {
       delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
   }
 
+  // Begins to fetch what load reads.
+  void fetch(const Row& first, int64_t rows) const {
+    const auto fetch_of = [&](const View<const T>& from) {
+      FetchRows(from.row(first.batch, first.head, first.query), from.row_stride, rows, depth_);
+    };
+    fetch_of(plan_.upstream.grad_context);
+    if (plan_.problem->normaliser == Normaliser::softmax) fetch_of(plan_.upstream.context);
+  }
+
   // dp_ij = dc_i . v_j as gradients[j][i]
   void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients) const {
     const Problem<T>& problem = *plan_.problem;
@@ -122,12 +131,14 @@ class BackwardChunk {
     std::fill_n(value_gradient_, room, T(0));
     if (plan.brain.kernels == nullptr) return;
     operand_ = reinterpret_cast<uint32_t*>(arena.take(padded_ * kBackwardRows / 2));
-    terms_ = reinterpret_cast<uint16_t*>(arena.take(kBrainTerms * kTileKeys * kBackwardRows / 2));
+    weight_operand_ = reinterpret_cast<uint16_t*>(arena.take(kTileKeys * kBackwardRows / 2));
   }
 
   void run() {
     const int64_t group = shape_.heads / shape_.key_heads;
+    scorer_.fetch({batch_, key_head_ * group, 0}, begin_, std::min(begin_ + kTileKeys, end_));
     for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
+      fetch_queries({batch_, head, 0});
       gradients_->begin_head(batch_, head);
       const BiasGradients<T> bias = bias_gradients(head);
       if (bias.slope != nullptr) *bias.slope = 0;
@@ -157,7 +168,17 @@ class BackwardChunk {
     return to;
   }
 
+  // Of the block that begins at `first`, if there is one.
+  void fetch_queries(const Row& first) const {
+    const int64_t rows = std::min(kBackwardRows, shape_.queries - first.query);
+    const View<const T>& query = problem_.query;
+    FetchRows(query.row(first.batch, first.head, first.query), query.row_stride, rows,
+              shape_.depth);
+    upstream_.fetch(first, rows);
+  }
+
   void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
+    fetch_queries({first.batch, first.head, first.query + kBackwardRows});
     BlockScope scope = scorer_.scope(first, rows);
     const KeyRange hull = scope.hull();
     const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
@@ -178,6 +199,7 @@ class BackwardChunk {
     for (int64_t key = begin, next = 0; key < end; key = next) {
       next = next_tile(plan_.brain, key);
       const int64_t keys = std::min(next, end) - key;
+      scorer_.fetch(first, next, std::min(next + kTileKeys, end));
       if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
       add_tile(panel, key, keys, bias);
     }
@@ -206,7 +228,8 @@ class BackwardChunk {
       Multiply<T>(keys, padded_, queries, {weights_, width, 1},
                   {grad_rows_.data, grad_rows_.stride}, true, {to, padded_});
     } else if constexpr (std::is_same_v<T, float>) {
-      MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_, terms_, to);
+      MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_,
+                        weight_operand_, to);
     }
   }
 
@@ -231,10 +254,10 @@ class BackwardChunk {
   T* tile_;                 // [keys][width] dp, then ds
   T* cap_slope_ = nullptr;  // [keys][width]
   WholeRows<T> grad_rows_ = {};
-  T* rows_;                      // [rows][padded] dc, where it must be copied
-  T* value_gradient_;            // [chunk_keys][padded]
-  uint32_t* operand_ = nullptr;  // dc as the right operand of the gradients of values
-  uint16_t* terms_ = nullptr;    // weights as its left one
+  T* rows_;                             // [rows][padded] dc, where it must be copied
+  T* value_gradient_;                   // [chunk_keys][padded]
+  uint32_t* operand_ = nullptr;         // dc as the right operand of the gradients of values
+  uint16_t* weight_operand_ = nullptr;  // weights as its left one
 };
 
 template <class T>

@@ -14,24 +14,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Products of the dot family on bf16 arrays. What was stored in bf16 is an operand as it is.
-// Weights and the gradients of scores are floats, of 24 bits. One term is the nearest bf16 number,
-// which they would be stored as; three terms of 8 bits are the float itself, so that their products
-// lose nothing that those of floats keep.
-
-inline constexpr int64_t kBrainTerms = 3;  // at most
-
-// The first eight bits of x, and the rest, both exact.
-HWY_INLINE Vec<float> TakeTerm(Vec<float>& x) {
-  const Tag<float> d;
-  const hn::RebindToUnsigned<Tag<float>> bits;
-  const auto term = hn::And(hn::BitCast(bits, x), hn::Set(bits, 0xffff0000U));
-  x = hn::Sub(x, hn::BitCast(d, term));
-  return hn::BitCast(d, term);
-}
+// Products of the dot family on bf16 arrays. What was stored in bf16 is an operand as it is;
+// weights and the gradients of scores are floats, and rounded to bf16 as operands.
 
 // The nearest eight bits of x, which an infinity and the NaN of an operation keep.
-HWY_INLINE Vec<float> RoundToTerm(Vec<float> x) {
+HWY_INLINE Vec<float> RoundToBrain(Vec<float> x) {
   const hn::RebindToUnsigned<Tag<float>> d;
   const auto half_up = hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
   return hn::BitCast(Tag<float>(), hn::And(half_up, hn::Set(d, 0xffff0000U)));
@@ -42,40 +29,33 @@ struct BrainPlace {
   int64_t first, rows, padded;
 };
 
-// Rows of floats as a right operand: to[t][k / 2][c] has terms t of rows k and k + 1. Columns are
-// whole vectors.
-template <int kTerms>
-void PackRight(const float* from, int64_t from_stride, const BrainPlace& place, int64_t columns,
-               uint32_t* to) {
+// Rows of floats as a right operand: to[k / 2][c] has those of rows k and k + 1. Columns are whole
+// vectors.
+inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& place,
+                      int64_t columns, uint32_t* to) {
   const Tag<float> d;
   const hn::RebindToUnsigned<Tag<float>> bits;
-  const int64_t term = place.padded / 2 * columns;
   for (int64_t k = 0; k < place.padded; k += 2, to += columns) {
     const int64_t row = k - place.first;
     const bool even = row >= 0 && row < place.rows, odd = row >= -1 && row + 1 < place.rows;
     const float* const at = from + row * from_stride;
     for (int64_t c = 0; c < columns; c += kLanes<float>) {
-      auto low = even ? hn::LoadU(d, at + c) : hn::Zero(d);
-      auto high = odd ? hn::LoadU(d, at + from_stride + c) : hn::Zero(d);
-#pragma GCC unroll 3
-      for (int t = 0; t < kTerms; ++t) {
-        const auto first = hn::BitCast(bits, kTerms == 1 ? RoundToTerm(low) : TakeTerm(low));
-        const auto second = hn::BitCast(bits, kTerms == 1 ? RoundToTerm(high) : TakeTerm(high));
-        hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + t * term + c);
-      }
+      const auto low = even ? hn::LoadU(d, at + c) : hn::Zero(d);
+      const auto high = odd ? hn::LoadU(d, at + from_stride + c) : hn::Zero(d);
+      const auto first = hn::BitCast(bits, RoundToBrain(low));
+      const auto second = hn::BitCast(bits, RoundToBrain(high));
+      hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + c);
     }
   }
 }
 
-// Rows of floats as a left operand: to[t][r][c] has term t, 0 past the columns and the rows. The
-// stride and the room are for whole vectors, `stride` columns.
-template <int kTerms>
-void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-              int64_t padded_rows, uint16_t* to, int64_t stride) {
+// Rows of floats as a left operand: to[r][c], 0 past the columns and the rows. The stride and the
+// room are for whole vectors, `stride` columns.
+inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                     int64_t padded_rows, uint16_t* to, int64_t stride) {
   const Tag<float> d;
   const hn::RebindToUnsigned<Tag<float>> bits;
   const hn::Rebind<uint16_t, Tag<float>> halves;
-  const int64_t term = padded_rows * stride;
   for (int64_t r = 0; r < padded_rows; ++r, to += stride) {
     for (int64_t c = 0; c < stride; c += kLanes<float>) {
       auto x = hn::Zero(d);
@@ -84,13 +64,9 @@ void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t colu
       } else if (r < rows && c < columns) {
         x = hn::MaskedLoad(hn::FirstN(d, columns - c), d, from + r * from_stride + c);
       }
-#pragma GCC unroll 3
-      for (int t = 0; t < kTerms; ++t) {
-        const auto taken = kTerms == 1 ? RoundToTerm(x) : TakeTerm(x);
-        const auto high = hn::ShiftRight<16>(hn::BitCast(bits, taken));
-        hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
-                   halves, to + t * term + c);
-      }
+      const auto high = hn::ShiftRight<16>(hn::BitCast(bits, RoundToBrain(x)));
+      hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
+                 halves, to + c);
     }
   }
 }
@@ -174,25 +150,21 @@ inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64
 }
 
 // out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block, columns being key_columns or
-// value_columns. `terms` is room for kBrainTerms * kTileKeys / 2 * width numbers.
+// value_columns. `operand` is room for kTileKeys / 2 * width numbers.
 inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns, int64_t padded,
                                  const Row& first, int64_t first_key, int64_t keys,
-                                 const float* tile, int64_t width, bool accumulate, uint32_t* terms,
-                                 float* out) {
+                                 const float* tile, int64_t width, bool accumulate,
+                                 uint32_t* operand, float* out) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
-  const BrainPlace place = {first_key % kTileKeys, keys, kTileKeys};
-  plan.kernels->terms == 1 ? PackRight<1>(tile, width, place, width, terms)
-                           : PackRight<kBrainTerms>(tile, width, place, width, terms);
+  PackRight(tile, width, {first_key % kTileKeys, keys, kTileKeys}, width, operand);
   plan.kernels->multiply({
       .rows = padded,
       .columns = width,
       .depth = kTileKeys,
-      .terms = plan.kernels->terms,
       .left = columns + block * kTileKeys * padded,
       .left_stride = kTileKeys,
-      .right = terms,
+      .right = operand,
       .right_stride = width,
-      .right_term = kTileKeys / 2 * width,
       .accumulate = accumulate,
       .out = out,
       .out_stride = width,
@@ -204,25 +176,22 @@ inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns,
 inline void PackBrainRows(const float* from, int64_t from_stride, int64_t rows, int64_t depth,
                           int64_t padded, float* room, uint32_t* to) {
   const WholeRows<float> whole = FindWholeRows(from, from_stride, rows, depth, room, padded);
-  PackRight<1>(whole.data, whole.stride, {0, rows, BrainPlan::padded(rows)}, padded, to);
+  PackRight(whole.data, whole.stride, {0, rows, BrainPlan::padded(rows)}, padded, to);
 }
 
-// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBrainRows packed. `terms` is
-// room for kBrainTerms * kTileKeys * kBackwardRows numbers; out has whole blocks of kBrainRows.
+// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBrainRows packed. `operand`
+// is room for kTileKeys * kBackwardRows numbers; out has whole blocks of kBrainRows.
 inline void MultiplyBrainTile(const BrainPlan& plan, const float* tile, int64_t keys,
                               int64_t queries, int64_t width, const uint32_t* rows, int64_t padded,
-                              uint16_t* terms, float* out) {
+                              uint16_t* operand, float* out) {
   const int64_t whole = WholeBrainRows(keys), depth = BrainPlan::padded(queries);
-  plan.kernels->terms == 1 ? PackLeft<1>(tile, width, keys, queries, whole, terms, depth)
-                           : PackLeft<kBrainTerms>(tile, width, keys, queries, whole, terms, depth);
+  PackLeft(tile, width, keys, queries, whole, operand, depth);
   plan.kernels->multiply({
       .rows = whole,
       .columns = padded,
       .depth = depth,
-      .terms = plan.kernels->terms,
-      .left = terms,
+      .left = operand,
       .left_stride = depth,
-      .left_term = whole * depth,
       .right = rows,
       .right_stride = padded,
       .accumulate = true,

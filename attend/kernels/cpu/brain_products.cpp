@@ -68,9 +68,8 @@ void take_tiles() {
 
 void release_tiles() { _tile_release(); }
 
-// Tiles 0 to 3 hold sums. What is read next is loaded between the products of what is there.
-
-// One term: two tiles of rows in 4 and 5, of columns in 6 and 7.
+// Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of
+// those before it.
 template <int kM, int kN>
 HWY_INLINE void MultiplyTiles(const BrainProduct& p, int64_t row, int64_t column) {
   float* const out = p.out + row * p.out_stride + column;
@@ -116,149 +115,19 @@ HWY_INLINE void MultiplyRows(const BrainProduct& p, int64_t row) {
   if (column < p.columns) MultiplyTiles<kM, 1>(p, row, column);
 }
 
-void multiply(const BrainProduct& p) {
+void scale(const BrainProduct& p) {
+  const __m512 factor = _mm512_set1_ps(p.scale);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    float* const row = p.out + r * p.out_stride;
+    for (int64_t c = 0; c < p.columns; c += kSide)
+      _mm512_storeu_ps(row + c, _mm512_mul_ps(_mm512_loadu_ps(row + c), factor));
+  }
+}
+
+void multiply_tiles(const BrainProduct& p) {
   int64_t row = 0;
   for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row);
   if (row < p.rows) MultiplyRows<1>(p, row);
-}
-
-// Up to four sums, `step` numbers apart.
-template <int kCount>
-HWY_INLINE void LoadSums(const float* from, int64_t step, int64_t bytes) {
-  _tile_loadd(0, from, bytes);
-  if constexpr (kCount > 1) _tile_loadd(1, from + step, bytes);
-  if constexpr (kCount > 2) _tile_loadd(2, from + 2 * step, bytes);
-  if constexpr (kCount > 3) _tile_loadd(3, from + 3 * step, bytes);
-}
-
-template <int kCount>
-HWY_INLINE void ZeroSums() {
-  _tile_zero(0);
-  if constexpr (kCount > 1) _tile_zero(1);
-  if constexpr (kCount > 2) _tile_zero(2);
-  if constexpr (kCount > 3) _tile_zero(3);
-}
-
-template <int kCount>
-HWY_INLINE void StoreSums(float* to, int64_t step, int64_t bytes) {
-  _tile_stored(0, to, bytes);
-  if constexpr (kCount > 1) _tile_stored(1, to + step, bytes);
-  if constexpr (kCount > 2) _tile_stored(2, to + 2 * step, bytes);
-  if constexpr (kCount > 3) _tile_stored(3, to + 3 * step, bytes);
-}
-
-// Three terms of one tile of columns, in 5 to 7, with kM tiles of rows.
-template <int kM>
-HWY_INLINE void MultiplySplitColumns(const BrainProduct& p, int64_t row, int64_t column) {
-  float* const out = p.out + row * p.out_stride + column;
-  const int64_t bytes = p.out_stride * 4, below = kSide * p.out_stride;
-  p.accumulate ? LoadSums<kM>(out, below, bytes) : ZeroSums<kM>();
-  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
-  const int64_t next = kSide * p.left_stride;
-  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
-    const uint16_t* const left = p.left + row * p.left_stride + k;
-    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
-    _tile_loadd(5, right, right_bytes);
-    _tile_loadd(4, left, left_bytes);
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_loadd(6, right + p.right_term, right_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, right + 2 * p.right_term, right_bytes);
-    _tile_dpbf16ps(0, 4, 7);
-    if constexpr (kM > 1) {
-      _tile_loadd(4, left + next, left_bytes);
-      _tile_dpbf16ps(1, 4, 5);
-      _tile_dpbf16ps(1, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (kM > 2) {
-      _tile_loadd(4, left + 2 * next, left_bytes);
-      _tile_dpbf16ps(2, 4, 5);
-      _tile_dpbf16ps(2, 4, 6);
-      _tile_dpbf16ps(2, 4, 7);
-    }
-    if constexpr (kM > 3) {
-      _tile_loadd(4, left + 3 * next, left_bytes);
-      _tile_dpbf16ps(3, 4, 5);
-      _tile_dpbf16ps(3, 4, 6);
-      _tile_dpbf16ps(3, 4, 7);
-    }
-  }
-  StoreSums<kM>(out, below, bytes);
-}
-
-void multiply_split_right(const BrainProduct& p) {
-  for (int64_t column = 0; column < p.columns; column += kSide) {
-    int64_t row = 0;
-    for (; row + 4 * kSide <= p.rows; row += 4 * kSide) MultiplySplitColumns<4>(p, row, column);
-    for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplySplitColumns<2>(p, row, column);
-    if (row < p.rows) MultiplySplitColumns<1>(p, row, column);
-  }
-}
-
-// Three terms of one tile of rows, in 5 to 7, with kN tiles of columns.
-template <int kN>
-HWY_INLINE void MultiplySplitRows(const BrainProduct& p, int64_t row, int64_t column) {
-  float* const out = p.out + row * p.out_stride + column;
-  const int64_t bytes = p.out_stride * 4;
-  p.accumulate ? LoadSums<kN>(out, kSide, bytes) : ZeroSums<kN>();
-  const int64_t left_bytes = p.left_stride * 2, right_bytes = p.right_stride * 4;
-  for (int64_t k = 0; k < p.depth; k += kTileDepth) {
-    const uint16_t* const left = p.left + row * p.left_stride + k;
-    const uint32_t* const right = p.right + k / 2 * p.right_stride + column;
-    _tile_loadd(5, left, left_bytes);
-    _tile_loadd(4, right, right_bytes);
-    _tile_dpbf16ps(0, 5, 4);
-    _tile_loadd(6, left + p.left_term, left_bytes);
-    _tile_dpbf16ps(0, 6, 4);
-    _tile_loadd(7, left + 2 * p.left_term, left_bytes);
-    _tile_dpbf16ps(0, 7, 4);
-    if constexpr (kN > 1) {
-      _tile_loadd(4, right + kSide, right_bytes);
-      _tile_dpbf16ps(1, 5, 4);
-      _tile_dpbf16ps(1, 6, 4);
-      _tile_dpbf16ps(1, 7, 4);
-    }
-    if constexpr (kN > 2) {
-      _tile_loadd(4, right + 2 * kSide, right_bytes);
-      _tile_dpbf16ps(2, 5, 4);
-      _tile_dpbf16ps(2, 6, 4);
-      _tile_dpbf16ps(2, 7, 4);
-    }
-    if constexpr (kN > 3) {
-      _tile_loadd(4, right + 3 * kSide, right_bytes);
-      _tile_dpbf16ps(3, 5, 4);
-      _tile_dpbf16ps(3, 6, 4);
-      _tile_dpbf16ps(3, 7, 4);
-    }
-  }
-  StoreSums<kN>(out, kSide, bytes);
-}
-
-void multiply_split_left(const BrainProduct& p) {
-  for (int64_t row = 0; row < p.rows; row += kSide) {
-    int64_t column = 0;
-    for (; column + 4 * kSide <= p.columns; column += 4 * kSide)
-      MultiplySplitRows<4>(p, row, column);
-    for (; column + 2 * kSide <= p.columns; column += 2 * kSide)
-      MultiplySplitRows<2>(p, row, column);
-    if (column < p.columns) MultiplySplitRows<1>(p, row, column);
-  }
-}
-
-void scale(const BrainProduct& p) {
-  for (int64_t r = 0; r < p.rows; ++r) {
-    float* const row = p.out + r * p.out_stride;
-    for (int64_t c = 0; c < p.columns; ++c) row[c] *= p.scale;
-  }
-}
-
-void multiply_any(const BrainProduct& p) {
-  if (p.terms == 1) {
-    multiply(p);
-  } else {
-    p.right_term == 0 ? multiply_split_left(p) : multiply_split_right(p);
-  }
   if (p.scale != 1) scale(p);
 }
 
@@ -314,14 +183,12 @@ HWY_INLINE void MultiplyVectors(const BrainProduct& p, int64_t row, int64_t colu
       sums[r][n] =
           p.accumulate ? _mm512_loadu_ps(out + r * p.out_stride + n * kSide) : _mm512_setzero_ps();
   }
-  for (int64_t t = 0; t < p.terms; ++t) {
-    const uint16_t* const left = p.left + t * p.left_term + row * p.left_stride;
-    const uint32_t* right = p.right + t * p.right_term + column;
-    for (int64_t k = 0; k < p.depth; k += kUnrolledDepth) {
+  const uint16_t* const left = p.left + row * p.left_stride;
+  const uint32_t* right = p.right + column;
+  for (int64_t k = 0; k < p.depth; k += kUnrolledDepth) {
 #pragma GCC unroll 4
-      for (int64_t step = k; step < k + kUnrolledDepth; step += 2, right += p.right_stride)
-        AddPairs<kN>(left + step, p.left_stride, right, sums);
-    }
+    for (int64_t step = k; step < k + kUnrolledDepth; step += 2, right += p.right_stride)
+      AddPairs<kN>(left + step, p.left_stride, right, sums);
   }
   if (p.scale != 1) {
     const __m512 scale = _mm512_set1_ps(p.scale);
@@ -359,8 +226,8 @@ bool cpu_has_fast_vectors() {
 }
 
 const BrainKernels* find_kernels() {
-  static constexpr BrainKernels kTiles = {"AMX", 3, take_tiles, release_tiles, multiply_any};
-  static constexpr BrainKernels kVectors = {"AVX512-BF16", 1, [] {}, [] {}, multiply_vectors};
+  static constexpr BrainKernels kTiles = {"AMX", take_tiles, release_tiles, multiply_tiles};
+  static constexpr BrainKernels kVectors = {"AVX512-BF16", [] {}, [] {}, multiply_vectors};
   if (cpu_has_tiles() && system_grants_tiles()) return &kTiles;
   return cpu_has_fast_vectors() ? &kVectors : nullptr;
 }

@@ -112,8 +112,7 @@ class BrainDotGradients : public DotGradients<float> {
       : DotGradients(plan, BrainPlan::padded(plan.problem->shape.depth), arena),
         brain_(plan.brain),
         operand_(reinterpret_cast<uint32_t*>(arena.take(kBackwardRows / 2 * padded_))),
-        terms_(
-            reinterpret_cast<uint32_t*>(arena.take(kBrainTerms * kTileKeys / 2 * kBackwardRows))) {}
+        tile_operand_(reinterpret_cast<uint32_t*>(arena.take(kTileKeys / 2 * kBackwardRows))) {}
 
   void load_queries(const Row& first, int64_t rows, int64_t, const float*) override {
     first_ = first;
@@ -126,16 +125,17 @@ class BrainDotGradients : public DotGradients<float> {
   void add(const float* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
            int64_t width) override {
     MultiplyBrainColumns(brain_, brain_.key_columns, padded_, first_, first_key, keys, tile, width,
-                         !fresh_, terms_, query_gradient_);
+                         !fresh_, tile_operand_, query_gradient_);
     fresh_ = false;
     MultiplyBrainTile(brain_, tile, keys, query_count_, width, operand_, padded_,
-                      reinterpret_cast<uint16_t*>(terms_), key_gradient_ + chunk_key * padded_);
+                      reinterpret_cast<uint16_t*>(tile_operand_),
+                      key_gradient_ + chunk_key * padded_);
   }
 
  private:
   const BrainPlan& brain_;
-  uint32_t* operand_;  // queries as the right operand of the gradients of keys
-  uint32_t* terms_;    // gradients of scores as an operand
+  uint32_t* operand_;       // queries as the right operand of the gradients of keys
+  uint32_t* tile_operand_;  // gradients of scores as an operand
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "attend/kernels/cpu/dropout-inl.h"
 #include "attend/kernels/cpu/online-inl.h"
@@ -39,7 +40,7 @@ class ForwardBlock {
     const bool sparse = is_sparse(problem_.normaliser);
     tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
     if (plan.brain.kernels != nullptr) {
-      terms_ = reinterpret_cast<uint32_t*>(arena.take(kBrainTerms * kTileKeys / 2 * kPanel<T>));
+      operand_ = reinterpret_cast<uint32_t*>(arena.take(kTileKeys / 2 * kPanel<T>));
     }
     for (int64_t query = begin; query < end; query += kPanel<T>) {
       add_panel({head / shape.heads, head % shape.heads, query}, std::min(kPanel<T>, end - query),
@@ -59,6 +60,7 @@ class ForwardBlock {
     }
     for (int64_t key = begin; key < end;) {
       const int64_t next = next_tile(plan_.brain, key);
+      scorer_.fetch(panels_[0]->panel.first, next, std::min(next + kTileKeys, end));
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
       key = next;
     }
@@ -76,12 +78,17 @@ class ForwardBlock {
   };
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
+    BlockScope scope = scorer_.scope(first, rows);
+    if (count_ == 0) {
+      const int64_t key = std::max(keys_.begin, scope.hull().begin);
+      scorer_.fetch(first, key, std::min({key + kTileKeys, keys_.end, scope.hull().end}));
+    }
     const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
     T* context = arena.take(BrainPlan::padded(problem_.shape.value_depth) * kPanel<T>);
     const Context& at = panels_[count_++].emplace(
-        Context{scorer_.load(first, rows, scorer_.scope(first, rows), queries), online, context});
+        Context{scorer_.load(first, rows, std::move(scope), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
         ? online.start(at.panel.width)
         : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
@@ -144,7 +151,7 @@ class ForwardBlock {
                   {weights, width}, !at.fresh, {at.context, width});
     } else if constexpr (std::is_same_v<T, float>) {
       MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
-                           at.panel.first, first_key, keys, weights, width, !at.fresh, terms_,
+                           at.panel.first, first_key, keys, weights, width, !at.fresh, operand_,
                            at.context);
     }
     at.fresh = false;
@@ -184,7 +191,7 @@ class ForwardBlock {
   TileScorer<T> scorer_;
   TileDropout<T> dropout_;
   T* tile_;
-  uint32_t* terms_ = nullptr;  // weights as an operand
+  uint32_t* operand_ = nullptr;  // weights as an operand
   int64_t count_ = 0;
   std::optional<Context> panels_[kMaxPanels];
 };

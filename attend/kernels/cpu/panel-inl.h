@@ -6,32 +6,43 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "attend/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// One kSide x kSide block: to[c * to_stride + r] = from[r * from_stride + c], in 128-bit vectors,
-// which every target but the scalar one has.
+// One block: to[c * to_stride + r] = from[r * from_stride + c], kSide x kSide in vectors of 128
+// bits, which every target but the scalar one has.
 #if HWY_TARGET != HWY_SCALAR
 template <class T>
 inline constexpr int64_t kSide = 16 / sizeof(T);
 
-HWY_INLINE void TransposeBlock(const float* from, int64_t from_stride, float* to,
-                               int64_t to_stride) {
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> wide;
+// Four rows to four vectors whose blocks of 128 bits are columns: block b of vector i has those of
+// column 4 b + i.
+template <class D>
+HWY_INLINE void TransposeFour(D d, const float* from, int64_t from_stride, hn::Vec<D>* to) {
+  const hn::Repartition<double, D> wide;
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_stride);
   const auto c = hn::LoadU(d, from + 2 * from_stride), e = hn::LoadU(d, from + 3 * from_stride);
   const auto low_ab = hn::BitCast(wide, hn::InterleaveLower(d, a, b));
   const auto high_ab = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
   const auto low_ce = hn::BitCast(wide, hn::InterleaveLower(d, c, e));
   const auto high_ce = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, low_ab, low_ce)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, low_ab, low_ce)), d, to + to_stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, high_ab, high_ce)), d, to + 2 * to_stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, high_ab, high_ce)), d, to + 3 * to_stride);
+  to[0] = hn::BitCast(d, hn::InterleaveLower(wide, low_ab, low_ce));
+  to[1] = hn::BitCast(d, hn::InterleaveUpper(wide, low_ab, low_ce));
+  to[2] = hn::BitCast(d, hn::InterleaveLower(wide, high_ab, high_ce));
+  to[3] = hn::BitCast(d, hn::InterleaveUpper(wide, high_ab, high_ce));
+}
+
+HWY_INLINE void TransposeBlock(const float* from, int64_t from_stride, float* to,
+                               int64_t to_stride) {
+  const hn::FixedTag<float, 4> d;
+  hn::Vec<decltype(d)> columns[4];
+  TransposeFour(d, from, from_stride, columns);
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < 4; ++c) hn::StoreU(columns[c], d, to + c * to_stride);
 }
 
 HWY_INLINE void TransposeBlock(const double* from, int64_t from_stride, double* to,
@@ -40,6 +51,34 @@ HWY_INLINE void TransposeBlock(const double* from, int64_t from_stride, double* 
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_stride);
   hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
   hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_stride);
+}
+
+// The same for blocks as wide as two or four of them, of floats.
+template <class T>
+HWY_INLINE void TransposeWideBlock(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+  const Tag<T> d;
+  constexpr int64_t lanes = kLanes<T>;
+  Vec<T> rows[lanes];
+#pragma GCC unroll 4
+  for (int64_t r = 0; r < lanes; r += 4)
+    TransposeFour(d, from + r * from_stride, from_stride, rows + r);
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < 4; ++c) {
+    if constexpr (lanes == 8) {
+      hn::StoreU(hn::ConcatLowerLower(d, rows[c + 4], rows[c]), d, to + c * to_stride);
+      hn::StoreU(hn::ConcatUpperUpper(d, rows[c + 4], rows[c]), d, to + (c + 4) * to_stride);
+    } else {
+      // Blocks 0 and 2 of both, and 1 and 3.
+      const auto even_ab = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[c + 4]), rows[c]);
+      const auto odd_ab = hn::OddEvenBlocks(rows[c + 4], hn::SwapAdjacentBlocks(rows[c]));
+      const auto even_ce = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[c + 12]), rows[c + 8]);
+      const auto odd_ce = hn::OddEvenBlocks(rows[c + 12], hn::SwapAdjacentBlocks(rows[c + 8]));
+      hn::StoreU(hn::ConcatLowerLower(d, even_ce, even_ab), d, to + c * to_stride);
+      hn::StoreU(hn::ConcatLowerLower(d, odd_ce, odd_ab), d, to + (c + 4) * to_stride);
+      hn::StoreU(hn::ConcatUpperUpper(d, even_ce, even_ab), d, to + (c + 8) * to_stride);
+      hn::StoreU(hn::ConcatUpperUpper(d, odd_ce, odd_ab), d, to + (c + 12) * to_stride);
+    }
+  }
 }
 #else
 template <class T>
@@ -51,10 +90,10 @@ void TransposeBlock(const T* from, int64_t, T* to, int64_t) {
 }
 #endif
 
-// to[c * to_stride + r] = from[r * from_stride + c] for rows x columns.
+// to[c * to_stride + r] = from[r * from_stride + c] for rows x columns, by blocks of kSide.
 template <class T>
-HWY_INLINE void Transpose(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
-                          int64_t to_stride) {
+HWY_INLINE void TransposeBlocks(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
+                                T* to, int64_t to_stride) {
   constexpr int64_t side = kSide<T>;
   const int64_t whole_rows = rows / side * side, whole_columns = columns / side * side;
   for (int64_t c = 0; c < whole_columns; c += side) {
@@ -68,6 +107,29 @@ HWY_INLINE void Transpose(const T* from, int64_t from_stride, int64_t rows, int6
   }
 }
 
+// The same by blocks as wide as vectors where there are any, and what they leave by small ones.
+template <class T>
+HWY_INLINE void Transpose(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
+                          int64_t to_stride) {
+  constexpr int64_t side = kLanes<T>, small = kSide<T>;
+  if constexpr (std::is_same_v<T, float> && side > small) {
+    const int64_t wide_rows = rows / side * side, wide_columns = columns / side * side;
+    for (int64_t c = 0; c < wide_columns; c += side) {
+      for (int64_t r = 0; r < wide_rows; r += side)
+        TransposeWideBlock(from + r * from_stride + c, from_stride, to + c * to_stride + r,
+                           to_stride);
+    }
+    if (wide_rows < rows)
+      TransposeBlocks(from + wide_rows * from_stride, from_stride, rows - wide_rows, wide_columns,
+                      to + wide_rows, to_stride);
+    if (wide_columns < columns)
+      TransposeBlocks(from + wide_columns, from_stride, rows, columns - wide_columns,
+                      to + wide_columns * to_stride, to_stride);
+  } else {
+    TransposeBlocks(from, from_stride, rows, columns, to, to_stride);
+  }
+}
+
 // Rows of a matrix as columns of a panel [columns][width]; columns past `rows` are 0.
 template <class T>
 void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* panel,
@@ -76,6 +138,17 @@ void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns
   if (rows == width) return;
   for (int64_t c = 0; c < columns; ++c)
     std::fill(panel + c * width + rows, panel + (c + 1) * width, T(0));
+}
+
+// Begins to fetch rows into the second-level cache: a product that reads them for the first time
+// would wait for each. Null: there are none.
+template <class T>
+HWY_INLINE void FetchRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t r = 0; from != nullptr && r < rows; ++r) {
+    for (int64_t c = 0; c < columns; c += kLine)
+      __builtin_prefetch(from + r * from_stride + c, /*rw=*/0, /*locality=*/2);
+  }
 }
 
 // Rows copied to [rows][width], padded with 0 to whole vectors and to `padded_rows` rows.

@@ -36,7 +36,7 @@ constexpr int64_t RoundUpToLanes(int64_t count) {
   return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-// Numbers as what is computed with.
+// Loads a vector of what is computed with: bf16 is widened to float.
 template <class T>
 HWY_INLINE Vec<T> Load(const T* from) {
   return hn::LoadU(Tag<T>(), from);
