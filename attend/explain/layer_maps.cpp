@@ -24,10 +24,10 @@ Tokens vector_tokens(const Subject& subject, const TracedAttention& attention) {
                                .top_vectors(subject.source_length(), subject.target_length())
                                .before_source;
     // A language model's text begins with a start and goes on with the answer.
-    const bool goes_on = attention.site.part == NetworkPart::layers;
-    if (before > 0) tokens = {goes_on ? "<s>" : "<class>"};
+    const bool has_bos = attention.site.part == NetworkPart::layers;
+    if (before > 0) tokens = {has_bos ? "<s>" : "<class>"};
     tokens.insert(tokens.end(), subject.source.begin(), subject.source.end());
-    if (goes_on) tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
+    if (has_bos) tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
   }
   tokens.resize(count, "</s>");
   return tokens;
@@ -75,8 +75,8 @@ WordGroups group_words(const std::vector<std::string>& tokens) {
   WordGroups groups;
   bool within = false;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool goes_on = tokens[i].size() > 2 && tokens[i].ends_with("@@");
-    const std::string piece = goes_on ? tokens[i].substr(0, tokens[i].size() - 2) : tokens[i];
+    const bool has_bos = tokens[i].size() > 2 && tokens[i].ends_with("@@");
+    const std::string piece = has_bos ? tokens[i].substr(0, tokens[i].size() - 2) : tokens[i];
     if (within) {
       groups.words.back() += piece;
       ++groups.pieces.back().second;
@@ -84,7 +84,7 @@ WordGroups group_words(const std::vector<std::string>& tokens) {
       groups.words.push_back(piece);
       groups.pieces.emplace_back(static_cast<int64_t>(i), 1);
     }
-    within = goes_on;
+    within = has_bos;
   }
   return groups;
 }
