@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of a file that another program may have written.
+// The file may come from another program.
 std::string metric_of(const json& record) {
   const bool named = record.contains("metric") && record["metric"].is_string();
   const auto* metric =

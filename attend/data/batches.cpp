@@ -14,7 +14,7 @@ namespace {
 // Batches a pool: enough that neighbours in length are near, few enough that epochs differ.
 constexpr int64_t pool_batches = 100;
 
-// Of source and target, the end included.
+// Counts source and target, EOS included.
 std::pair<int64_t, int64_t> lengths_of(const EncodedPair& pair) {
   return {pair.source_length(), pair.target_length()};
 }

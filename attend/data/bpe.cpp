@@ -75,7 +75,7 @@ BytePairEncoding::BytePairEncoding(std::vector<Merge> merges, bool end_is_piece)
   int64_t rank = 0;
   for (const auto& [left, right] : merges_) {
     const uint64_t key = key_of(add(left), add(right));
-    // Of a merge that is there twice the first counts.
+    // Where a merge is there twice, the first counts.
     joined_.emplace(key, Joined{rank++, add(left + right)});
   }
 }

@@ -19,7 +19,7 @@ class ByteReader {
   static constexpr int64_t no_limit = int64_t{1} << 62;
 
   explicit ByteReader(const std::string& path, int64_t maximum_bytes = no_limit);
-  // Of the bytes of a file, which must outlive the reader; `name` stands for it in messages.
+  // Reads the bytes of a file, which must outlive the reader; messages call it `name`.
   ByteReader(std::string_view bytes, std::string name, int64_t maximum_bytes = no_limit);
   ~ByteReader();
   ByteReader(ByteReader&&) noexcept;

@@ -12,7 +12,7 @@ struct IdxArray {
   std::vector<int64_t> shape;
   std::string bytes;  // the last axis varies fastest
 
-  // Of one entry of the first axis.
+  // The bytes of one entry of the first axis.
   int64_t entry_size() const;
   std::string_view entry(int64_t index) const;  // Error where the index is out of range
 };

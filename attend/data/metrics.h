@@ -29,7 +29,7 @@ struct ErrorCounts {
 struct LabelCounts {
   std::map<std::string, std::map<std::string, int64_t>> answers;  // right label: answer: examples
 
-  // Of one label, or the mean over several.
+  // The scores of one label, or their means over several.
   struct Score {
     double precision = 0;  // share of the answers of that label that are right; 0 without any
     double recall = 0;     // share of its examples that got it; 0 without any

@@ -32,7 +32,7 @@ struct PairOptions {
   // Whether lines of the same source become one example with several targets, in order of first
   // appearance, a repeated line counting once. Otherwise every line is an example.
   bool group = true;
-  // Of two files: whether a pair with an empty side is passed over; otherwise it is an Error.
+  // Whether a pair of two files with an empty side is passed over; otherwise it is an Error.
   bool skip_empty = false;
 };
 

@@ -19,7 +19,7 @@ struct TextWindow {
 std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_t seed,
                                          int64_t epoch);
 
-// That window as a target that goes on, with up to `before` tokens in front of it as its source.
+// Makes of a window a target without EOS, and of up to `before` tokens in front of it its source.
 EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int64_t before);
 
 // All of a text in order: windows of `length`, each with `before` tokens in front of it.

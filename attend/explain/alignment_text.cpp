@@ -160,7 +160,7 @@ void append_upright(std::string& out, const Sheet& sheet, int64_t first, int64_t
   }
 }
 
-// Of all source tokens, whether shown or not.
+// Names the strongest of all source tokens, whether shown or not.
 std::string strongest(const Sheet& sheet, int64_t row, int width) {
   int64_t best = -1;
   for (int64_t column = 0; column < sheet.grid.columns; ++column) {

@@ -26,7 +26,7 @@ class AnswerEvidence {
   double flips_of_largest(const at::Tensor& scores);
   double flips_of_any();
 
-  // Of the weights that the answer is read off; null where there are none.
+  // The weights that the answer is read off; null where there are none.
   const WeightTests* weight_tests();
 
   // Mean Kendall's tau over the tokens of the answer.

@@ -27,7 +27,7 @@ struct FigureRow {
   const char* bar;  // what a map that can be believed reaches; empty: nobody knows
   bool compares;    // FigureValue::other is used
   bool (*passes)(const FigureValue& figure);
-  // Of a method's scores [T, S]; none where it does not apply to the method.
+  // Measures a method by its scores [T, S]; none where the figure does not apply to the method.
   std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MethodRow& method,
                                         const at::Tensor& scores);
 };

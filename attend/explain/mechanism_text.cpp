@@ -111,7 +111,7 @@ std::vector<ChoiceParameter> parameters_of(const Mechanism& row) {
 
 std::string compute_command_of(const Mechanism& row) {
   std::string extra = files_of(parameters_of(row));
-  // Of the two ways to give a centre, the one that the row is named after.
+  // There are two ways to give a centre; this is the one that the row is named after.
   if (around_reach(row.choices.scope))
     extra += " --param centre_W_p=centre_W_p.npy --param centre_v_p=centre_v_p.npy";
   return fmt::format(

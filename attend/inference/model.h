@@ -123,7 +123,7 @@ class Model {
 
   // The labels of a classifier; of other models none.
   std::vector<std::string> labels() const;
-  // Of each source every label, the most probable first. Error where the model has no labels.
+  // Gives each source's labels, the most probable first. Error where the model has no labels.
   std::vector<std::vector<TokenProbability>> classify(
       const std::vector<std::string>& sources) const;
 
@@ -134,9 +134,9 @@ class Model {
   // The log probability of each target of each example, in order, EOS included.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
-  // Of a model that learned to fill in what is hidden (type encoder): for each place of `text`
-  // where `mask` stands, the `most` most probable tokens. Error where the model did not, and on a
-  // text that is longer than the model reads.
+  // Fills in what is hidden: for each place of `text` where `mask` stands, the `most` most probable
+  // tokens. Error where the model has not learned that (type encoder), and on a text that is longer
+  // than the model reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
                                                   const std::string& mask = "[MASK]",
                                                   int64_t most = 5) const;

@@ -34,14 +34,14 @@ class Predictor {
   Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
             int64_t threads, bool strict = false);
 
-  // As PairNetwork::place, of all networks.
+  // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
 
-  // As PairNetwork::pack, of all networks. Error where one has no such steps for other weights than
-  // float32.
+  // Calls PairNetwork::pack of all networks. Error where one has no such steps for other weights
+  // than float32.
   void pack(WeightType weights = WeightType::float32);
 
-  // As Model::answer_each.
+  // Does what Model::answer_each does.
   using Take = std::function<void(size_t index, Prediction prediction)>;
   void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
                     const std::vector<std::string>& prefixes, const Take& take);

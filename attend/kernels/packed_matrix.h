@@ -7,7 +7,7 @@
 
 namespace attend::kernels {
 
-// As what the weights of a PackedMatrix are kept. As bfloat16, each is the nearest number of 8
+// The type in which a PackedMatrix keeps its weights. As bfloat16, each is the nearest number of 8
 // bits, ties to even; products and sums are of floats. As bytes, w_ck = scale_c byte_ck within
 // scale_c / 2, with scale_c the largest |w_ck| of a column / 127; what they multiply is rounded so
 // too, row by row, when it comes. Sums of products of bytes are exact.
@@ -39,7 +39,7 @@ class PackedMatrix {
   // Columns of whole panels: what a row of a product has room for.
   int64_t padded_columns() const { return (columns_ + panel - 1) / panel * panel; }
 
-  // Of the columns from `column` on, a multiple of panel: [depth][panel] and [panel].
+  // The columns from `column` on, which is a multiple of panel: [depth][panel] and [panel].
   const float* weights(int64_t column) const { return data_.data() + first_ + column * depth_; }
   const BFloat16* brain_weights(int64_t column) const {
     return brain_.data() + first_ + column * depth_;
@@ -70,8 +70,8 @@ class PackedMatrix {
 
 // y_r = f(W a_r + b), or with `accumulate` y_r + W a_r + b: a layer with its activation, or with
 // the sum around it. Each row is computed by itself: its bits do not depend on the rows beside it.
-// Of a matrix of bytes the numbers of a row count as 0 where none reaches 2^-100, and a row that is
-// not finite gives NaN.
+// With a matrix of bytes, the numbers of a row count as 0 where none reaches 2^-100, and a row that
+// is not finite gives NaN.
 struct PackedProducts {
   int64_t rows = 0;
   const PackedMatrix* matrix = nullptr;

@@ -13,7 +13,7 @@ struct SelftestFinding {
   std::string target;    // Highway's name of it
   int64_t results = 0;   // arrays compared: contexts and gradients of each case
   int64_t failures = 0;  // of them, beyond their bound
-  // Of the result that came nearest to its bound, or passed it furthest:
+  // These describe the result that came nearest to its bound, or passed it furthest.
   double error = 0;    // largest distance to the reference
   double bound = 0;    // what it may be
   std::string result;  // the case and the array, or what was thrown

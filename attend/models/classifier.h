@@ -33,7 +33,7 @@ struct ClassifierConfig : SourceEncoderConfig {
 // bag of words (with a hidden layer: Iyyer et al. 2015); fixed queries weigh each vector by itself;
 // layers let them change each other, and then their order counts.
 //
-// As a network from pairs it answers with one token, the label, which no EOS follows.
+// A network from pairs answers; this one gives one token, the label, which no EOS follows.
 class Classifier : public PairNetwork {
  public:
   // The ids of tokens and targets are a Vocabulary's. Error when a setting does not fit.

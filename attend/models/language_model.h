@@ -31,7 +31,7 @@ class LanguageModel : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Of a source that the context does not hold, the last half of one is read.
+  // Reads the last half of a source that the context does not hold.
   StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
   // Where the context is full, half of it is read anew, as a beginning. Weights: those over the
   // source, the mean of the heads of the last layer; what is left of 1 is on the rest.
@@ -43,7 +43,7 @@ class LanguageModel : public PairNetwork {
   bool attends() const override { return true; }
 
  private:
-  // Of tokens from the start on: [B, n] -> [B, n, depth].
+  // Computes the vectors of tokens from the start on: [B, n] -> [B, n, depth].
   at::Tensor vectors_of(const at::Tensor& text, const DropoutGenerator& generator);
   void read_on(StepState& state);
   at::Tensor next_vectors(const at::Tensor& tokens, StepState& state);  // [N, 1, depth]

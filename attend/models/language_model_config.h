@@ -15,7 +15,7 @@ struct LanguageModelConfig : LayersConfig {
 
   LanguageModelConfig();
 
-  // Of pairs, whose source and target share the context: tokens of either, without ends.
+  // A pair's source and target share the context: tokens of either, without BOS and EOS.
   int64_t maximum_source_length() const { return context / 2; }
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
 

@@ -28,8 +28,8 @@ struct MaskedTokens {
 // In place of a token that is hidden; no text holds it.
 constexpr int64_t mask_token = Vocabulary::bos;
 
-// Of each row of source [B, S] with lengths [B] the rounded share of its tokens, at least one, is
-// asked for; of these 80 % are hidden, 10 % are another token of the vocabulary and 10 % stand as
+// Asks for the rounded share of the tokens of each row of source [B, S] with lengths [B], at least
+// for one. Of these 80 % are hidden, 10 % are another token of the vocabulary and 10 % stand as
 // they are (Devlin et al. 2019, 3.1 and A.2).
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);
@@ -37,8 +37,8 @@ MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, do
 // The encoder of a classifier (BERT, Devlin et al. 2019), which guesses tokens that are hidden
 // from it; weights of the same names begin a Classifier with pooling `class`.
 //
-// As a network from pairs it answers with its source, in which what the vocabulary lacks is filled
-// in, and then the end, for certain.
+// A network from pairs answers; this one gives its source, in which what the vocabulary lacks is
+// filled in, and then EOS, for certain.
 class MaskedLanguageModel : public PairNetwork {
  public:
   // Error as MaskedLanguageModelConfig::check and on frames.
@@ -48,8 +48,8 @@ class MaskedLanguageModel : public PairNetwork {
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths,
                     const DropoutGenerator& generator);
 
-  // Of batch.source: the mean over what is asked for, times the tokens of batch.target, as many.
-  // Without a generator the same is asked for each time.
+  // The loss of batch.source: the mean over what is asked for, times the tokens of batch.target, as
+  // many. Without a generator the same is asked for each time.
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;

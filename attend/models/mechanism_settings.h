@@ -23,7 +23,7 @@ struct MechanismSettings {
   // gives the scores no gradient. `prefix` as in settings().
   void check(const std::string& prefix) const;
 
-  // As NetworkConfig::why_not_shared().
+  // Answers as NetworkConfig::why_not_shared() does.
   std::string why_not_shared(const std::string& prefix) const;
 
   // prefix mechanism, prefix score and so on: model. and model.source_. `scores`: choices of the

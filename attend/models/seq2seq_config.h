@@ -46,7 +46,7 @@ struct Seq2SeqConfig : MechanismSettings {
   // The query's parts, in order. Error on an unknown one and on the same twice.
   std::vector<std::string> query_parts() const;
 
-  // Of a source token or frame before the encoder; without one it is an annotation.
+  // The depth of a source token or frame before the encoder; without one, of an annotation.
   int64_t source_depth() const { return encoder == "recurrent" ? embedding : hidden; }
 
   // Whether sources and targets must be of one vocabulary.

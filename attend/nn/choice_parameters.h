@@ -20,8 +20,8 @@ struct ChoiceParameter {
   bool is_trained = true;  // else it says how something is laid out
 };
 
-// Those of the score, then of the bias and of a predicted centre. Error on choices that are not
-// there.
+// Lists the parameters of the score, then those of the bias and of a predicted centre. Error on
+// choices that do not exist.
 std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices);
 
 // What a bias must know of the queries.

@@ -111,7 +111,7 @@ class Fit {
     }
   }
 
-  // As answers are given: nothing is drawn, and hard attention takes the largest.
+  // Answers are given so: nothing is drawn, and hard attention takes the largest.
   Tensor weights() {
     const torch::NoGradGuard no_gradients;
     Attended given = attended(0);

@@ -22,7 +22,7 @@ class PackedDecoder {
 
   const PackedStack& stack() const { return stack_; }
 
-  // As StepModel's, of embedded tokens [N, depth].
+  // They do what StepModel's do; `embedded` has the tokens' vectors, [N, depth].
   StepResult step(const at::Tensor& embedded, HeldSteps& state, bool with_weights) const;
   NextTokens next(const at::Tensor& embedded, HeldSteps& state, const NextQuery& query) const;
 

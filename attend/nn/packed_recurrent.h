@@ -49,7 +49,7 @@ class PackedRecurrent {
   // The contexts begin as zeros.
   std::unique_ptr<HeldSteps> start(const RecurrentSource& source) const;
 
-  // As StepModel's.
+  // They do what StepModel's do.
   StepResult step(const at::Tensor& tokens, HeldSteps& state, bool with_weights) const;
   NextTokens next(const at::Tensor& tokens, HeldSteps& state, const NextQuery& query) const;
 

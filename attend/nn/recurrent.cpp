@@ -17,7 +17,7 @@ Tensor run(Layer& layer, const Tensor& x, const Tensor& lengths) {
   const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
                                                 /*enforce_sorted=*/false);
   const auto output = std::get<0>(layer->forward_with_packed_input(packed));
-  // As rnn::pad_packed_sequence, which fails on an accelerator: it also sorts the lengths, which
+  // Does what rnn::pad_packed_sequence does, which fails on an accelerator: it sorts lengths, which
   // are the CPU's, by indices that are not.
   const Tensor sorted = std::get<0>(at::_pad_packed_sequence(output.data(), output.batch_sizes(),
                                                              /*batch_first=*/true, 0.0, x.size(1)));

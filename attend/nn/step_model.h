@@ -14,7 +14,7 @@ namespace attend {
 class HeldSteps {
  public:
   virtual ~HeldSteps() = default;
-  // As StepState::reorder.
+  // Does what StepState::reorder does.
   virtual void reorder(const at::Tensor& rows) = 0;
 };
 
@@ -58,7 +58,7 @@ struct NextTokens {
 // What a query finds in log_probabilities [N, V].
 NextTokens next_of(const at::Tensor& log_probabilities, const NextQuery& query);
 
-// Of hypotheses with a given token that one in place of what was found; `given` [N] as NextQuery's.
+// Replaces what was found by the given token where there is one; `given` [N] is NextQuery's.
 void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& given,
                NextTokens& found);
 

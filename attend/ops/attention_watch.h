@@ -8,7 +8,7 @@ namespace attend {
 
 // While it lives, answers the calls of attention() on its thread: to keep what a network's layers
 // attended to, or to put other weights in their place. Within `answer` attention() is itself again.
-// Of several the youngest answers; they must end in the reverse order of their beginning.
+// Where there are several, the youngest answers; the one that began last must end first.
 class AttentionWatch {
  public:
   using Answer = std::function<AttentionResult(const at::Tensor& query, const at::Tensor& key,

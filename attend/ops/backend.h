@@ -35,8 +35,8 @@ class Backend {
                          const AttentionResult& upstream,
                          const std::array<bool, part::count>& wanted) const = 0;
 
-  // As the functions of attention.h of these names, of contiguous lse [B, H, Tq] and without
-  // gradients: [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
+  // They do what the functions of attention.h of these names do, without gradients; lse [B, H, Tq]
+  // is contiguous. [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
   virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                              const WeightRows& rows) const = 0;
   virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,

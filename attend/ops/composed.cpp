@@ -11,7 +11,7 @@ namespace {
 
 using at::Tensor;
 
-// As if every key were in scope.
+// Answers as if every key were in scope.
 Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
   Tensor query = parts[part::query].to(precision);

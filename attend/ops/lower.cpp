@@ -143,7 +143,7 @@ void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
     parts[part::widths] = parts[part::widths] * std::sqrt(temperature);
 }
 
-// As [B, H, Tk]; nothing where the spec does not look back.
+// Returns [B, H, Tk]; nothing where the spec does not look back.
 PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& parts,
                     const LoweredSpec& lowered_spec) {
   if (!lowered_spec.score->map_past && !lowered_spec.normaliser->sequential) return {};

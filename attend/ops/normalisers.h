@@ -65,8 +65,8 @@ struct NormaliserRow {
   std::string_view syntax;  // as Normaliser reads it; T is a number above 0, 1 where it is left out
   std::string_view formula;
   std::string_view source;
-  // Of scores with -inf outside the scope; `empty`, of the scores' shape with one key, tells the
-  // rows that are all -inf: weights 0, normaliser -inf. Undefined: no row is.
+  // Normalises scores, which are -inf outside the scope. `empty` has their shape with one key and
+  // marks the rows that are all -inf (weights 0, normaliser -inf); undefined, there are none.
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
   Lse lse = Lse::logarithm;

@@ -32,7 +32,7 @@ int64_t length_of(const Sharding& sharding);
 // Error where a position is missing or has two ranks, or where there is another number of ranks.
 void check_sharding(const Sharding& sharding, int64_t ranks, const char* name);
 
-// Those positions of a whole sequence, which the axis counts.
+// Takes the positions of the runs from a whole sequence, along the axis.
 at::Tensor at_runs(const at::Tensor& whole, const Runs& runs, int64_t axis);
 
 // The whole sequence from the tensors of all ranks.

@@ -46,7 +46,7 @@ struct ComparedFigure {
   std::function<double(const ComparedRow&, const Evaluation&, const LengthRange&)> of;
 };
 
-// Those of `metric`, "token_error" or "bleu"; examples[i] is what answer i of each run is to, and
+// The figures of `metric`, "token_error" or "bleu". Answer i of each run is to examples[i], which
 // must outlive the figures. The charts show the first, tables the last by length.
 std::vector<ComparedFigure> compared_figures(const std::string& metric,
                                              const std::vector<Example>& examples);

@@ -364,7 +364,7 @@ class Trainer {
     state_.best_step = state_.stale_validations = 0;
   }
 
-  // Of a training that goes on from an earlier one.
+  // A training that goes on from an earlier one begins behind its checkpoint.
   void forget_later_steps() const {
     if (!world_.leads()) return;
     log_.truncate_after(state_.step);

@@ -22,7 +22,7 @@ struct TrainTask {
   // The training objective of a batch, summed over its target tokens: a scalar. Neither it nor its
   // backward may call the world, but with train.sequence_parallel.
   std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
-  // Of `averaged`. Every process is asked, and what the first says counts.
+  // Validates `averaged`. Every process is asked, and what the first says counts.
   std::function<Validation()> validate;
   std::string metric = "metric";  // the name of Validation::metric
   bool higher_is_better = false;

@@ -168,7 +168,7 @@ class BackwardChunk {
     return to;
   }
 
-  // Of the block that begins at `first`, if there is one.
+  // Begins to fetch the rows of the block at `first`, if there is one.
   void fetch_queries(const Row& first) const {
     const int64_t rows = std::min(kBackwardRows, shape_.queries - first.query);
     const View<const T>& query = problem_.query;

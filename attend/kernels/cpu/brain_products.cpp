@@ -154,7 +154,7 @@ HWY_INLINE __m512bh RepeatPair(const uint16_t* from) {
 
 // Sums of so many rows by so many vectors of columns stay in registers.
 constexpr int64_t kVectorRows = 8;
-// Of the steps of the inner loop: it ends as often, and is as often mispredicted, a quarter less.
+// Numbers of a step of the inner loop: the loop ends, and is mispredicted, a quarter as often.
 constexpr int64_t kUnrolledDepth = 8;
 
 // The products of two numbers of each row and column.

@@ -18,7 +18,7 @@ constexpr int64_t kPanel = 32, kLanes = 16;
 constexpr int kByteRows = 8;
 constexpr int64_t kFetched = 64;  // steps of the depth that are fetched ahead
 
-// Of kR rows from a on.
+// Multiplies kR rows from a on.
 template <int kR>
 void multiply_rows(const ByteProduct& p, const uint8_t* a, const float* a_scales, float* out) {
   __m512i sum[kR][2];

@@ -148,7 +148,7 @@ HWY_INLINE void MultiplyRestOfByteRows(int64_t rows, const ByteProduct& p, const
   }
 }
 
-// As a ByteKernel, where the processor has none.
+// Takes the place of a ByteKernel where the processor has none.
 inline HWY_NOINLINE void MultiplyBytes(const ByteProduct& p) {
   int64_t r = 0;
   for (; r + kRowsPerStep <= p.rows; r += kRowsPerStep)

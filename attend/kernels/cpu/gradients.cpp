@@ -44,8 +44,8 @@ void cut_keys(BackwardPlan<T>& plan) {
   plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
 }
 
-// Of one block of queries, the chunks that see keys of it. Most see nothing of most blocks where
-// the scope is local.
+// Adds up what the chunks that see keys of one block of queries have for it. Most see nothing of
+// most blocks where the scope is local.
 template <class T>
 void add_block(const BackwardPlan<T>& plan, const Row& first) {
   const Shape& s = plan.problem->shape;

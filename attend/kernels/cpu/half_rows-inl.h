@@ -19,7 +19,7 @@ struct RowBlock {
 
 void widen_block(const RowBlock<const BFloat16>& from, int64_t rows, int64_t columns,
                  const RowBlock<float>& to);
-// As narrow<BFloat16> does it.
+// Rounds as narrow<BFloat16> does.
 void narrow_block(const RowBlock<const float>& from, int64_t rows, int64_t columns,
                   const RowBlock<BFloat16>& to);
 

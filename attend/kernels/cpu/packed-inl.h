@@ -62,7 +62,7 @@ HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, in
   }
 }
 
-// Of `rows` rows, at most kR.
+// Does so for `rows` rows, at most kR.
 template <int kR, class W>
 HWY_INLINE void AddSomeRows(int64_t rows, const W* weights, int64_t depth, const float* a,
                             int64_t a_stride, const Rows<float>& out) {
@@ -89,7 +89,7 @@ class LeftRows {
   const float* floats(int64_t row) const { return a_ + row * a_stride_; }
   int64_t stride() const { return a_stride_; }
 
-  // As AddPanel, of a matrix of bytes.
+  // Does what AddPanel does, with a matrix of bytes.
   void add_bytes(const PackedMatrix& matrix, int64_t column, int64_t first, int64_t rows,
                  const Rows<float>& out) const {
     multiply_bytes_({.rows = rows,
@@ -111,7 +111,7 @@ class LeftRows {
   std::unique_ptr<float[]> scales_;
 };
 
-// AddPanel of the numbers of a panel.
+// Does what AddPanel does, with the numbers of a panel.
 template <class W>
 HWY_INLINE void AddNumbers(const W* weights, int64_t depth, const float* a, int64_t a_stride,
                            int64_t rows, const Rows<float>& out) {

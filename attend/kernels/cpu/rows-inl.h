@@ -138,7 +138,7 @@ class DotRowScores : public TileScores<T> {
   }
 
  private:
-  // Of the first `count` of four keys. The sums are taken in the same order for all, so that equal
+  // Scores the first `count` of four keys. The sums are taken in one order for all, so that equal
   // keys have equal scores.
   template <class KeyRow>
   static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t count,

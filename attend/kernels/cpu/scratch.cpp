@@ -10,7 +10,7 @@ namespace {
 
 // Below it the allocator of the system reuses pages by itself.
 constexpr size_t kLeast = size_t{1} << 14;
-// That are kept while nobody works in them.
+// The most that the pool keeps while nobody works in it: bytes, and blocks.
 constexpr size_t kMost = size_t{1} << 26;
 constexpr size_t kMostBlocks = 256;
 

@@ -44,7 +44,7 @@ HWY_INLINE Vec<T> SparseStep(Normaliser normaliser, const T* scores, int64_t key
   return hn::Add(t, hn::Div(hn::Sub(sum, Set<T>(1)), hn::Max(count, Set<T>(0.5))));
 }
 
-// As shifts, with the largest score for the reference. The offset is NaN for a row with NaN among
+// Stores shifts; the reference is the largest score. The offset is NaN for a row with NaN among
 // its scores.
 template <class T>
 void FindThresholds(Normaliser normaliser, const T* scores, int64_t keys, int64_t width,

@@ -16,7 +16,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Of a row: sums of exp(y - reference) and its best tokens so far.
+// What a row has so far: sums of exp(y - reference), and its best tokens.
 class TokenRow {
  public:
   TokenRow(const TokenRows& p, int64_t row)
