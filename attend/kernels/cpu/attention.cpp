@@ -93,6 +93,7 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   Arena<T> partial;
   ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks, splits, split_keys,
                       half,     brain,           nullptr, {}};
+  plan.half.reads_values = true;
   if (splits > 1) {
     plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
     plan.partial_lse = {partial.take(splits * rows), partial.take(splits * rows)};

@@ -60,7 +60,8 @@ class ForwardBlock {
     }
     for (int64_t key = begin; key < end;) {
       const int64_t next = next_tile(plan_.brain, key);
-      scorer_.fetch(panels_[0]->panel.first, next, std::min(next + kTileKeys, end));
+      if (!few_queries(problem_.shape))
+        scorer_.fetch(panels_[0]->panel.first, next, std::min(next + kTileKeys, end));
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
       key = next;
     }
@@ -143,7 +144,8 @@ class ForwardBlock {
       const uint16_t* half = plan_.half.value == nullptr ? nullptr : plan_.half.value + offset;
       const T* plain = half == nullptr ? view.data + offset : nullptr;
       return WithRows(plain, half, plan_.half.brain, view.row_stride, [&](auto row) HWY_ATTR {
-        AddValueRows(row, weights, keys, at.panel.rows, width, s.value_depth, at.context);
+        AddValueRows(row, value_fetch(at, first_key, keys), weights, keys, at.panel.rows, width,
+                     s.value_depth, at.context);
       });
     }
     if (plan_.brain.kernels == nullptr) {
@@ -155,6 +157,17 @@ class ForwardBlock {
                            at.context);
     }
     at.fresh = false;
+  }
+
+  // While values are read, they and the keys of the next tile are fetched.
+  RowFetch value_fetch(const Context& at, int64_t first_key, int64_t keys) const {
+    const Row& first = at.panel.first;
+    const int64_t next = first_key + keys;
+    const int64_t end = std::min({next + kTileKeys, keys_.end, at.panel.scope.hull().end});
+    return {MemoryRows(problem_, problem_.value, plan_.half.value, first, first_key, keys,
+                       problem_.shape.value_depth),
+            MemoryRows(problem_, problem_.key, plan_.half.key, first, next,
+                       std::max<int64_t>(0, end - next), problem_.shape.depth)};
   }
 
   void finish(Context& at) {

@@ -126,7 +126,8 @@ inline bool few_queries(const Shape& shape) { return shape.queries <= 4; }
 struct HalfKeys {
   const uint16_t* key = nullptr;
   const uint16_t* value = nullptr;
-  bool brain = false;  // BFloat16, else Float16
+  bool brain = false;         // BFloat16, else Float16
+  bool reads_values = false;  // after the keys of a tile: they are fetched meanwhile
 };
 inline constexpr HalfKeys kPlainKeys;
 

@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "attend/kernels/cpu/panel-inl.h"
 #include "attend/kernels/cpu/scores-inl.h"
@@ -63,6 +64,60 @@ int64_t KeyOffset(const Problem<T>& problem, const View<const T>& view, const Ro
   return first.batch * view.batch_stride + KeyHead(problem.shape, first.head) * view.head_stride +
          first_key * view.row_stride;
 }
+
+// Rows of keys or values in memory.
+struct MemoryRows {
+  const char* data = nullptr;  // null: none
+  int64_t stride = 0, bytes = 0, rows = 0;
+
+  constexpr MemoryRows() = default;
+  // Keys [first_key, first_key + keys) of `view`, or of its numbers of sixteen bits at `half`.
+  template <class T>
+  MemoryRows(const Problem<T>& problem, const View<const T>& view, const uint16_t* half,
+             const Row& first, int64_t first_key, int64_t keys, int64_t depth) {
+    const int64_t size = half == nullptr ? sizeof(T) : 2;
+    data = half == nullptr ? reinterpret_cast<const char*>(view.data)
+                           : reinterpret_cast<const char*>(half);
+    if (data == nullptr) return;
+    data += KeyOffset(problem, view, first, first_key) * size;
+    stride = view.row_stride * size;
+    bytes = depth * size;
+    rows = keys;
+  }
+
+  HWY_INLINE void fetch(int64_t row) const {
+    for (int64_t b = 0; b < bytes; b += 64)
+      __builtin_prefetch(data + row * stride + b, /*rw=*/0, /*locality=*/3);
+  }
+};
+
+// Fetches rows a while before they are read, one with each that is read: many at once would wait
+// for each other, and nothing would be computed with meanwhile.
+class RowFetch {
+ public:
+  constexpr RowFetch() = default;
+  // What is read, and what is read after it.
+  RowFetch(const MemoryRows& now, const MemoryRows& next)
+      : now_(now),
+        next_(next),
+        ahead_(now.bytes == 0 ? 0 : std::min(kBytesAhead / now.bytes, now.rows)) {}
+
+  HWY_INLINE void beside(int64_t row) const {
+    const int64_t at = row + ahead_;
+    if (at < now_.rows)
+      now_.fetch(at);
+    else if (at - now_.rows < next_.rows)
+      next_.fetch(at - now_.rows);
+  }
+
+ private:
+  static constexpr int64_t kBytesAhead = 12288;
+
+  MemoryRows now_, next_;
+  int64_t ahead_ = 0;
+};
+
+inline constexpr RowFetch kNoFetch;
 
 // The sums of the lanes of four vectors, to four numbers.
 #if HWY_TARGET != HWY_SCALAR
@@ -127,12 +182,17 @@ class DotRowScores : public TileScores<T> {
     const int64_t at = KeyOffset(problem_, problem_.key, first, first_key);
     const uint16_t* half = half_.key == nullptr ? nullptr : half_.key + at;
     const T* plain = half == nullptr ? problem_.key.data + at : nullptr;
+    const MemoryRows now(problem_, problem_.key, half_.key, first, first_key, keys, depth);
+    const MemoryRows values(problem_, problem_.value, half_.value, first, first_key, keys,
+                            problem_.shape.value_depth);
+    const RowFetch fetch(now, half_.reads_values ? values : MemoryRows());
     std::fill_n(tile, keys * width, T(0));
     WithRows(plain, half, half_.brain, problem_.key.row_stride, [&](auto row) HWY_ATTR {
       for (int64_t j = 0; j < keys; j += 4) {
         const int64_t count = std::min<int64_t>(4, keys - j);
         for (int64_t i = 0; i < rows; ++i)
-          DotFour(panel + i * depth, row, j, count, depth, width, tile + j * width + i);
+          DotFour(panel + i * depth, row, i == 0 ? fetch : kNoFetch, j, count, depth, width,
+                  tile + j * width + i);
       }
     });
   }
@@ -141,8 +201,9 @@ class DotRowScores : public TileScores<T> {
   // Scores the first `count` of four keys. The sums are taken in one order for all, so that equal
   // keys have equal scores.
   template <class KeyRow>
-  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, int64_t first, int64_t count,
-                                 int64_t depth, int64_t width, T* to) {
+  static HWY_INLINE void DotFour(const T* query, const KeyRow& row, const RowFetch& fetch,
+                                 int64_t first, int64_t count, int64_t depth, int64_t width,
+                                 T* to) {
     const Tag<T> d;
     const int64_t last = first + count - 1;
     const decltype(row(0)) keys[4] = {row(first), row(std::min(first + 1, last)),
@@ -153,6 +214,7 @@ class DotRowScores : public TileScores<T> {
     // One row after another, as they lie in memory: the hardware fetches ahead of that.
 #pragma GCC unroll 4
     for (int n = 0; n < 4; ++n) {
+      fetch.beside(first + n);
       for (int64_t at = 0; at < a; at += kLanes<T>) {
         sum[n] = hn::MulAdd(hn::LoadU(d, query + at), keys[n].load(at), sum[n]);
       }
@@ -169,28 +231,43 @@ class DotRowScores : public TileScores<T> {
   HalfKeys half_;
 };
 
-// context[e][i] += sum_j p_ij v_je for `rows` queries; context is [depth][width].
-template <class T, class ValueRow>
-void AddValueRows(const ValueRow& row, const T* tile, int64_t keys, int64_t rows, int64_t width,
-                  int64_t depth, T* context) {
+// context[e][i] += sum_j p_ij v_je for the kVectors vectors of dimensions from e on.
+template <int kVectors, class T, class ValueRow>
+HWY_INLINE void AddValueVectors(const ValueRow& row, const RowFetch& fetch, const T* tile,
+                                int64_t keys, int64_t width, int64_t e, T* context) {
   const Tag<T> d;
-  constexpr int kVectors = 4;
+  Vec<T> sum[kVectors];
+#pragma GCC unroll 8
+  for (auto& s : sum) s = hn::Zero(d);
+  for (int64_t j = 0; j < keys; ++j) {
+    fetch.beside(j);
+    const auto p = Set<T>(tile[j * width]);
+#pragma GCC unroll 8
+    for (int n = 0; n < kVectors; ++n)
+      sum[n] = hn::MulAdd(p, row(j).load(e + n * kLanes<T>), sum[n]);
+  }
+  HWY_ALIGN T lanes[kVectors * kLanes<T>];
+#pragma GCC unroll 8
+  for (int n = 0; n < kVectors; ++n) hn::Store(sum[n], d, lanes + n * kLanes<T>);
+  for (int64_t n = 0; n < kVectors * kLanes<T>; ++n) context[(e + n) * width] += lanes[n];
+}
+
+// context[e][i] += sum_j p_ij v_je for `rows` queries; context is [depth][width]. `fetch`
+// belongs to the values.
+template <class T, class ValueRow>
+void AddValueRows(const ValueRow& row, RowFetch fetch, const T* tile, int64_t keys, int64_t rows,
+                  int64_t width, int64_t depth, T* context) {
   for (int64_t i = 0; i < rows; ++i) {
     int64_t e = 0;
-    for (; e + kVectors * kLanes<T> <= depth; e += kVectors * kLanes<T>) {
-      Vec<T> sum[kVectors];
-      for (auto& s : sum) s = hn::Zero(d);
-      for (int64_t j = 0; j < keys; ++j) {
-        const auto p = Set<T>(tile[j * width + i]);
-#pragma GCC unroll 4
-        for (int n = 0; n < kVectors; ++n)
-          sum[n] = hn::MulAdd(p, row(j).load(e + n * kLanes<T>), sum[n]);
+    const auto add = [&](auto vectors) HWY_ATTR {
+      for (; e + vectors * kLanes<T> <= depth; e += vectors * kLanes<T>) {
+        AddValueVectors<vectors>(row, fetch, tile + i, keys, width, e, context + i);
+        fetch = {};
       }
-      HWY_ALIGN T lanes[kVectors * kLanes<T>];
-#pragma GCC unroll 4
-      for (int n = 0; n < kVectors; ++n) hn::Store(sum[n], d, lanes + n * kLanes<T>);
-      for (int64_t n = 0; n < kVectors * kLanes<T>; ++n) context[(e + n) * width + i] += lanes[n];
-    }
+    };
+    add(std::integral_constant<int, 8>());
+    add(std::integral_constant<int, 4>());
+    add(std::integral_constant<int, 1>());
     for (; e < depth; ++e) {
       T sum = 0;
       for (int64_t j = 0; j < keys; ++j) sum += tile[j * width + i] * row(j).at(e);
