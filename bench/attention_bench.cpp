@@ -164,7 +164,7 @@ void report_all(const std::vector<Figure>& figures, bool as_json) {
              count([](const Figure& f) { return !f.value; }));
 }
 
-void run(const Options& options) {
+void run(const Options& options, const std::string& slow_products) {
   if (options.list) {
     for (const Case& each : chosen_cases(options)) fmt::print("{}\n", each.name);
     return;
@@ -174,6 +174,7 @@ void run(const Options& options) {
   const std::time_t time = std::time(nullptr);
   if (!options.json) fmt::print("{}, {:%Y-%m-%d}\n", machine, fmt::gmtime(time));
   Bench bench;
+  bench.slow_products = slow_products;
   const std::vector<Figure> figures = run_cases(options, bench);
   report_all(figures, options.json);
   if (bench.forward_samples.empty()) return;
@@ -185,7 +186,7 @@ void run(const Options& options) {
 }  // namespace attend::bench
 
 int main(int argc, char** argv) {
-  attend::bench::prepare_blas(argv);
+  const std::string slow_products = attend::bench::prepare_blas(argv);
   CLI::App app{
       "Attention kernels against the multiply-add peak of the core, the memory bandwidth and "
       "LibTorch's composed path, each measured in the same run. Figures are medians; what is "
@@ -202,5 +203,5 @@ int main(int argc, char** argv) {
   app.add_option("--svg", options.picture, "where to write the picture: fraction of peak, length")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  attend::bench::run(options);
+  attend::bench::run(options, slow_products);
 }

@@ -42,8 +42,17 @@ struct Bench {
   // Of the picture, by family.
   std::map<std::string, std::vector<ChartSample>> forward_samples = {}, backward_samples = {};
 
+  std::string slow_products = {};  // why LibTorch's composed path is no measure here; else empty
+
   void add(const std::string& metric, double value, std::optional<Bar> bar = {}) const {
     report({name, metric, value, bar});
+  }
+
+  // How many times as fast as the composed path something is.
+  void add_over_composed(const std::string& what, double ratio, std::optional<Bar> bar = {}) const {
+    const std::string metric = what + "times as fast as composed";
+    slow_products.empty() ? report({name, metric, ratio, bar})
+                          : report({name, metric + ": " + slow_products, {}, bar});
   }
 };
 

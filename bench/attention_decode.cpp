@@ -75,7 +75,7 @@ void run_bandwidth_case(Bench& bench, int threads, double bar) {
   bench.add("fraction of the memory bandwidth", rounds.ratio(0, 1), at_least(bar));
   bench.add("memory bandwidth of these threads, GB/s",
             2e-9 * static_cast<double>(caches.kBytes) / rounds.median(0));
-  bench.add("times as fast as composed", rounds.ratio(2, 1));
+  bench.add_over_composed("", rounds.ratio(2, 1));
 }
 
 // Both formats take turns over caches of the same bytes, so that neither is in a cache.

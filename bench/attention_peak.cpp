@@ -48,9 +48,9 @@ void run_peak_case(Bench& bench, const PeakCase& c, const Target& target) {
   bench.add("backward, fraction of the peak", backward, c.backward);
   bench.add("multiply-add peak of the core, GFLOP/s", rounds.median(0) * 1e-9);
   if (c.composed) {
-    bench.add("forward, times as fast as composed", rounds.ratio(3, 1));
-    bench.add("both, times as fast as composed",
-              rounds.median([](const Round& r) { return r[4] / (r[1] + r[2]); }));
+    bench.add_over_composed("forward, ", rounds.ratio(3, 1));
+    bench.add_over_composed("both, ",
+                            rounds.median([](const Round& r) { return r[4] / (r[1] + r[2]); }));
   }
   if (c.series.empty()) return;
   bench.forward_samples[c.series].push_back({c.length, forward});

@@ -26,10 +26,11 @@ double middle(std::vector<double> values) {
 
 }  // namespace
 
-void prepare_blas(char** argv) {
+std::string prepare_blas(char** argv) {
   choose_blas_kernels(argv);
-  const std::string warning = slow_products(loaded_blas(), measure_products());
+  std::string warning = slow_products(loaded_blas(), measure_products());
   if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+  return warning;
 }
 
 Probe seconds_of(int threads, std::function<void()> run) {

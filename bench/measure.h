@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 // Times that hold on a machine which others use too: whatever is compared takes turns, and a ratio
@@ -9,9 +10,10 @@
 
 namespace attend::bench {
 
-// For the beginning of main: has OpenBLAS take the kernels that suit the processor, and says on
-// standard error where matrix products are slow all the same, which would flatter Attend.
-void prepare_blas(char** argv);
+// For the beginning of main: has OpenBLAS take the kernels that suit the processor. Where matrix
+// products are slow all the same, which would flatter Attend, says so on standard error and returns
+// what it says, else nothing.
+std::string prepare_blas(char** argv);
 
 // Something to measure: seconds, or operations a second.
 using Probe = std::function<double()>;
