@@ -45,8 +45,9 @@ TYPED_TEST(Drop, OfATailIsTheTailOfTheWhole) {
   const std::vector<T> from(kRow + 300, T{1});
   std::vector<T> whole(from.size());
   drop({0.3, 77}, from.data(), std::ssize(from), whole.data());
-  for (const auto& [first, count] :
+  for (const auto& places :
        std::vector<std::pair<int64_t, int64_t>>{{1, 59}, {kRow - 7, 111}, {kRow + 3, 59}}) {
+    const int64_t first = places.first, count = places.second;
     Dropout dropout{0.3, 77};
     dropout.first_key = first;
     on_every_target([&] {
