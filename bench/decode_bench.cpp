@@ -221,12 +221,12 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
 // Bytes that the caches of keys and values grow by over so many steps.
 int64_t cache_growth(WeightType weights, int64_t sentences, int64_t steps) {
   const TransformerConfig config;
-  const int64_t number = weights == WeightType::float32 ? 4 : 2;
+  const int64_t number = cache_type(weights) == kernels::CacheType::float32 ? 4 : 2;
   return sentences * steps * config.decoder_layers * 2 * config.depth * number;
 }
 
-// Milliseconds of one thread that reads as many bytes from memory: of so much that no cache holds
-// it.
+// Milliseconds that one thread takes to read as many bytes from memory: it takes them, one after
+// another, from more than any cache holds.
 bench::Probe reading(int64_t bytes) {
   constexpr int64_t kTogether = 512 << 20;
   const auto memory = std::make_shared<std::vector<char>>(static_cast<size_t>(kTogether), 'a');
@@ -260,12 +260,9 @@ void steps(double seconds, Figures& figures) {
           "{:.2f}x (bar: 1.25x)\n",
           count, name, turns.median(0), turns.median(1), turns.ratio(1, 0));
       if (count > 1)
-        fmt::print(
-            "  caches grow by {:.1f} MB, which this thread reads from memory in {:.2f} ms: at "
-            "least "
-            "{:.2f}x\n",
-            1e-6 * static_cast<double>(bytes), turns.median(2),
-            turns.median([](const bench::Round& turn) { return 1 + turn[2] / turn[0]; }));
+        fmt::print("  caches grow by {:.1f} MB, read from memory in {:.2f} ms: at least {:.2f}x\n",
+                   1e-6 * static_cast<double>(bytes), turns.median(2),
+                   turns.median([](const bench::Round& turn) { return 1 + turn[2] / turn[0]; }));
       figures.add(fmt::format("Transformer, greedy step of {}, {}", count, name),
                   "after 200 tokens over after 8", turns.ratio(1, 0), 1.25,
                   turns.ratio(1, 0) <= 1.25);
