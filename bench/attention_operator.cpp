@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "attend/kernels/peak.h"
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
@@ -26,18 +27,22 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
   const Shape shape{64, 4, 4, length, length, depth, depth};
   const OperatorRuns fused = operator_runs(shape, "scaled_dot", Path::automatic);
   const OperatorRuns composed = operator_runs(shape, "scaled_dot", Path::composed);
-  KernelInputs<float> kernels(shape);
+  KernelInputs<float> inputs(shape);
   const Rounds rounds = take_turns(
       {seconds_of(1, fused.forward_and_backward), seconds_of(1, composed.forward_and_backward),
        seconds_of(1,
                   [&] {
-                    kernels.forward(1);
-                    kernels.backward(1);
-                  })},
+                    inputs.forward(1);
+                    inputs.backward(1);
+                  }),
+       kernels::multiply_add_peak},
       bench.seconds);
   bench.add_over_composed("both, ", rounds.ratio(1, 0), at_least(1.5));
   // What the operator and its tensors cost on top is the difference.
   bench.add_over_composed("both, the kernels alone, ", rounds.ratio(1, 2));
+  const double operations = forward_operations(shape) + backward_operations(shape);
+  bench.add("both, the kernels alone, fraction of the peak",
+            rounds.median([=](const Round& r) { return operations / r[2] / r[3]; }));
 }
 
 }  // namespace

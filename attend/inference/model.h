@@ -134,8 +134,8 @@ class Model {
   // The log probability of each target of each example, in order, EOS included.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
-  // Fills in what is hidden: for each place of `text` where `mask` stands, the `most` most probable
-  // tokens. Error where the model has not learned that (type encoder), and on a text that is longer
+  // Returns the `most` most probable tokens for each place of `text` where `mask` stands.
+  // Error where the model has not learned that (type encoder), and on a text that is longer
   // than the model reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
                                                   const std::string& mask = "[MASK]",

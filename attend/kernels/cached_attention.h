@@ -5,7 +5,7 @@
 namespace attend::kernels {
 
 // The type in which keys and values are kept. As bfloat16 each number is the nearest of 8 bits;
-// what is computed with it is float.
+// scores, weights and contexts are float.
 enum class CacheType { float32, bfloat16 };
 
 // Attention of one query a row over keys that lie scattered: w_rhj = softmax_j(scale s(q_rh,

@@ -82,6 +82,25 @@ struct Replicas {
   std::vector<Tensor> gradients;
 };
 
+// Replicas of the first of two processes, a thread each.
+struct FirstProcess {
+  explicit FirstProcess(int64_t count)
+      : replicas(count),
+        buckets(world, replicas.modules, replicas.gradients, bucket),
+        threads(count) {}
+
+  void clear() {
+    replicas.clear();
+    world.begun.clear();
+    world.sent.clear();
+  }
+
+  Replicas replicas;
+  NotedWorld world;
+  GradientBuckets buckets;
+  WorkerThreads threads;
+};
+
 Tensor gradient_of(Chain& chain, const Tensor& input, int64_t left_out = -1) {
   const auto parts = torch::autograd::grad({chain.loss(input, {}, left_out)}, chain.parameters(),
                                            {}, {}, false, /*allow_unused=*/true);
@@ -96,32 +115,29 @@ const std::vector<int64_t> from_the_end = {3, 2, 1, 0};
 
 TEST(GradientBuckets, AreSentWhenFinalWhileBackwardGoesOn) {
   torch::manual_seed(1);
-  Replicas replicas(1);
-  NotedWorld world;
-  GradientBuckets buckets(world, replicas.modules, replicas.gradients, bucket);
-  WorkerThreads threads(1);
+  FirstProcess first(1);
   for (int step = 0; step < 2; ++step) {
     const Tensor input = at::randn({3, width});
-    const Tensor wanted = gradient_of(*replicas.chains[0], input);
-    replicas.clear();
-    world.begun.clear();
-    world.sent.clear();
+    const Tensor wanted = gradient_of(*first.replicas.chains[0], input);
+    first.clear();
     std::vector<size_t> begun_at(layers);
-    buckets.begin_last_backward(0);
-    replicas.chains[0]
-        ->loss(input, [&](int64_t i) { begun_at[static_cast<size_t>(i)] = world.begun.size(); })
+    first.buckets.begin_last_backward(0);
+    first.replicas.chains[0]
+        ->loss(input,
+               [&](int64_t i) { begun_at[static_cast<size_t>(i)] = first.world.begun.size(); })
         .backward();
     // When layer i is to be computed, the one before it in backward may be on its way or about to
     // be, and all before that are.
     for (int64_t i = 0; i < layers; ++i)
       EXPECT_GE(begun_at[static_cast<size_t>(i)] + 1, static_cast<size_t>(layers - 1 - i)) << i;
     EXPECT_EQ(begun_at[3], 0U);
-    buckets.sum(threads);
-    EXPECT_EQ(world.begun, from_the_end);
-    for (size_t i = 0; i < world.begun.size(); ++i)
-      EXPECT_TRUE(at::equal(world.sent[i], wanted.narrow(0, world.begun[i] * bucket, bucket)))
-          << "sent before it was final: layer " << world.begun[i];
-    EXPECT_TRUE(at::equal(replicas.gradients[0], wanted + 1));
+    first.buckets.sum(first.threads);
+    EXPECT_EQ(first.world.begun, from_the_end);
+    for (size_t i = 0; i < first.world.begun.size(); ++i)
+      EXPECT_TRUE(
+          at::equal(first.world.sent[i], wanted.narrow(0, first.world.begun[i] * bucket, bucket)))
+          << "sent before it was final: layer " << first.world.begun[i];
+    EXPECT_TRUE(at::equal(first.replicas.gradients[0], wanted + 1));
   }
 }
 
@@ -163,54 +179,47 @@ TEST(GradientBuckets, DoNotWaitForWhatGetsNoGradient) {
 
 TEST(GradientBuckets, BeginInOneOrderAtAnySpeedOfReplicas) {
   torch::manual_seed(3);
-  Replicas replicas(2);
-  NotedWorld world;
-  GradientBuckets buckets(world, replicas.modules, replicas.gradients, bucket);
-  WorkerThreads threads(2);
+  FirstProcess first(2);
   std::mt19937 random(4);
   const Tensor input = at::randn({3, width});
-  const Tensor wanted =
-      gradient_of(*replicas.chains[0], input) + gradient_of(*replicas.chains[1], input) + 1;
+  const Tensor wanted = gradient_of(*first.replicas.chains[0], input) +
+                        gradient_of(*first.replicas.chains[1], input) + 1;
   for (int step = 0; step < 50; ++step) {
-    replicas.clear();
-    world.begun.clear();
+    first.clear();
     int64_t pauses[2][layers];
     for (auto& of_replica : pauses)
       for (int64_t& pause : of_replica) pause = static_cast<int64_t>(random() % 4) * 100;
-    threads.run(2, [&](int64_t r) {
-      buckets.begin_last_backward(r);
-      replicas.chains[static_cast<size_t>(r)]
+    first.threads.run(2, [&](int64_t r) {
+      first.buckets.begin_last_backward(r);
+      first.replicas.chains[static_cast<size_t>(r)]
           ->loss(input,
                  [&](int64_t layer) {
                    std::this_thread::sleep_for(std::chrono::microseconds(pauses[r][layer]));
                  })
           .backward();
     });
-    EXPECT_EQ(world.begun, from_the_end) << "all of them within backward";
-    buckets.sum(threads);
-    EXPECT_TRUE(at::equal(replicas.gradients[0], wanted)) << step;
+    EXPECT_EQ(first.world.begun, from_the_end) << "all of them within backward";
+    first.buckets.sum(first.threads);
+    EXPECT_TRUE(at::equal(first.replicas.gradients[0], wanted)) << step;
   }
 }
 
 TEST(GradientBuckets, WaitForTheLastBatch) {
   torch::manual_seed(5);
-  Replicas replicas(1);
-  NotedWorld world;
-  GradientBuckets buckets(world, replicas.modules, replicas.gradients, bucket);
-  WorkerThreads threads(1);
+  FirstProcess first(1);
   Tensor wanted = at::zeros({layers * bucket});
   for (int batch = 0; batch < 3; ++batch) {
     const Tensor input = at::randn({3, width});
     // The last one reaches no more than two layers.
     const int64_t left_out = batch == 2 ? 1 : -1;
-    wanted += gradient_of(*replicas.chains[0], input, left_out);
-    if (batch == 2) buckets.begin_last_backward(0);
-    replicas.chains[0]->loss(input, {}, left_out).backward();
-    EXPECT_EQ(world.begun.size(), batch == 2 ? 2U : 0U) << batch;
+    wanted += gradient_of(*first.replicas.chains[0], input, left_out);
+    if (batch == 2) first.buckets.begin_last_backward(0);
+    first.replicas.chains[0]->loss(input, {}, left_out).backward();
+    EXPECT_EQ(first.world.begun.size(), batch == 2 ? 2U : 0U) << batch;
   }
-  buckets.sum(threads);
-  EXPECT_EQ(world.begun, from_the_end);
-  EXPECT_TRUE(at::equal(replicas.gradients[0], wanted + 1));
+  first.buckets.sum(first.threads);
+  EXPECT_EQ(first.world.begun, from_the_end);
+  EXPECT_TRUE(at::equal(first.replicas.gradients[0], wanted + 1));
 }
 
 // Of three ranks of two replicas: the bits of one vector that is summed when backward is over.

@@ -29,8 +29,8 @@ struct BrainPlace {
   int64_t first, rows, padded;
 };
 
-// Rows of floats as a right operand: to[k / 2][c] has those of rows k and k + 1. Columns are whole
-// vectors.
+// Packs rows of floats as a right operand: to[k / 2][c] has the numbers of rows k and k + 1.
+// Columns are whole vectors.
 inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& place,
                       int64_t columns, uint32_t* to) {
   const Tag<float> d;
@@ -49,8 +49,8 @@ inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& 
   }
 }
 
-// Rows of floats as a left operand: to[r][c], 0 past the columns and the rows. The stride and the
-// room are for whole vectors, `stride` columns.
+// Packs rows of floats as a left operand: to[r][c], 0 past the columns and the rows. The stride and
+// the room are for whole vectors, `stride` columns.
 inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                      int64_t padded_rows, uint16_t* to, int64_t stride) {
   const Tag<float> d;

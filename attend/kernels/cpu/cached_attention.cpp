@@ -17,10 +17,6 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // Keys that are read together, so that what one head has fetched is there for the next.
 constexpr int64_t kKeyBlock = 8;
-// How far ahead of what is read keys and values are fetched, and behind a row's last key what is
-// read next: the hardware does not fetch ahead to another page, and begins late on each.
-constexpr int64_t kFetchedBytes = 12288;
-
 // The rows of a problem, one after another, of caches of S.
 template <class S>
 class CacheReader {

@@ -39,8 +39,8 @@ struct Rows {
   int64_t stride;
 };
 
-// out[r][c] (+)= sum_k a(r, k) b[k][c] for kR rows and kV vectors of columns. B is T, or what is
-// widened to it.
+// out[r][c] (+)= sum_k a(r, k) b[k][c] for kR rows and kV vectors of columns. B is T, or a type
+// that Load() widens to T.
 template <int kR, int kV, class T, class B>
 HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int64_t depth,
                              bool accumulate, const Rows<T>& out) {

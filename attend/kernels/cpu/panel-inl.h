@@ -19,8 +19,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 template <class T>
 inline constexpr int64_t kSide = 16 / sizeof(T);
 
-// Four rows to four vectors whose blocks of 128 bits are columns: block b of vector i has those of
-// column 4 b + i.
+// Transposes four rows into four vectors. Block b of vector i, of 128 bits, holds the four numbers
+// of column 4 b + i.
 template <class D>
 HWY_INLINE void TransposeFour(D d, const float* from, int64_t from_stride, hn::Vec<D>* to) {
   const hn::Repartition<double, D> wide;

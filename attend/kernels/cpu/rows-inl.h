@@ -27,10 +27,7 @@ struct PlainRow {
 struct BrainRow {
   const uint16_t* data;
   HWY_INLINE Vec<float> load(int64_t a) const {
-    const hn::Rebind<uint16_t, Tag<float>> narrow;
-    const hn::Rebind<uint32_t, Tag<float>> wide;
-    return hn::BitCast(Tag<float>(),
-                       hn::ShiftLeft<16>(hn::PromoteTo(wide, hn::LoadU(narrow, data + a))));
+    return Load(reinterpret_cast<const BFloat16*>(data + a));
   }
   HWY_INLINE float at(int64_t a) const { return widen(BFloat16{data[a]}); }
 };
@@ -91,16 +88,20 @@ struct MemoryRows {
   }
 };
 
-// Fetches rows a while before they are read, one with each that is read: many at once would wait
-// for each other, and nothing would be computed with meanwhile.
+// How far ahead of reading the keys and values of few queries are fetched. The hardware does not
+// fetch ahead to another page, and begins late on each.
+inline constexpr int64_t kFetchedBytes = 12288;
+
+// Fetches one row with each row that is read. Many at once would wait for each other, and no
+// product could read meanwhile.
 class RowFetch {
  public:
   constexpr RowFetch() = default;
-  // What is read, and what is read after it.
+  // `now` are the rows that a product reads, `next` those that are read after them.
   RowFetch(const MemoryRows& now, const MemoryRows& next)
       : now_(now),
         next_(next),
-        ahead_(now.bytes == 0 ? 0 : std::min(kBytesAhead / now.bytes, now.rows)) {}
+        ahead_(now.bytes == 0 ? 0 : std::min(kFetchedBytes / now.bytes, now.rows)) {}
 
   HWY_INLINE void beside(int64_t row) const {
     const int64_t at = row + ahead_;
@@ -111,8 +112,6 @@ class RowFetch {
   }
 
  private:
-  static constexpr int64_t kBytesAhead = 12288;
-
   MemoryRows now_, next_;
   int64_t ahead_ = 0;
 };

@@ -36,7 +36,7 @@ constexpr int64_t RoundUpToLanes(int64_t count) {
   return (count + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
 }
 
-// Loads a vector of what is computed with: bf16 is widened to float.
+// Loads a vector to compute with; bf16 numbers become floats.
 template <class T>
 HWY_INLINE Vec<T> Load(const T* from) {
   return hn::LoadU(Tag<T>(), from);
