@@ -56,11 +56,14 @@ class Resume(program.Case):
                                 stderr=subprocess.PIPE, text=True, env=program.environment())
 
     def wait_for_training(self, run):
-        """Reads up to the first line of progress."""
+        """Reads up to the first line of progress; returns False where nothing was left to train."""
+        errors = []
         for line in run.stderr:
             if line.startswith("epoch "):
-                return
-        self.fail("training ended before its first step")
+                return True
+            errors.append(line)
+        self.assertEqual(run.wait(), 0, "".join(errors))
+        return False
 
     def assert_done(self):
         found = training_outcome(self.model)
@@ -93,8 +96,7 @@ class Resume(program.Case):
                 run = self.start()
                 if kills % 2 == 0:
                     time.sleep(moments.uniform(0, self.start_seconds + longest))
-                else:
-                    self.wait_for_training(run)
+                elif self.wait_for_training(run):
                     time.sleep(moments.uniform(0, longest))
                 run.kill()
                 run.communicate()
@@ -111,7 +113,7 @@ class Resume(program.Case):
     def test_signals_save_and_stop(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             run = self.start()
-            self.wait_for_training(run)
+            self.assertTrue(self.wait_for_training(run))
             time.sleep(self.seconds / 10)
             run.send_signal(number)
             _, errors = run.communicate(timeout=60)
@@ -134,7 +136,7 @@ class Resume(program.Case):
                 ended.wait()
                 self.write(f"model/.attend-{ended.pid}-0.tmp", b"half")
                 run = self.start()
-                self.wait_for_training(run)
+                self.assertTrue(self.wait_for_training(run))
                 run.terminate()
                 _, errors = run.communicate(timeout=60)
                 self.assertEqual(run.returncode, 143, errors)
