@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/files.h"
+#include "attend/base/memory.h"
 #include "attend/data/cmudict.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/transformer_config.h"
@@ -226,6 +227,7 @@ Task words() {
 
 int main(int argc, char** argv) {
   attend::bench::prepare_blas(argv);
+  attend::keep_memory();  // as `attend train` does
   using namespace attend;
   Options options;
   CLI::App app("Training throughput against a plain LibTorch loop");

@@ -1,5 +1,6 @@
 #include "attend/base/memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,6 +20,12 @@ int64_t memory_limit() {
   std::ifstream group("/sys/fs/cgroup/memory.max");
   if (int64_t bytes = 0; group >> bytes && bytes > 0) least = std::min(least, bytes);
   return least;
+}
+
+void keep_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 }  // namespace attend

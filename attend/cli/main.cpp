@@ -1,11 +1,9 @@
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <limits>
 
 #include "attend/base/error.h"
+#include "attend/base/memory.h"
 #include "attend/base/settings.h"
 #include "attend/cli/commands.h"
 #include "attend/ops/blas.h"
@@ -39,19 +37,11 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
   return fmt::format("attend: {} (see {} --help)\n", problem, command);
 }
 
-// Tensors of megabytes come and go at every step: given back to the system each time, their pages
-// are cleared anew, which takes a seventh of the time of a training.
-void keep_memory() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  mallopt(M_TOP_PAD, 16 << 20);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   attend::choose_blas_kernels(argv);
-  keep_memory();
+  attend::keep_memory();
   CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "attend " ATTEND_VERSION, "Print the version and stop");

@@ -23,4 +23,21 @@ struct RecurrentGates {
 
 void recurrent_gates(const RecurrentGates& problem);
 
+// What recurrent_gates gave for the same products, differentiated.
+struct RecurrentGatesGradient {
+  int64_t rows = 0;
+  int64_t hidden = 0;                 // a multiple of 16
+  const float* from_input = nullptr;  // as in RecurrentGates, rows beside each other
+  const float* from_state = nullptr;  // of a GRU
+  const float* state = nullptr;       // h before, of a GRU
+  const float* cell = nullptr;        // c before, of an LSTM; null: a GRU
+  const float* grad_state = nullptr;  // of h after
+  const float* grad_cell = nullptr;   // of c after, of an LSTM
+  float* grad_input = nullptr;        // of from_input
+  float* grad_product = nullptr;      // of from_state
+  float* grad_before = nullptr;       // of h before, but through from_state; of an LSTM of c before
+};
+
+void recurrent_gates_gradient(const RecurrentGatesGradient& problem);
+
 }  // namespace attend::kernels

@@ -42,7 +42,7 @@ MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config
   check(config);
   const int64_t seen = config.inputs + config.read_heads * config.width;
   if (config.controller == "feed_forward")
-    feed_forward_ = register_module("controller", torch::nn::Linear(seen, config.hidden));
+    feed_forward_ = register_module("controller", Linear(seen, config.hidden));
   else if (config.controller == "lstm" || config.controller == "gru")
     recurrent_ = register_module(
         "controller",
@@ -51,12 +51,12 @@ MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config
     fail("[memory machine] no controller is called {}; there are lstm, gru and feed_forward",
          in_quotes(config.controller));
   addressing_ = register_module(
-      "addressing", torch::nn::Linear(config.hidden, heads(config) * controls_of_head(config)));
+      "addressing", Linear(config.hidden, heads(config) * controls_of_head(config)));
   writing_ = register_module(
-      "writing", torch::nn::Linear(config.hidden, config.write_heads * 2 * config.width));
+      "writing", Linear(config.hidden, config.write_heads * 2 * config.width));
   output_ = register_module(
       "output",
-      torch::nn::Linear(config.hidden + config.read_heads * config.width, config.outputs));
+      Linear(config.hidden + config.read_heads * config.width, config.outputs));
   first_reads_ =
       register_parameter("first_reads", 0.05 * torch::randn({config.read_heads, config.width}));
   for (const auto& layer : {addressing_, writing_}) {
@@ -121,6 +121,7 @@ Tensor MemoryMachine::forward(const Tensor& inputs) {
   MemoryMachineState state = start(inputs.size(0));
   std::vector<Tensor> features;
   features.reserve(static_cast<size_t>(inputs.size(1)));
+  const RecurrenceScope scope;
   for (const Tensor& input : inputs.unbind(1)) {
     auto [of_step, next] = advance(input, state);
     features.push_back(of_step);

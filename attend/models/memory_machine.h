@@ -1,11 +1,10 @@
 #pragma once
 
-#include <torch/nn/modules/linear.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "attend/nn/linear.h"
 #include "attend/nn/recurrent.h"
 
 namespace attend {
@@ -59,10 +58,10 @@ class MemoryMachine : public torch::nn::Module {
 
   MemoryMachineConfig config_;
   std::shared_ptr<RecurrentCell> recurrent_;  // null with a feed-forward controller
-  torch::nn::Linear feed_forward_{nullptr};
-  torch::nn::Linear addressing_{nullptr};  // how each head addresses
-  torch::nn::Linear writing_{nullptr};     // what each write head erases and adds
-  torch::nn::Linear output_{nullptr};
+  Linear feed_forward_{nullptr};
+  Linear addressing_{nullptr};  // how each head addresses
+  Linear writing_{nullptr};     // what each write head erases and adds
+  Linear output_{nullptr};
   at::Tensor first_reads_;  // [read heads, width]
 };
 

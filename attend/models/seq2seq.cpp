@@ -255,8 +255,9 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
   std::vector<Tensor> states, contexts, all_weights, log_probabilities, entropies;
   for (auto* each : {&states, &contexts, &all_weights, &log_probabilities, &entropies})
     each->reserve(static_cast<size_t>(embedded.size(1)));
-  for (int64_t t = 0; t < embedded.size(1); ++t) {
-    const AttentionStep step = advance(embedded.select(1, t), memory, decoder, generator);
+  const RecurrenceScope scope;
+  for (const Tensor& token : embedded.unbind(1)) {
+    const AttentionStep step = advance(token, memory, decoder, generator);
     contexts.push_back(step.context);
     states.push_back(decoder_->output(decoder.recurrent));
     if (!draws && !keeps_weights) continue;

@@ -5,52 +5,139 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Optional = c10::optional<Tensor>;
+
+// What the products with one weight have in common.
+struct SharedWeight : torch::CustomClassHolder {
+  SharedWeight(const Tensor& weight, bool is_half)
+      : half(is_half), matrix(is_half ? weight.detach().to(at::kBFloat16) : weight.detach()) {}
+
+  Tensor product(const Tensor& a, const Tensor& b) const {
+    return half ? bfloat16_product(a, b).to(at::kFloat) : at::mm(a, b);
+  }
+
+  bool half;      // of bfloat16
+  Tensor matrix;  // the weight, as products take it, [V, D]
+  // Of the products that backward has passed: what they read [n, D], the gradients of what they
+  // gave [n, V], and the sums of these, [V].
+  variable_list rows, slopes, bias_slopes;
+};
+
+namespace {
 
 thread_local bool bfloat16_products = false;
 
-class BFloat16Linear : public torch::autograd::Function<BFloat16Linear> {
- public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        const Tensor& weight, const c10::optional<Tensor>& bias) {
-    const Tensor rows = bfloat16_rows(x.reshape({-1, x.size(-1)}));
-    const Tensor matrix = weight.to(at::kBFloat16);
-    context->save_for_backward({rows, matrix});
+// [..., D] -> [n, D]
+Tensor as_rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
+Tensor joined(const variable_list& rows) { return rows.size() == 1 ? rows[0] : at::cat(rows); }
+
+c10::intrusive_ptr<SharedWeight> shared_of(const AutogradContext* context) {
+  return c10::static_intrusive_pointer_cast<SharedWeight>(
+      context->saved_data.at("shared").toCapsule());
+}
+
+// A weight and a bias on their way to products. Backward comes here when it has passed all of them.
+struct ShareWeight : torch::autograd::Function<ShareWeight> {
+  static variable_list forward(AutogradContext* context, const Tensor& weight, const Optional& bias,
+                               const c10::intrusive_ptr<SharedWeight>& shared) {
+    context->saved_data["shared"] = c10::IValue::make_capsule(shared);
+    context->set_materialize_grads(false);
+    if (!bias) return {weight.detach()};
+    return {weight.detach(), bias->detach()};
+  }
+
+  // Products that are to be differentiated again give their own gradients.
+  static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const auto shared = shared_of(context);
+    variable_list gradients = {upstream[0], upstream.size() > 1 ? upstream[1] : Tensor(), {}};
+    const auto add = [&](size_t index, const Tensor& more) {
+      Tensor& sum = gradients[index];
+      sum = sum.defined() ? sum + more : more;
+    };
+    // y = x W^T + b, rows of all products below each other
+    if (!shared->slopes.empty() && context->needs_input_grad(0))
+      add(0, shared->product(joined(shared->slopes).t(), joined(shared->rows)));
+    for (const Tensor& slopes : shared->bias_slopes) add(1, slopes);
+    shared->rows.clear();
+    shared->slopes.clear();
+    shared->bias_slopes.clear();
+    return gradients;
+  }
+};
+
+struct Product : torch::autograd::Function<Product> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const Optional& bias, const c10::intrusive_ptr<SharedWeight>& shared) {
+    const Tensor flat = as_rows(x);
+    const Tensor rows = shared->half ? bfloat16_rows(flat) : flat;
+    context->save_for_backward({shared->half ? rows : x, weight});
+    context->saved_data["shared"] = c10::IValue::make_capsule(shared);
     context->saved_data["sizes"] = x.sizes();
     context->saved_data["bias"] = bias.has_value();
-    const int64_t count = x.numel() / x.size(-1);
-    Tensor y = bfloat16_product(rows, matrix.t()).narrow(0, 0, count).to(at::kFloat);
+    Tensor y = shared->product(rows, shared->matrix.t()).narrow(0, 0, flat.size(0));
     if (bias) y.add_(*bias);
     std::vector<int64_t> sizes = x.sizes().vec();
     sizes.back() = weight.size(0);
     return y.view(sizes);
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    if (at::GradMode::is_enabled())
-      fail(
-          "[linear] bfloat16 products have no second derivative; differentiate them once, without "
-          "create_graph, or compute in float32");
-    const auto saved = context->get_saved_variables();
-    const Tensor gradient = gradients[0].reshape({-1, gradients[0].size(-1)});
-    const Tensor slope = bfloat16_rows(gradient);
+  static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const auto shared = shared_of(context);
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = as_rows(upstream[0]), rows = as_rows(saved[0]);
+    const std::vector<int64_t> sizes = context->saved_data["sizes"].toIntVector();
+    const bool has_bias = context->saved_data["bias"].toBool();
     // y = x W^T + b
-    Tensor x, weight, bias;
+    if (at::GradMode::is_enabled()) {
+      if (shared->half)
+        fail(
+            "[linear] bfloat16 products have no second derivative; differentiate them once, "
+            "without create_graph, or compute in float32");
+      return {at::mm(gradient, saved[1]).view(sizes), at::mm(gradient.t(), rows),
+              has_bias ? gradient.sum(0) : Tensor(), Tensor()};
+    }
+    const Tensor slopes = shared->half ? bfloat16_rows(gradient) : gradient;
+    Tensor x;
     if (context->needs_input_grad(0))
-      x = bfloat16_product(slope, saved[1])
-              .narrow(0, 0, gradient.size(0))
-              .to(at::kFloat)
-              .view(context->saved_data["sizes"].toIntVector());
-    if (context->needs_input_grad(1)) weight = bfloat16_product(slope.t(), saved[0]).to(at::kFloat);
-    if (context->saved_data["bias"].toBool()) bias = gradient.sum(0);
-    return {x, weight, bias};
+      x = shared->product(slopes, shared->matrix).narrow(0, 0, gradient.size(0)).view(sizes);
+    if (context->needs_input_grad(1)) {
+      shared->rows.push_back(rows);
+      shared->slopes.push_back(slopes);
+    }
+    if (has_bias && context->needs_input_grad(2)) shared->bias_slopes.push_back(gradient.sum(0));
+    return {x, Tensor(), Tensor(), Tensor()};
   }
 };
 
+thread_local RecurrenceScope* recurrence = nullptr;
+
 }  // namespace
+
+struct RecurrenceScope::Weight {
+  Weight(const Tensor& weight, const Tensor& bias, bool half)
+      : kept(weight),
+        shared(c10::make_intrusive<SharedWeight>(weight, half)),
+        passed(ShareWeight::apply(weight, bias.defined() ? Optional(bias) : c10::nullopt, shared)) {
+  }
+
+  Tensor product(const Tensor& x) const {
+    return Product::apply(x, passed[0], passed.size() > 1 ? Optional(passed[1]) : c10::nullopt,
+                          shared);
+  }
+
+  Tensor kept;  // so that no other tensor takes its place
+  c10::intrusive_ptr<SharedWeight> shared;
+  variable_list passed;
+};
+
+RecurrenceScope::RecurrenceScope() : before_(recurrence) { recurrence = this; }
+
+RecurrenceScope::~RecurrenceScope() { recurrence = before_; }
 
 BFloat16Products::BFloat16Products(bool enabled) : before_(bfloat16_products) {
   bfloat16_products = enabled;
@@ -69,8 +156,8 @@ bool BFloat16Products::supported() {
 bool BFloat16Products::enabled() { return bfloat16_products; }
 
 Tensor bfloat16_rows(const Tensor& rows) {
-  constexpr int64_t multiple = 128;
   const int64_t count = rows.size(0);
+  const int64_t multiple = count > 512 ? 128 : 32;
   const int64_t whole = (count + multiple - 1) / multiple * multiple;
   Tensor result = at::empty({whole, rows.size(1)}, rows.options().dtype(at::kBFloat16));
   result.narrow(0, 0, count).copy_(rows);
@@ -84,12 +171,20 @@ Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
+Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool half) {
+  std::unique_ptr<Weight>& known = weights_[weight.unsafeGetTensorImpl()];
+  if (known == nullptr || known->shared->half != half)
+    known = std::make_unique<Weight>(weight, bias, half);
+  return known->product(x);
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (!bfloat16_products || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat ||
-      x.numel() == 0)
-    return at::linear(x, weight, bias);
-  return BFloat16Linear::apply(x, weight,
-                               bias.defined() ? c10::optional<Tensor>(bias) : c10::nullopt);
+  const bool half = bfloat16_products && x.scalar_type() == at::kFloat &&
+                    weight.scalar_type() == at::kFloat;
+  const bool recurs = recurrence != nullptr && at::GradMode::is_enabled();
+  if (x.numel() == 0 || (!half && !recurs)) return at::linear(x, weight, bias);
+  if (recurs) return recurrence->linear(x, weight, bias, half);
+  return RecurrenceScope::Weight(weight, bias, half).product(x);
 }
 
 }  // namespace attend

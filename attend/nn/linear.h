@@ -2,6 +2,9 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include <memory>
+#include <unordered_map>
+
 namespace attend {
 
 // While it lives, the linear maps of this thread multiply float32 inputs and weights as bfloat16,
@@ -24,11 +27,33 @@ class BFloat16Products {
   bool before_;
 };
 
-// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Heeds BFloat16Products.
+// While it lives, the linear maps of this thread that the steps of a recurrence apply again and
+// again are rounded once where products are of bfloat16, and backward makes the gradient of a
+// weight by one product over all steps. Weights must not change meanwhile.
+class RecurrenceScope {
+ public:
+  RecurrenceScope();
+  ~RecurrenceScope();
+  RecurrenceScope(const RecurrenceScope&) = delete;
+  RecurrenceScope& operator=(const RecurrenceScope&) = delete;
+
+ private:
+  struct Weight;
+  friend at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+  at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                    bool half);
+
+  RecurrenceScope* before_;
+  std::unordered_map<const c10::TensorImpl*, std::unique_ptr<Weight>> weights_;
+};
+
+// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Heeds BFloat16Products and
+// RecurrenceScope.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-// [n, D] as bfloat16, with rows of zeros up to a multiple of 128: LibTorch compiles and keeps a
-// product for every shape that it meets.
+// [n, D] as bfloat16, with rows of zeros up to a multiple of 32, of more than 512 rows to one of
+// 128: LibTorch compiles and keeps a product for every shape that it meets.
 at::Tensor bfloat16_rows(const at::Tensor& rows);
 
 // The product of two matrices on one device, of which at least one is bfloat16, with sums in

@@ -3,6 +3,8 @@
 #include <torch/nn/utils/rnn.h>
 
 #include "attend/base/error.h"
+#include "attend/nn/linear.h"
+#include "attend/nn/recurrent_gates.h"
 
 namespace attend {
 namespace {
@@ -10,39 +12,90 @@ namespace {
 using at::Tensor;
 namespace rnn = torch::nn::utils::rnn;
 
-// Packing costs copies, so batches of one length skip it.
-template <class Layer>
-Tensor run(Layer& layer, const Tensor& x, const Tensor& lengths) {
-  if (lengths.min().template item<int64_t>() == x.size(1)) return std::get<0>(layer->forward(x));
-  const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
-                                                /*enforce_sorted=*/false);
-  const auto output = std::get<0>(layer->forward_with_packed_input(packed));
-  // Does what rnn::pad_packed_sequence does, which fails on an accelerator: it sorts lengths, which
-  // are the CPU's, by indices that are not.
-  const Tensor sorted = std::get<0>(at::_pad_packed_sequence(output.data(), output.batch_sizes(),
-                                                             /*batch_first=*/true, 0.0, x.size(1)));
-  return sorted.index_select(0, output.unsorted_indices());
+// The maps of a cell, or of one direction of a layer.
+struct Maps {
+  const Tensor &from_input, &from_state, &input_bias, &state_bias;
+};
+
+// The next state, {h} of a GRU or {h, c} of an LSTM, from what the input map gave.
+std::vector<Tensor> next_state(const Maps& maps, const Tensor& given,
+                               const std::vector<Tensor>& state) {
+  const Tensor recurrent = linear(state[0], maps.from_state, maps.state_bias);
+  if (state.size() == 1) return {gru_gates(given, recurrent, state[0])};
+  const auto [hidden, cell] = lstm_gates(given + recurrent, state[1]);
+  return {hidden, cell};
 }
 
-// One direction of a layer over x [B, S, D]: the hidden states in the order of the tokens.
+// The first rows, and rows of zeros behind them.
+Tensor with_rows(const Tensor& x, int64_t rows) {
+  if (rows == x.size(0)) return x;
+  if (rows < x.size(0)) return x.narrow(0, 0, rows);
+  return at::cat({x, x.new_zeros({rows - x.size(0), x.size(1)})});
+}
+
+std::vector<Tensor> stepped(torch::nn::GRUCellImpl& cell, const Tensor& input,
+                            const std::vector<Tensor>& state) {
+  return {cell.forward(input, state[0])};
+}
+
+std::vector<Tensor> stepped(torch::nn::LSTMCellImpl& cell, const Tensor& input,
+                            const std::vector<Tensor>& state) {
+  const auto [hidden, memory] = cell.forward(input, std::make_tuple(state[0], state[1]));
+  return {hidden, memory};
+}
+
+// The state after `input`, as next_state. Off the CPU, LibTorch has kernels of its own.
+template <class Cell>
+std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state) {
+  if (!input.is_cpu()) return stepped(*cell, input, state);
+  const Maps maps{cell->weight_ih, cell->weight_hh, cell->bias_ih, cell->bias_hh};
+  return next_state(maps, linear(input, maps.from_input, maps.input_bias), state);
+}
+
+// One direction of a layer over packed rows, those of a token behind those of the one before, as
+// many as `sizes` says: the hidden states [rows, hidden] by token. Sizes do not grow.
 std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool backward,
-                          const Tensor& x) {
+                          const Tensor& packed, at::IntArrayRef sizes) {
   const auto named = layer.named_parameters();
   const std::string end = backward ? "_l0_reverse" : "_l0";
-  const Tensor &from_input = named["weight_ih" + end], &from_state = named["weight_hh" + end];
-  const Tensor &input_bias = named["bias_ih" + end], &state_bias = named["bias_hh" + end];
-  Tensor hidden = x.new_zeros({x.size(0), from_state.size(1)}), cell = hidden;
-  std::vector<Tensor> states(static_cast<size_t>(x.size(1)));
-  for (int64_t i = 0; i < x.size(1); ++i) {
-    const int64_t t = backward ? x.size(1) - 1 - i : i;
-    if (is_lstm)
-      std::tie(hidden, cell) = at::lstm_cell(x.select(1, t), {hidden, cell}, from_input, from_state,
-                                             input_bias, state_bias);
-    else
-      hidden = at::gru_cell(x.select(1, t), hidden, from_input, from_state, input_bias, state_bias);
-    states[static_cast<size_t>(t)] = hidden;
+  const Maps maps{named["weight_ih" + end], named["weight_hh" + end], named["bias_ih" + end],
+                  named["bias_hh" + end]};
+  const RecurrenceScope scope;
+  const auto given = linear(packed, maps.from_input, maps.input_bias).split_with_sizes(sizes);
+  std::vector<Tensor> state(is_lstm ? 2 : 1,
+                            packed.new_zeros({sizes.front(), maps.from_state.size(1)}));
+  std::vector<Tensor> states(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t t = backward ? sizes.size() - 1 - i : i;
+    // Rows that end before t, or begin there going backward, hold zeros.
+    for (Tensor& each : state) each = with_rows(each, sizes[t]);
+    state = next_state(maps, given[t], state);
+    states[t] = state[0];
   }
   return states;
+}
+
+// A bidirectional layer of either cell.
+template <class Layer>
+Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths) {
+  const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
+                                                /*enforce_sorted=*/false);
+  Tensor output;
+  if (x.is_cpu()) {
+    const Tensor& counts = packed.batch_sizes();
+    const at::IntArrayRef sizes(counts.data_ptr<int64_t>(), static_cast<size_t>(counts.size(0)));
+    const auto direction = [&](bool backward) {
+      return at::cat(steps(*layer, is_lstm, backward, packed.data(), sizes));
+    };
+    output = at::cat({direction(false), direction(true)}, 1);
+  } else {
+    output = std::get<0>(layer->forward_with_packed_input(packed)).data();
+  }
+  // Does what rnn::pad_packed_sequence does, which fails on an accelerator: it sorts lengths, which
+  // are the CPU's, by indices that are not.
+  const Tensor sorted = std::get<0>(at::_pad_packed_sequence(output, packed.batch_sizes(),
+                                                             /*batch_first=*/true, 0.0, x.size(1)));
+  return sorted.index_select(0, packed.unsorted_indices());
 }
 
 }  // namespace
@@ -73,13 +126,10 @@ std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vecto
   Tensor given;
   for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i) {
     const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, generator);
-    if (lstm_.empty()) {
-      next.push_back(gru_[i]->forward(read, state[i]));
-    } else {
-      const auto [hidden, cell] =
-          lstm_[i]->forward(read, std::make_tuple(state[2 * i], state[2 * i + 1]));
-      next.insert(next.end(), {hidden, cell});
-    }
+    const auto begin = state.begin() + static_cast<int64_t>(i * tensors_a_layer());
+    const std::vector<Tensor> before(begin, begin + static_cast<int64_t>(tensors_a_layer()));
+    const auto after = is_lstm() ? step(lstm_[i], read, before) : step(gru_[i], read, before);
+    next.insert(next.end(), after.begin(), after.end());
     const Tensor& hidden = next[i * tensors_a_layer()];
     given = layers_.residual && i > 0 ? given + hidden : hidden;
   }
@@ -113,7 +163,7 @@ BidirectionalEncoder::BidirectionalEncoder(Cell cell, int64_t input_depth, int64
 }
 
 Tensor BidirectionalEncoder::layer(size_t index, const Tensor& x, const Tensor& lengths) {
-  return lstm_.empty() ? run(gru_[index], x, lengths) : run(lstm_[index], x, lengths);
+  return lstm_.empty() ? run(gru_[index], false, x, lengths) : run(lstm_[index], true, x, lengths);
 }
 
 Tensor BidirectionalEncoder::leaving(size_t index, const Tensor& input,
@@ -138,10 +188,11 @@ Tensor BidirectionalEncoder::unrolled(const Tensor& x, std::vector<Tensor>& stat
   for (size_t i = 0; i < last; ++i) input = leaving(i, input, layer(i, input, lengths));
   const torch::nn::Module& top = is_lstm ? static_cast<const torch::nn::Module&>(*lstm_[last])
                                          : static_cast<const torch::nn::Module&>(*gru_[last]);
-  states = steps(top, is_lstm, false, input);
-  return leaving(
-      last, input,
-      at::cat({at::stack(states, 1), at::stack(steps(top, is_lstm, true, input), 1)}, 2));
+  const Tensor packed = input.transpose(0, 1).flatten(0, 1);
+  const std::vector<int64_t> sizes(static_cast<size_t>(x.size(1)), x.size(0));
+  states = steps(top, is_lstm, false, packed, sizes);
+  const auto backward = steps(top, is_lstm, true, packed, sizes);
+  return leaving(last, input, at::cat({at::stack(states, 1), at::stack(backward, 1)}, 2));
 }
 
 }  // namespace attend

@@ -99,5 +99,113 @@ TEST(RecurrentGates, AreThoseOfAnLstm) {
   });
 }
 
+// The next h, and of an LSTM c, of one unit; the products as they stand in its row.
+struct Unit {
+  std::vector<double> products;  // of a GRU y_r y_z y_n u_r u_z u_n, of an LSTM i f g o
+  double before;                 // h of a GRU, c of an LSTM
+
+  std::pair<double, double> next() const {
+    const std::vector<double>& p = products;
+    if (p.size() == 4) {
+      const double c = sigmoid(p[1]) * before + sigmoid(p[0]) * std::tanh(p[2]);
+      return {sigmoid(p[3]) * std::tanh(c), c};
+    }
+    const double n = std::tanh(p[2] + sigmoid(p[0] + p[3]) * p[5]);
+    return {n + sigmoid(p[1] + p[4]) * (before - n), 0};
+  }
+
+  // Of a h' + b c' by `variable`, by central differences.
+  double difference(double& variable, double a, double b) {
+    constexpr double step = 1e-5;
+    const double middle = variable;
+    const auto at = [&](double x) {
+      variable = x;
+      const auto [h, c] = next();
+      return a * h + b * c;
+    };
+    const double difference = (at(middle + step) - at(middle - step)) / (2 * step);
+    variable = middle;
+    return difference;
+  }
+};
+
+// The unit k of a row.
+Unit unit_of(const Cell& c, int64_t row, int64_t k) {
+  Unit unit{{}, (c.gates == 3 ? c.state : c.cell)[static_cast<size_t>(row * c.hidden + k)]};
+  for (int64_t gate = 0; gate < c.gates; ++gate) unit.products.push_back(c.gate(c.y, row, gate, k));
+  for (int64_t gate = 0; gate < c.gates && c.gates == 3; ++gate)
+    unit.products.push_back(c.gate(c.u, row, gate, k));
+  return unit;
+}
+
+struct GateGradients {
+  explicit GateGradients(const Cell& c)
+      : state(drawn_numbers(c.rows * c.hidden, 1, 5)),
+        cell(drawn_numbers(c.rows * c.hidden, 1, 6)),
+        input(c.y.size()),
+        product(c.y.size()),
+        before(c.state.size()) {
+    recurrent_gates_gradient({.rows = c.rows,
+                              .hidden = c.hidden,
+                              .from_input = c.y.data(),
+                              .from_state = c.gates == 3 ? c.u.data() : nullptr,
+                              .state = c.gates == 3 ? c.state.data() : nullptr,
+                              .cell = c.gates == 3 ? nullptr : c.cell.data(),
+                              .grad_state = state.data(),
+                              .grad_cell = c.gates == 3 ? nullptr : cell.data(),
+                              .grad_input = input.data(),
+                              .grad_product = c.gates == 3 ? product.data() : nullptr,
+                              .grad_before = before.data()});
+  }
+
+  std::vector<float> state, cell;  // given
+  std::vector<float> input, product, before;
+};
+
+class GatesOf : public ::testing::TestWithParam<int64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Cells, GatesOf, ::testing::Values(3, 4), [](const auto& info) {
+  return info.param == 3 ? "gru" : "lstm";
+});
+
+TEST_P(GatesOf, GradientsAreDifferences) {
+  on_every_target([&] {
+    for (const float size : {0.0F, 0.1F, 3.0F, 100.0F}) {
+      const Cell c{3, 48, size, GetParam(), 48 * GetParam()};
+      const GateGradients found(c);
+      for (int64_t i = 0; i < c.rows * c.hidden; ++i) {
+        const int64_t row = i / c.hidden, k = i % c.hidden;
+        Unit unit = unit_of(c, row, k);
+        const double a = found.state[static_cast<size_t>(i)];
+        const double b = c.gates == 3 ? 0 : found.cell[static_cast<size_t>(i)];
+        // Slopes are products of at most five sigmoids, of their rests to 1 and of numbers that
+        // are given; the difference is right to 1e-9.
+        double largest = std::abs(unit.before);
+        for (const double x : unit.products) largest = std::max(largest, std::abs(x));
+        const double bound =
+            1e-8 + few_roundings * (std::abs(a) + std::abs(b)) * (1 + largest) * (1 + largest);
+        for (size_t n = 0; n < unit.products.size(); ++n) {
+          const auto& from = n < static_cast<size_t>(c.gates) ? found.input : found.product;
+          const size_t gate = n % static_cast<size_t>(c.gates);
+          ASSERT_NEAR(from[static_cast<size_t>(row * c.stride) + gate * c.hidden + k],
+                      unit.difference(unit.products[n], a, b), bound)
+              << size << ' ' << n;
+        }
+        ASSERT_NEAR(found.before[static_cast<size_t>(i)], unit.difference(unit.before, a, b), bound)
+            << size;
+      }
+    }
+  });
+}
+
+TEST_P(GatesOf, GradientsOfTheLargestNumbersAreFinite) {
+  on_every_target([&] {
+    const Cell c{3, 16, 1e30F, GetParam(), 16 * GetParam()};
+    const GateGradients found(c);
+    for (const auto* all : {&found.input, &found.product, &found.before})
+      for (const float each : *all) ASSERT_TRUE(std::isfinite(each));
+  });
+}
+
 }  // namespace
 }  // namespace attend::kernels::testing

@@ -102,6 +102,114 @@ TEST(Linear, BFloat16IsForOneThreadAndEnds) {
   EXPECT_FALSE(BFloat16Products::enabled());
 }
 
+// A recurrence of four steps with one map, each of which reads what the step before gave, and the
+// gradients of the sum of all that it gave.
+struct Recurrence {
+  explicit Recurrence(at::ScalarType type = at::kFloat) {
+    torch::manual_seed(9);
+    // Small enough that tanh passes errors on as they are.
+    const auto leaf = [&](at::IntArrayRef shape) {
+      return (torch::randn(shape, type) / 3).requires_grad_();
+    };
+    first = leaf({5, 7});
+    weight = leaf({7, 7});
+    bias = leaf({7});
+  }
+
+  Tensor sum() const {
+    Tensor state = first, sum;
+    for (int64_t t = 0; t < 4; ++t) {
+      state = linear(state, weight, bias).tanh();
+      sum = sum.defined() ? sum + state.square().sum() : state.square().sum();
+    }
+    return sum;
+  }
+
+  std::vector<Tensor> leaves() const { return {first, weight, bias}; }
+
+  Tensor first, weight, bias;
+};
+
+void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
+                  double tolerance) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_LT((found[i] - wanted[i]).norm().item<double>(),
+              tolerance * wanted[i].norm().item<double>())
+        << i;
+}
+
+TEST(Linear, StepsOfARecurrenceHaveTheGradientsOfEach) {
+  const Recurrence steps;
+  const auto wanted = torch::autograd::grad({steps.sum()}, steps.leaves());
+  const RecurrenceScope scope;
+  const Tensor sum = steps.sum();
+  for (int i = 0; i < 2; ++i)  // the second time, nothing is left of the first
+    expect_close(torch::autograd::grad({sum}, steps.leaves(), {}, /*retain_graph=*/true), wanted,
+                 1e-5);
+  // What is not asked for is not kept for the next time either.
+  torch::autograd::grad({sum}, {steps.first}, {}, /*retain_graph=*/true);
+  expect_close(torch::autograd::grad({sum}, {steps.bias}, {}, /*retain_graph=*/true), {wanted[2]},
+               1e-5);
+  expect_close(torch::autograd::grad({sum}, {steps.weight}), {wanted[1]}, 1e-5);
+}
+
+TEST(Linear, StepsOfARecurrenceInBFloat16AreNearTheExact) {
+  const Recurrence steps;
+  const auto wanted = torch::autograd::grad({steps.sum()}, steps.leaves());
+  const BFloat16Products products(true);
+  const auto each = torch::autograd::grad({steps.sum()}, steps.leaves());
+  const RecurrenceScope scope;
+  const auto together = torch::autograd::grad({steps.sum()}, steps.leaves());
+  expect_close(together, wanted, 0.02);
+  // They differ by the order of sums, and by the rounding of four sums of gradients to bfloat16.
+  expect_close(together, each, 0.01);
+}
+
+TEST(Linear, StepsOfARecurrenceHaveSecondDerivatives) {
+  const Recurrence steps(at::kDouble);
+  const auto second = [&] {
+    const auto first = torch::autograd::grad({steps.sum()}, steps.leaves(), {},
+                                             /*retain_graph=*/true, /*create_graph=*/true);
+    Tensor squares;
+    for (const Tensor& each : first)
+      squares = squares.defined() ? squares + each.square().sum() : each.square().sum();
+    return torch::autograd::grad({squares}, steps.leaves());
+  };
+  const auto wanted = second();
+  const RecurrenceScope scope;
+  expect_close(second(), wanted, 1e-12);
+}
+
+TEST(Linear, ARecurrenceMayHoldAWeight) {
+  Recurrence steps;
+  const Tensor all = torch::autograd::grad({steps.sum()}, {steps.bias})[0];
+  steps.weight.requires_grad_(false);
+  const RecurrenceScope scope;
+  expect_close(torch::autograd::grad({steps.sum()}, {steps.bias}), {all}, 1e-5);
+}
+
+TEST(Linear, ARecurrenceIsForOneThreadAndEnds) {
+  const auto is_shared = [] {
+    const Tensor weight = torch::ones({2, 2}).requires_grad_(), x = torch::ones({1, 2});
+    const auto node = [&] { return linear(x, weight, Tensor()).grad_fn()->next_edge(1).function; };
+    return node() == node();
+  };
+  EXPECT_FALSE(is_shared());
+  {
+    const RecurrenceScope outer;
+    { const RecurrenceScope inner; }
+    EXPECT_TRUE(is_shared());
+    bool elsewhere = true;
+    std::thread([&] { elsewhere = is_shared(); }).join();
+    EXPECT_FALSE(elsewhere);
+    const at::NoGradGuard no_gradient;
+    const Tensor x = torch::randn({3, 4}), weight = torch::randn({5, 4});
+    EXPECT_TRUE(at::equal(linear(x, weight, Tensor()), at::linear(x, weight)));
+  }
+  EXPECT_FALSE(is_shared());
+}
+
 // A logit of 16 products near 1 is right to about 16 x 3 x 2^-8 = 0.2 at the very most; the loss, a
 // mean over 300 rows of both signs, and the gradients, sums over rows or tokens, to a small part.
 TEST(Linear, TokenLossInBFloat16IsNearTheExact) {

@@ -1,10 +1,12 @@
 #include "attend/nn/recurrent.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/functional.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 
 #include "attend/base/error.h"
+#include "attend/nn/recurrent_gates.h"
 
 namespace attend {
 namespace {
@@ -58,6 +60,82 @@ TEST_P(EveryCell, CellStepsAsTheLayerDoes) {
   EXPECT_LE(next[0].abs().max().item<float>(), 1);
 }
 
+// LibTorch's own layer over one sequence after the other, with this layer's weights.
+template <class Layer>
+Tensor by_libtorch(Layer layer, const BidirectionalEncoder& encoder, const Tensor& x,
+                   const std::vector<int64_t>& lengths) {
+  for (auto& item : layer->named_parameters())
+    item.value().set_data(encoder.named_parameters()["layer0." + item.key()].detach().clone());
+  std::vector<Tensor> rows;
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    const auto row = static_cast<int64_t>(b);
+    const Tensor alone = x.slice(0, row, row + 1).slice(1, 0, lengths[b]);
+    rows.push_back(at::constant_pad_nd(std::get<0>(layer->forward(alone)),
+                                       {0, 0, 0, x.size(1) - lengths[b]}));
+  }
+  const Tensor all = at::cat(rows);
+  all.square().sum().backward();
+  std::vector<Tensor> found = {all.detach()};
+  for (const Tensor& parameter : layer->parameters()) found.push_back(parameter.grad());
+  return at::cat(c10::fmap(found, [](const Tensor& each) { return each.flatten(); }));
+}
+
+// By the fused gates (float32, 16 units a direction), and by the composed ones.
+TEST_P(EveryCell, EncoderAndItsGradientsAreLibTorchs) {
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (const int64_t hidden : {32, 10}) {
+      torch::manual_seed(11);
+      BidirectionalEncoder encoder(GetParam(), 5, hidden, {});
+      encoder.to(type);
+      const Tensor x = torch::randn({4, 7, 5}, type);
+      const std::vector<int64_t> lengths = {4, 7, 1, 7};
+      const Tensor annotations = encoder.forward(x, torch::tensor(lengths), {});
+      annotations.square().sum().backward();
+      std::vector<Tensor> found = {annotations.detach().flatten()};
+      for (const Tensor& parameter : encoder.parameters())
+        found.push_back(parameter.grad().flatten());
+      const int64_t half = hidden / 2;
+      const Tensor wanted =
+          GetParam() == Cell::gru
+              ? by_libtorch(torch::nn::GRU(torch::nn::GRUOptions(5, half)
+                                               .bidirectional(true)
+                                               .batch_first(true)),
+                            encoder, x, lengths)
+              : by_libtorch(torch::nn::LSTM(torch::nn::LSTMOptions(5, half)
+                                                .bidirectional(true)
+                                                .batch_first(true)),
+                            encoder, x, lengths);
+      const double tolerance = type == at::kFloat ? 1e-5 : 1e-12;
+      EXPECT_TRUE(torch::allclose(at::cat(found), wanted, tolerance, tolerance))
+          << type << ' ' << hidden;
+    }
+}
+
+TEST_P(EveryCell, GatesHaveSecondDerivatives) {
+  const int64_t gates = GetParam() == Cell::gru ? 3 : 4;
+  const auto second = [&](at::ScalarType type) {
+    torch::manual_seed(12);
+    const auto leaf = [&](int64_t depth) {
+      return torch::randn({3, depth}).to(type).requires_grad_();
+    };
+    const Tensor y = leaf(gates * 16), u = leaf(gates * 16), h = leaf(16);
+    Tensor next;
+    if (GetParam() == Cell::gru) {
+      next = gru_gates(y, u, h);
+    } else {
+      const auto [hidden, cell] = lstm_gates(y + u, h);
+      next = hidden + 0.5 * cell;
+    }
+    const auto first = torch::autograd::grad({next.square().sum()}, {y, u, h}, {},
+                                             /*retain_graph=*/true, /*create_graph=*/true);
+    const Tensor sum = first[0].square().sum() + first[1].sin().sum() + first[2].square().sum();
+    const auto found = torch::autograd::grad({sum}, {y, u, h});
+    return at::cat({found[0], found[1], found[2]}, 1);
+  };
+  // The composed ones in double, which LibTorch differentiates.
+  EXPECT_TRUE(torch::allclose(second(at::kFloat).to(at::kDouble), second(at::kDouble), 1e-5, 1e-5));
+}
+
 // Layer i reads what the one below gave; above the first a residual layer gives that too.
 TEST_P(EveryCell, LayersReadTheOneBelow) {
   for (const bool residual : {false, true}) {
@@ -80,14 +158,14 @@ TEST_P(EveryCell, LayersReadTheOneBelow) {
       if (GetParam() == Cell::gru) {
         hidden = at::gru_cell(read, state[i], weight("weight_ih"), weight("weight_hh"),
                               weight("bias_ih"), weight("bias_hh"));
-        EXPECT_TRUE(torch::equal(next[i], hidden));
+        EXPECT_TRUE(torch::allclose(next[i], hidden, 1e-14, 1e-14));
       } else {
         Tensor memory;
         std::tie(hidden, memory) =
             at::lstm_cell(read, {state[2 * i], state[2 * i + 1]}, weight("weight_ih"),
                           weight("weight_hh"), weight("bias_ih"), weight("bias_hh"));
-        EXPECT_TRUE(torch::equal(next[2 * i], hidden));
-        EXPECT_TRUE(torch::equal(next[2 * i + 1], memory));
+        EXPECT_TRUE(torch::allclose(next[2 * i], hidden, 1e-14, 1e-14));
+        EXPECT_TRUE(torch::allclose(next[2 * i + 1], memory, 1e-14, 1e-14));
       }
       read = residual && i > 0 ? read + hidden : hidden;
     }

@@ -45,6 +45,69 @@ void AllGates(const RecurrentGates& p) {
   }
 }
 
+// s (1 - s), the slope of a sigmoid that gave s.
+HWY_INLINE Vec<float> SigmoidSlope(Vec<float> s) { return hn::NegMulAdd(s, s, s); }
+
+// 1 - t^2, the slope of a tanh that gave t.
+HWY_INLINE Vec<float> TanhSlope(Vec<float> t) {
+  return hn::NegMulAdd(t, t, hn::Set(Tag<float>(), 1.0F));
+}
+
+// r = sigmoid(y_r + u_r), z = sigmoid(y_z + u_z), n = tanh(y_n + r u_n), h' = n + z (h - n)
+void GruGradient(const RecurrentGatesGradient& p, int64_t row) {
+  const Tag<float> d;
+  const int64_t first = row * 3 * p.hidden, size = p.hidden;
+  const float *y = p.from_input + first, *u = p.from_state + first;
+  float *dy = p.grad_input + first, *du = p.grad_product + first;
+  for (int64_t k = 0; k < size; k += kLanes<float>) {
+    const auto reset = hn::LoadU(d, u + 2 * size + k);
+    const auto h = hn::LoadU(d, p.state + row * size + k);
+    const auto dh = hn::LoadU(d, p.grad_state + row * size + k);
+    const auto r = Sigmoid(hn::Add(hn::LoadU(d, y + k), hn::LoadU(d, u + k)));
+    const auto z = Sigmoid(hn::Add(hn::LoadU(d, y + size + k), hn::LoadU(d, u + size + k)));
+    const auto n = Tanh(hn::MulAdd(r, reset, hn::LoadU(d, y + 2 * size + k)));
+    const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(h, n)), SigmoidSlope(z));
+    const auto dn = hn::Mul(hn::NegMulAdd(dh, z, dh), TanhSlope(n));
+    const auto dr = hn::Mul(hn::Mul(dn, reset), SigmoidSlope(r));
+    for (float* to : {dy, du}) {
+      hn::StoreU(dr, d, to + k);
+      hn::StoreU(dz, d, to + size + k);
+    }
+    hn::StoreU(dn, d, dy + 2 * size + k);
+    hn::StoreU(hn::Mul(dn, r), d, du + 2 * size + k);
+    hn::StoreU(hn::Mul(dh, z), d, p.grad_before + row * size + k);
+  }
+}
+
+// c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c')
+void LstmGradient(const RecurrentGatesGradient& p, int64_t row) {
+  const Tag<float> d;
+  const int64_t size = p.hidden;
+  const float* y = p.from_input + row * 4 * size;
+  float* dy = p.grad_input + row * 4 * size;
+  for (int64_t k = 0; k < size; k += kLanes<float>) {
+    const auto c = hn::LoadU(d, p.cell + row * size + k);
+    const auto dh = hn::LoadU(d, p.grad_state + row * size + k);
+    const auto i = Sigmoid(hn::LoadU(d, y + k));
+    const auto f = Sigmoid(hn::LoadU(d, y + size + k));
+    const auto g = Tanh(hn::LoadU(d, y + 2 * size + k));
+    const auto o = Sigmoid(hn::LoadU(d, y + 3 * size + k));
+    const auto t = Tanh(hn::MulAdd(i, g, hn::Mul(f, c)));
+    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(t),
+                               hn::LoadU(d, p.grad_cell + row * size + k));
+    hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(i)), d, dy + k);
+    hn::StoreU(hn::Mul(hn::Mul(dc, c), SigmoidSlope(f)), d, dy + size + k);
+    hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(g)), d, dy + 2 * size + k);
+    hn::StoreU(hn::Mul(hn::Mul(dh, t), SigmoidSlope(o)), d, dy + 3 * size + k);
+    hn::StoreU(hn::Mul(dc, f), d, p.grad_before + row * size + k);
+  }
+}
+
+void AllGateGradients(const RecurrentGatesGradient& p) {
+  for (int64_t row = 0; row < p.rows; ++row)
+    p.cell == nullptr ? GruGradient(p, row) : LstmGradient(p, row);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -54,7 +117,13 @@ namespace attend::kernels {
 
 HWY_EXPORT(AllGates);
 
+HWY_EXPORT(AllGateGradients);
+
 void recurrent_gates(const RecurrentGates& problem) { HWY_DYNAMIC_DISPATCH(AllGates)(problem); }
+
+void recurrent_gates_gradient(const RecurrentGatesGradient& problem) {
+  HWY_DYNAMIC_DISPATCH(AllGateGradients)(problem);
+}
 
 }  // namespace attend::kernels
 #endif
