@@ -171,7 +171,8 @@ Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
-Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool half) {
+Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               bool half) {
   std::unique_ptr<Weight>& known = weights_[weight.unsafeGetTensorImpl()];
   if (known == nullptr || known->shared->half != half)
     known = std::make_unique<Weight>(weight, bias, half);
@@ -179,8 +180,8 @@ Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tens
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const bool half = bfloat16_products && x.scalar_type() == at::kFloat &&
-                    weight.scalar_type() == at::kFloat;
+  const bool half =
+      bfloat16_products && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
   const bool recurs = recurrence != nullptr && at::GradMode::is_enabled();
   if (x.numel() == 0 || (!half && !recurs)) return at::linear(x, weight, bias);
   if (recurs) return recurrence->linear(x, weight, bias, half);

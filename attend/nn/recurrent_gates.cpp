@@ -29,8 +29,7 @@ Tensor composed_gru(const Tensor& y, const Tensor& u, const Tensor& h) {
 
 variable_list composed_lstm(const Tensor& y, const Tensor& c) {
   const auto gates = y.chunk(4, 1);
-  const Tensor next =
-      at::sigmoid(gates[1]) * c + at::sigmoid(gates[0]) * at::tanh(gates[2]);
+  const Tensor next = at::sigmoid(gates[1]) * c + at::sigmoid(gates[0]) * at::tanh(gates[2]);
   return {at::sigmoid(gates[3]) * at::tanh(next), next};
 }
 

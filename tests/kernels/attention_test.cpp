@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/kernels/choices.h"
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
@@ -47,6 +48,45 @@ TYPED_TEST(Attention, FewQueriesOfManyKeys) {
     c.scope = Scope{{{Window{.left = 0, .right = 700}}}};  // the later splits are empty
     expect_all(c);
   }
+}
+
+template <class S>
+class OneQuery : public ::testing::Test {};
+using Storages = ::testing::Types<float, double, BFloat16, Float16>;
+TYPED_TEST_SUITE(OneQuery, Storages);
+
+// What heads of queries that share keys have in common they compute together.
+TYPED_TEST(OneQuery, OfHeadsThatShareKeys) {
+  for (const int64_t heads : {2, 6, 8, 14, 16}) {
+    for (const ScopeChoice& scope : kScopes) {
+      for (const bool later : {false, true}) {
+        SCOPED_TRACE(std::to_string(heads) + " heads, " + scope.name + (later ? ", late" : ""));
+        auto c = random_case<TypeParam>({3, heads, 2, 1, 37, 20, 9}, Family::dot, 1, 5);
+        ScopeArrays arrays;
+        c.scope = scope.make(c.shape, arrays);
+        if (later) c.scope = intersect(c.scope, causal(29));
+        expect_all(c);
+      }
+    }
+  }
+}
+
+TYPED_TEST(OneQuery, OfHeadsThatShareKeysAndHaveTheirOwn) {
+  for (const BiasChoice& bias : kBiases) {
+    for (const NormaliserChoice& normaliser : kNormalisers) {
+      SCOPED_TRACE(std::string(bias.name) + ", " + normaliser.name);
+      auto c = random_case<TypeParam>({2, 8, 2, 1, 37, 20, 9}, Family::dot, 1, 6);
+      c.normaliser = normaliser.normaliser;
+      if (normaliser.sinks) add_sinks(c);
+      add_bias(c, bias);
+      expect_all(c);
+    }
+  }
+  auto c = random_case<TypeParam>({2, 8, 2, 1, 3000, 20, 9}, Family::dot, 1, 7);
+  expect_all(c);  // in splits
+  c.score.soft_cap = 2;
+  c.dropout = {.probability = 0.3, .seed = 4};
+  expect_all(c);
 }
 
 TYPED_TEST(Attention, ManyChunksOfKeys) {

@@ -70,8 +70,8 @@ Tensor by_libtorch(Layer layer, const BidirectionalEncoder& encoder, const Tenso
   for (size_t b = 0; b < lengths.size(); ++b) {
     const auto row = static_cast<int64_t>(b);
     const Tensor alone = x.slice(0, row, row + 1).slice(1, 0, lengths[b]);
-    rows.push_back(at::constant_pad_nd(std::get<0>(layer->forward(alone)),
-                                       {0, 0, 0, x.size(1) - lengths[b]}));
+    rows.push_back(
+        at::constant_pad_nd(std::get<0>(layer->forward(alone)), {0, 0, 0, x.size(1) - lengths[b]}));
   }
   const Tensor all = at::cat(rows);
   all.square().sum().backward();
@@ -97,14 +97,14 @@ TEST_P(EveryCell, EncoderAndItsGradientsAreLibTorchs) {
       const int64_t half = hidden / 2;
       const Tensor wanted =
           GetParam() == Cell::gru
-              ? by_libtorch(torch::nn::GRU(torch::nn::GRUOptions(5, half)
-                                               .bidirectional(true)
-                                               .batch_first(true)),
-                            encoder, x, lengths)
-              : by_libtorch(torch::nn::LSTM(torch::nn::LSTMOptions(5, half)
-                                                .bidirectional(true)
-                                                .batch_first(true)),
-                            encoder, x, lengths);
+              ? by_libtorch(
+                    torch::nn::GRU(
+                        torch::nn::GRUOptions(5, half).bidirectional(true).batch_first(true)),
+                    encoder, x, lengths)
+              : by_libtorch(
+                    torch::nn::LSTM(
+                        torch::nn::LSTMOptions(5, half).bidirectional(true).batch_first(true)),
+                    encoder, x, lengths);
       const double tolerance = type == at::kFloat ? 1e-5 : 1e-12;
       EXPECT_TRUE(torch::allclose(at::cat(found), wanted, tolerance, tolerance))
           << type << ' ' << hidden;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "attend/kernels/check.h"
 #include "attend/kernels/cpu/driver-inl.h"
@@ -104,6 +105,65 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   if (splits > 1) merge_splits(plan);
 }
 
+// Query heads that share a head of keys, each with one query that sees the first keys, as in
+// decoding: a few of them become queries of one head, which read each key once.
+template <class S>
+class SharedKeys {
+ public:
+  SharedKeys(const Problem<S>& problem, const Result<S>& result)
+      : problem_(problem), result_(result) {
+    const Shape& s = problem.shape;
+    const int64_t together = heads_together(problem);
+    if (together == 1 || !find_lengths()) return;
+    problem_.shape.heads /= together;
+    problem_.shape.queries = together;
+    const auto fold = [&](auto& view) {
+      view = {view.data, view.batch_stride, together * view.head_stride, view.head_stride};
+    };
+    fold(problem_.query);
+    fold(result_.context);
+    if (std::any_of(lengths_.begin(), lengths_.end(), [&](int64_t n) { return n < s.keys; }))
+      problem_.scope = {{{KeyLengths{lengths_.data()}}}};
+    else
+      problem_.scope = {};
+  }
+  SharedKeys(const SharedKeys&) = delete;
+  SharedKeys& operator=(const SharedKeys&) = delete;
+
+  const Problem<S>& problem() const { return problem_; }
+  const Result<S>& result() const { return result_; }
+
+ private:
+  // What a head has of its own, a query of a head may not have.
+  static int64_t heads_together(const Problem<S>& p) {
+    const auto& bias = p.bias;
+    if (p.shape.queries != 1 || p.shape.heads <= p.shape.key_heads ||
+        p.score.family != Family::dot || p.sinks != nullptr || p.dropout.probability > 0 ||
+        bias.dense.data != nullptr || bias.slopes != nullptr || bias.relative.data != nullptr ||
+        bias.centres != nullptr)
+      return 1;
+    int64_t together = kFewQueries;
+    while (p.shape.heads / p.shape.key_heads % together != 0) --together;
+    return together;
+  }
+
+  // Whether each query sees the keys from 0 on, up to lengths_ of its batch entry.
+  bool find_lengths() {
+    for (int64_t b = 0; b < problem_.shape.batch; ++b) {
+      const BlockScope scope(problem_.scope, {b, 0, 0}, 1, problem_.shape.keys);
+      if (!scope.one_range()) return false;
+      const auto [begin, end] = scope.row_range(0);
+      if (begin > 0 && begin < end) return false;
+      lengths_.push_back(begin < end ? end : 0);
+    }
+    return true;
+  }
+
+  std::vector<int64_t> lengths_;
+  Problem<S> problem_;
+  Result<S> result_;
+};
+
 // Few queries of the dot family read keys and values as they are stored: the copies would cost more
 // than the work.
 template <class S>
@@ -114,8 +174,11 @@ bool reads_halves(const Problem<S>& problem) {
 }  // namespace
 
 template <class S>
-void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads) {
-  check(problem, result);
+void attention_forward(const Problem<S>& given, const Result<S>& to, int threads) {
+  check(given, to);
+  const SharedKeys<S> shared(given, to);
+  const Problem<S>& problem = shared.problem();
+  const Result<S>& result = shared.result();
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const bool direct = reads_halves(problem);

@@ -119,7 +119,8 @@ struct AdditivePlan {
 };
 
 // So few queries that panels of them would be mostly empty: vectors run along the depth instead.
-inline bool few_queries(const Shape& shape) { return shape.queries <= 4; }
+inline constexpr int64_t kFewQueries = 4;
+inline bool few_queries(const Shape& shape) { return shape.queries <= kFewQueries; }
 
 // Keys and values of sixteen bits, which the form for few queries reads as they are: what it does
 // is bound by memory. Strides as the problem's, in elements; null: the problem's own.
