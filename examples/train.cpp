@@ -6,6 +6,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "attend/base/memory.h"
 #include "attend/inference/model.h"
 #include "attend/runs/training.h"
 
@@ -17,6 +18,7 @@ std::atomic<bool> stop = false;
 
 int main(int count, char** arguments) try {
   if (count != 3) throw attend::Error("usage: train PAIRS.tsv OUT");
+  attend::keep_memory();  // a tenth faster
   std::signal(SIGINT, [](int) { stop = true; });
   attend::TrainOptions options;
   options.data = arguments[1];

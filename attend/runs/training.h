@@ -53,6 +53,8 @@ std::vector<Example> read_test(const TrainOptions& options, const std::string& p
 // Trains a model into options.out. With options.resume what is there is trained further; where it
 // was trained to its end, nothing is left to do. Error when another process is training there.
 //
+// A program that does little else calls keep_memory (base/memory.h) before.
+//
 // Every process of options.world makes this call, with the same options and data. The first alone
 // writes and tells `watch` how far it is; any of them may be stopped.
 Trained train_model(const TrainOptions& options, const TrainWatch& watch = {});
