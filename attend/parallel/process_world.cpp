@@ -10,6 +10,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <future>
 #include <numeric>
@@ -47,6 +48,14 @@ std::optional<int64_t> number_of(const char* name) {
     fail("environment variable {} is {}; it must be a whole number from 0 on", name,
          in_quotes(text));
   return number;
+}
+
+// Gloo writes to a process that is gone as to any other; by default, the system then ends this one,
+// too, before it can say why.
+void outlive_broken_connections() {
+  struct sigaction now {};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
 }
 
 // A first line: c10d and LibTorch append their stacks.
@@ -282,12 +291,18 @@ ProcessPlace place_of_environment() {
 
 std::unique_ptr<Communicator> meet(const ProcessPlace& place) {
   if (place.size == 1) return alone();
+  outlive_broken_connections();
   const Quiet quiet;
   try {
     return std::make_unique<GlooWorld>(place);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    // The caller may know better why, in a moment.
+    const auto end = std::chrono::steady_clock::now() + to_report;
+    for (; place.meanwhile && std::chrono::steady_clock::now() < end;
+         std::this_thread::sleep_for(milliseconds(20)))
+      place.meanwhile();
     fail("rank {} of {} does not meet the others at {}: {}", place.rank, place.size,
          place.file.empty() ? fmt::format("{}:{}", place.address, place.port + 1) : place.file,
          first_line(error));

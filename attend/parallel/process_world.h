@@ -18,7 +18,8 @@ struct ProcessPlace {
   std::string file = {};              // where processes of one machine meet, in place of a port
   std::string run = {};               // the name of the run; all must have the same
   double timeout = 300;               // seconds that a call waits for the others
-  // Called some times a second while the others have not come; what it throws ends the wait.
+  // Called some times a second while the others have not come, and when meeting them has failed;
+  // what it throws ends the wait.
   std::function<void()> meanwhile = {};
 };
 
@@ -31,7 +32,8 @@ ProcessPlace place_of_environment();
 
 // Meets the other processes, by Gloo over TCP. Connections are neither encrypted nor authenticated:
 // the network must be trusted. Of one process: alone(). Error where they do not come in time, where
-// the port is taken, and where two have one rank.
+// the port is taken, and where two have one rank. From then on the process ignores SIGPIPE, unless
+// it has a handler.
 //
 // Calls throw std::runtime_error when another process has gone, at once, or does not answer in
 // time.
