@@ -78,6 +78,8 @@ class Quiet {
 };
 
 class GlooWorld : public Communicator {
+  using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
  public:
   explicit GlooWorld(const ProcessPlace& place) : place_(place) {
     const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
@@ -85,11 +87,7 @@ class GlooWorld : public Communicator {
     store_->setTimeout(timeout);
     check_rank();
     wait_for_others(timeout);
-    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-    options->devices.push_back(device());
-    options->threads = 2;
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store_, static_cast<int>(place.rank),
-                                                         static_cast<int>(place.size), options);
+    group_ = connect(timeout);
   }
 
   ~GlooWorld() override {
@@ -173,6 +171,23 @@ class GlooWorld : public Communicator {
     }
   }
 
+  // Gloo waits for one that has ended since as long as for one that is slow, and cannot be
+  // interrupted: its thread is left to itself when `meanwhile` throws.
+  Group connect(milliseconds timeout) const {
+    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    options->devices.push_back(device());
+    options->threads = 2;
+    std::packaged_task<Group()> task([store = store_, place = place_, options] {
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(place.rank),
+                                                         static_cast<int>(place.size), options);
+    });
+    std::future<Group> group = task.get_future();
+    std::thread(std::move(task)).detach();
+    while (group.wait_for(milliseconds(200)) != std::future_status::ready)
+      if (place_.meanwhile) place_.meanwhile();
+    return group.get();
+  }
+
   std::shared_ptr<gloo::transport::Device> device() const {
     const bool is_here = !place_.file.empty() || place_.address == "127.0.0.1" ||
                          place_.address == "localhost" || place_.address == "::1";
@@ -245,7 +260,7 @@ class GlooWorld : public Communicator {
 
   const ProcessPlace place_;
   c10::intrusive_ptr<c10d::Store> store_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  Group group_;
   int exchanges_ = 0;
   std::atomic<int64_t> sums_ = 0;  // that are not waited for
 };
