@@ -50,13 +50,12 @@ MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config
   else
     fail("[memory machine] no controller is called {}; there are lstm, gru and feed_forward",
          in_quotes(config.controller));
-  addressing_ = register_module(
-      "addressing", Linear(config.hidden, heads(config) * controls_of_head(config)));
-  writing_ = register_module(
-      "writing", Linear(config.hidden, config.write_heads * 2 * config.width));
+  addressing_ = register_module("addressing",
+                                Linear(config.hidden, heads(config) * controls_of_head(config)));
+  writing_ =
+      register_module("writing", Linear(config.hidden, config.write_heads * 2 * config.width));
   output_ = register_module(
-      "output",
-      Linear(config.hidden + config.read_heads * config.width, config.outputs));
+      "output", Linear(config.hidden + config.read_heads * config.width, config.outputs));
   first_reads_ =
       register_parameter("first_reads", 0.05 * torch::randn({config.read_heads, config.width}));
   for (const auto& layer : {addressing_, writing_}) {

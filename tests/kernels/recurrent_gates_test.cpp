@@ -164,9 +164,8 @@ struct GateGradients {
 
 class GatesOf : public ::testing::TestWithParam<int64_t> {};
 
-INSTANTIATE_TEST_SUITE_P(Cells, GatesOf, ::testing::Values(3, 4), [](const auto& info) {
-  return info.param == 3 ? "gru" : "lstm";
-});
+INSTANTIATE_TEST_SUITE_P(Cells, GatesOf, ::testing::Values(3, 4),
+                         [](const auto& info) { return info.param == 3 ? "gru" : "lstm"; });
 
 TEST_P(GatesOf, GradientsAreDifferences) {
   on_every_target([&] {

@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <optional>
 
 #include "attend/kernels/cpu/dropout-inl.h"
 #include "attend/kernels/cpu/shifts-inl.h"
@@ -53,17 +54,9 @@ class UpstreamPanel {
       delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
   }
 
-  // Begins to fetch what load reads.
-  void fetch(const Row& first, int64_t rows) const {
-    const auto fetch_of = [&](const View<const T>& from) {
-      FetchRows(from.row(first.batch, first.head, first.query), from.row_stride, rows, depth_);
-    };
-    fetch_of(plan_.upstream.grad_context);
-    if (plan_.problem->normaliser == Normaliser::softmax) fetch_of(plan_.upstream.context);
-  }
-
   // dp_ij = dc_i . v_j as gradients[j][i]
-  void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients) const {
+  void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients,
+                RowsAhead* ahead = nullptr) const {
     const Problem<T>& problem = *plan_.problem;
     if constexpr (std::is_same_v<T, float>) {
       if (plan_.brain.kernels != nullptr)
@@ -72,7 +65,7 @@ class UpstreamPanel {
     }
     const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
     Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
-                {gradients, width});
+                {gradients, width}, ahead);
   }
 
   const RowShifts<T>& shifts() const { return shifts_; }
@@ -121,6 +114,8 @@ class BackwardChunk {
         gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
+    scorer_.set_ahead(&ahead_);
+    gradients_->set_ahead(&ahead_);
     queries_ = arena.take(scorer_.panel_size(kBackwardRows));
     weights_ = arena.take(kTileKeys * kBackwardRows);
     tile_ = arena.take(kTileKeys * kBackwardRows);
@@ -136,9 +131,7 @@ class BackwardChunk {
 
   void run() {
     const int64_t group = shape_.heads / shape_.key_heads;
-    scorer_.fetch({batch_, key_head_ * group, 0}, begin_, std::min(begin_ + kTileKeys, end_));
     for (int64_t head = key_head_ * group; head < (key_head_ + 1) * group; ++head) {
-      fetch_queries({batch_, head, 0});
       gradients_->begin_head(batch_, head);
       const BiasGradients<T> bias = bias_gradients(head);
       if (bias.slope != nullptr) *bias.slope = 0;
@@ -168,17 +161,44 @@ class BackwardChunk {
     return to;
   }
 
-  // Begins to fetch the rows of the block at `first`, if there is one.
-  void fetch_queries(const Row& first) const {
-    const int64_t rows = std::min(kBackwardRows, shape_.queries - first.query);
-    const View<const T>& query = problem_.query;
-    FetchRows(query.row(first.batch, first.head, first.query), query.row_stride, rows,
-              shape_.depth);
-    upstream_.fetch(first, rows);
+  // Has what follows a tile of `keys` keys fetched while its products run: the tile at `next`, or
+  // else what the end of this block writes and the next one reads.
+  void look_ahead(const Row& first, int64_t keys, int64_t next, int64_t end, int64_t width) {
+    ahead_.restart();
+    next < end ? scorer_.add_tile(first, next, std::min(next + kTileKeys, end), ahead_)
+               : look_beyond(first);
+    ahead_.divide(2 * ProductSteps<T>(keys, width) + ProductSteps<T>(shape_.depth, width) +
+                  ProductSteps<T>(keys, shape_.depth) + ProductSteps<T>(keys, padded_));
+  }
+
+  void look_beyond(const Row& first) {
+    add_queries(plan_.query_gradient(chunk_), first, shape_.depth);
+    const std::optional<Row> after = block_after(shape_, first, kBackwardRows);
+    if (after) {
+      add_queries(problem_.query, *after, shape_.depth);
+      add_queries(plan_.upstream.grad_context, *after, shape_.value_depth);
+      if (problem_.normaliser == Normaliser::softmax)
+        add_queries(plan_.upstream.context, *after, shape_.value_depth);
+    }
+    if (after && !is_other_key_head(shape_, first, *after)) return;
+    add_keys(plan_.gradients.key, shape_.depth);
+    add_keys(plan_.gradients.value, shape_.value_depth);
+    if (after) scorer_.add_tile(*after, 0, std::min(kTileKeys, shape_.keys), ahead_);
+  }
+
+  template <class U>
+  void add_queries(const View<U>& of, const Row& row, int64_t depth) {
+    ahead_.add(of.row(row.batch, row.head, row.query), of.row_stride,
+               std::min(kBackwardRows, shape_.queries - row.query), depth);
+  }
+
+  // The first tile of the chunk.
+  void add_keys(const View<T>& of, int64_t depth) {
+    ahead_.add(of.row(batch_, key_head_, begin_), of.row_stride, std::min(kTileKeys, end_ - begin_),
+               depth);
   }
 
   void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
-    fetch_queries({first.batch, first.head, first.query + kBackwardRows});
     BlockScope scope = scorer_.scope(first, rows);
     const KeyRange hull = scope.hull();
     const int64_t begin = std::max(begin_, hull.begin), end = std::min(end_, hull.end);
@@ -199,9 +219,10 @@ class BackwardChunk {
     for (int64_t key = begin, next = 0; key < end; key = next) {
       next = next_tile(plan_.brain, key);
       const int64_t keys = std::min(next, end) - key;
-      scorer_.fetch(first, next, std::min(next + kTileKeys, end));
-      if (!scorer_.score(panel, key, keys, weights_, cap_slope_)) continue;
-      add_tile(panel, key, keys, bias);
+      // Products of bf16 read what was packed just before.
+      if (plan_.brain.kernels == nullptr) look_ahead(first, keys, next, end, width);
+      if (scorer_.score(panel, key, keys, weights_, cap_slope_)) add_tile(panel, key, keys, bias);
+      ahead_.fetch_all();
     }
     gradients_->store_query_gradient(rows, width, plan_.query_gradient(chunk_));
   }
@@ -209,7 +230,7 @@ class BackwardChunk {
   void add_tile(const Panel<T>& panel, int64_t key, int64_t keys, const BiasGradients<T>& bias) {
     const Row& first = panel.first;
     const int64_t width = panel.width;
-    upstream_.multiply(first, key, keys, width, tile_);
+    upstream_.multiply(first, key, keys, width, tile_, &ahead_);
     // c_i = sum_j m_ij p_ij v_j with m the dropout
     dropout_.apply(first, key, keys, width, tile_);
     DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
@@ -226,7 +247,7 @@ class BackwardChunk {
     T* const to = value_gradient_ + (key - begin_) * padded_;
     if (plan_.brain.kernels == nullptr) {
       Multiply<T>(keys, padded_, queries, {weights_, width, 1},
-                  {grad_rows_.data, grad_rows_.stride}, true, {to, padded_});
+                  {grad_rows_.data, grad_rows_.stride}, true, {to, padded_}, &ahead_);
     } else if constexpr (std::is_same_v<T, float>) {
       MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_,
                         weight_operand_, to);
@@ -245,6 +266,7 @@ class BackwardChunk {
   const Shape& shape_;
   int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
   BrainThread thread_;
+  RowsAhead ahead_;
   TileScorer<T> scorer_;
   std::unique_ptr<TileGradients<T>> gradients_;
   UpstreamPanel<T> upstream_;

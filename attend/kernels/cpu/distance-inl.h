@@ -78,7 +78,8 @@ class SquaredDistanceScores : public TileScores<T> {
                   tile + j * width + lane);
       }
     }
-    Multiply<T>(keys, width, depth, {keys_, depth, 1}, {panel, width}, true, {tile, width});
+    Multiply<T>(keys, width, depth, {keys_, depth, 1}, {panel, width}, true, {tile, width},
+                this->ahead_);
     has_near_ = false;
     for (int64_t j = 0; j < keys; ++j) {
       const auto norm = Set<T>(key_norms_[j]);
@@ -231,9 +232,9 @@ class SquaredDistanceGradients : public TileGradients<T> {
       }
     }
     Multiply<T>(depth_, width, keys, {keys_, 1, padded_}, {tile, width}, true,
-                {query_gradient_, width});
+                {query_gradient_, width}, this->ahead_);
     Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {rows_, padded_}, true,
-                {gradient, padded_});
+                {gradient, padded_}, this->ahead_);
   }
 
   // Sums up pair by pair; the lanes of a vector are dimensions.

@@ -36,7 +36,7 @@ class DotScores : public TileScores<T> {
     const int64_t head = KeyHead(problem_.shape, first.head);
     const T* key = problem_.key.row(first.batch, head, first_key);
     Multiply<T>(keys, width, problem_.shape.depth, {key, problem_.key.row_stride, 1},
-                {panel, width}, false, {tile, width});
+                {panel, width}, false, {tile, width}, this->ahead_);
   }
 
  private:
@@ -64,10 +64,10 @@ class DotGradients : public TileGradients<T> {
     const int64_t head = KeyHead(problem_.shape, first_.head);
     const T* key = problem_.key.row(first_.batch, head, first_key);
     Multiply<T>(depth_, width, keys, {key, 1, problem_.key.row_stride}, {tile, width}, !fresh_,
-                {query_gradient_, width});
+                {query_gradient_, width}, this->ahead_);
     fresh_ = false;
     Multiply<T>(keys, padded_, query_count_, {tile, width, 1}, {queries_.data, queries_.stride},
-                true, {key_gradient_ + chunk_key * padded_, padded_});
+                true, {key_gradient_ + chunk_key * padded_, padded_}, this->ahead_);
   }
 
   void store_query_gradient(int64_t rows, int64_t width, const View<T>& to) override {

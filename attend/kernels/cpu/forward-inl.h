@@ -32,6 +32,7 @@ class ForwardBlock {
                 few_queries(problem_.shape) ? &plan.half : nullptr, &plan.brain),
         dropout_(problem_, arena) {
     const Shape& shape = problem_.shape;
+    scorer_.set_ahead(&ahead_);
     split_ = task % plan.splits;
     task /= plan.splits;
     const int64_t head = task / plan.blocks, begin = task % plan.blocks * kForwardRows;
@@ -60,9 +61,9 @@ class ForwardBlock {
     }
     for (int64_t key = begin; key < end;) {
       const int64_t next = next_tile(plan_.brain, key);
-      if (!few_queries(problem_.shape))
-        scorer_.fetch(panels_[0]->panel.first, next, std::min(next + kTileKeys, end));
+      if (looks_ahead()) look_ahead(key, next, end);
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
+      ahead_.fetch_all();
       key = next;
     }
     for (int64_t p = 0; p < count_; ++p) finish(*panels_[p]);
@@ -80,10 +81,6 @@ class ForwardBlock {
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
     BlockScope scope = scorer_.scope(first, rows);
-    if (count_ == 0) {
-      const int64_t key = std::max(keys_.begin, scope.hull().begin);
-      scorer_.fetch(first, key, std::min({key + kTileKeys, keys_.end, scope.hull().end}));
-    }
     const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
@@ -94,6 +91,39 @@ class ForwardBlock {
         ? online.start(at.panel.width)
         : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
     if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
+  }
+
+  // Few queries fetch by themselves; products of bf16 read what was packed just before.
+  bool looks_ahead() const {
+    return !few_queries(problem_.shape) && plan_.brain.kernels == nullptr;
+  }
+
+  // Has what follows the tile at `key` fetched while its products run: the tile at `next`, or else
+  // what the end of this block writes and the next one reads.
+  void look_ahead(int64_t key, int64_t next, int64_t end) {
+    const Row& first = panels_[0]->panel.first;
+    ahead_.restart();
+    next < end ? scorer_.add_tile(first, next, std::min(next + kTileKeys, end), ahead_)
+               : look_beyond(first);
+    const int64_t keys = std::min(next, end) - key;
+    ahead_.divide(count_ * (ProductSteps<T>(keys, kPanel<T>) +
+                            ProductSteps<T>(problem_.shape.value_depth, kPanel<T>)));
+  }
+
+  void look_beyond(const Row& first) {
+    const Shape& s = problem_.shape;
+    add_rows(plan_.split_context(split_), first, s.value_depth);
+    const std::optional<Row> after = block_after(s, first, kForwardRows);
+    if (!after || plan_.splits > 1) return;
+    add_rows(problem_.query, *after, s.depth);
+    if (is_other_key_head(s, first, *after))
+      scorer_.add_tile(*after, 0, std::min(kTileKeys, s.keys), ahead_);
+  }
+
+  template <class U>
+  void add_rows(const View<U>& of, const Row& row, int64_t depth) {
+    ahead_.add(of.row(row.batch, row.head, row.query), of.row_stride,
+               std::min(kForwardRows, problem_.shape.queries - row.query), depth);
   }
 
   void clear(Context& at) {
@@ -150,7 +180,7 @@ class ForwardBlock {
     }
     if (plan_.brain.kernels == nullptr) {
       Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
-                  {weights, width}, !at.fresh, {at.context, width});
+                  {weights, width}, !at.fresh, {at.context, width}, &ahead_);
     } else if constexpr (std::is_same_v<T, float>) {
       MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
                            at.panel.first, first_key, keys, weights, width, !at.fresh, operand_,
@@ -201,6 +231,7 @@ class ForwardBlock {
   int64_t split_;
   KeyRange keys_;
   BrainThread thread_;
+  RowsAhead ahead_;
   TileScorer<T> scorer_;
   TileDropout<T> dropout_;
   T* tile_;

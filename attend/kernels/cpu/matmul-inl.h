@@ -5,6 +5,7 @@
 #define ATTEND_KERNELS_MATMUL_INL_H_
 #endif
 
+#include "attend/kernels/cpu/rows_ahead-inl.h"
 #include "attend/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -87,9 +88,10 @@ HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<con
 
 template <int kV, class T, class B = T>
 HWY_NOINLINE void MultiplyPanel(int64_t rows, Broadcast<T> a, Rows<const B> b, int64_t depth,
-                                bool accumulate, Rows<T> out) {
+                                bool accumulate, Rows<T> out, RowsAhead* ahead = nullptr) {
   int64_t r = 0;
   for (; r + kRowsPerStep <= rows; r += kRowsPerStep) {
+    if (ahead != nullptr) ahead->fetch_some();
     MultiplyStep<kRowsPerStep, kV>(a, b, depth, accumulate, out);
     a.data += kRowsPerStep * a.row;
     out.data += kRowsPerStep * out.stride;
@@ -97,18 +99,26 @@ HWY_NOINLINE void MultiplyPanel(int64_t rows, Broadcast<T> a, Rows<const B> b, i
   MultiplyRest<kRowsPerStep - 1, kV>(rows - r, a, b, depth, accumulate, out);
 }
 
+// How often a product of `rows` x `columns` fetches what is ahead.
+template <class T>
+constexpr int64_t ProductSteps(int64_t rows, int64_t columns) {
+  return rows / kRowsPerStep * ((columns + kPanel<T> - 1) / kPanel<T>);
+}
+
 // out[r][c] (+)= sum_k a(r, k) b[k][c] for `rows` x `columns`; columns a multiple of the lanes.
+// Fetches what is ahead meanwhile.
 template <class T>
 HWY_INLINE void Multiply(int64_t rows, int64_t columns, int64_t depth, const Broadcast<T>& a,
-                         const Rows<const T>& b, bool accumulate, const Rows<T>& out) {
+                         const Rows<const T>& b, bool accumulate, const Rows<T>& out,
+                         RowsAhead* ahead = nullptr) {
   int64_t c = 0;
   for (; c + kPanel<T> <= columns; c += kPanel<T>) {
     MultiplyPanel<kVectorsPerStep, T>(rows, a, {b.data + c, b.stride}, depth, accumulate,
-                                      {out.data + c, out.stride});
+                                      {out.data + c, out.stride}, ahead);
   }
   for (; c < columns; c += kLanes<T>) {
     MultiplyPanel<1, T>(rows, a, {b.data + c, b.stride}, depth, accumulate,
-                        {out.data + c, out.stride});
+                        {out.data + c, out.stride}, ahead);
   }
 }
 

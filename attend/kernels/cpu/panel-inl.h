@@ -140,17 +140,6 @@ void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns
     std::fill(panel + c * width + rows, panel + (c + 1) * width, T(0));
 }
 
-// Begins to fetch rows into the second-level cache: a product that reads them for the first time
-// would wait for each. Null: there are none.
-template <class T>
-HWY_INLINE void FetchRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns) {
-  constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t r = 0; from != nullptr && r < rows; ++r) {
-    for (int64_t c = 0; c < columns; c += kLine)
-      __builtin_prefetch(from + r * from_stride + c, /*rw=*/0, /*locality=*/2);
-  }
-}
-
 // Rows copied to [rows][width], padded with 0 to whole vectors and to `padded_rows` rows.
 template <class T>
 void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -161,6 +162,20 @@ struct BrainPlan {
 // Where the tile after that of `key` begins: products of bf16 take no keys of two blocks.
 inline int64_t next_tile(const BrainPlan& plan, int64_t key) {
   return plan.kernels == nullptr ? key + kTileKeys : key / kTileKeys * kTileKeys + kTileKeys;
+}
+
+// The block of `size` queries after that at `first`, of the same head or the next, if there is one.
+inline std::optional<Row> block_after(const Shape& s, const Row& first, int64_t size) {
+  if (first.query + size < s.queries) return Row{first.batch, first.head, first.query + size};
+  if (first.head + 1 < s.heads) return Row{first.batch, first.head + 1, 0};
+  if (first.batch + 1 < s.batch) return Row{first.batch + 1, 0, 0};
+  return std::nullopt;
+}
+
+// Whether two rows of queries see the keys of different heads.
+inline bool is_other_key_head(const Shape& s, const Row& a, const Row& b) {
+  const int64_t group = s.heads / s.key_heads;
+  return a.batch != b.batch || a.head / group != b.head / group;
 }
 
 // Backward and the weights read the keys of few queries as forward does: scores then agree to the

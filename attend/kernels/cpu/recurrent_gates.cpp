@@ -93,8 +93,8 @@ void LstmGradient(const RecurrentGatesGradient& p, int64_t row) {
     const auto g = Tanh(hn::LoadU(d, y + 2 * size + k));
     const auto o = Sigmoid(hn::LoadU(d, y + 3 * size + k));
     const auto t = Tanh(hn::MulAdd(i, g, hn::Mul(f, c)));
-    const auto dc = hn::MulAdd(hn::Mul(dh, o), TanhSlope(t),
-                               hn::LoadU(d, p.grad_cell + row * size + k));
+    const auto dc =
+        hn::MulAdd(hn::Mul(dh, o), TanhSlope(t), hn::LoadU(d, p.grad_cell + row * size + k));
     hn::StoreU(hn::Mul(hn::Mul(dc, g), SigmoidSlope(i)), d, dy + k);
     hn::StoreU(hn::Mul(hn::Mul(dc, c), SigmoidSlope(f)), d, dy + size + k);
     hn::StoreU(hn::Mul(hn::Mul(dc, i), TanhSlope(g)), d, dy + 2 * size + k);

@@ -6,6 +6,7 @@
 #endif
 
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/cpu/rows_ahead-inl.h"
 #include "attend/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,6 +40,12 @@ class TileScores {
   // normaliser.
   virtual void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel,
                       int64_t width, T* tile) const = 0;
+
+  // What its products fetch meanwhile.
+  void set_ahead(RowsAhead* ahead) { ahead_ = ahead; }
+
+ protected:
+  RowsAhead* ahead_ = nullptr;
 };
 
 // The gradients of queries, keys and parameters for one chunk of the keys of one key head.
@@ -60,6 +67,12 @@ class TileGradients {
 
   virtual void store_query_gradient(int64_t rows, int64_t width, const View<T>& to) = 0;
   virtual void store_key_gradient(int64_t chunk_key, T* to) const = 0;
+
+  // What its products fetch meanwhile.
+  void set_ahead(RowsAhead* ahead) { ahead_ = ahead; }
+
+ protected:
+  RowsAhead* ahead_ = nullptr;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -71,15 +71,18 @@ class TileScorer {
     return true;
   }
 
-  // Begins to fetch the keys and values of a tile that is scored soon: keys [begin, end), or none.
-  void fetch(const Row& first, int64_t begin, int64_t end) const {
+  // Adds the keys and values of a tile that is scored soon: keys [begin, end), or none.
+  void add_tile(const Row& first, int64_t begin, int64_t end, RowsAhead& ahead) const {
     const Shape& s = problem_.shape;
     const int64_t head = KeyHead(s, first.head);
-    FetchRows(problem_.key.row(first.batch, head, begin), problem_.key.row_stride, end - begin,
+    ahead.add(problem_.key.row(first.batch, head, begin), problem_.key.row_stride, end - begin,
               s.depth);
-    FetchRows(problem_.value.row(first.batch, head, begin), problem_.value.row_stride, end - begin,
+    ahead.add(problem_.value.row(first.batch, head, begin), problem_.value.row_stride, end - begin,
               s.value_depth);
   }
+
+  // What the products of scores fetch meanwhile.
+  void set_ahead(RowsAhead* ahead) { scores_->set_ahead(ahead); }
 
   TileBias<T>& bias() { return bias_; }
   const TileScores<T>& scores() const { return *scores_; }

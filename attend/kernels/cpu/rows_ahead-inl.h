@@ -1,0 +1,64 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace attend::kernels {
+
+// Rows that are read or written soon, which products begin to fetch into the second-level cache, a
+// few lines with each of their steps. Many at once would fill the list of what the processor waits
+// for, and the product would wait with it.
+class RowsAhead {
+ public:
+  // Forgets what is not fetched yet.
+  void restart() { count_ = next_ = line_ = lines_ = 0; }
+
+  // At most kMost times after a restart. Null: there are none.
+  template <class T>
+  void add(const T* from, int64_t stride, int64_t rows, int64_t columns) {
+    if (from == nullptr || rows <= 0 || columns <= 0) return;
+    const int64_t size = sizeof(T);
+    const bool whole = stride == columns;
+    const int64_t bytes = (whole ? rows : 1) * columns * size;
+    blocks_[count_++] = {reinterpret_cast<const char*>(from), stride * size, whole ? 1 : rows,
+                         (bytes + kLine - 1) / kLine};
+    lines_ += blocks_[count_ - 1].rows * blocks_[count_ - 1].lines;
+  }
+
+  // Into how many steps of products what was added is divided.
+  void divide(int64_t steps) { pace_ = lines_ / std::max<int64_t>(1, steps) + 1; }
+
+  void fetch_some() { fetch(pace_); }
+  void fetch_all() { fetch(lines_); }
+
+  static constexpr int64_t kMost = 8;
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  struct Rows {
+    const char* data;
+    int64_t stride, rows, lines;  // of each row
+  };
+
+  void fetch(int64_t lines) {
+    while (lines > 0 && next_ < count_) {
+      Rows& block = blocks_[next_];
+      const int64_t count = std::min(lines, block.lines - line_);
+      const char* const from = block.data + line_ * kLine;
+      for (int64_t i = 0; i < count; ++i)
+        __builtin_prefetch(from + i * kLine, /*rw=*/0, /*locality=*/2);
+      lines -= count;
+      line_ += count;
+      if (line_ < block.lines) return;
+      line_ = 0;
+      block.data += block.stride;
+      if (--block.rows == 0) ++next_;
+    }
+  }
+
+  Rows blocks_[kMost];
+  int64_t count_ = 0, next_ = 0, line_ = 0, lines_ = 0, pace_ = 0;
+};
+
+}  // namespace attend::kernels
