@@ -121,7 +121,7 @@ class BackwardChunk {
     tile_ = arena.take(kTileKeys * kBackwardRows);
     if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(kTileKeys * kBackwardRows);
     rows_ = arena.take(padded_ * kBackwardRows);
-    const int64_t room = padded_ * (plan.chunk_keys + kBrainRows);
+    const int64_t room = padded_ * plan.chunk_rows();
     value_gradient_ = arena.take(room);
     std::fill_n(value_gradient_, room, T(0));
     if (plan.brain.kernels == nullptr) return;

@@ -83,15 +83,15 @@ class DotGradients : public TileGradients<T> {
   }
 
  protected:
-  // Rows are padded to `padded` numbers, and the keys of a chunk to whole blocks of kBrainRows.
+  // Rows are padded to `padded` numbers.
   DotGradients(const BackwardPlan<T>& plan, int64_t padded, Arena<T>& arena)
       : problem_(*plan.problem),
         depth_(problem_.shape.depth),
         padded_(padded),
         rows_(arena.take(padded_ * kBackwardRows)),
         query_gradient_(arena.take(padded_ * kBackwardRows)),
-        key_gradient_(arena.take(padded_ * (plan.chunk_keys + kBrainRows))) {
-    std::fill_n(key_gradient_, padded_ * (plan.chunk_keys + kBrainRows), T(0));
+        key_gradient_(arena.take(padded_ * plan.chunk_rows())) {
+    std::fill_n(key_gradient_, padded_ * plan.chunk_rows(), T(0));
   }
 
   const Problem<T>& problem_;

@@ -304,6 +304,9 @@ struct BackwardPlan {
   }
   int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
 
+  // Room for the keys of a chunk: products of bf16 write whole blocks of kBrainRows.
+  int64_t chunk_rows() const { return chunk_keys + (brain.kernels == nullptr ? 0 : kBrainRows); }
+
   T* relative_gradient(int64_t chunk) const {
     return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
   }
