@@ -58,6 +58,8 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
       sum[r][v] = accumulate ? hn::LoadU(d, to + r * to_stride + v * kLanes<T>) : hn::Zero(d);
     }
   }
+  // Unrolled, for two threads of one core share what it decodes and dispatches in a cycle.
+#pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     Vec<T> columns[kV];
 #pragma GCC unroll 16
