@@ -58,8 +58,11 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
       sum[r][v] = accumulate ? hn::LoadU(d, to + r * to_stride + v * kLanes<T>) : hn::Zero(d);
     }
   }
-  // Unrolled, for two threads of one core share what it decodes and dispatches in a cycle.
+  // Unrolled, for two threads of one core share what it decodes and dispatches in a cycle. With the
+  // checks of a sanitizer that takes minutes to compile.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #pragma GCC unroll 4
+#endif
   for (int64_t k = 0; k < depth; ++k) {
     Vec<T> columns[kV];
 #pragma GCC unroll 16
