@@ -58,8 +58,8 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
       sum[r][v] = accumulate ? hn::LoadU(d, to + r * to_stride + v * kLanes<T>) : hn::Zero(d);
     }
   }
-  // Unrolled, for two threads of one core share what it decodes and dispatches in a cycle. With the
-  // checks of a sanitizer that takes minutes to compile.
+  // The loop is unrolled because the hardware threads of a core share its dispatch slots. Builds
+  // for sanitizers do not unroll it: their checks would take minutes to compile.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #pragma GCC unroll 4
 #endif
