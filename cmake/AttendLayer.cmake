@@ -12,7 +12,7 @@ function(attend_layer name)
     target_compile_options(attend_${name} PRIVATE -Wall -Wextra -Wpedantic)
     # Highway compiles a file of the kernels once for each target, so that it stands alone.
     if(NOT name STREQUAL kernels)
-      attend_unity(attend_${name} 8)
+      attend_unity(attend_${name} 12)
     endif()
   else()
     add_library(attend_${name} INTERFACE)
@@ -53,9 +53,9 @@ function(attend_page layer)
 endfunction()
 
 # attend_unity(TARGET FILES): compiles so many files of the target as one, but for those with
-# SKIP_UNITY_BUILD_INCLUSION. LibTorch's headers cost each that is compiled by itself 5 s, precompiled or not, as
-# their templates are instantiated anew. CMake's own way would write absolute paths, with which the compiler
-# cache finds nothing in another clone.
+# SKIP_UNITY_BUILD_INCLUSION. Each that is compiled by itself instantiates the templates of LibTorch's headers anew,
+# precompiled or not: 3 s. CMake's own way would write absolute paths, with which the compiler cache finds nothing
+# in another clone.
 function(attend_unity target files)
   if(NOT ATTEND_UNITY)
     return()
@@ -69,14 +69,19 @@ function(attend_unity target files)
     endif()
   endforeach()
   set_source_files_properties(${together} PROPERTIES HEADER_FILE_ONLY ON)
+  # Groups of one size: a small one at the end would cost as much as a large one.
+  list(LENGTH together count)
+  math(EXPR groups "(${count} + ${files} - 1) / ${files}")
   set(number 0)
   while(together)
-    list(SUBLIST together 0 ${files} group)
+    list(LENGTH together count)
+    math(EXPR size "(${count} + ${groups} - ${number} - 1) / (${groups} - ${number})")
+    list(SUBLIST together 0 ${size} group)
     list(REMOVE_ITEM together ${group})
     set(text)
     foreach(source IN LISTS group)
-      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
-      string(APPEND text "#include \"${path}\"\n")
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      string(APPEND text "#include \"${source}\"\n")
     endforeach()
     set(file ${PROJECT_BINARY_DIR}/unity/${target}_${number}.cpp)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
@@ -85,25 +90,35 @@ function(attend_unity target files)
   endwhile()
 endfunction()
 
-# attend_program(FOLDER IMPORTS layer... PACKAGES target...): the program `attend`.
+# attend_program(FOLDER IMPORTS layer... PACKAGES target... TENSORS file...): the program `attend`. TENSORS are the
+# files that include LibTorch: they take its precompiled header and the others that of CLI11, so that neither parses
+# what it does not use.
 function(attend_program folder)
-  cmake_parse_arguments(ARG "" "" "IMPORTS;PACKAGES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "IMPORTS;PACKAGES;TENSORS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${folder}/*.cpp)
+  list(TRANSFORM ARG_TENSORS REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/attend/${folder}/\\1.cpp" OUTPUT_VARIABLE tensors)
+  list(REMOVE_ITEM sources ${tensors})
+  list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
+  add_library(attend_program_tensors OBJECT ${tensors})
   add_executable(attend_program ${sources})
   set_target_properties(attend_program PROPERTIES OUTPUT_NAME attend)
-  list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
-  target_compile_options(attend_program PRIVATE -Wall -Wextra -Wpedantic)
-  target_link_libraries(attend_program PRIVATE ${imports} ${ARG_PACKAGES} OpenMP::OpenMP_CXX)
+  foreach(target attend_program_tensors attend_program)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic)
+    target_link_libraries(${target} PRIVATE ${imports} ${ARG_PACKAGES} OpenMP::OpenMP_CXX)
+    target_compile_definitions(${target} PRIVATE "ATTEND_VERSION=\"${PROJECT_VERSION}\"")
+  endforeach()
+  target_link_libraries(attend_program PRIVATE attend_program_tensors)
+  attend_precompile(attend_program_tensors torch)
   # It parses, calls and prints: what it waits for is in the layers, so that the time to compile its
   # many templates counts more than theirs to run.
   target_compile_options(attend_program PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_compile_definitions(attend_program PRIVATE "ATTEND_VERSION=\"${PROJECT_VERSION}\"")
   target_precompile_headers(attend_program PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp> <fmt/format.h>
                                                    <fmt/ranges.h>)
   set_source_files_properties(
     ${PROJECT_SOURCE_DIR}/attend/${folder}/recipes.cpp
     PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS "ATTEND_RECIPES=\"${PROJECT_SOURCE_DIR}/recipes\"")
-  attend_unity(attend_program 3)
+  attend_unity(attend_program_tensors 12)
+  attend_unity(attend_program 8)
 endfunction()
 
 # attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h>, or what we use of

@@ -4,8 +4,8 @@
 A test NAME that left GoogleTest's report, or a script's like it, cases/NAME.xml beside CTest's, counts
 as its cases.
 
-Prints one line, "N passed, N failed" and ", N skipped" when there are any. Exits with 1 when a test
-failed, a report is missing or no test ran.
+Prints the tests that took longest, then one line, "N passed, N failed" and ", N skipped" when there are any.
+Exits with 1 when a test failed, a report is missing or no test ran.
 """
 
 import pathlib
@@ -13,7 +13,9 @@ import re
 import sys
 
 # Not an XML parser: the output of a test, which the report quotes, may hold bytes that XML forbids.
-CASE = re.compile(r'<testcase name="([^"]*)" [^>]*status="(\w+)"[^>]*>\s*(?:<skipped message="([^"]*)")?')
+CASE = re.compile(r'<testcase name="([^"]*)" [^>]*time="([^"]*)" status="(\w+)"[^>]*>\s*'
+                  r'(?:<skipped message="([^"]*)")?')
+SLOWEST = 5
 
 
 def outcome(status, reason):
@@ -47,17 +49,20 @@ def outcomes_of_cases(path, outcome_of_all):
 
 def main(paths):
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    complete = True
+    complete, seconds = True, {}
     for path in map(pathlib.Path, paths):
         if not path.is_file():
             print(f"count_tests: {path} is missing: its build or CTest failed", file=sys.stderr)
             complete = False
             continue
-        for name, status, reason in CASE.findall(read(path)):
+        for name, time, status, reason in CASE.findall(read(path)):
+            seconds[f"{path.parent.name} {name}"] = float(time)
             cases = path.parent / "cases" / f"{name}.xml"
             own = outcome(status, reason)
             for one in outcomes_of_cases(cases, own) if cases.is_file() else [own]:
                 counts[one] += 1
+    slowest = sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]
+    print("slowest: " + ", ".join(f"{name} {seconds[name]:.0f} s" for name in slowest))
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     print(f"{counts['passed']} passed, {counts['failed']} failed{skipped}")
     return 0 if complete and counts["passed"] and not counts["failed"] else 1

@@ -14,7 +14,16 @@ step "1. A pronouncing dictionary, split by a hash of the word"
 "$attend" data cmudict --out "$out/data"
 
 step "2. Training with attention (Bahdanau et al. 2015), two to five minutes"
-"$attend" train --data "$out/data" --out "$out/model" --config recipes/demo.toml --resume
+"$attend" train --data "$out/data" --out "$out/model" --config recipes/demo.toml --resume &
+training=$!
+trap 'kill "$training" 2>/dev/null || true' EXIT
+# Each epoch that is better leaves its weights: what the model looks at can be seen while it learns on.
+until [[ -e $out/model/weights.safetensors ]] || ! kill -0 "$training" 2>/dev/null; do sleep 1; done
+if "$attend" explain "$out/model" economique --out "$out/first.png"; then
+  printf '\nthe first picture, of what has been learned so far: %s\n\n' "$PWD/$out/first.png"
+fi
+wait "$training"
+trap - EXIT
 
 step "3. The same model without attention, for comparison"
 "$attend" train --data "$out/data" --out "$out/model-without-attention" \

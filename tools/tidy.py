@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on the sources of attend/: tidy.py [--all] [--jobs N] [--minutes M]
 
-A file that includes LibTorch takes half a minute, so such files are looked at when they, or a header
-of ours that they include, differ from the base (ATTEND_BASE, origin/main or main); with --all, every
-file. The others are always looked at. A file that passed is not looked at again until it, a header of
-ours, its compiler flags or .clang-tidy change: build/tidy keeps a mark for each.
+A file that passed is not looked at again until it, a header of ours that it includes, its compiler flags or
+.clang-tidy change: tools/passed.txt, which is committed, has a line for each. --all looks at every file.
 """
 
 import argparse
@@ -19,10 +17,11 @@ import subprocess
 import sys
 import time
 
+import passed
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "tidy"
 COMMANDS = CACHE / "commands" / "compile_commands.json"
-MARKS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "attend" / "tidy"
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
 
@@ -62,34 +61,21 @@ def headers(path):
     return found, torch
 
 
-def changed_files():
-    """What differs from the base, or None where there is nothing to compare with."""
-    for base in (os.environ.get("ATTEND_BASE"), "origin/main", "main"):
-        commit = base and output("git", "merge-base", base, "HEAD")
-        if commit:
-            break
-    else:
-        return None
-    if commit == output("git", "rev-parse", "HEAD"):
-        # On the base itself: what its last commit, or merge, brought.
-        commit = output("git", "rev-parse", "--verify", "--quiet", "HEAD^") or commit
-    names = output("git", "diff", "--name-only", commit)
-    names += "\n" + output("git", "ls-files", "--others", "--exclude-standard")
-    return {ROOT / name for name in names.splitlines()}
-
-
 class Unit:
-    """One source file: what it consists of and the mark that says it passed."""
+    """One source file: what it consists of, as a digest."""
 
     def __init__(self, entry, common, compiler_headers):
         self.path = pathlib.Path(entry["file"])
+        self.name = f"tidy {self.path.relative_to(ROOT)}"
         self.headers, self.torch = headers(self.path)
         self.command = clang_command(entry, self.torch, compiler_headers)
-        command = "\0".join(self.command).replace(str(ROOT), "")
-        digest = hashlib.sha256(common + command.encode())
+        # Neither where the sources are, nor for which processor they are compiled, nor how well.
+        command = "\0".join(word for word in self.command
+                            if not re.match("-(DHWY_DISABLED_TARGETS=|[fOW])", word))
+        found = hashlib.sha256(common + command.replace(str(ROOT), "").encode())
         for header in sorted(self.headers):
-            digest.update(header.read_bytes())
-        self.mark = MARKS / digest.hexdigest()
+            found.update(header.read_bytes())
+        self.digest = found.hexdigest()[:16]
 
     def tidy(self, end):
         start = time.monotonic()
@@ -97,8 +83,6 @@ class Unit:
             return self, None, "", 0
         run = subprocess.run(["clang-tidy", "--quiet", "-p", CACHE, self.path], cwd=ROOT,
                              capture_output=True, text=True)
-        if run.returncode == 0:
-            self.mark.touch()
         return self, run.returncode == 0, run.stdout + run.stderr, time.monotonic() - start
 
 
@@ -109,8 +93,7 @@ def read_units():
     units = [Unit(entry, common, compiler_headers)
              for entry in json.loads(COMMANDS.read_text())
              if pathlib.Path(entry["file"]).is_relative_to(ROOT / "attend")]
-    for folder in (CACHE, MARKS):
-        folder.mkdir(parents=True, exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
     (CACHE / "compile_commands.json").write_text(json.dumps(
         [{"directory": str(ROOT), "file": str(unit.path), "arguments": unit.command}
          for unit in units]))
@@ -119,32 +102,34 @@ def read_units():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", action="store_true", help="files with LibTorch too, changed or not")
+    parser.add_argument("--all", action="store_true", help="files that passed, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--minutes", type=float, default=float("inf"),
                         help="begin no file after so long; what is left is counted")
     arguments = parser.parse_args()
     units = read_units()
-    changed = None if arguments.all else changed_files()
-    due = [unit for unit in units if changed is None or not unit.torch or unit.headers & changed]
-    todo = [unit for unit in due if not unit.mark.exists()]
-    print(f"{len(units)} files: {len(units) - len(due)} with LibTorch unchanged, "
-          f"{len(due) - len(todo)} passed before, {len(todo)} to look at", flush=True)
+    known = {} if arguments.all else passed.read()
+    todo = [unit for unit in units if known.get(unit.name) != unit.digest]
+    print(f"{len(units)} files: {len(units) - len(todo)} passed before, {len(todo)} to look at", flush=True)
     end = time.monotonic() + 60 * arguments.minutes
     failed = left = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         # The quick ones first: time runs out, if it does, on the fewest files.
         runs = [pool.submit(unit.tidy, end) for unit in sorted(todo, key=lambda unit: unit.torch)]
         for run in concurrent.futures.as_completed(runs):
-            unit, passed, text, seconds = run.result()
-            if passed is None:
+            unit, clean, text, seconds = run.result()
+            if clean is None:
                 left += 1
                 continue
-            print(f"{unit.path.relative_to(ROOT)}: {'passed' if passed else 'FAILED'} in "
+            print(f"{unit.path.relative_to(ROOT)}: {'passed' if clean else 'FAILED'} in "
                   f"{seconds:.0f} s", flush=True)
-            if not passed:
+            if clean:
+                passed.record({unit.name: unit.digest})
+            else:
                 failed += 1
                 print(text, flush=True)
+    passed.record({}, forget={name for name in passed.read() if name.startswith("tidy ")}
+                  - {unit.name for unit in units})
     if left:
         print(f"{left} files not looked at for lack of time")
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace attend {
-namespace {
+namespace error_test {
 
 TEST(Shown, QuotesPlainText) {
   EXPECT_EQ(in_quotes("a word"), "'a word'");
@@ -41,5 +41,5 @@ TEST(Fail, ThrowsTheFormattedMessage) {
   }
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace attend

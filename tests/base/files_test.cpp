@@ -12,7 +12,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace files_test {
 
 using test::contents;
 using test::error_of;
@@ -197,5 +197,5 @@ TEST(WriteFile, SurvivesBeingKilled) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace attend

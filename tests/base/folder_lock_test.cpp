@@ -13,7 +13,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace folder_lock_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -121,5 +121,5 @@ TEST(FolderLock, HoldsWhileOthersComeAndGo) {
   EXPECT_EQ(folder.entries(), 0U);
 }
 
-}  // namespace
+}  // namespace folder_lock_test
 }  // namespace attend

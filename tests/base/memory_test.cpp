@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 namespace attend {
-namespace {
+namespace memory_test {
 
 TEST(MemoryLimit, HeedsThatOfTheProcess) {
   rlimit before{};
@@ -20,5 +20,5 @@ TEST(MemoryLimit, HeedsThatOfTheProcess) {
   EXPECT_EQ(limit, int64_t{less});
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace attend

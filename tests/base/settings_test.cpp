@@ -12,7 +12,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace settings_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -347,5 +347,5 @@ TEST(Nearest, SuggestsNothingFarAway) {
   EXPECT_EQ(nearest(std::string(100000, 'd'), words), "");
 }
 
-}  // namespace
+}  // namespace settings_test
 }  // namespace attend

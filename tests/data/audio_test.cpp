@@ -10,7 +10,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace audio_test {
 
 using ::testing::HasSubstr;
 
@@ -126,5 +126,5 @@ TEST(Frames, AreNormalisedAndStacked) {
   EXPECT_TRUE(at::equal(stacked(bands, 3), bands.view({1, 6})));
 }
 
-}  // namespace
+}  // namespace audio_test
 }  // namespace attend

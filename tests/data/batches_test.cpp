@@ -13,7 +13,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace batches_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -182,5 +182,5 @@ TEST(MakeBatch, NamesWhatIsWrong) {
               HasSubstr("pair 1 has frames of depth 0; the batch has 3"));
 }
 
-}  // namespace
+}  // namespace batches_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace bleu_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -148,5 +148,5 @@ TEST(Bleu, RefusesMisuse) {
   EXPECT_THAT(error({}, {"ab\xff"}), HasSubstr("invalid UTF-8 at byte"));
 }
 
-}  // namespace
+}  // namespace bleu_test
 }  // namespace attend

@@ -11,7 +11,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace bpe_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -176,5 +176,5 @@ TEST(BytePairs, RefuseOtherFiles) {
               HasSubstr("give more text"));
 }
 
-}  // namespace
+}  // namespace bpe_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace chrf_test {
 
 using testing::HasSubstr;
 
@@ -91,5 +91,5 @@ TEST(Chrf, RefusesMisuse) {
   EXPECT_THAT(error({}, {}), HasSubstr("at least one reference"));
 }
 
-}  // namespace
+}  // namespace chrf_test
 }  // namespace attend

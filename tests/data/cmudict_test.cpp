@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace cmudict_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -160,5 +160,5 @@ TEST(SplitCmudict, ReadsDebiansDictionary) {
   EXPECT_NEAR(static_cast<double>(counts.test_words), 0.05 * 126'000, 500);
 }
 
-}  // namespace
+}  // namespace cmudict_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace compressed_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -103,5 +103,5 @@ TEST(ByteReader, RefusesBombs) {
   EXPECT_EQ(unpacked(test::xz(text)), text);
 }
 
-}  // namespace
+}  // namespace compressed_test
 }  // namespace attend

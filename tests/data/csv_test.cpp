@@ -10,7 +10,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace csv_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -106,5 +106,5 @@ RC_GTEST_PROP(CsvProperties, WhatIsQuotedComesBack, (const std::vector<std::stri
   RC_ASSERT(read(table, "", "", 1 << 20) == wanted);
 }
 
-}  // namespace
+}  // namespace csv_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace data_check_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -117,5 +117,5 @@ TEST_F(DataCheck, StopsWhereAFileCannotBeUnpacked) {
   EXPECT_THAT(error_of([] { check_data({}); }), HasSubstr("no files"));
 }
 
-}  // namespace
+}  // namespace data_check_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace frames_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST(PlaceSources, NamesFilesBesideTheirTable) {
   EXPECT_EQ(examples[1].source, "/b.png");
 }
 
-}  // namespace
+}  // namespace frames_test
 }  // namespace attend

@@ -6,7 +6,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace idx_test {
 
 using ::testing::HasSubstr;
 
@@ -56,5 +56,5 @@ TEST(Idx, RefusesWhatIsNone) {
   EXPECT_THAT(refusal(huge), HasSubstr("over 2147483648 bytes"));
 }
 
-}  // namespace
+}  // namespace idx_test
 }  // namespace attend

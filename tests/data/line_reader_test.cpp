@@ -9,7 +9,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace line_reader_test {
 
 using testing::ElementsAre;
 
@@ -78,5 +78,5 @@ TEST(LineReader, NamesWhatCannotBeRead) {
   EXPECT_THROW(reader.read(lines), Error);
 }
 
-}  // namespace
+}  // namespace line_reader_test
 }  // namespace attend

@@ -16,7 +16,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace media_sets_test {
 
 using test::error_of;
 using test::TemporaryFolder;
@@ -205,5 +205,5 @@ TEST(SoundTables, RefuseOtherNames) {
   EXPECT_THAT(refused(), HasSubstr("leave train, valid or test empty"));
 }
 
-}  // namespace
+}  // namespace media_sets_test
 }  // namespace attend

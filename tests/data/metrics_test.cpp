@@ -7,7 +7,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace metrics_test {
 
 using Tokens = std::vector<std::string>;
 
@@ -77,5 +77,5 @@ TEST(Metrics, MeasureLikelihood) {
   EXPECT_EQ(Likelihood{}.bits_per_byte(), 0);
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace attend

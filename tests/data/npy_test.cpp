@@ -9,7 +9,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace npy_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -190,5 +190,5 @@ TEST(Npy, RefusesToWriteOtherDtypes) {
   EXPECT_THAT(error_of([] { format_npy(at::Tensor()); }), HasSubstr("undefined"));
 }
 
-}  // namespace
+}  // namespace npy_test
 }  // namespace attend

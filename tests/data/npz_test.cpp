@@ -11,7 +11,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace npz_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -147,5 +147,5 @@ TEST(Npz, RefusesNamesTwice) {
   EXPECT_THAT(message(bytes), testing::StartsWith("a.npz: is no .npz file"));
 }
 
-}  // namespace
+}  // namespace npz_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace pairs_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -166,5 +166,5 @@ TEST(Text, KeepsItsLines) {
   EXPECT_EQ(read_text(folder.write("t", test::xz("a\n"))), "a\n");
 }
 
-}  // namespace
+}  // namespace pairs_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace safetensors_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -291,5 +291,5 @@ TEST(Safetensors, RestoresEveryBit) {
   }));
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace stream_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -81,5 +81,5 @@ TEST_F(Stream, TellsAMissingFileAtOnceAndABadLineWhenItComes) {
   EXPECT_THAT(error_of([&] { ExampleStream(files, 0, 5, 0); }), HasSubstr("at least 1"));
 }
 
-}  // namespace
+}  // namespace stream_test
 }  // namespace attend

@@ -11,7 +11,7 @@
 #include "tests/support/packed.h"
 
 namespace attend {
-namespace {
+namespace tar_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -91,5 +91,5 @@ TEST(Tar, BoundsAFile) {
   EXPECT_EQ(error_of([&] { members_of(tar, 599); }), "a.tar: 'a' has over 599 bytes");
 }
 
-}  // namespace
+}  // namespace tar_test
 }  // namespace attend

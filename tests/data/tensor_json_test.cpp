@@ -11,7 +11,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace tensor_json_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -88,5 +88,5 @@ TEST(TensorJson, RefusesWhatIsNoTensor) {
   EXPECT_THAT(message(std::string(1000000, '[')), HasSubstr("more than 8 axes"));
 }
 
-}  // namespace
+}  // namespace tensor_json_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace text_codec_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -155,5 +155,5 @@ TEST(TextCodec, RefusesCodesThatDoNotFit) {
   EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
 }
 
-}  // namespace
+}  // namespace text_codec_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace text_windows_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -75,5 +75,5 @@ TEST(TextWindows, WantALength) {
   EXPECT_THAT(test::error_of([] { windows_in_order({4}, -1, 0); }), HasSubstr("at least 1"));
 }
 
-}  // namespace
+}  // namespace text_windows_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace tokenised_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -70,5 +70,5 @@ TEST(CheckTargets, WantsTwoTokens) {
   EXPECT_THAT(check({}, Units::space), HasSubstr("no targets"));
 }
 
-}  // namespace
+}  // namespace tokenised_test
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace tokeniser_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -49,5 +49,5 @@ TEST(Tokenise, IsUndone) {
   }));
 }
 
-}  // namespace
+}  // namespace tokeniser_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace units_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -122,5 +122,5 @@ TEST(SplitUnits, AcceptsExactlyWhatIsUtf8) {
   }));
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace attend

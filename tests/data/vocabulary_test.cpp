@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace vocabulary_test {
 
 using test::error_of;
 using testing::ElementsAre;
@@ -141,5 +141,5 @@ TEST(Vocabulary, WritesALineBreak) {
   EXPECT_THAT(test::contents(folder / "v"), HasSubstr("\n\\n\n"));
 }
 
-}  // namespace
+}  // namespace vocabulary_test
 }  // namespace attend

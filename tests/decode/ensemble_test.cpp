@@ -12,7 +12,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace ensemble_test {
 
 using test::ends;
 using test::TableModel;
@@ -82,5 +82,5 @@ TEST(Ensemble, RefusesMisuse) {
   EXPECT_THAT(step({&a, &b}), testing::HasSubstr("model 2 has 5 tokens, the first 4"));
 }
 
-}  // namespace
+}  // namespace ensemble_test
 }  // namespace attend

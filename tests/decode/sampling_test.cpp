@@ -10,7 +10,7 @@
 #include "tests/decode/table_model.h"
 
 namespace attend {
-namespace {
+namespace sampling_test {
 
 using at::Tensor;
 using test::ends;
@@ -166,5 +166,5 @@ TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
   }
 }
 
-}  // namespace
+}  // namespace sampling_test
 }  // namespace attend

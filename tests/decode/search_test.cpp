@@ -14,7 +14,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace search_test {
 
 using at::Tensor;
 
@@ -327,5 +327,5 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.sampling = Sampling{}}), HasSubstr("NaN"));
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace attend

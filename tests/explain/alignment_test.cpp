@@ -13,7 +13,7 @@
 #include "tests/explain/support.h"
 
 namespace attend {
-namespace {
+namespace alignment_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -201,5 +201,5 @@ TEST(AlignmentPng, DrawsDocumentsAboveTheParsersLimit) {
   EXPECT_GT(decode_png(render_png(svg, 1)).width, kSide);
 }
 
-}  // namespace
+}  // namespace alignment_test
 }  // namespace attend

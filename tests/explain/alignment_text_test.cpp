@@ -10,7 +10,7 @@
 #include "tests/explain/support.h"
 
 namespace attend {
-namespace {
+namespace alignment_text_test {
 
 using testing::HasSubstr;
 
@@ -149,5 +149,5 @@ TEST(AlignmentText, RefusesImpossibleOptions) {
   EXPECT_THROW(alignment_text(small_alignment(), {.maximum_tokens = 0}), Error);
 }
 
-}  // namespace
+}  // namespace alignment_text_test
 }  // namespace attend

@@ -11,7 +11,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace attention_graph_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -231,5 +231,5 @@ TEST(AttentionGraph, RefusesMisuse) {
               HasSubstr("largest -1"));
 }
 
-}  // namespace
+}  // namespace attention_graph_test
 }  // namespace attend

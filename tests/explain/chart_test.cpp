@@ -10,7 +10,7 @@
 #include "tests/explain/support.h"
 
 namespace attend {
-namespace {
+namespace chart_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -149,5 +149,5 @@ TEST(RenderPng, ScalesThePicture) {
   EXPECT_EQ(decode_png(render_png(svg, 0.5)).height, 220);
 }
 
-}  // namespace
+}  // namespace chart_test
 }  // namespace attend

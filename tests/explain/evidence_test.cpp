@@ -13,7 +13,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace evidence_test {
 
 using at::Tensor;
 using test::small_model;
@@ -188,5 +188,5 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
   EXPECT_THAT(out.str(), HasSubstr("a note"));
 }
 
-}  // namespace
+}  // namespace evidence_test
 }  // namespace attend

@@ -12,7 +12,7 @@
 #include "tests/explain/subjects.h"
 
 namespace attend {
-namespace {
+namespace layer_graph_test {
 
 using test::small_model;
 using testing::ElementsAre;
@@ -96,5 +96,5 @@ TEST(LayerGraph, TooManyTokensAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace layer_graph_test
 }  // namespace attend

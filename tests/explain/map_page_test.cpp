@@ -20,7 +20,7 @@
 #include "attend/explain/page_data-inl.h"
 
 namespace attend {
-namespace {
+namespace map_page_test {
 
 using nlohmann::json;
 using testing::ElementsAre;
@@ -352,5 +352,5 @@ TEST(MapPage, IsSmallEvenForNoise) {
   EXPECT_LT(32 * (4 * rows_alone + (whole - rows_alone)), size_t{40} << 20);
 }
 
-}  // namespace
+}  // namespace map_page_test
 }  // namespace attend

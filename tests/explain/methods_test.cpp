@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace methods_test {
 
 using at::Tensor;
 using test::small_model;
@@ -326,5 +326,5 @@ TEST(Trace, LeavesTheAnswerAsItIs) {
   }
 }
 
-}  // namespace
+}  // namespace methods_test
 }  // namespace attend

@@ -14,7 +14,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace source_panels_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -105,5 +105,5 @@ TEST(SourcePanels, FitWideAndLongSources) {
   EXPECT_THAT(test::error_of([&] { panels_svg(alignment, picture); }), HasSubstr("101"));
 }
 
-}  // namespace
+}  // namespace source_panels_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace sparkline_test {
 
 TEST(Sparkline, RisesFromTheLowestToTheHighest) {
   EXPECT_EQ(sparkline({0, 1, 2, 3, 4, 5, 6, 7}, 20), "▁▂▃▄▅▆▇█");
@@ -26,5 +26,5 @@ TEST(Sparkline, TakesWhatIsNotFiniteAndNothing) {
   EXPECT_THROW(sparkline({1}, 0), Error);
 }
 
-}  // namespace
+}  // namespace sparkline_test
 }  // namespace attend

@@ -11,7 +11,7 @@
 #include "tests/explain/support.h"
 
 namespace attend {
-namespace {
+namespace thumbnail_test {
 
 using testing::HasSubstr;
 
@@ -59,5 +59,5 @@ TEST(Thumbnail, IsSmallAndRendersWithHostileLabels) {
   EXPECT_EQ(decode_png(render_png(thumbnail_legend_svg(), 1)).width, 260);
 }
 
-}  // namespace
+}  // namespace thumbnail_test
 }  // namespace attend

@@ -3,7 +3,7 @@
 #include "attend/explain/visible_token-inl.h"
 
 namespace attend {
-namespace {
+namespace visible_token_test {
 
 TEST(Tokens, EscapesMarkup) {
   EXPECT_EQ(escape_markup("<a href=\"x\">'&'</a>"),
@@ -55,5 +55,5 @@ TEST(Tokens, EstimatesWidths) {
   EXPECT_DOUBLE_EQ(estimated_width("a\u0301", 10), estimated_width("a", 10));
 }
 
-}  // namespace
+}  // namespace visible_token_test
 }  // namespace attend

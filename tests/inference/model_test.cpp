@@ -19,7 +19,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace model_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -267,5 +267,5 @@ TEST_F(ModelTest, RefusesWhatItCannotLoad) {
               ThrowsMessage<Error>(HasSubstr("empty source")));
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace attend

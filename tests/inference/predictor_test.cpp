@@ -13,7 +13,7 @@
 #include "tests/support/software_device.h"
 
 namespace attend {
-namespace {
+namespace predictor_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -209,5 +209,5 @@ TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
   }
 }
 
-}  // namespace
+}  // namespace predictor_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace adam_test {
 
 constexpr Adam kStep{.scale = 0.5F,
                      .first_share = 0.1F,
@@ -98,5 +98,5 @@ TEST(AdamStep, OfANumberDoesNotDependOnThoseBesideIt) {
   });
 }
 
-}  // namespace
+}  // namespace adam_test
 }  // namespace attend::kernels::testing

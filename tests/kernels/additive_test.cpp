@@ -4,7 +4,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace additive_test {
 
 template <class T>
 class Additive : public ::testing::Test {};
@@ -181,5 +181,5 @@ TYPED_TEST(Additive, KeysOutOfScopeMayBeNaN) {
   }
 }
 
-}  // namespace
+}  // namespace additive_test
 }  // namespace attend::kernels::testing

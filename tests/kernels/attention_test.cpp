@@ -7,7 +7,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace attention_test {
 
 const int64_t kSizes[] = {1, 2, 3, 17, 59, 111, 129};
 
@@ -154,5 +154,5 @@ TYPED_TEST(Attention, RowsWithoutKeys) {
   });
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace attend::kernels::testing

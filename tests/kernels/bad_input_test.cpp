@@ -9,7 +9,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace bad_input_test {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -285,5 +285,5 @@ TEST(BadInput, MaskOfDropout) {
       ThrowsMessage<Error>(HasSubstr("probability is 1")));
 }
 
-}  // namespace
+}  // namespace bad_input_test
 }  // namespace attend::kernels::testing

@@ -12,7 +12,7 @@
 #include "attend/kernels/storage.h"
 
 namespace attend::kernels {
-namespace {
+namespace brain_products_test {
 
 class BrainProducts : public ::testing::Test {
  protected:
@@ -174,5 +174,5 @@ TEST_F(BrainProducts, AreNotTakenBesideNarrowVectors) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-}  // namespace
+}  // namespace brain_products_test
 }  // namespace attend::kernels

@@ -8,7 +8,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace brain_test {
 
 // Several blocks of keys and panels of queries, depths that fill no tile, shared key heads.
 const Shape kShapes[] = {{1, 2, 1, 59, 111, 40, 24},
@@ -125,5 +125,5 @@ TEST(Brain, ThreadsChangeNothing) {
   });
 }
 
-}  // namespace
+}  // namespace brain_test
 }  // namespace attend::kernels::testing

@@ -11,7 +11,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace cached_attention_test {
 
 // Rows that read slots of common steps, as hypotheses do.
 struct Caches {
@@ -237,5 +237,5 @@ TEST(CachedRows, AreWhatTheTypeKeeps) {
   });
 }
 
-}  // namespace
+}  // namespace cached_attention_test
 }  // namespace attend::kernels::testing

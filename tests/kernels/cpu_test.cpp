@@ -5,7 +5,7 @@
 #include <sched.h>
 
 namespace attend {
-namespace {
+namespace cpu_test {
 
 using testing::Each;
 using testing::IsEmpty;
@@ -35,5 +35,5 @@ TEST(Cpu, CountsTheCoresOfThisProcess) {
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-}  // namespace
+}  // namespace cpu_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace cross_entropy_test {
 
 template <class S>
 struct Rows {
@@ -115,5 +115,5 @@ TYPED_TEST(CrossEntropyOf, LargeLogitsIsFinite) {
   });
 }
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace attend::kernels::testing

@@ -10,7 +10,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace dropout_test {
 
 template <class T>
 class Drop : public ::testing::Test {};
@@ -69,5 +69,5 @@ TEST(DropShare, IsTheProbability) {
   }
 }
 
-}  // namespace
+}  // namespace dropout_test
 }  // namespace attend::kernels::testing

@@ -6,7 +6,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace edges_test {
 
 template <class T>
 class Edges : public ::testing::Test {};
@@ -211,5 +211,5 @@ TYPED_TEST(Edges, NanThatNobodySeesChangesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace edges_test
 }  // namespace attend::kernels::testing

@@ -9,7 +9,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace magnitudes_test {
 
 template <class S>
 std::vector<double> magnitudes() {
@@ -120,5 +120,5 @@ TEST_P(Magnitudes, OfDoubles) { check_all<double>(); }
 INSTANTIATE_TEST_SUITE_P(Families, Magnitudes, ::testing::Range(0, int(std::size(kFamilies))),
                          [](const auto& info) { return kFamilies[info.param].name; });
 
-}  // namespace
+}  // namespace magnitudes_test
 }  // namespace attend::kernels::testing

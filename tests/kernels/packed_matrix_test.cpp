@@ -10,7 +10,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace packed_matrix_test {
 
 std::vector<float> drawn(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -311,5 +311,5 @@ TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
   });
 }
 
-}  // namespace
+}  // namespace packed_matrix_test
 }  // namespace attend::kernels::testing

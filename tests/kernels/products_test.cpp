@@ -6,7 +6,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace products_test {
 
 const Shape kShapes[] = {
     {2, 4, 2, 59, 111, 17, 3},  {1, 2, 1, 129, 59, 33, 65}, {2, 1, 1, 3, 129, 2, 17},
@@ -144,5 +144,5 @@ TEST_P(Products, AreRight) {
 INSTANTIATE_TEST_SUITE_P(Families, Products, ::testing::Range(0, kSizes[family]),
                          [](const auto& info) { return kFamilies[info.param].name; });
 
-}  // namespace
+}  // namespace products_test
 }  // namespace attend::kernels::testing

@@ -8,7 +8,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace properties_test {
 
 template <class T>
 const T& any_of(const auto& table) {
@@ -284,5 +284,5 @@ TEST(KernelProperties, DropoutDrawsIndependently) {
   }
 }
 
-}  // namespace
+}  // namespace properties_test
 }  // namespace attend::kernels::testing

@@ -8,7 +8,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace recurrent_gates_test {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -206,5 +206,5 @@ TEST_P(GatesOf, GradientsOfTheLargestNumbersAreFinite) {
   });
 }
 
-}  // namespace
+}  // namespace recurrent_gates_test
 }  // namespace attend::kernels::testing

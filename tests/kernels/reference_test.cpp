@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace attend::kernels::testing {
-namespace {
+namespace reference_test {
 
 using R = long double;
 using Inputs = Case<double>;
@@ -128,5 +128,5 @@ TEST(Reference, SparsemaxOfThreeScores) {
   EXPECT_DOUBLE_EQ(threshold(Normaliser::entmax15, {0, 1, -2}), (1 - std::sqrt(7.0)) / 2);
 }
 
-}  // namespace
+}  // namespace reference_test
 }  // namespace attend::kernels::testing

@@ -10,7 +10,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace row_products_test {
 
 struct Matrices {
   int64_t rows, columns, depth;
@@ -98,5 +98,5 @@ TEST(RowProducts, OfARowAreTheSameInAnyCompany) {
   });
 }
 
-}  // namespace
+}  // namespace row_products_test
 }  // namespace attend::kernels::testing

@@ -5,7 +5,7 @@
 #include "tests/kernels/choices.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace scope_test {
 
 void expect_tile(const BlockScope& block, const Scope& scope, const Row& first, int64_t rows,
                  int64_t begin, int64_t end) {
@@ -71,5 +71,5 @@ TEST(Scope, IntersectionsAndUnions) {
   }
 }
 
-}  // namespace
+}  // namespace scope_test
 }  // namespace attend::kernels::testing

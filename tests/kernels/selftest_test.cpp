@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 namespace attend::kernels {
-namespace {
+namespace selftest_test {
 
 TEST(Selftest, EveryTargetOfThisCpuPasses) {
   const std::vector<SelftestFinding> findings = selftest(1);
@@ -65,5 +65,5 @@ TEST(Selftest, LeavesTheBestTargetInUse) {
   EXPECT_EQ(hwy::SupportedAndGeneratedTargets().size(), findings.size());
 }
 
-}  // namespace
+}  // namespace selftest_test
 }  // namespace attend::kernels

@@ -11,7 +11,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels {
-namespace {
+namespace storage_test {
 
 template <class S>
 struct Format;
@@ -114,5 +114,5 @@ TEST(StorageBlocks, AreConvertedAsSingleNumbersAre) {
   });
 }
 
-}  // namespace
+}  // namespace storage_test
 }  // namespace attend::kernels

@@ -5,7 +5,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace summaries_test {
 
 template <class S>
 class Summaries : public ::testing::Test {};
@@ -121,5 +121,5 @@ TYPED_TEST(Summaries, OfNothing) {
   attention_top<TypeParam>(placed.problem(), lse.data(), {{}, 5, 0}, 3, nullptr, nullptr);
 }
 
-}  // namespace
+}  // namespace summaries_test
 }  // namespace attend::kernels::testing

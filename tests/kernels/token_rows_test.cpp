@@ -11,7 +11,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace {
+namespace token_rows_test {
 
 constexpr float never = -std::numeric_limits<float>::infinity();
 
@@ -204,5 +204,5 @@ TEST(TokenRows, NotANumberSpreads) {
   });
 }
 
-}  // namespace
+}  // namespace token_rows_test
 }  // namespace attend::kernels::testing

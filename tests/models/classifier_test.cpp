@@ -13,7 +13,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace classifier_test {
 
 using at::Tensor;
 using testing::HasSubstr;
@@ -398,5 +398,5 @@ TEST(Classifier, PoolsByNormalisersThatTrainIt) {
   }
 }
 
-}  // namespace
+}  // namespace classifier_test
 }  // namespace attend

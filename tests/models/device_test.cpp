@@ -15,7 +15,7 @@
 #include "tests/support/software_device.h"
 
 namespace attend {
-namespace {
+namespace device_test {
 
 using at::Tensor;
 using reference::software_device;
@@ -200,5 +200,5 @@ TEST(Placement, OfPartsIsRefusedWhereThereAreNone) {
   expect_refused(transformer("learned", "all"), {at::kCPU, other, other}, "place both on hip");
 }
 
-}  // namespace
+}  // namespace device_test
 }  // namespace attend

@@ -16,7 +16,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace language_model_test {
 
 using at::Tensor;
 using test::error_of;
@@ -277,5 +277,5 @@ TEST(LanguageModel, TellsWhatDoesNotFit) {
               testing::HasSubstr("12 are learned"));
 }
 
-}  // namespace
+}  // namespace language_model_test
 }  // namespace attend

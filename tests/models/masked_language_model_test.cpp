@@ -14,7 +14,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace masked_language_model_test {
 
 using at::Tensor;
 using test::error_of;
@@ -192,5 +192,5 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
               testing::HasSubstr("learns from texts"));
 }
 
-}  // namespace
+}  // namespace masked_language_model_test
 }  // namespace attend

@@ -11,7 +11,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace memory_machine_test {
 
 using at::Tensor;
 
@@ -190,5 +190,5 @@ TEST(MemoryMachine, RefusesWhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace memory_machine_test
 }  // namespace attend

@@ -12,7 +12,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace model_size_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -105,5 +105,5 @@ TEST(ModelSize, BoundsWhatIsTrained) {
   EXPECT_GT(memory_limit(), 1 << 28);
 }
 
-}  // namespace
+}  // namespace model_size_test
 }  // namespace attend

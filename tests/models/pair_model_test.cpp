@@ -15,7 +15,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace pair_model_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -218,5 +218,5 @@ TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
   fs::rename(moved, folder);
 }
 
-}  // namespace
+}  // namespace pair_model_test
 }  // namespace attend

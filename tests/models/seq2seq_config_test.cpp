@@ -8,7 +8,7 @@
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {
-namespace {
+namespace seq2seq_config_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -146,5 +146,5 @@ TEST(Seq2SeqConfig, OneVocabularyHasOneSize) {
   }
 }
 
-}  // namespace
+}  // namespace seq2seq_config_test
 }  // namespace attend

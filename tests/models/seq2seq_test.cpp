@@ -15,7 +15,7 @@
 #include "tests/nn/module_gradients.h"
 
 namespace attend {
-namespace {
+namespace seq2seq_test {
 
 using at::Tensor;
 
@@ -372,5 +372,5 @@ TEST(Seq2Seq, HardAttentionTrainsByRewardAndEntropy) {
   EXPECT_TRUE(torch::allclose(twice - with, with - without, 1e-3, 1e-5));
 }
 
-}  // namespace
+}  // namespace seq2seq_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/support/thread_world.h"
 
 namespace attend {
-namespace {
+namespace shared_sequence_test {
 
 using at::Tensor;
 using test::SomeNetwork;
@@ -120,5 +120,5 @@ TEST(SharedSequences, AreWholeWithoutAScope) {
   EXPECT_TRUE(at::equal(sequence.own(all), all));
 }
 
-}  // namespace
+}  // namespace shared_sequence_test
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace source_encoder_test {
 
 using at::Tensor;
 
@@ -82,5 +82,5 @@ TEST(SourceEncoder, RefusesMorePositionsThanItLearned) {
               testing::HasSubstr("positions 0 to 4 are asked for, 4 are learned"));
 }
 
-}  // namespace
+}  // namespace source_encoder_test
 }  // namespace attend

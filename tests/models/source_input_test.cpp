@@ -11,7 +11,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace source_input_test {
 
 using at::Tensor;
 using test::error_of;
@@ -128,5 +128,5 @@ TEST(SourceInput, RefusesWhatDoesNotFitTheSources) {
   EXPECT_THAT(refused(shape, {.convolutions = 2}), HasSubstr("take data.patch = 4"));
 }
 
-}  // namespace
+}  // namespace source_input_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/models/networks.h"
 
 namespace attend {
-namespace {
+namespace steady_rows_test {
 
 using at::Tensor;
 
@@ -96,5 +96,5 @@ TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
 INSTANTIATE_TEST_SUITE_P(Models, NetworkInCompany, testing::ValuesIn(test::some_networks()),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace steady_rows_test
 }  // namespace attend

@@ -15,7 +15,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace transformer_test {
 
 using at::Tensor;
 using test::error_of;
@@ -247,5 +247,5 @@ TEST(Transformer, TellsWhatDoesNotFit) {
               testing::HasSubstr("take one of both"));
 }
 
-}  // namespace
+}  // namespace transformer_test
 }  // namespace attend

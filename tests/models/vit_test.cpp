@@ -11,7 +11,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace vit_test {
 
 using at::Tensor;
 using test::error_of;
@@ -157,5 +157,5 @@ TEST(Vit, RefusesOtherImages) {
               HasSubstr("this network reads frames"));
 }
 
-}  // namespace
+}  // namespace vit_test
 }  // namespace attend

@@ -6,7 +6,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace attention_choices_test {
 
 using testing::HasSubstr;
 
@@ -49,5 +49,5 @@ TEST(AttentionChoices, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({.normaliser = "sparse-max"}), HasSubstr("did you mean sparsemax?"));
 }
 
-}  // namespace
+}  // namespace attention_choices_test
 }  // namespace attend

@@ -6,7 +6,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace convolution_attention_test {
 
 using at::Tensor;
 
@@ -126,5 +126,5 @@ TEST(ConvolutionAttention, RefusesWhatItIsNot) {
   });
 }
 
-}  // namespace
+}  // namespace convolution_attention_test
 }  // namespace attend

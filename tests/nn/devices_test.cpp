@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace devices_test {
 
 using test::error_of;
 using testing::HasSubstr;
@@ -36,5 +36,5 @@ TEST(Devices, NamesTheDevicesThatThereAre) {
         << bad;
 }
 
-}  // namespace
+}  // namespace devices_test
 }  // namespace attend

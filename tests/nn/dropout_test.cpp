@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace attend {
-namespace {
+namespace dropout_test {
 
 using at::Tensor;
 
@@ -61,5 +61,5 @@ TEST(Dropout, FollowsItsNoise) {
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
 }
 
-}  // namespace
+}  // namespace dropout_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace fixed_attention_test {
 
 using at::Tensor;
 
@@ -156,5 +156,5 @@ TEST(FixedErrors, SayWhatALearnedQueryCannotTake) {
   });
 }
 
-}  // namespace
+}  // namespace fixed_attention_test
 }  // namespace attend

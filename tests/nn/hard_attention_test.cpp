@@ -10,7 +10,7 @@
 #include "attend/ops/attention.h"
 
 namespace attend {
-namespace {
+namespace hard_attention_test {
 
 using at::Tensor;
 
@@ -156,5 +156,5 @@ TEST(MovingAverage, IsTheOneOfThePaperUnderGradientDescent) {
   }
 }
 
-}  // namespace
+}  // namespace hard_attention_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace intra_attention_test {
 
 using at::Tensor;
 
@@ -252,5 +252,5 @@ TEST(IntraAttentionErrors, SayWhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace intra_attention_test
 }  // namespace attend

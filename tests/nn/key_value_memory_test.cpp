@@ -10,7 +10,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace key_value_memory_test {
 
 using at::Tensor;
 
@@ -151,5 +151,5 @@ TEST(KeyValueMemory, RefusesWhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace key_value_memory_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/nn/mechanism_rows.h"
 
 namespace attend {
-namespace {
+namespace learned_attention_test {
 
 using at::Tensor;
 using testing::HasSubstr;
@@ -260,5 +260,5 @@ TEST(LearnedAttention, RefusesWhatItCannotCompare) {
   EXPECT_EQ(refusal({.score = "general"}, {.query_depth = 3, .key_depth = 4}), "");
 }
 
-}  // namespace
+}  // namespace learned_attention_test
 }  // namespace attend

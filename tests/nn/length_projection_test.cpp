@@ -7,7 +7,7 @@
 #include "attend/ops/attention.h"
 
 namespace attend {
-namespace {
+namespace length_projection_test {
 
 using at::Tensor;
 
@@ -92,5 +92,5 @@ TEST(LengthProjection, SaysWhatItDoesNotTake) {
                 HasSubstr("there must be one int64 for each entry"));
 }
 
-}  // namespace
+}  // namespace length_projection_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace linear_test {
 
 using at::Tensor;
 
@@ -233,5 +233,5 @@ TEST(Linear, TokenLossInBFloat16IsNearTheExact) {
   }
 }
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace attend

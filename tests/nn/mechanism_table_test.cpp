@@ -8,7 +8,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace mechanism_table_test {
 
 TEST(MechanismTable, HasEveryMechanismOnce) {
   std::set<std::string_view> names;
@@ -96,5 +96,5 @@ TEST(MechanismTable, SuggestsTheNearestName) {
   }
 }
 
-}  // namespace
+}  // namespace mechanism_table_test
 }  // namespace attend

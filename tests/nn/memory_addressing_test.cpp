@@ -12,7 +12,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace memory_addressing_test {
 
 using at::Tensor;
 using reference::Tensors;
@@ -401,5 +401,5 @@ TEST(AddressingErrors, SayWhatDoesNotFit) {
   });
 }
 
-}  // namespace
+}  // namespace memory_addressing_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace mixture_of_experts_test {
 
 using at::Tensor;
 
@@ -191,5 +191,5 @@ TEST(MixtureOfExperts, RefusesMisuse) {
   });
 }
 
-}  // namespace
+}  // namespace mixture_of_experts_test
 }  // namespace attend

@@ -13,7 +13,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace multi_head_attention_test {
 
 using at::Tensor;
 
@@ -434,5 +434,5 @@ TEST(MultiHeadAttention, RefusesMisuse) {
   });
 }
 
-}  // namespace
+}  // namespace multi_head_attention_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "attend/kernels/storage.h"
 
 namespace attend {
-namespace {
+namespace packed_stack_test {
 
 using at::Tensor;
 
@@ -103,5 +103,5 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
   }
 }
 
-}  // namespace
+}  // namespace packed_stack_test
 }  // namespace attend

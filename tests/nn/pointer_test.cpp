@@ -9,7 +9,7 @@
 #include "tests/ops/differences.h"
 
 namespace attend {
-namespace {
+namespace pointer_test {
 
 using at::Tensor;
 
@@ -94,5 +94,5 @@ TEST(Pointer, CoverageCostsLookingTwice) {
       {torch::randn({2, 4, 3}, torch::kDouble)}, {"scores"});
 }
 
-}  // namespace
+}  // namespace pointer_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace positions_test {
 
 using at::Tensor;
 
@@ -132,5 +132,5 @@ TEST(Positions, RefuseMisuse) {
   });
 }
 
-}  // namespace
+}  // namespace positions_test
 }  // namespace attend

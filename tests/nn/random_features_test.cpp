@@ -9,7 +9,7 @@
 #include "attend/ops/attention.h"
 
 namespace attend {
-namespace {
+namespace random_features_test {
 
 using at::Tensor;
 
@@ -93,5 +93,5 @@ TEST(RandomFeatures, SayWhatTheyNeed) {
   EXPECT_THROW(redraw_features(at::ones({3}), seeded(7)), Error);
 }
 
-}  // namespace
+}  // namespace random_features_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "attend/nn/recurrent_gates.h"
 
 namespace attend {
-namespace {
+namespace recurrent_test {
 
 using at::Tensor;
 
@@ -221,5 +221,5 @@ TEST(Dropout, PassesTheGradientThroughTheMask) {
   EXPECT_TRUE(torch::allclose(x.grad() * x.detach(), y.detach()));
 }
 
-}  // namespace
+}  // namespace recurrent_test
 }  // namespace attend

@@ -10,7 +10,7 @@
 #include <functional>
 
 namespace attend {
-namespace {
+namespace steady_rows_test {
 
 using at::Tensor;
 
@@ -79,5 +79,5 @@ TEST(SteadyRows, LeavesAloneWhatItDoesNotKnow) {
   EXPECT_TRUE(at::equal(weight.grad(), at::full({5, 4}, 3.0)));
 }
 
-}  // namespace
+}  // namespace steady_rows_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/nn/mechanism_rows.h"
 
 namespace attend {
-namespace {
+namespace step_attention_test {
 
 using at::Tensor;
 
@@ -106,5 +106,5 @@ TEST(StepAttention, RefusesAnUnknownScore) {
   EXPECT_THROW(StepAttention({.score = "additve"}, sizes), Error);
 }
 
-}  // namespace
+}  // namespace step_attention_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace token_loss_test {
 
 using at::Tensor;
 using test::error_of;
@@ -131,5 +131,5 @@ TEST(TokenLoss, NamesShapes) {
               testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
 }
 
-}  // namespace
+}  // namespace token_loss_test
 }  // namespace attend

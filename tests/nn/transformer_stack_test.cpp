@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace attend {
-namespace {
+namespace transformer_stack_test {
 
 using at::Tensor;
 
@@ -124,5 +124,5 @@ TEST(TransformerStack, NoiseDropsAndItsAbsenceDoesNot) {
   EXPECT_TRUE(torch::equal(stack->forward(x, {}, {}, {}), stack->forward(x, {}, {}, {})));
 }
 
-}  // namespace
+}  // namespace transformer_stack_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include <torch/utils.h>
 
 namespace attend {
-namespace {
+namespace without_storage_test {
 
 TEST(WithoutStorage, ModulesOfAnySizeTakeNothing) {
   // Four terabytes each.
@@ -38,5 +38,5 @@ TEST(WithoutStorage, DrawsNothing) {
   EXPECT_TRUE(at::equal(at::randn({3}), expected));
 }
 
-}  // namespace
+}  // namespace without_storage_test
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include <string>
 
 namespace attend {
-namespace {
+namespace worker_threads_test {
 
 TEST(WorkerThreads, RunsEveryJobOnce) {
   for (const int64_t count : {1, 3}) {
@@ -77,5 +77,5 @@ TEST(WorkerThreads, ComputeWithOneThreadAndLeaveTheCallersAlone) {
   EXPECT_EQ(of_another, before);
 }
 
-}  // namespace
+}  // namespace worker_threads_test
 }  // namespace attend

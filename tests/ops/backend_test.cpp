@@ -10,7 +10,7 @@
 #include "tests/support/software_device.h"
 
 namespace attend {
-namespace {
+namespace backend_test {
 
 using at::Tensor;
 using testing::HasSubstr;
@@ -170,5 +170,5 @@ TEST_F(BackendTest, EveryDeviceDropsTheSameWeights) {
   }
 }
 
-}  // namespace
+}  // namespace backend_test
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {
-namespace {
+namespace biases_test {
 
 using at::Tensor;
 
@@ -155,5 +155,5 @@ TEST(ParseBiases, RefusesWhatIsNotWrittenSo) {
     EXPECT_THROW(parse_biases(bad), Error) << bad;
 }
 
-}  // namespace
+}  // namespace biases_test
 }  // namespace attend::reference

@@ -9,7 +9,7 @@
 #include "attend/kernels/cpu.h"
 
 namespace attend {
-namespace {
+namespace blas_test {
 
 // What the program prints that believes itself on a processor unknown to OpenBLAS.
 std::string on_unknown_processor(const std::string& environment) {
@@ -63,5 +63,5 @@ TEST(Blas, ProductsStayBelowThePeak) {
   EXPECT_LT(speed.product, 1.5 * speed.peak);
 }
 
-}  // namespace
+}  // namespace blas_test
 }  // namespace attend

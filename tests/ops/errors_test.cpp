@@ -7,7 +7,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace errors_test {
 
 using at::Tensor;
 
@@ -294,5 +294,5 @@ TEST(AttentionErrors, NameTheScoreAndTheLogNormaliser) {
   });
 }
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace attend

@@ -13,7 +13,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace gradients_test {
 
 using at::Tensor;
 
@@ -250,5 +250,5 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(info.param).substr(0, std::string(info.param).find(':'));
     });
 
-}  // namespace
+}  // namespace gradients_test
 }  // namespace attend::reference

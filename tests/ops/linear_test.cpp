@@ -12,7 +12,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace linear_test {
 
 using at::Tensor;
 
@@ -424,5 +424,5 @@ TEST(Linear, SaysWhatItDoesNotTake) {
   });
 }
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace attend::reference

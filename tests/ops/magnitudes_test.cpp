@@ -12,7 +12,7 @@
 #include "tests/ops/tape_reference.h"
 
 namespace attend::reference {
-namespace {
+namespace magnitudes_test {
 
 using at::Tensor;
 
@@ -275,5 +275,5 @@ INSTANTIATE_TEST_SUITE_P(Table, Magnitudes,
                                   (std::get<1>(info.param) == at::kFloat ? "_float" : "_double");
                          });
 
-}  // namespace
+}  // namespace magnitudes_test
 }  // namespace attend::reference

@@ -11,7 +11,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace normalisers_test {
 
 using at::Tensor;
 
@@ -280,5 +280,5 @@ TEST(Normalisers, AreFoundByName) {
   EXPECT_THROW(Normaliser("a normaliser nobody knows"), Error);
 }
 
-}  // namespace
+}  // namespace normalisers_test
 }  // namespace attend::reference

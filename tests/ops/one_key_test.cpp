@@ -11,7 +11,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend::reference {
-namespace {
+namespace one_key_test {
 
 using at::Tensor;
 
@@ -289,5 +289,5 @@ TEST(Normalisers, AreWrittenWithTheirNumber) {
   });
 }
 
-}  // namespace
+}  // namespace one_key_test
 }  // namespace attend::reference

@@ -8,7 +8,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace operator_test {
 
 using at::Tensor;
 
@@ -255,5 +255,5 @@ TEST(Operator, ScoresAreTheCallersToChange) {
   EXPECT_TRUE(at::equal(query, at::ones({2, 3})));
 }
 
-}  // namespace
+}  // namespace operator_test
 }  // namespace attend::reference

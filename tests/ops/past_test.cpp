@@ -8,7 +8,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace past_test {
 
 using at::Tensor;
 
@@ -239,5 +239,5 @@ TEST(Past, MisuseSaysWhatIsWanted) {
   });
 }
 
-}  // namespace
+}  // namespace past_test
 }  // namespace attend::reference

@@ -12,7 +12,7 @@
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {
-namespace {
+namespace paths_test {
 
 using at::Tensor;
 
@@ -292,5 +292,5 @@ TEST(Paths, ForwardModeIsComposed) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-}  // namespace
+}  // namespace paths_test
 }  // namespace attend::reference

@@ -6,7 +6,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace properties_test {
 
 using at::Tensor;
 
@@ -162,5 +162,5 @@ TEST(Properties, WeightsSumToOneOrNothing) {
   }));
 }
 
-}  // namespace
+}  // namespace properties_test
 }  // namespace attend::reference

@@ -9,7 +9,7 @@
 #include "tests/ops/reference.h"
 
 namespace attend::reference {
-namespace {
+namespace saved_tensors_test {
 
 using at::Tensor;
 
@@ -83,5 +83,5 @@ TEST_P(SavedTensors, OfTheScopeStayAsTheyWere) {
 INSTANTIATE_TEST_SUITE_P(Scopes, SavedTensors, testing::Range(size_t{0}, cases().size()),
                          [](const auto& info) { return cases()[info.param].name; });
 
-}  // namespace
+}  // namespace saved_tensors_test
 }  // namespace attend::reference

@@ -6,7 +6,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace scopes_test {
 
 // Whether a query sees a key after its own position, among enough of both for every reach below.
 bool mask_looks_ahead(const Scope& scope) {
@@ -42,5 +42,5 @@ TEST(AroundReach, ReadsAPredictedCentre) {
     EXPECT_THROW(around_reach(bad), Error) << bad;
 }
 
-}  // namespace
+}  // namespace scopes_test
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend::reference {
-namespace {
+namespace shifted_test {
 
 using at::Tensor;
 
@@ -224,5 +224,5 @@ TEST(Around, MisuseSaysWhatIsWanted) {
   });
 }
 
-}  // namespace
+}  // namespace shifted_test
 }  // namespace attend::reference

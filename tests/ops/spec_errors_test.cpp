@@ -7,7 +7,7 @@
 #include "tests/ops/misuse.h"
 
 namespace attend {
-namespace {
+namespace spec_errors_test {
 
 using at::Tensor;
 
@@ -199,5 +199,5 @@ TEST(SpecErrors, OfSelectionsSayWhatThereIs) {
   });
 }
 
-}  // namespace
+}  // namespace spec_errors_test
 }  // namespace attend

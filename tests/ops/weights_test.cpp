@@ -7,7 +7,7 @@
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {
-namespace {
+namespace weights_test {
 
 using at::Tensor;
 
@@ -118,5 +118,5 @@ TEST(Summaries, OfHalvesAreFloats) {
   }
 }
 
-}  // namespace
+}  // namespace weights_test
 }  // namespace attend::reference

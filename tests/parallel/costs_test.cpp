@@ -8,7 +8,7 @@
 #include "tests/parallel/shared_problem.h"
 
 namespace attend {
-namespace {
+namespace costs_test {
 
 SharedProblem self_attention(int64_t length, at::ScalarType dtype, const Scope& scope) {
   const auto random = [&](int64_t heads) { return at::randn({1, heads, length, 16}).to(dtype); };
@@ -149,5 +149,5 @@ TEST(DistributedCosts, MemoryOfARingFallsWithTheRanks) {
   EXPECT_GT(of_all(8, Exchange::gather), 3 * of_one);
 }
 
-}  // namespace
+}  // namespace costs_test
 }  // namespace attend

@@ -5,7 +5,7 @@
 #include "tests/parallel/shared_problem.h"
 
 namespace attend {
-namespace {
+namespace distributed_test {
 
 using reference::BiasCase;
 using reference::Given;
@@ -264,5 +264,5 @@ TEST(DistributedAttention, MisuseSaysWhatIsWanted) {
   EXPECT_THROW(sum.backward({}, /*keep_graph=*/true, /*create_graph=*/true), Error);
 }
 
-}  // namespace
+}  // namespace distributed_test
 }  // namespace attend

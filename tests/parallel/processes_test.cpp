@@ -17,7 +17,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace processes_test {
 
 constexpr int64_t processes = 3;
 
@@ -181,5 +181,5 @@ TEST(DistributedProcesses, MayKnowWhyTheyDoNotMeet) {
   EXPECT_THAT(test::error_of([&] { meet(ignorant); }), testing::HasSubstr("does not meet"));
 }
 
-}  // namespace
+}  // namespace processes_test
 }  // namespace attend

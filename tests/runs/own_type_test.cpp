@@ -17,7 +17,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace own_type_test {
 
 using at::Tensor;
 using testing::HasSubstr;
@@ -108,5 +108,5 @@ TEST(OwnType, NamesThatAreNoneAreRefusedWithThoseThatAre) {
                                                 HasSubstr("'speler'"), HasSubstr("transformer"))));
 }
 
-}  // namespace
+}  // namespace own_type_test
 }  // namespace attend

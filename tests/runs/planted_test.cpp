@@ -10,7 +10,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace planted_test {
 
 struct Planted {
   test::TemporaryFolder folder;
@@ -141,5 +141,5 @@ TEST(PlantedTruth, AKeywordAmongNoiseIsFound) {
   EXPECT_THAT(faithfulness_svg(measured, "planted"), testing::HasSubstr("</svg>"));
 }
 
-}  // namespace
+}  // namespace planted_test
 }  // namespace attend

@@ -6,7 +6,7 @@
 #include "attend/models/seq2seq_config.h"
 
 namespace attend {
-namespace {
+namespace size_defaults_test {
 
 RunConfig left() {
   RunConfig config;
@@ -72,5 +72,5 @@ TEST(SizeDefaults, AResumedTrainingKeepsThoseItBeganWith) {
   EXPECT_EQ(resumed.model.of<Seq2SeqConfig>().dropout, 0.3);
 }
 
-}  // namespace
+}  // namespace size_defaults_test
 }  // namespace attend

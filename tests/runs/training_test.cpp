@@ -14,7 +14,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace {
+namespace training_test {
 
 namespace fs = std::filesystem;
 using testing::Contains;
@@ -99,5 +99,5 @@ TEST_F(TrainingTest, BeginsNothingWhereTheDataIsWrong) {
   EXPECT_FALSE(fs::exists(options.out));
 }
 
-}  // namespace
+}  // namespace training_test
 }  // namespace attend

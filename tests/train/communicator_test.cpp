@@ -7,7 +7,7 @@
 #include "tests/train/trainer_case.h"
 
 namespace attend {
-namespace {
+namespace communicator_test {
 
 class WorldTest : public TrainerTest {
  protected:
@@ -114,5 +114,5 @@ TEST_F(WorldTest, AnyOfThemStopsAllAndAllGoOn) {
   expect_same("whole", "parts");
 }
 
-}  // namespace
+}  // namespace communicator_test
 }  // namespace attend

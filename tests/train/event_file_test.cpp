@@ -11,7 +11,7 @@
 #include "attend/base/files.h"
 
 namespace attend {
-namespace {
+namespace event_file_test {
 
 namespace fs = std::filesystem;
 
@@ -95,5 +95,5 @@ TEST_F(EventFileTest, EachBeginsAFileOfItsOwn) {
   EXPECT_THROW(absent.write(1, {{"loss", 1}}), Error);
 }
 
-}  // namespace
+}  // namespace event_file_test
 }  // namespace attend

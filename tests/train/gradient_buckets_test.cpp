@@ -13,7 +13,7 @@
 #include "tests/support/thread_world.h"
 
 namespace attend {
-namespace {
+namespace gradient_buckets_test {
 
 using at::Tensor;
 
@@ -281,5 +281,5 @@ TEST(GradientBuckets, AFailureInBackwardEndsAllRanks) {
   for (Replicas& replicas : all) replicas.chains[0]->loss(at::ones({3, width})).backward();
 }
 
-}  // namespace
+}  // namespace gradient_buckets_test
 }  // namespace attend

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace attend {
-namespace {
+namespace optimiser_test {
 
 using at::Tensor;
 
@@ -87,5 +87,5 @@ TEST(Optimiser, LeavesWhatHasNoGradient) {
   EXPECT_FALSE(at::equal(replica->bias, bias));
 }
 
-}  // namespace
+}  // namespace optimiser_test
 }  // namespace attend

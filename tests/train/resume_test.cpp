@@ -6,7 +6,7 @@
 #include "tests/train/trainer_case.h"
 
 namespace attend {
-namespace {
+namespace resume_test {
 
 TEST_F(TrainerTest, ResumesBitwiseWhereverItStopped) {
   run("whole");
@@ -164,5 +164,5 @@ TEST_F(TrainerTest, MakesUpForBestWeightsThatWereNotWritten) {
   EXPECT_EQ(read_file(path), weights);
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace attend

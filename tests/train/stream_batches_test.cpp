@@ -12,7 +12,7 @@
 #include "attend/base/files.h"
 
 namespace attend {
-namespace {
+namespace stream_batches_test {
 
 namespace fs = std::filesystem;
 
@@ -150,5 +150,5 @@ TEST_F(StreamBatchesTest, TellsOtherDataAndAFileThatShrinks) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("no training pairs")));
 }
 
-}  // namespace
+}  // namespace stream_batches_test
 }  // namespace attend

@@ -7,7 +7,7 @@
 #include "tests/train/trainer_case.h"
 
 namespace attend {
-namespace {
+namespace trainer_test {
 
 TEST_F(TrainerTest, LossFallsAndEveryEpochIsRecorded) {
   config.epochs = 8;
@@ -283,5 +283,5 @@ TEST(Checkpoint, ComesBackToTheBit) {
   EXPECT_EQ(read.data_fingerprint, stored.data_fingerprint);
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace attend

@@ -9,7 +9,7 @@
 #include "attend/base/error.h"
 
 namespace attend {
-namespace {
+namespace window_batches_test {
 
 std::vector<int64_t> counted(int64_t tokens) {
   std::vector<int64_t> text(static_cast<size_t>(tokens));
@@ -82,5 +82,5 @@ TEST(WindowBatches, TellOtherTexts) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("is empty")));
 }
 
-}  // namespace
+}  // namespace window_batches_test
 }  // namespace attend

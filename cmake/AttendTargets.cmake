@@ -1,0 +1,27 @@
+# Which SIMD targets the kernels are compiled for; each costs a copy of every kernel. `all` is for programs that
+# run on other machines. `native` is for those of this one: the best target that the processor has, AVX2 beside
+# AVX-512, and the portable one that Highway always compiles.
+set(ATTEND_TARGETS native CACHE STRING "SIMD targets of the kernels: native or all")
+set_property(CACHE ATTEND_TARGETS PROPERTY STRINGS native all)
+
+# Accumulators are arrays of vectors, which vectors of unknown size cannot be; and no CPU of this
+# decade stops at SSSE3, so that its copy of every kernel would only be built.
+set(ATTEND_DISABLED_TARGETS HWY_SSSE3 HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_RVV)
+if(ATTEND_SANITIZE_THREADS)
+  # Races do not depend on the target; Clang takes minutes for each of them.
+  list(APPEND ATTEND_DISABLED_TARGETS HWY_SSE4 HWY_AVX3)
+elseif(ATTEND_TARGETS STREQUAL native)
+  if(NOT DEFINED ATTEND_FOREIGN_TARGETS)
+    try_run(exit_code compiled ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_LIST_DIR}/foreign_targets.cpp
+            LINK_LIBRARIES hwy::hwy
+            RUN_OUTPUT_VARIABLE foreign)
+    if(NOT compiled OR NOT exit_code EQUAL 0)
+      message(FATAL_ERROR "cannot ask this processor for its SIMD targets; set ATTEND_TARGETS to all")
+    endif()
+    set(ATTEND_FOREIGN_TARGETS ${foreign} CACHE INTERNAL "Targets that native leaves out")
+  endif()
+  list(APPEND ATTEND_DISABLED_TARGETS ${ATTEND_FOREIGN_TARGETS})
+elseif(NOT ATTEND_TARGETS STREQUAL all)
+  message(FATAL_ERROR "ATTEND_TARGETS is ${ATTEND_TARGETS}; it must be native or all")
+endif()
+list(JOIN ATTEND_DISABLED_TARGETS "|" ATTEND_DISABLED_TARGETS)
