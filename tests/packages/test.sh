@@ -15,5 +15,5 @@ mmdebstrap --quiet --variant=apt --format=null --dpkgopt=force-unsafe-io \
   --customize-hook='mkdir -p "$1"/attend/tests/consumer' \
   --customize-hook="copy-in ${packages[*]} README.md tests/packages/use.sh /attend" \
   --customize-hook='copy-in tests/consumer/CMakeLists.txt tests/consumer/pairs.tsv /attend/tests/consumer' \
-  --customize-hook='chroot "$1" sh -eux /attend/use.sh' \
+  --customize-hook='chroot "$1" /attend/use.sh' \
   "$release" /dev/null "$sources"

@@ -1,9 +1,11 @@
+#!/usr/bin/env bash
 # Run by test.sh as root of a fresh Debian: what a newcomer does with the packages, in small.
+set -euxo pipefail
 cd /attend
 export DEBIAN_FRONTEND=noninteractive
 # What is recommended must not be needed.
-install="apt-get install -qq -y --no-install-recommends"
-$install ./attend_*.deb pocketsphinx-en-us man-db >/dev/null
+install=(apt-get install -qq -y --no-install-recommends)
+"${install[@]}" ./attend_*.deb pocketsphinx-en-us man-db >/dev/null
 
 # The demo, with a model and data that take seconds.
 attend doctor
@@ -23,14 +25,14 @@ man attend-data-images | grep -q 'attend data images --images'
 test -s /usr/share/bash-completion/completions/attend -a -s /usr/share/zsh/vendor-completions/_attend
 
 # The programs of the README, by CMake and by pkg-config.
-$install ./libattend-dev_*.deb g++ make cmake pkg-config >/dev/null
+"${install[@]}" ./libattend-dev_*.deb g++ make cmake pkg-config >/dev/null
 cmake -S tests/consumer -B consumer
 cmake --build consumer
 consumer/operator
 test "$(consumer/answer | wc -l)" = 2
-# Unquoted, as its words are arguments.
+read -ra flags < <(pkg-config --cflags --libs attend)
 for program in answer operator; do
-  g++ -std=c++20 consumer/$program.cpp -o $program $(pkg-config --cflags --libs attend)
+  g++ -std=c++20 consumer/$program.cpp -o $program "${flags[@]}"
 done
 ./operator
 test "$(./answer | wc -l)" = 2
