@@ -34,6 +34,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Words>& a
 
 std::string name_list(const std::vector<Word>& words) {
   std::vector<std::string> all;
+  all.reserve(words.size());
   for (const Word& word : words) all.push_back(word.name);
   return fmt::format("{}", fmt::join(all, " "));
 }

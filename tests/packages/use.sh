@@ -21,7 +21,7 @@ test "$(printf 'economique\nbahdanau\n' | attend predict model --beam 5 | wc -l)
 attend explain model economique --out economique.png
 attend explain model economique --out economique.html
 test -s economique.png -a -s economique.html
-man attend-data-images | grep -q 'attend data images --images'
+man attend-data-images | grep 'attend data images --images' >/dev/null
 test -s /usr/share/bash-completion/completions/attend -a -s /usr/share/zsh/vendor-completions/_attend
 
 # The programs of the README, by CMake and by pkg-config.
