@@ -86,8 +86,8 @@ std::string manual_page(const CLI::App& app, const std::string& path) {
   std::string text = fmt::format(
       ".TH {0} 1 \"\" \"attend {1}\" \"User Commands\"\n.SH NAME\n{0} \\- {2}\n.SH SYNOPSIS\n{3}",
       name, ATTEND_VERSION, roff(app.get_description()), synopsis(app, path));
-  const auto section = [&text](const char* name, const std::string& content) {
-    if (!content.empty()) text += fmt::format(".SH {}\n{}", name, content);
+  const auto section = [&text](const char* heading, const std::string& content) {
+    if (!content.empty()) text += fmt::format(".SH {}\n{}", heading, content);
   };
   section("OPTIONS", option_list(app));
   std::string commands;
