@@ -1,4 +1,5 @@
-# cmake --install: the libraries, their public headers, the program, and what find_package(attend) reads.
+# cmake --install: the libraries, their public headers, the program, and what find_package(attend) and
+# pkg-config read. The components are those of the Debian packages, cmake/AttendDebian.cmake.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,26 +12,48 @@ foreach(layer IN LISTS layers)
   install(
     DIRECTORY ${PROJECT_SOURCE_DIR}/attend/${layer}
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend
+    COMPONENT library
     FILES_MATCHING
     PATTERN "*.h"
     PATTERN "*-inl.h" EXCLUDE
     PATTERN "cpu" EXCLUDE
+    PATTERN "library" EXCLUDE
     PATTERN "page" EXCLUDE)
 endforeach()
-install(TARGETS attend ${libraries} EXPORT attend)
-foreach(target attend_program attend_operators)
-  if(TARGET ${target})
-    install(TARGETS ${target})
-  endif()
-endforeach()
+install(TARGETS attend ${libraries} EXPORT attend COMPONENT library)
 
-if(TARGET attend_program)
-  set(completion ${PROJECT_BINARY_DIR}/completion.bash)
-  install(CODE "execute_process(COMMAND $<TARGET_FILE:attend_program> completion OUTPUT_FILE ${completion}
-                                COMMAND_ERROR_IS_FATAL ANY)")
-  install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME attend)
+# The demo builds the program alone, an example neither of the two.
+if(TARGET attend_operators)
+  # No program links it, so that it lies where no linker looks.
+  install(TARGETS attend_operators DESTINATION ${CMAKE_INSTALL_LIBDIR}/attend COMPONENT library OPTIONAL)
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend)
+if(TARGET attend_program)
+  install(TARGETS attend_program COMPONENT program OPTIONAL)
+  # Debian's zsh looks into site-functions below /usr/local alone.
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set(zsh_folder vendor-completions)
+  else()
+    set(zsh_folder site-functions)
+  endif()
+  set(texts ${PROJECT_BINARY_DIR}/texts)
+  install(
+    CODE "file(REMOVE_RECURSE ${texts})
+          file(MAKE_DIRECTORY ${texts}/man1)
+          if(EXISTS $<TARGET_FILE:attend_program>)
+            execute_process(COMMAND $<TARGET_FILE:attend_program> manual ${texts}/man1 COMMAND_ERROR_IS_FATAL ANY)
+            foreach(shell bash zsh)
+              execute_process(COMMAND $<TARGET_FILE:attend_program> completion --shell \${shell}
+                              OUTPUT_FILE ${texts}/\${shell} COMMAND_ERROR_IS_FATAL ANY)
+            endforeach()
+          endif()"
+    COMPONENT program)
+  install(DIRECTORY ${texts}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
+  install(FILES ${texts}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME attend
+          COMPONENT program OPTIONAL)
+  install(FILES ${texts}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} RENAME _attend
+          COMPONENT program OPTIONAL)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend COMPONENT program)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attend)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/attendConfig.cmake.in ${PROJECT_BINARY_DIR}/attendConfig.cmake
@@ -39,5 +62,26 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/attendConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/attendConfig.cmake ${PROJECT_BINARY_DIR}/attendConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/AttendPackages.cmake
-        DESTINATION ${package_folder})
-install(EXPORT attend NAMESPACE attend:: FILE attendTargets.cmake DESTINATION ${package_folder})
+        DESTINATION ${package_folder} COMPONENT library)
+install(EXPORT attend NAMESPACE attend:: FILE attendTargets.cmake DESTINATION ${package_folder}
+        COMPONENT library)
+
+# Of static libraries, those that use others come first.
+list(REVERSE layers)
+list(TRANSFORM layers PREPEND -lattend_ OUTPUT_VARIABLE pc_libraries)
+set(pc_requires fmt libhwy tomlplusplus)
+set(pc_flags -fopenmp)
+if(NOT ATTEND_KERNELS_ONLY)
+  list(APPEND pc_requires nlohmann_json libutf8proc libzip zlib liblzma libarchive libpng sndfile librsvg-2.0)
+  list(TRANSFORM TORCH_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE torch_flags)
+  list(APPEND pc_flags ${torch_flags})
+  list(APPEND pc_libraries -lcsv -ltorch -ltorch_cpu -lc10)
+endif()
+foreach(list libraries requires flags)
+  list(JOIN pc_${list} " " pc_${list})
+endforeach()
+file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/attend.pc.in ${PROJECT_BINARY_DIR}/attend.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/attend.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT library)

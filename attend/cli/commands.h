@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <vector>
 
 namespace attend {
 
@@ -22,10 +23,14 @@ void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
+void add_manual_command(CLI::App& app);
 
 // Subcommands of `data`.
 void add_data_text_commands(CLI::App& data);
 void add_data_check_command(CLI::App& data);
 void add_data_media_commands(CLI::App& data);
+
+// Returns the subcommands that --help lists.
+std::vector<const CLI::App*> visible_commands(const CLI::App& app);
 
 }  // namespace attend

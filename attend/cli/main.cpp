@@ -28,7 +28,7 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
   const std::vector<std::string> rest = app->remaining();
   if (app->get_subcommands().empty() && !rest.empty()) {
     std::vector<std::string> names;
-    for (const CLI::App* each : app->get_subcommands({})) names.push_back(each->get_name());
+    for (const CLI::App* each : attend::visible_commands(*app)) names.push_back(each->get_name());
     const std::string meant = attend::nearest(rest[0], names);
     problem = fmt::format("unknown command {}{}", attend::in_quotes(rest[0]),
                           meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
@@ -42,7 +42,7 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
 int main(int argc, char** argv) {
   attend::choose_blas_kernels(argv);
   attend::keep_memory();
-  CLI::App app{"Attend: train, decode and explain models of neural attention.", "attend"};
+  CLI::App app{"Train, ask and explain models of neural attention", "attend"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "attend " ATTEND_VERSION, "Print the version and stop");
   app.failure_message(misuse);
@@ -63,6 +63,9 @@ int main(int argc, char** argv) {
   attend::add_compute_command(app);
   attend::add_mechanisms_command(app);
   attend::add_completion_command(app);
+  attend::add_manual_command(app);
+  // Commands take over the footer that is there when they are added.
+  app.footer("Exit codes: 0 done, 1 failure, 2 misuse or bad input.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

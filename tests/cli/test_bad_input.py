@@ -179,28 +179,5 @@ class Output(program.Case):
         self.assertRegex(run.stderr, r"\Aattend: standard output[^\n]*\n\Z")
 
 
-
-class Program(program.Case):
-    """What the program says of itself."""
-
-    def test_version(self):
-        self.assertRegex(self.succeed("--version").stdout, r"\Aattend \d+\.\d+\.\d+\n\Z")
-
-    def test_completion(self):
-        script = self.succeed("completion").stdout
-        self.write("attend.bash", script)
-        for words, wanted in (("attend tr", ["train"]), ("attend data im", ["images"]),
-                              ("attend train --vali", ["--valid", "--valid-target"]),
-                              ("attend data images --js", ["--json"]), ("attend train x", [])):
-            with self.subTest(words=words):
-                line = words.split()
-                run = subprocess.run(
-                    ["bash", "-c", "source attend.bash && COMP_WORDS=(\"$@\") && "
-                     "COMP_CWORD=$(($# - 1)) && _attend && printf '%s\\n' \"${COMPREPLY[@]}\"",
-                     "bash", *line], cwd=self.folder, capture_output=True, text=True)
-                self.assertEqual((run.returncode, run.stderr), (0, ""))
-                self.assertEqual(run.stdout.split(), wanted)
-
-
 if __name__ == "__main__":
     program.main()

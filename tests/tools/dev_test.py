@@ -25,12 +25,13 @@ class Dev(unittest.TestCase):
     def test_help_names_every_command(self):
         run = dev("help")
         self.assertEqual(run.returncode, 0)
-        for command in ("demo", "test", "build", "bench", "example", "check", "soak", "fuzz", "format"):
+        for command in ("demo", "test", "build", "bench", "example", "check", "soak", "fuzz", "package",
+                        "format"):
             self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
 
     def test_misuse_exits_with_two(self):
         for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"], ["soak", "--kils", "3"],
-                          ["soak", "--kills"], ["fuzz", "piars"], ["fuzz", "--minutes", "ten"]):
+                          ["soak", "--kills"], ["package", "--tset"], ["fuzz", "piars"], ["fuzz", "--minutes", "ten"]):
             run = dev(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(arguments[-1] if arguments[-1] != "ten" else "--minutes", run.stderr)
