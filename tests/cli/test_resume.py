@@ -151,8 +151,7 @@ class Taken(program.Case):
 class Seeds(program.Case):
     def train(self, **changes):
         self.write("pairs.tsv", PAIRS)
-        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
-                     *settings(SHORT | changes))
+        self.succeed(*TRAIN, *settings(SMALL | {"train.epochs": 40} | changes))
         result = training_outcome(self.folder / "model")
         shutil.rmtree(self.folder / "model")
         return result
