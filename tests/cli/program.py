@@ -103,8 +103,8 @@ def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, env=None):
     if memory is not None:
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    run = subprocess.run(command, input=data, env=env or environment(), cwd=cwd, capture_output=True,
-                         timeout=timeout, preexec_fn=limit)
+    run = subprocess.run(command, input=data, env=env or environment(), cwd=cwd,
+                         capture_output=True, timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
     # Training measures its products, which are slow where other processes take the processor.

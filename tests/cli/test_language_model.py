@@ -109,7 +109,7 @@ class Text(program.Case):
         self.succeed("train", *data, "--out", "whole", *settings(short))
         train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
         run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, at=3,
-                                               of="rename checkpoint.safetensors"))
+                                               of="rename parts/checkpoint.safetensors"))
         self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
         self.succeed(*train)
         whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()

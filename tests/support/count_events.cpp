@@ -4,7 +4,7 @@
 // first half of its bytes at the event. The environment says what happens at an event:
 //
 //   EVENTS_BELOW   the folder; nothing is counted without it
-//   EVENTS_LIST    every event appends a line to this file: "rename metrics.jsonl"
+//   EVENTS_LIST    every event appends a line to this file: "rename model/metrics.jsonl"
 //   EVENTS_COPIES  the folder is copied to 1, 2, 3 ... in here, as it is at each event
 //   EVENTS_SIGNAL  this signal is raised once, at the event of number
 //   EVENTS_AT      ... this, of all, or of those whose line is
@@ -55,11 +55,14 @@ std::vector<pid_t>& children() {
   return all;
 }
 
-bool is_below(const fs::path& path) {
-  static const std::string folder = variable("EVENTS_BELOW");
-  if (folder.empty() || at_work) return false;
-  const std::string whole = fs::absolute(path).lexically_normal().string();
-  return whole == folder || whole.starts_with(folder + '/');
+// From the folder on, whose name is the first; empty for what does not count.
+std::string name_below(const fs::path& path) {
+  static const fs::path folder = variable("EVENTS_BELOW");
+  if (folder.empty()) return "";
+  const fs::path whole = (fs::current_path() / path).lexically_normal();
+  const std::string name = whole.lexically_relative(folder.parent_path()).string();
+  const std::string first = folder.filename().string();
+  return name == first || name.starts_with(first + '/') ? name : "";
 }
 
 // Temporary files hold the number of the process, other names times.
@@ -85,11 +88,13 @@ void raise_signal() {
   waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT);
 }
 
-void count(const char* kind, const fs::path& path) {
+void count(const std::string& kind, const fs::path& path) {
+  const std::string name = at_work ? "" : name_below(path);
+  if (name.empty()) return;
   at_work = true;
   static int events = 0, counted = 0;
   ++events;
-  const std::string line = kind + (' ' + without_digits(path.filename().string()));
+  const std::string line = kind + ' ' + without_digits(name);
   if (const std::string list = variable("EVENTS_LIST"); !list.empty())
     std::ofstream(list, std::ios::app) << line << '\n';
   const fs::path copies = variable("EVENTS_COPIES"), folder = variable("EVENTS_BELOW");
@@ -100,47 +105,30 @@ void count(const char* kind, const fs::path& path) {
   at_work = false;
 }
 
-template <class Function, class... Arguments>
-int counted_call(Function* function, const char* kind, const char* path, Arguments... arguments) {
-  if (is_below(path)) count(kind, path);
-  return function(arguments...);
-}
-
-int counted_open(const char* name, const char* path, int flags, mode_t mode) {
-  if ((flags & O_CREAT) != 0 && is_below(path) && !fs::exists(path)) count("create", path);
-  return original<int(const char*, int, ...)>(name)(path, flags, mode);
-}
-
-mode_t mode_of(int flags, va_list arguments) {
-  return (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
-}
-
 }  // namespace
 
 extern "C" {
 
 int open(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  return counted_open("open", path, flags, mode);
+  static const auto function = original<int(const char*, int, ...)>("open");
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+    if (!fs::exists(path)) count("create", path);
+  }
+  return function(path, flags, mode);
 }
 
-int open64(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  return counted_open("open64", path, flags, mode);
-}
+int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 
 ssize_t write(int file, const void* bytes, size_t size) {
   static const auto function = original<ssize_t(int, const void*, size_t)>("write");
-  if (at_work || file <= STDERR_FILENO) return function(file, bytes, size);
-  std::error_code none;  // a pipe or a socket has no path
+  std::error_code none;  // where the file is closed
   const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(file), none);
-  if (!path.is_absolute() || !is_below(path)) return function(file, bytes, size);
+  if (at_work || name_below(path).empty()) return function(file, bytes, size);
   const ssize_t half = function(file, bytes, size / 2);
   if (half < 0) return half;
   count("write", path);
@@ -151,23 +139,26 @@ ssize_t write(int file, const void* bytes, size_t size) {
 
 int mkdir(const char* path, mode_t mode) noexcept {
   static const auto function = original<int(const char*, mode_t)>("mkdir");
-  if (is_below(path) && !fs::exists(path)) count("create", path);
+  if (!fs::exists(path)) count("create", path);
   return function(path, mode);
 }
 
 int rename(const char* from, const char* to) noexcept {
   static const auto function = original<int(const char*, const char*)>("rename");
-  return counted_call(function, "rename", to, from, to);
+  count("rename", to);
+  return function(from, to);
 }
 
 int unlink(const char* path) noexcept {
   static const auto function = original<int(const char*)>("unlink");
-  return counted_call(function, "remove", path, path);
+  count("remove", path);
+  return function(path);
 }
 
 int remove(const char* path) noexcept {
   static const auto function = original<int(const char*)>("remove");
-  return counted_call(function, "remove", path, path);
+  count("remove", path);
+  return function(path);
 }
 
 int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
