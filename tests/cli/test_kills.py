@@ -45,9 +45,12 @@ def comparison_outcome(runs):
                     "comparison.md": [re.sub(r"[^|]*\|$", "", line) for line in lines]}
 
 
-def between_writes(events):
-    """Files are written in one way: one that is half written is the business of `data`."""
-    return [(event, copy) for event, copy in events if not event.startswith("write ")]
+def whole_files(events):
+    """Once for each file, where it is about to get its name, and for each folder.
+
+    All files are written in one way, at whose every change `data` and a training look.
+    """
+    return [(event, copy) for event, copy in events if "/.attend-" not in event]
 
 
 def disown(folder):
@@ -129,7 +132,7 @@ class Killed(program.Case):
                 self.begin_anew()
         self.finish(self.run_command())
 
-    def check(self, share, *command, chosen=between_writes, children=0, **options):
+    def check(self, share, *command, chosen=whole_files, children=0, **options):
         """From each of the `chosen` changes on, or after `share` of the kills that are drawn."""
         self.begin(*command, **options)
         events = self.record()
@@ -140,7 +143,7 @@ class Killed(program.Case):
 
     def test_training_from_a_stream(self):
         self.check(0.2, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
-                   training_outcome)
+                   training_outcome, chosen=list)
 
     def test_training_in_processes(self):
         self.check(0.25, [*TRAIN, "--out", "model", "--resume", "--processes", 2,
@@ -149,7 +152,7 @@ class Killed(program.Case):
     def test_training_that_begins_from_a_model(self):
         """From its first checkpoint on, it goes on as others do."""
         def start(events):
-            return between_writes(events)[:13]
+            return whole_files(events)[:7]
         self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume",
                           *settings(TINY | ONE_STEP | {"train.accumulate": 2})], "model",
                    training_outcome, chosen=start)
@@ -169,7 +172,7 @@ class Killed(program.Case):
     def test_compare(self):
         """Its own files, and checkpoints; what else its trainings change, the others look at."""
         def own(events):
-            return [(event, copy) for event, copy in between_writes(events)
+            return [(event, copy) for event, copy in whole_files(events)
                     if event.count("/") < 2 or event.endswith("/checkpoint.safetensors")]
         self.check(0.15, ["compare", "--data", "data", "--out", "runs", "--mechanisms",
                           "none,bahdanau", "--seeds", 1, *settings(TINY | ONE_STEP)],
