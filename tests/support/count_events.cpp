@@ -1,15 +1,16 @@
 // A library that LD_PRELOAD puts into the program. It counts the events that change what is below a
 // folder: a file or a folder is created, written, renamed or removed. A kill leaves what is there
 // between two of them; fsync changes nothing that it could leave. A file that is written has the
-// first half of its bytes at the event. The environment says what happens at an event:
+// first half of its bytes at the event. What other calls than those below change is not seen. The
+// environment says what happens at an event:
 //
 //   EVENTS_BELOW   the folder; nothing is counted without it
 //   EVENTS_LIST    every event appends a line to this file: "rename model/metrics.jsonl"
 //   EVENTS_COPIES  the folder is copied to 1, 2, 3 ... in here, as it is at each event
-//   EVENTS_SIGNAL  this signal is raised once, at the event of number
-//   EVENTS_AT      ... this, of all, or of those whose line is
-//   EVENTS_OF      ... this
-//   EVENTS_CHILD   the signal goes to the child of this number instead, which must end of it
+//   EVENTS_SIGNAL  a signal is raised, once
+//   EVENTS_AT      at the event of this number, 1 for the first
+//   EVENTS_OF      only events with this line are numbered
+//   EVENTS_CHILD   the child of this number gets the signal instead, and must end because of it
 //
 // The program changes a folder from one thread.
 
@@ -97,6 +98,7 @@ void count(const std::string& kind, const fs::path& path) {
   const std::string line = kind + ' ' + without_digits(name);
   if (const std::string list = variable("EVENTS_LIST"); !list.empty())
     std::ofstream(list, std::ios::app) << line << '\n';
+  // A copy reads the lock file, which ends the lock: nobody else may use the folder meanwhile.
   const fs::path copies = variable("EVENTS_COPIES"), folder = variable("EVENTS_BELOW");
   if (!copies.empty() && fs::exists(folder))
     fs::copy(folder, copies / std::to_string(events), fs::copy_options::recursive);
