@@ -87,7 +87,9 @@ class Killed(program.Case):
             shutil.copytree(self.shared / self.model, self.out)
 
     def run_command(self, **plan):
-        return program.attend(*self.command, cwd=self.out.parent, env=counting(self.out, **plan))
+        # What a killed process leaves among temporary files goes with the folder of the test.
+        return program.attend(*self.command, cwd=self.out.parent,
+                              env=counting(self.out, **plan) | {"TMPDIR": str(self.folder)})
 
     def record(self):
         """The changes of the command, which end in what is expected; copies are left of each."""
