@@ -1,13 +1,18 @@
 #include "attend/base/folder_lock.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <thread>
+#include <cstdarg>
+#include <filesystem>
+#include <functional>
+#include <optional>
 
 #include "attend/base/files.h"
 #include "tests/support/files.h"
@@ -17,6 +22,8 @@ namespace folder_lock_test {
 
 using test::error_of;
 using testing::HasSubstr;
+
+std::function<void(int command)> before_fcntl;
 
 // A process that has the lock, until it is killed or told to end.
 class Holder {
@@ -92,34 +99,62 @@ TEST(FolderLock, NeedsNoFolderThatCanBeWritten) {
   EXPECT_EQ(folder.entries(), 1U);
 }
 
-// Processes that come and go: the one that has the lock is alone, although the file is another each
-// time.
-TEST(FolderLock, HoldsWhileOthersComeAndGo) {
+// What other processes do just before this one asks for the lock, or who has it, is done by a
+// function that stands in for fcntl.
+class FolderLockAmongOthers : public testing::Test {
+ protected:
+  ~FolderLockAmongOthers() override { before_fcntl = nullptr; }
+
+  // `act` is called before the first fcntl of that command.
+  static void before(int command, const std::function<void()>& act) {
+    before_fcntl = [=](int asked) {
+      if (asked != command) return;
+      before_fcntl = nullptr;
+      act();
+    };
+  }
+
   const test::TemporaryFolder folder;
-  const std::string inside = folder / "inside";
-  std::array<pid_t, 4> children;
-  for (pid_t& child : children) {
-    child = fork();
-    if (child != 0) continue;
-    int status = 0;
-    for (int held = 0; held < 4000;) {
-      if (error_of([&] {
-            const FolderLock lock(folder.path());
-            if (symlink("x", inside.c_str()) != 0) status = 1;
-            unlink(inside.c_str());
-            ++held;
-          }) != "")
-        std::this_thread::yield();
-    }
-    _exit(status);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  EXPECT_EQ(folder.entries(), 0U);
+  const std::string file = folder / FolderLock::name;
+};
+
+TEST_F(FolderLockAmongOthers, IsOnTheFileThatIsThere) {
+  before(F_SETLK, [&] { unlink(file.c_str()); });
+  const FolderLock lock(folder.path());
+  EXPECT_TRUE(std::filesystem::exists(file));
+  const pid_t child = fork();
+  if (child == 0) _exit(error_of([&] { FolderLock other(folder.path()); }).empty() ? 1 : 0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << "another process has the right too";
+}
+
+TEST_F(FolderLockAmongOthers, IsRefusedWhereAnotherMadeTheFileAnew) {
+  std::optional<Holder> holder;
+  before(F_SETLK, [&] {
+    unlink(file.c_str());
+    holder.emplace(folder.path());
+  });
+  const std::string error = error_of([&] { FolderLock lock(folder.path()); });
+  EXPECT_THAT(error, HasSubstr(fmt::format("process {} is writing", holder->process)));
+}
+
+TEST_F(FolderLockAmongOthers, IsTakenFromOneThatEndsMeanwhile) {
+  Holder holder(folder.path());
+  before(F_GETLK, [&] { holder.stop(0); });
+  const FolderLock lock(folder.path());
+  EXPECT_EQ(folder.entries(), 1U);
 }
 
 }  // namespace folder_lock_test
 }  // namespace attend
+
+// Stands in for the one of the C library, also in FolderLock.
+extern "C" int fcntl(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (const auto act = attend::before_fcntl) act(command);
+  return static_cast<int>(syscall(SYS_fcntl, file, command, argument));
+}

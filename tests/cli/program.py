@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import cases  # noqa: E402
 
 PROGRAM = os.environ.get("ATTEND_PROGRAM", "")
+EVENTS = pathlib.Path(PROGRAM).resolve().parent / "libcount_events.so"
 DICTIONARY = pathlib.Path("/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
 
 # Trains in a fraction of a second an epoch.
@@ -44,6 +45,15 @@ def environment():
     """The caller's, without what would change the program's settings, or slow it down."""
     return {key: value for key, value in os.environ.items()
             if not key.startswith("ATTEND_") and key != "OPENBLAS_CORETYPE"}
+
+
+def counting(below, **plan):
+    """The environment of a program whose changes below a folder are counted.
+
+    `plan`: what happens at them, as tests/support/count_events.cpp tells it.
+    """
+    return environment() | {"LD_PRELOAD": str(EVENTS), "EVENTS_BELOW": str(below)} | {
+        f"EVENTS_{name.upper()}": f"{value}" for name, value in plan.items()}
 
 
 class Case(unittest.TestCase):
@@ -82,7 +92,7 @@ class Case(unittest.TestCase):
         self.assertEqual(contents(self.folder), before, arguments)
 
 
-def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None):
+def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, env=None):
     """Standard output and error as text; bytes that are no UTF-8 pass through.
 
     `memory`: bytes of address space that the program may have.
@@ -93,10 +103,12 @@ def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None):
     if memory is not None:
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    run = subprocess.run(command, input=data, env=environment(), cwd=cwd, capture_output=True,
-                         timeout=timeout, preexec_fn=limit)
+    run = subprocess.run(command, input=data, env=env or environment(), cwd=cwd,
+                         capture_output=True, timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
+    # Training measures its products, which are slow where other processes take the processor.
+    run.stderr = re.sub("(?m)^warning: matrix products reach .*\n", "", run.stderr)
     return run
 
 

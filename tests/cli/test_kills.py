@@ -1,10 +1,11 @@
-"""Commands that are killed at random moments, and run again, end as if nobody had killed them.
+"""A command that is killed at any moment, and run again, ends as if nobody had killed it.
 
-ATTEND_KILLS says how many kills, ATTEND_SEED from which seed their moments are drawn.
+A kill leaves a folder as it is between two changes. Each command is therefore run once while the
+folder is copied at every change, and then again from each of the copies. `./dev soak` kills at
+changes that are drawn instead, again and again: ATTEND_KILLS says how often, ATTEND_SEED from
+which seed.
 """
 
-import collections
-import contextlib
 import json
 import os
 import pathlib
@@ -12,30 +13,24 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 
 import program
-from program import PAIRS, SMALL, contents, settings, training_outcome
+from program import PAIRS, SMALL, contents, counting, settings, training_outcome
 from test_media import write_bars
 
-KILLS = int(os.environ.get("ATTEND_KILLS", 20))
-SEED = int(os.environ.get("ATTEND_SEED", random.randrange(1 << 32)))
+KILLS = int(os.environ.get("ATTEND_KILLS", 0))
+SEED = os.environ.get("ATTEND_SEED")
 
-# A checkpoint after each step, so that many kills fall on one that is being written.
-TINY = SMALL | {"train.checkpoint_seconds": 0, "train.validate_steps": 4, "model.hidden": 16,
-                "train.keep_checkpoints": 2}
+# A checkpoint after each step. The first step ends without a validation, the second with one.
+TINY = SMALL | {"train.checkpoint_seconds": 0, "train.validate_steps": 2, "model.hidden": 8,
+                "train.keep_checkpoints": 1, "train.steps": 40 if KILLS else 3}
 STREAMED = TINY | {"train.replicas": 2, "train.precision": "bfloat16", "train.shuffle_buffer": 16,
-                   "train.schedule": "plateau", "train.plateau_patience": 1, "train.steps": 30,
-                   "train.batch": 8}
-HELD = TINY | {"train.batch_tokens": 60, "train.accumulate": 2, "train.steps": 20}
+                   "train.schedule": "plateau", "train.plateau_patience": 1, "train.batch": 8}
+ONE_STEP = {} if KILLS else {"train.steps": 1, "train.keep_checkpoints": 0}
 TRAIN = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv"]
-
-
-def one_file(path):
-    return {path.name: path.read_bytes()}
+DATA = ["data", "digits", "--images", "train-images.gz", "--labels", "train-labels", "--out",
+        "rows", "--count", 300, "--valid", 30]
 
 
 def comparison_outcome(runs):
@@ -44,28 +39,24 @@ def comparison_outcome(runs):
     for row in table["mechanisms"]:
         row.pop("minutes")
     lines = (runs / "comparison.md").read_text().splitlines()
-    found = {"comparison.json": table,
-             "comparison.md": [re.sub(r"[^|]*\|$", "", line) for line in lines],
-             **one_file(runs / "comparison.svg"), **one_file(runs / "compare.toml")}
-    folders = {path.name: training_outcome(path) for path in runs.iterdir() if path.is_dir()}
-    return found | folders | {"names": sorted(path.name for path in runs.iterdir())}
+    found = {path.name: training_outcome(path) if path.is_dir() else path.read_bytes()
+             for path in runs.iterdir()}
+    return found | {"comparison.json": table,
+                    "comparison.md": [re.sub(r"[^|]*\|$", "", line) for line in lines]}
 
 
-def stage_of_training(model):
-    """How far it had come; for the figures alone."""
-    if not (model / "config.toml").exists():
-        return "before the description" if model.exists() else "before the folder"
-    if not (model / "checkpoint.safetensors").exists():
-        return "before the first checkpoint"
-    if list(model.glob(".attend-*.tmp")):
-        return "in a file"
-    return "behind the curves" if (model / "curves.svg").exists() else "between files"
+def whole_files(events):
+    """Once for each file, where it is about to get its name, and for each folder.
+
+    All files are written in one way, at whose every change `data` and a training look.
+    """
+    return [(event, copy) for event, copy in events if "/.attend-" not in event]
 
 
-def stage_of_folder(folder):
-    if not folder.exists():
-        return "before the folder"
-    return "in a file" if list(folder.rglob(".attend-*.tmp")) else "between files"
+def disown(folder):
+    """Temporary files are those of a process that has ended, even if its number is used again."""
+    for path in folder.rglob(".attend-*.tmp"):
+        path.rename(path.with_name(f".attend-{2**22 + 1}-0.tmp"))  # Linux has fewer processes
 
 
 class Killed(program.Case):
@@ -74,144 +65,143 @@ class Killed(program.Case):
         """What the commands read, and a model that others go on from."""
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
-        print(f"{KILLS} kills, ATTEND_SEED={SEED}", file=sys.stderr, flush=True)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
         (cls.shared / "data").mkdir()
         for part in ("train", "valid", "test"):
             (cls.shared / "data" / f"{part}.tsv").write_text(PAIRS)
         write_bars(cls.shared, "train", 300, 1)
-        run = program.attend(*TRAIN, "--out", "base", *settings(STREAMED | {"train.steps": 10}),
+        run = program.attend(*TRAIN, "--out", "base", *settings(STREAMED | {"train.steps": 2}),
                              cwd=cls.shared)
         assert run.returncode == 0, run.stderr
 
-    def begin_anew(self):
-        for path in self.folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        shutil.copytree(self.shared, self.folder, dirs_exist_ok=True)
-        if self.prepare:
-            self.prepare()
+    def begin(self, command, out, outcome, *, model=None, refuses_when_done=False):
+        """`model`: what the command finds in `out`."""
+        self.command, self.outcome, self.refuses_when_done = command, outcome, refuses_when_done
+        self.out, self.model = self.folder / "work" / out, model
+        shutil.copytree(self.shared, self.folder / "work")
+        self.begin_anew()
 
-    def finished(self, run, errors):
-        """Whether a command that was not killed came to its end."""
-        # A command may refuse an --out that is finished already.
+    def begin_anew(self):
+        shutil.rmtree(self.out, ignore_errors=True)
+        if self.model:
+            shutil.copytree(self.shared / self.model, self.out)
+
+    def run_command(self, **plan):
+        # What a killed process leaves among temporary files goes with the folder of the test.
+        return program.attend(*self.command, cwd=self.out.parent,
+                              env=counting(self.out, **plan) | {"TMPDIR": str(self.folder)})
+
+    def record(self):
+        """The changes of the command, which end in what is expected; copies are left of each."""
+        copies, events = self.folder / "copies", self.folder / "events"
+        copies.mkdir()
+        run = self.run_command(list=events, copies=copies)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.expected = self.outcome(self.out)
+        return [(event, copies / f"{number}") for number, event
+                in enumerate(events.read_text().splitlines(), 1)]
+
+    def finish(self, run):
+        """The command, which was not killed, came to its end."""
         done = run.returncode == 0 or (self.refuses_when_done and self.out.exists()
-                                       and "is there already" in errors)
-        self.assertTrue(done, f"{run.args}: {run.returncode}: {errors}")
+                                       and "is there already" in run.stderr)
+        self.assertTrue(done, f"{run.args}: {run.returncode}: {run.stderr}")
         found = self.outcome(self.out)
         self.assertEqual(set(found), set(self.expected))
         for name, value in self.expected.items():
             self.assertEqual(found[name], value, name)
+
+    def finish_from(self, events):
+        for event, copy in events:
+            with self.subTest(event, copy=copy.name):
+                shutil.rmtree(self.out, ignore_errors=True)
+                if copy.exists():
+                    copy.rename(self.out)
+                    disown(self.out)
+                self.finish(self.run_command())
+
+    def kill_at_random(self, changes, children, kills):
+        draw = random.Random(f"{SEED} {self.id()}")
         self.begin_anew()
+        while kills > 0:
+            child = draw.randint(0, children)
+            run = self.run_command(signal=signal.SIGKILL, at=draw.randint(1, changes), child=child)
+            if run.returncode == -signal.SIGKILL or "was ended by signal 9" in run.stderr:
+                kills -= 1
+                disown(self.out)
+            else:
+                self.finish(run)
+                self.begin_anew()
+        self.finish(self.run_command())
 
-    def start(self):
-        self.before = self.changed()
-        return subprocess.Popen([program.PROGRAM, *map(str, self.command)], cwd=self.folder,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                env=program.environment())
-
-    def wait_for_writing(self, run):
-        """Waits until the folder has changed, or the command has ended."""
-        while run.poll() is None and self.changed() == self.before:
-            time.sleep(0.001)
-
-    def changed(self):
-        return self.out.stat().st_mtime_ns if self.out.exists() else None
-
-    def kill_one(self, run, moments):
-        """Kills the command, or one that it has started; returns whether that ended it, and its errors."""
-        children = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True,
-                                  text=True).stdout.split()
-        victim = moments.choice([run.pid, *map(int, children)])
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
-        # Up to the end of all, who hold the other end of its standard error.
-        _, errors = run.communicate()
-        if victim != run.pid and run.returncode != 0:
-            self.assertIn(run.returncode, (1, 2), errors)
-            self.assertIn("was ended by signal 9", errors)
-            return True, errors
-        return run.returncode == -signal.SIGKILL, errors
-
-    def measure(self):
-        """The seconds until the command begins to write, and until its end."""
-        start = time.monotonic()
-        run = self.start()
-        self.wait_for_writing(run)
-        loaded = time.monotonic() - start
-        _, errors = run.communicate()
-        self.assertEqual(run.returncode, 0, errors)
-        return loaded, time.monotonic() - start
-
-    def check(self, share, command, out, outcome, *, prepare=None, stage=stage_of_folder,
-              refuses_when_done=False):
-        """`share` of the kills fall on the command, after each of which it is run again."""
-        self.command, self.out, self.outcome = command, self.folder / out, outcome
-        self.prepare, self.refuses_when_done = prepare, refuses_when_done
-        self.begin_anew()
-        loaded, duration = self.measure()
-        self.expected = outcome(self.out)
-        self.begin_anew()
-        moments = random.Random(f"{SEED} {self.id()}")
-        stages, ends = collections.Counter(), 0
-        while stages.total() < round(KILLS * share):
-            run = self.start()
-            try:
-                # Every fourth time to its end; otherwise half the time while it writes.
-                patience = moments.uniform(0, duration)
-                if moments.random() < 1 / 4:
-                    patience = None
-                elif moments.random() < 1 / 2:
-                    self.wait_for_writing(run)
-                    patience = moments.uniform(0, duration - loaded)
-                _, errors = run.communicate(timeout=patience)
-            except subprocess.TimeoutExpired:
-                was_ended, errors = self.kill_one(run, moments)
-                if was_ended:
-                    stages[stage(self.out)] += 1
-                    continue
-            self.finished(run, errors)
-            ends += 1
-        run = self.start()
-        _, errors = run.communicate(timeout=300)
-        self.finished(run, errors)
-        print(f"{command[0]}: {duration:.2f} s, of which {loaded:.2f} until it writes; "
-              f"{ends + 1} times to its end; kills "
-              + ", ".join(f"{stage}: {count}" for stage, count in sorted(stages.items())),
-              file=sys.stderr, flush=True)
+    def check(self, share, *command, chosen=whole_files, children=0, **options):
+        """From each of the `chosen` changes on, or after `share` of the kills that are drawn."""
+        self.begin(*command, **options)
+        events = self.record()
+        if KILLS:
+            self.kill_at_random(len(events), children, round(KILLS * share))
+        else:
+            self.finish_from(chosen(events))
 
     def test_training_from_a_stream(self):
         self.check(0.2, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
-                   training_outcome, stage=stage_of_training)
+                   training_outcome, chosen=list)
 
     def test_training_in_processes(self):
         self.check(0.25, [*TRAIN, "--out", "model", "--resume", "--processes", 2,
-                          *settings(STREAMED | {"train.replicas": 1})], "model", training_outcome,
-                   stage=stage_of_training)
+                          *settings(TINY | ONE_STEP)], "model", training_outcome, children=1)
 
     def test_training_that_begins_from_a_model(self):
-        self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume", *settings(HELD)],
-                   "model", training_outcome, stage=stage_of_training)
+        """From its first checkpoint on, it goes on as others do."""
+        def start(events):
+            return whole_files(events)[:7]
+        self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume",
+                          *settings(TINY | ONE_STEP | {"train.accumulate": 2})], "model",
+                   training_outcome, chosen=start)
 
     def test_training_that_goes_on(self):
-        def prepare():
-            (self.folder / "base").rename(self.folder / "model")
-            (self.folder / "model" / "curves.svg").unlink()
-        self.check(0.15, [*TRAIN, "--out", "model", "--resume", *settings(STREAMED)], "model",
-                   training_outcome, prepare=prepare, stage=stage_of_training)
+        self.check(0.15, [*TRAIN, "--out", "model", "--resume", *settings(
+            STREAMED | {"train.steps": 40 if KILLS else 4})], "model", training_outcome,
+            model="base")
 
     def test_average(self):
         self.check(0.05, ["average", "base", "--out", "mean"], "mean", contents,
                    refuses_when_done=True)
 
     def test_data(self):
-        self.check(0.05, ["data", "digits", "--images", "train-images.gz", "--labels",
-                         "train-labels", "--out", "rows", "--count", 30000, "--valid", 3000],
-                   "rows", contents)
+        self.check(0.05, DATA, "rows", contents, chosen=list)
 
     def test_compare(self):
+        """Its own files, and checkpoints; what else its trainings change, the others look at."""
+        def own(events):
+            return [(event, copy) for event, copy in whole_files(events)
+                    if event.count("/") < 2 or event.endswith("/checkpoint.safetensors")]
         self.check(0.15, ["compare", "--data", "data", "--out", "runs", "--mechanisms",
-                          "none,bahdanau", "--seeds", 1, *settings(STREAMED | {"train.steps": 12})],
-                   "runs", comparison_outcome)
+                          "none,bahdanau", "--seeds", 1, *settings(TINY | ONE_STEP)],
+                   "runs", comparison_outcome, chosen=own)
+
+    def test_another_process_is_killed(self):
+        """Before the first step, and in a validation."""
+        self.begin([*TRAIN, "--out", "model", "--resume", "--processes", 2, *settings(TINY)],
+                   "model", training_outcome)
+        self.record()
+        self.begin_anew()
+        for event in "create model", "rename model/metrics.jsonl":
+            run = self.run_command(signal=signal.SIGKILL, of=event, at=1, child=1)
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn("rank 1 was ended by signal 9", run.stderr)
+        self.finish(self.run_command())
+
+    def test_what_a_kill_leaves(self):
+        """The copies hold just that: tried for each kind of change."""
+        self.begin(DATA, "rows", contents)
+        for event, copy in {event: (event, copy) for event, copy in self.record()}.values():
+            self.begin_anew()
+            run = self.run_command(signal=signal.SIGKILL, at=copy.name)
+            self.assertEqual(run.returncode, -signal.SIGKILL, event)
+            for folder in self.out, copy:
+                disown(folder)
+            self.assertEqual(contents(self.out), contents(copy), event)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ import math
 import pathlib
 import random
 import shutil
+import signal
 import tempfile
 import unittest
 
 import program
-from program import settings
+from program import counting, settings
 
 SMALL = {"model.type": "lm", "model.depth": 32, "model.feed_forward": 64, "model.layers": 2,
          "model.context": 32, "model.dropout": 0, "train.replicas": 1, "train.batch": 16,
@@ -106,9 +107,11 @@ class Text(program.Case):
                          "model.positions": "rotary"}
         data = ("--data", self.shared / "rest.txt", "--valid", self.shared / "rest.txt")
         self.succeed("train", *data, "--out", "whole", *settings(short))
-        self.succeed("train", *data, "--out", "parts", *settings(short | {"train.minutes": 1e-6}))
-        self.succeed("train", *data, "--out", "parts", "--resume",
-                     *settings({"train.minutes": 0}))
+        train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
+        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, at=3,
+                                               of="rename parts/checkpoint.safetensors"))
+        self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
+        self.succeed(*train)
         whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()
                         for name in ("whole", "parts"))
         self.assertEqual(whole, parts)

@@ -1,192 +1,62 @@
 """Training that is stopped and killed goes on as if nothing had been, to the same bytes."""
 
-import json
-import pathlib
-import random
+import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 
 import program
-from program import PAIRS, SMALL, read_safetensors, settings, training_outcome
+from program import PAIRS, SMALL, counting, read_safetensors, settings, training_outcome
 
-KILLS = 20
-
-# With dropout, so that the masks must be the same too; several seconds on an idle core.
-LONG = SMALL | {"train.epochs": 150, "train.checkpoint_seconds": 0.05}
-SHORT = SMALL | {"train.epochs": 40, "train.checkpoint_seconds": 0.05}
-
-
-def train_arguments(config, *options):
-    return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model", "--resume",
-            "--config", config, *options]
-
-
-def as_toml(values):
-    """Dotted keys: TOML takes them as they are."""
-    return "".join(f"{key} = {value}\n" for key, value in values.items())
+SHORT = SMALL | {"train.epochs": 6}
+TRAIN = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model"]
 
 
 class Resume(program.Case):
-    @classmethod
-    def setUpClass(cls):
-        """Trains once without a stop."""
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared)
-        (cls.shared / "pairs.tsv").write_text(PAIRS)
-        (cls.shared / "long.toml").write_text(as_toml(LONG))
-        start = time.monotonic()
-        run = program.attend(*train_arguments("long.toml", "--json"), cwd=cls.shared)
-        assert run.returncode == 0, run.stderr
-        cls.seconds = json.loads(run.stdout)["seconds"]
-        cls.start_seconds = time.monotonic() - start - cls.seconds
-        cls.expected = training_outcome(cls.shared / "model")
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(self.shared / "pairs.tsv", self.folder)
-        shutil.copy(self.shared / "long.toml", self.folder)
-        self.model = self.folder / "model"
-
-    def start(self):
-        return subprocess.Popen([program.PROGRAM, *train_arguments("long.toml")], cwd=self.folder,
-                                stderr=subprocess.PIPE, text=True, env=program.environment())
-
-    def wait_for_training(self, run):
-        """Reads up to the first line of progress; returns False where nothing was left to train."""
-        errors = []
-        for line in run.stderr:
-            if line.startswith("epoch "):
-                return True
-            errors.append(line)
-        self.assertEqual(run.wait(), 0, "".join(errors))
-        return False
-
-    def assert_done(self):
-        found = training_outcome(self.model)
-        self.assertEqual(set(found), set(self.expected))
-        for name, value in self.expected.items():
-            self.assertEqual(found[name], value, name)
-
-    def finish(self):
-        self.succeed(*train_arguments("long.toml"))
-        self.assert_done()
-
-    def assert_whole(self):
-        """What a kill leaves is old or new, never half."""
-        for name in ("weights", "checkpoint"):
-            path = self.model / f"{name}.safetensors"
-            if path.exists():
-                read_safetensors(path)
-        if (self.model / "metrics.jsonl").exists():
-            steps = [record["step"] for record in program.read_metrics(self.model)]
-            self.assertEqual(steps, sorted(set(steps)))
-
-    def test_kills_at_random_moments(self):
-        seed = random.randrange(1 << 32)
-        moments = random.Random(seed)
-        # So that about half of the training is left after all the kills.
-        longest = self.seconds / KILLS
-        kills = 0
-        with self.subTest(seed=seed):
-            while kills < KILLS:
-                run = self.start()
-                if kills % 2 == 0:
-                    time.sleep(moments.uniform(0, self.start_seconds + longest))
-                elif self.wait_for_training(run):
-                    time.sleep(moments.uniform(0, longest))
-                run.kill()
-                run.communicate()
-                if run.returncode == 0:
-                    self.assert_done()
-                    shutil.rmtree(self.model)
-                    continue
-                self.assertEqual(run.returncode, -signal.SIGKILL)
-                kills += 1
-                if self.model.exists():
-                    self.assert_whole()
-            self.finish()
-
-    def test_signals_save_and_stop(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            run = self.start()
-            self.assertTrue(self.wait_for_training(run))
-            time.sleep(self.seconds / 10)
-            run.send_signal(number)
-            _, errors = run.communicate(timeout=60)
-            self.assertEqual(run.returncode, code, errors)
-            self.assertIn("the same command goes on", errors.splitlines()[-1])
-            self.assert_whole()
-            self.assertTrue((self.model / "checkpoint.safetensors").exists())
-        self.finish()
-
-    def test_kill_before_the_first_step(self):
-        """A start writes training.toml, the vocabularies, then config.toml."""
-        files = ["training.toml", "source.vocab", "target.vocab", "config.toml"]
-        for count in range(1, len(files) + 1):
-            with self.subTest(files[:count]):
-                shutil.rmtree(self.model, ignore_errors=True)
-                self.model.mkdir()
-                for name in files[:count]:
-                    shutil.copy(self.shared / "model" / name, self.model)
-                ended = subprocess.Popen(["true"])
-                ended.wait()
-                self.write(f"model/.attend-{ended.pid}-0.tmp", b"half")
-                run = self.start()
-                self.assertTrue(self.wait_for_training(run))
-                run.terminate()
-                _, errors = run.communicate(timeout=60)
-                self.assertEqual(run.returncode, 143, errors)
-        self.finish()
-
-    def test_finished_training_stays_finished(self):
-        shutil.copytree(self.shared / "model", self.model)
-        self.finish()
-
-    def test_kill_behind_the_last_checkpoint(self):
-        shutil.copytree(self.shared / "model", self.model)
-        (self.model / "curves.svg").unlink()
-        self.finish()
-
-    def test_more_epochs(self):
-        shutil.copytree(self.shared / "model", self.model)
-        epochs = LONG["train.epochs"] + 2
-        self.succeed(*train_arguments("long.toml", "--set", f"train.epochs={epochs}"))
-        self.assertEqual([record["epoch"] for record in program.read_metrics(self.model)],
-                         list(range(1, epochs + 1)))
-
-
-class AnotherCommand(program.Case):
-    """Resumed with other settings, or in a folder that holds something else."""
-
     def setUp(self):
         super().setUp()
         self.write("pairs.tsv", PAIRS)
         self.model = self.folder / "model"
 
     def train(self, *options, **values):
-        return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model", *options,
-                *settings(SHORT | values)]
+        return [*TRAIN, *options, *settings(SHORT | values)]
 
-    def test_kill_before_the_first_checkpoint_keeps_init(self):
-        self.succeed(*self.train(**{"train.epochs": 2}))
-        self.model.rename(self.folder / "base")
-        train = self.train("--init", "base", "--resume", **{"train.epochs": 2})
+    def test_signals_save_and_stop(self):
+        """At a validation, and in a step without one."""
+        train = self.train("--resume", **{"train.checkpoint_seconds": 0})
         self.succeed(*train)
         expected = training_outcome(self.model)
-        files = ["training.toml", "source.vocab", "target.vocab", "config.toml"]
-        for count in range(1, len(files) + 1):
-            with self.subTest(files[:count]):
-                for path in self.model.iterdir():
-                    if path.name not in files[:count]:
-                        path.unlink()
-                run = self.succeed(*train)
-                self.assertIn("left before its first checkpoint", run.stderr)
-                self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in base")
-                self.assertEqual(training_outcome(self.model), expected)
+        shutil.rmtree(self.model)
+        for number, event, at in ((signal.SIGINT, "rename model/metrics.jsonl", 1),
+                                  (signal.SIGTERM, "rename model/checkpoint.safetensors", 2)):
+            run = self.attend(*train, env=counting(self.model, signal=number, of=event, at=at))
+            self.assertEqual(run.returncode, 128 + number, run.stderr)
+            self.assertRegex(run.stderr.splitlines()[-1], "the same command goes on")
+            steps = re.search(r"stopped at step (\d+)", run.stderr)[1]
+            metadata, _ = read_safetensors(self.model / "checkpoint.safetensors")
+            self.assertEqual(metadata["step"], steps)
+        self.succeed(*train)
+        self.assertEqual(training_outcome(self.model), expected)
+
+    def test_more_epochs(self):
+        self.succeed(*self.train())
+        epochs = SHORT["train.epochs"] + 2
+        self.succeed(*self.train("--resume", **{"train.epochs": epochs}))
+        self.assertEqual([record["epoch"] for record in program.read_metrics(self.model)],
+                         list(range(1, epochs + 1)))
+
+    def test_kill_before_the_first_checkpoint_keeps_init(self):
+        self.succeed(*self.train(**{"train.epochs": 1}))
+        self.model.rename(self.folder / "base")
+        train = self.train("--init", "base", "--resume", **{"train.epochs": 1})
+        run = self.attend(*train, env=counting(self.model, signal=signal.SIGKILL, at=1,
+                                               of="rename model/checkpoint.safetensors"))
+        self.assertEqual(run.returncode, -signal.SIGKILL, run.stderr)
+        run = self.succeed(*train)
+        self.assertIn("left before its first checkpoint", run.stderr)
+        self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in base")
 
     def test_batches_of_another_size(self):
         """40 of the 60 pairs come in batches of 4, then 2 in batches of 1, then the other 18."""
@@ -227,12 +97,12 @@ class AnotherCommand(program.Case):
         self.succeed(*self.train())
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)
+        # The weights of the first validation are written then.
+        plan = counting(self.model, signal=signal.SIGSTOP, of="rename model/metrics.jsonl", at=2)
         first = subprocess.Popen([program.PROGRAM, *map(str, self.train())], cwd=self.folder,
-                                 stderr=subprocess.PIPE, text=True, env=program.environment())
-        best = 0
-        while best < 2:  # the weights of the first are written then
-            best += "(best)" in first.stderr.readline()
-        first.send_signal(signal.SIGSTOP)
+                                 stderr=subprocess.PIPE, text=True, env=plan)
+        self.addCleanup(first.kill)
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(first.pid, os.WUNTRACED)[1]))
         for command in self.train(), self.train("--resume"):
             run = self.attend(*command)
             self.assertEqual(run.returncode, 2, run.stderr)
@@ -240,10 +110,9 @@ class AnotherCommand(program.Case):
                                          r"[^\n]*another folder\n\Z")
         self.assertEqual(self.succeed("predict", "model", stdin="bab\n").stderr, "")
         first.send_signal(signal.SIGCONT)
-        _, errors = first.communicate(timeout=120)
+        _, errors = first.communicate(timeout=300)
         self.assertEqual(first.returncode, 0, errors)
         self.assertEqual(training_outcome(self.model), expected)
-        self.succeed(*self.train("--resume"))
 
 
 # Holds the lock of the folder until its standard input ends.
@@ -278,27 +147,11 @@ class Taken(program.Case):
         self.succeed("average", "model", "--out", "taken")
         self.assertNotIn(".attend.lock", [path.name for path in (self.folder / "taken").iterdir()])
 
-    def test_average_that_was_killed(self):
-        """It writes average.toml first and config.toml last."""
-        self.write("pairs.tsv", PAIRS)
-        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
-                     *settings(SHORT | {"train.epochs": 2, "train.keep_checkpoints": 2}))
-        average = ["average", "model", "--out", "mean"]
-        self.succeed(*average)
-        whole = program.contents(self.folder / "mean")
-        for name in ("config.toml", "target.vocab", "source.vocab", "weights.safetensors"):
-            (self.folder / "mean/config.toml").unlink(missing_ok=True)
-            (self.folder / "mean" / name).unlink(missing_ok=True)
-            self.succeed(*average)
-            self.assertEqual(program.contents(self.folder / "mean"), whole)
-        self.refuse(*average, names=["mean", "new folder"])
-
 
 class Seeds(program.Case):
     def train(self, **changes):
         self.write("pairs.tsv", PAIRS)
-        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
-                     *settings(SHORT | changes))
+        self.succeed(*TRAIN, *settings(SMALL | {"train.epochs": 40} | changes))
         result = training_outcome(self.folder / "model")
         shutil.rmtree(self.folder / "model")
         return result
