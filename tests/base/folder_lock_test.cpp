@@ -155,6 +155,6 @@ extern "C" int fcntl(int file, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (const auto act = attend::before_fcntl) act(command);
+  if (const auto act = attend::folder_lock_test::before_fcntl) act(command);
   return static_cast<int>(syscall(SYS_fcntl, file, command, argument));
 }
