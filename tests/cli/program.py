@@ -41,9 +41,10 @@ def settings(values):
 
 
 def environment():
-    """The caller's, without what would change the program's settings, or slow it down."""
+    """The caller's, without what changes settings, colours, speed or the place among processes."""
     return {key: value for key, value in os.environ.items()
-            if not key.startswith("ATTEND_") and key != "OPENBLAS_CORETYPE"}
+            if not key.startswith(("ATTEND_", "MASTER_", "OMPI_", "SLURM_", "TORCHELASTIC_"))
+            and key not in ("NO_COLOR", "OPENBLAS_CORETYPE", "RANK", "WORLD_SIZE")}
 
 
 class Case(unittest.TestCase):

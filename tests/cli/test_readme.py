@@ -11,12 +11,12 @@ import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What is learned is another test's business: the smallest model, for three seconds.
+# What is learned is another test's business: the smallest model, for a few steps.
 QUICK = {
     "ATTEND_MODEL_HIDDEN": "16",
     "ATTEND_MODEL_EMBEDDING": "8",
     "ATTEND_MODEL_ATTENTION_DEPTH": "8",
-    "ATTEND_TRAIN_MINUTES": "0.05",
+    "ATTEND_TRAIN_STEPS": "20",
     "ATTEND_TRAIN_VALIDATION_EXAMPLES": "20",
 }
 
