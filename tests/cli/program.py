@@ -86,15 +86,17 @@ class Case(unittest.TestCase):
 def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None):
     """Standard output and error as text; bytes that are no UTF-8 pass through.
 
-    `memory`: bytes of address space that the program may have.
+    `memory`: bytes of address space that the program, of one thread, may have; each takes some.
     """
     command = [PROGRAM, *map(str, arguments)]
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
-    limit = None
+    variables, limit = environment(), None
     if memory is not None:
+        variables["OMP_NUM_THREADS"] = "1"
+
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    run = subprocess.run(command, input=data, env=environment(), cwd=cwd, capture_output=True,
+    run = subprocess.run(command, input=data, env=variables, cwd=cwd, capture_output=True,
                          timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
