@@ -1,20 +1,35 @@
-"""How fast an explanation page is made and used, beside the bars; needs chromium and chromium-driver.
+"""How fast an explanation page is made and used, and what memory that takes, beside the bars.
+
+Needs chromium and chromium-driver.
 
 A long page has 10,000 x 10,000 tokens with 32 heads, a model page 12 layers x 12 heads x 512 tokens."""
 
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
 import webdriver  # noqa: E402
 from pages import (  # noqa: E402
-    MATRIX_GESTURES, SHOWN, centre, make, p95_of_frames, show_all_heads, show_heads, wheel)
+    MAKE_PAGE, MATRIX_GESTURES, SHOWN, centre, make, show_all_heads, show_heads, wheel)
 
 TRIES = 3  # the median counts
-MADE, PAINTED, FRAME = 60, 1000, 33  # bars: seconds, milliseconds, milliseconds
+# Bars: seconds, MB, MB, milliseconds, milliseconds, MB.
+MADE, MAKING, FILE, PAINTED, FRAME, HEAP = 60, 1000, 42, 1000, 33, 300
+RECORD = """
+const times = window.frameTimes = [];
+const step = now => {
+  if (window.frameTimes !== times) return;
+  times.push(now);
+  requestAnimationFrame(step);
+};
+requestAnimationFrame(step);
+"""
 
 
 def row(what, value, unit, bar):
@@ -23,6 +38,30 @@ def row(what, value, unit, bar):
 
 def median(values):
     return sorted(values)[len(values) // 2]
+
+
+def make_long(folder):
+    """The file of the page, made beside a clock."""
+    path = pathlib.Path(folder, "long.html")
+    start = time.monotonic()
+    process = subprocess.Popen([MAKE_PAGE, "long", path])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{MAKE_PAGE} long exits with {process.returncode}")
+    row("long, the file is made", time.monotonic() - start, "s", MADE)
+    row("long, memory while it is made", usage.ru_maxrss * 1024 / 1e6, "MB", MAKING)
+    row("long, the file", path.stat().st_size / 1e6, "MB", FILE)
+    return path
+
+
+def p95_of_frames(browser, act):
+    """Milliseconds from one frame to the next while something happens."""
+    browser.run(RECORD)
+    act()
+    times = browser.run("const times = window.frameTimes; window.frameTimes = null; return times")
+    gaps = sorted(after - before for before, after in zip(times, times[1:]))
+    return gaps[int(0.95 * (len(gaps) - 1))]
 
 
 def first_paint(path, view):
@@ -36,7 +75,7 @@ def first_paint(path, view):
 
 
 def frames(browser, name, act):
-    row(f"{name}, p95 of frames", median([p95_of_frames(browser, act)[0] for _ in range(TRIES)]), "ms", FRAME)
+    row(f"{name}, p95 of frames", median([p95_of_frames(browser, act) for _ in range(TRIES)]), "ms", FRAME)
 
 
 def gestures(path):
@@ -52,19 +91,34 @@ def gestures(path):
         frames(browser, "long, scroll of all heads", lambda: wheel(browser, at, 120, 40))
 
 
+def heap(path):
+    """What scripts hold after every head was looked at: objects, what the browser holds for them, and buffers."""
+    with webdriver.Browser(1280, 900) as browser:
+        browser.open(f"file://{path}#matrix")
+        browser.wait(SHOWN)
+        for number in range(32):
+            browser.run("const select = document.querySelectorAll('#view-matrix select')[1];"
+                        "select.value = arguments[0]; select.dispatchEvent(new Event('change'))", number)
+            browser.wait(f"decoded.has({number}) && decoded.get({number}).bytes")
+        browser.cdp("HeapProfiler.collectGarbage")
+        usage = browser.cdp("Runtime.getHeapUsage")
+        held = sum(usage[key] for key in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))
+        row("long, heap after every head", held / 1e6, "MB", HEAP)
+
+
 def main():
     absent = webdriver.missing()
     if absent:
         sys.exit(f"page_bench needs {', '.join(absent)}")
     with tempfile.TemporaryDirectory() as folder:
         print(f"{'':<34}{'measured':>12}  {'at most':>8}")
-        path, seconds, _ = make("long", folder)
-        row("long, the file is made", seconds, "s", MADE)
-        for page in (path, make("model", folder)[0]):
+        path = make_long(folder)
+        for page in (path, make("model", folder)):
             for view in ("model", "heads", "matrix"):
                 row(f"{page.stem}, first map in {view}", median([first_paint(page, view) for _ in range(TRIES)]),
                     "ms", PAINTED)
         gestures(path)
+        heap(path)
 
 
 main()

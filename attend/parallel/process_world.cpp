@@ -32,6 +32,8 @@ using std::chrono::milliseconds;
 
 // In which a rank tells the others that it has failed.
 constexpr milliseconds to_report{400};
+// In which the store answers even where the machine is busy.
+constexpr milliseconds to_answer{5000};
 constexpr int exchange_tags = 1 << 20;
 
 std::string variable(const char* name) {
@@ -157,17 +159,19 @@ class GlooWorld : public Communicator {
            place_.rank, place_.size);
   }
 
+  // Asks again and again: a wait() of TCPStore that times out leaves its answer in the stream, and
+  // all later answers are then read out of step.
   void wait_for_others(milliseconds timeout) {
     const auto end = std::chrono::steady_clock::now() + timeout;
     for (int64_t other = 0; other < place_.size;) {
-      try {
-        store_->wait({fmt::format("rank-{}", other)}, milliseconds(200));
+      if (store_->check({fmt::format("rank-{}", other)})) {
         ++other;
-      } catch (const std::exception&) {
-        if (place_.meanwhile) place_.meanwhile();
-        if (std::chrono::steady_clock::now() > end)
-          throw std::runtime_error(fmt::format("rank {} has not come", other));
+        continue;
       }
+      if (place_.meanwhile) place_.meanwhile();
+      if (std::chrono::steady_clock::now() > end)
+        throw std::runtime_error(fmt::format("rank {} has not come", other));
+      std::this_thread::sleep_for(milliseconds(100));
     }
   }
 
@@ -238,7 +242,7 @@ class GlooWorld : public Communicator {
         found->set_value("rank 0 is");  // it has the store
       }
     }).detach();
-    const bool is_known = ranks.wait_for(2 * to_report) == std::future_status::ready;
+    const bool is_known = ranks.wait_for(to_report + to_answer) == std::future_status::ready;
     return is_known ? ranks.get() : "rank 0 is";
   }
 
@@ -249,10 +253,10 @@ class GlooWorld : public Communicator {
     std::vector<int64_t> ranks(static_cast<size_t>(place.size));
     std::iota(ranks.begin(), ranks.end(), 0);
     const auto end = std::chrono::steady_clock::now() + to_report;
-    while (std::chrono::steady_clock::now() < end) {
+    do {
       std::erase_if(ranks, [&](int64_t rank) { return store.check({key(rank)}); });
       std::this_thread::sleep_for(milliseconds(20));
-    }
+    } while (std::chrono::steady_clock::now() < end);
     if (ranks.empty()) return "another process is";
     return fmt::format("rank{} {} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "),
                        ranks.size() > 1 ? "are" : "is");

@@ -85,7 +85,7 @@ class Trainer {
   TrainOutcome run(bool resume) {
     const bool resumed =
         of_first(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1.0 : 0.0) > 0;
-    start_ = saved_at_ = Clock::now();
+    start_ = saved_at_ = task_.now();
     if (resumed)
       restore();
     else
@@ -125,11 +125,7 @@ class Trainer {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
+  double seconds_since(double start) const { return task_.now() - start; }
 
   bool out_of_time() const { return config_.minutes > 0 && state_.seconds >= 60 * config_.minutes; }
   bool out_of_patience() const {
@@ -163,7 +159,7 @@ class Trainer {
     }
     source_.regroup(size_);
     first_progress_ = progress_made(state_.step);
-    started_ = Clock::now();
+    started_ = task_.now();
   }
 
   void begin_events() {
@@ -379,7 +375,7 @@ class Trainer {
 
   // The checkpoint before a step that failed stays.
   void save() {
-    saved_at_ = Clock::now();
+    saved_at_ = task_.now();
     if (!world_.leads() || !can_go_on()) return;
     optimiser_.save(state_);
     write_checkpoint(checkpoint_path_, state_);
@@ -449,10 +445,14 @@ class Trainer {
   double first_progress_ = 0;  // where started_ began
   double rate_ = 0;
   double seconds_before_ = 0;  // spent by the runs before
-  Clock::time_point start_, started_, saved_at_;
+  double start_ = 0, started_ = 0, saved_at_ = 0;
 };
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume) {
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)

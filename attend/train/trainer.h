@@ -15,6 +15,9 @@
 
 namespace attend {
 
+// Seconds since some moment before the program.
+double steady_seconds();
+
 struct TrainTask {
   std::vector<ModulePtr> replicas;  // alike; their first weights are those of replicas[0]
   ModulePtr averaged;               // alike; holds the weights that are validated and saved
@@ -28,10 +31,11 @@ struct TrainTask {
   bool higher_is_better = false;
   std::function<void(const TrainProgress&)> report;
   std::function<void(const std::string& line)> say = [](const std::string&) {};
-  const std::atomic<bool>* stop = nullptr;  // set from outside to save and return
-  Communicator* world = nullptr;            // the processes that train together; null: one
-  std::string folder;                       // where checkpoint, metrics and weights go
-  std::string event_folder;                 // where TensorBoard event files go; empty: none
+  std::function<double()> now = steady_seconds;  // the clock, which never goes back
+  const std::atomic<bool>* stop = nullptr;       // set from outside to save and return
+  Communicator* world = nullptr;                 // the processes that train together; null: one
+  std::string folder;                            // where checkpoint, metrics and weights go
+  std::string event_folder;                      // where TensorBoard event files go; empty: none
 };
 
 // Trains with Adam by the sum of the replicas' gradients, averages weights (Polyak & Juditsky

@@ -5,10 +5,11 @@ An array is a pair (shape, flat list of numbers in C order).
 
 import ast
 import itertools
-import os
 import struct
 import subprocess
 import zipfile
+
+import program
 
 FORMATS = {"<f8": "d", "<f4": "f", "<f2": "e", "<i8": "q", "<i4": "i", "|u1": "B", "|b1": "?"}
 
@@ -16,7 +17,8 @@ FORMATS = {"<f8": "d", "<f4": "f", "<f2": "e", "<i8": "q", "<i4": "i", "|u1": "B
 def run(*arguments, cwd=None):
     """The finished `attend ARGUMENTS`, with text output."""
     return subprocess.run(
-        [os.environ["ATTEND_PROGRAM"], *map(str, arguments)],
+        [program.PROGRAM, *map(str, arguments)],
+        env=program.environment(),
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -42,9 +42,10 @@ def settings(values):
 
 
 def environment():
-    """The caller's, without what would change the program's settings, or slow it down."""
+    """The caller's, without what changes settings, colours, speed or the place among processes."""
     return {key: value for key, value in os.environ.items()
-            if not key.startswith("ATTEND_") and key != "OPENBLAS_CORETYPE"}
+            if not key.startswith(("ATTEND_", "MASTER_", "OMPI_", "SLURM_", "TORCHELASTIC_"))
+            and key not in ("NO_COLOR", "OPENBLAS_CORETYPE", "RANK", "WORLD_SIZE")}
 
 
 def counting(below, **plan):
@@ -95,16 +96,18 @@ class Case(unittest.TestCase):
 def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, env=None):
     """Standard output and error as text; bytes that are no UTF-8 pass through.
 
-    `memory`: bytes of address space that the program may have.
+    `memory`: bytes of address space that the program, of one thread, may have; each takes some.
     """
     command = [PROGRAM, *map(str, arguments)]
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
-    limit = None
+    variables, limit = dict(env or environment()), None
     if memory is not None:
+        variables["OMP_NUM_THREADS"] = "1"
+
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    run = subprocess.run(command, input=data, env=env or environment(), cwd=cwd,
-                         capture_output=True, timeout=timeout, preexec_fn=limit)
+    run = subprocess.run(command, input=data, env=variables, cwd=cwd, capture_output=True,
+                         timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
     # Training measures its products, which are slow where other processes take the processor.

@@ -174,7 +174,7 @@ class Output(program.Case):
             program.skip("no /dev/full here")
         with open("/dev/full", "w") as full:
             run = subprocess.run([program.PROGRAM, "train", "--dump-config"], stdout=full,
-                                 stderr=subprocess.PIPE, text=True, timeout=60)
+                                 stderr=subprocess.PIPE, text=True)
         self.assertEqual(run.returncode, 1)
         self.assertRegex(run.stderr, r"\Aattend: standard output[^\n]*\n\Z")
 

@@ -10,9 +10,9 @@ import program
 
 def doctor(*arguments, **variables):
     """What attend doctor prints; problems are no failure."""
-    return subprocess.run([os.environ["ATTEND_PROGRAM"], "doctor", *arguments], check=True,
-                          env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True,
-                          timeout=120).stdout
+    return subprocess.run([program.PROGRAM, "doctor", *arguments], check=True,
+                          env=program.environment() | variables, stdout=subprocess.PIPE,
+                          text=True).stdout
 
 
 class Doctor(unittest.TestCase):
@@ -24,7 +24,8 @@ class Doctor(unittest.TestCase):
         self.assertEqual(diagnosis["cores"], len(os.sched_getaffinity(0)))
         self.assertEqual(diagnosis["openmp_threads"], 1)
         self.assertEqual(diagnosis["libtorch_threads"], 1)
-        self.assertGreater(diagnosis["matrix_product_gflops"], 0)
+        for speed in ("matrix_product_gflops", "multiply_add_peak_gflops"):
+            self.assertGreater(diagnosis[speed], 0)
         self.assertGreater(diagnosis["memory_gb"], diagnosis["free_memory_gb"])
         self.assertTrue(os.path.exists(diagnosis["blas_file"]))
         self.assertTrue(diagnosis["simd_targets"])
@@ -34,12 +35,6 @@ class Doctor(unittest.TestCase):
         problems = self.diagnose(OMP_NUM_THREADS=str(threads))["problems"]
         [problem] = [one for one in problems if f"{threads} threads" in one["problem"]]
         self.assertIn("OMP_NUM_THREADS", problem["remedy"])
-
-    def test_compares_products_with_the_peak(self):
-        diagnosis = self.diagnose()
-        self.assertGreater(diagnosis["multiply_add_peak_gflops"], 0)
-        self.assertLess(diagnosis["matrix_product_gflops"],
-                        1.5 * diagnosis["multiply_add_peak_gflops"])
 
     def test_says_that_openblas_takes_the_processor_for_another(self):
         told = {"OPENBLAS_CORETYPE": "Prescott"}

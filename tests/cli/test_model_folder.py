@@ -288,7 +288,7 @@ class FullDisk(WithModel):
                 possible = False
             if possible:
                 return subprocess.run(["unshare", *options, "bash", "-euc", script],
-                                      cwd=self.folder, capture_output=True, text=True, timeout=300,
+                                      cwd=self.folder, capture_output=True, text=True,
                                       env=program.environment() | variables
                                       | {"ATTEND": program.PROGRAM})
         return program.skip("no tmpfs can be mounted here, so no disk can be filled")

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
 import program
 from program import PAIRS, SMALL, settings
@@ -14,17 +13,9 @@ TRAINING = SMALL | {"model.dropout": 0, "train.steps": 12, "train.validate_steps
                     "train.precision": "float32"}
 
 
-def free_port():
-    """A port of which neither it nor the next one is taken."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port
+NEVER = 100000  # seconds, steps or epochs: no test gets there
+ENDLESS = {"train.steps": NEVER, "train.epochs": NEVER}
+PATIENCE = 20  # seconds in which any process that is not stopped gets its turn, even where others take turns
 
 
 class ProcessCase(program.Case):
@@ -42,18 +33,43 @@ class ProcessCase(program.Case):
                                 env=program.environment() | environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+    def meeting(self):
+        """The variables of two processes or more that meet at a port, which is theirs while the test lasts.
+
+        The system gives the port to nobody else while a socket is bound to it; rank 0 can listen there all
+        the same, because both say SO_REUSEADDR.
+        """
+        held = socket.socket()
+        self.addCleanup(held.close)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        # Rank 0 listens one above what the variable says.
+        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(held.getsockname()[1] - 1)}
+
+    def finish(self, process):
+        """Standard error."""
+        return process.communicate(timeout=300)[1]
+
+    def children(self, process):
+        """{rank: process} of those that a process has started."""
+        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        ranks = {}
+        for child in found:
+            with open(f"/proc/{child}/environ", "rb") as file:
+                variables = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if entry)
+            ranks[int(variables[b"RANK"])] = int(child)
+        return ranks
+
     def weights(self, folder):
         return (self.folder / folder / "weights.safetensors").read_bytes()
 
-    def wait_for_step(self, process, folder):
-        """Until the first validation is written."""
-        path = self.folder / folder / "metrics.jsonl"
-        for _ in range(600):
-            if path.exists() and path.read_text().count("\n"):
-                return
-            self.assertIsNone(process.poll(), process.stderr.read() if process.poll() else "")
-            time.sleep(0.1)
-        self.fail("no validation in a minute")
+    def wait_for_validation(self, process):
+        """Until the first one is told; what is told after it is left to read."""
+        told = b""
+        while not told.endswith(b"| valid loss"):
+            byte = os.read(process.stderr.fileno(), 1)
+            self.assertTrue(byte, told)
+            told += byte
 
 
 class Processes(ProcessCase):
@@ -70,23 +86,21 @@ class Processes(ProcessCase):
         self.assertEqual(self.weights("two"), self.weights("again"))
 
     def test_one_that_is_killed_ends_all_and_they_go_on(self):
-        self.succeed(*self.command("whole", "--processes", 3, **{"train.steps": 60}))
-        train = self.command("parts", "--processes", 3, "--resume",
-                             **{"train.steps": 60, "train.checkpoint_seconds": 0})
-        process = self.start(*train)
-        self.wait_for_step(process, "parts")
-        children = (subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True,
-                                   text=True).stdout.split())
-        self.assertEqual(len(children), 2)
-        os.kill(int(children[1]), signal.SIGKILL)
-        begin = time.monotonic()
-        _, error = process.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 20)
+        settled = {"train.schedule": "constant", "train.checkpoint_seconds": 0}
+        process = self.start(*self.command("parts", "--processes", 3, "--timeout", NEVER, **settled | ENDLESS))
+        self.wait_for_validation(process)
+        children = self.children(process)
+        self.assertEqual(sorted(children), [1, 2])
+        os.kill(children[2], signal.SIGKILL)
+        error = self.finish(process)
         self.assertEqual(process.returncode, 1, error)
         self.assertIn("rank 2 was ended by signal 9", error)
-        for child in children:
+        for child in children.values():
             self.assertFalse(os.path.exists(f"/proc/{child}/exe"), "a process is left")
-        self.succeed(*train)
+        metadata, _ = program.read_safetensors(self.folder / "parts" / "checkpoint.safetensors")
+        settled |= ENDLESS | {"train.steps": int(metadata["step"]) + 8}
+        for folder in ("parts", "whole"):
+            self.succeed(*self.command(folder, "--processes", 3, "--resume", **settled))
         self.assertEqual(self.weights("parts"), self.weights("whole"))
 
     def test_other_numbers_of_processes_go_on(self):
@@ -123,79 +137,66 @@ class Processes(ProcessCase):
     def test_a_folder_that_is_not_shared(self):
         train = {"train.steps": 8, "train.validate_steps": 4}
         self.succeed(*self.command("model", **train))
-        port = free_port()
-        folders = ["model", "elsewhere"]
+        folders, meeting = ["model", "elsewhere"], self.meeting()
         ranks = [self.start(*self.command(folders[rank], "--resume", **train | {"train.steps": 12}),
-                            RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
-                            MASTER_PORT=str(port)) for rank in range(2)]
-        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+                            RANK=str(rank), WORLD_SIZE="2", **meeting) for rank in range(2)]
+        errors = [self.finish(rank) for rank in ranks]
         self.assertEqual(ranks[1].returncode, 2, errors)
         self.assertIn("--out elsewhere: rank 1 finds no config.toml there", errors[1])
         self.assertNotEqual(ranks[0].returncode, 0)
         self.assertIn("rank 0 of 2: rank 1 is gone", errors[0])
 
     def test_one_that_hangs_ends_all_in_time(self):
-        process = self.start(*self.command("model", "--processes", 2, "--timeout", 4,
-                                           **{"train.steps": 100000, "train.epochs": 100000}))
-        self.wait_for_step(process, "model")
-        (child,) = (subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True,
-                                   text=True).stdout.split())
-        os.kill(int(child), signal.SIGSTOP)
-        begin = time.monotonic()
-        _, error = process.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 4 + 4)
+        process = self.start(*self.command("model", "--processes", 2, "--timeout", PATIENCE, **ENDLESS))
+        self.wait_for_validation(process)
+        child = self.children(process)[1]
+        os.kill(child, signal.SIGSTOP)
+        error = self.finish(process)
         self.assertEqual(process.returncode, 1, error)
         self.assertIn("rank 0 of 2: rank 1 is gone or not answering", error)
         self.assertFalse(os.path.exists(f"/proc/{child}/exe"), "a process is left")
 
     def test_a_signal_saves_and_stops_all(self):
-        train = self.command("model", "--processes", 2, "--resume",
-                             **{"train.steps": 100000, "train.epochs": 100000})
-        process = self.start(*train)
-        self.wait_for_step(process, "model")
+        process = self.start(*self.command("model", "--processes", 2, "--resume", **ENDLESS))
+        self.wait_for_validation(process)
         process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=60)
+        error = self.finish(process)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, error)
         self.assertIn("everything is saved", error)
 
     def test_processes_meet_at_a_port(self):
         self.succeed(*self.command("two", "--processes", 2))
-        port = free_port()
-        ranks = [self.start(*self.command("port"), RANK=str(rank), WORLD_SIZE="2",
-                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)) for rank in range(2)]
+        meeting = self.meeting()
+        ranks = [self.start(*self.command("port"), RANK=str(rank), WORLD_SIZE="2", **meeting)
+                 for rank in range(2)]
         for rank in ranks:
-            _, error = rank.communicate(timeout=120)
+            error = self.finish(rank)
             self.assertEqual(rank.returncode, 0, error)
         self.assertEqual(self.weights("port"), self.weights("two"))
 
     def test_what_differs_is_named(self):
-        port = free_port()
+        meeting = self.meeting()
         ranks = [self.start(*self.command("model", **{"train.batch": 20 + rank}), RANK=str(rank),
-                            WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-                 for rank in range(2)]
-        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+                            WORLD_SIZE="2", **meeting) for rank in range(2)]
+        errors = [self.finish(rank) for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [2, 2], errors)
         self.assertIn("rank 1 was given other settings", errors[1])
         self.assertIn("batch = 21", errors[1])
 
     def test_a_rank_twice(self):
-        port = free_port()
-        ranks = [self.start(*self.command(f"model-{i}"), RANK="0" if i == 0 else "1",
-                            WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
-                            ) for i in range(3)]
-        # One of the two with rank 1 says so; the others would wait for rank 2.
-        for _ in range(600):
-            ended = [rank for rank in ranks[1:] if rank.poll() is not None]
-            if ended:
-                break
-            time.sleep(0.1)
-        self.assertEqual(len(ended), 1)
-        self.assertEqual(ended[0].returncode, 2)
-        self.assertIn("two processes", ended[0].stderr.read())
+        meeting = self.meeting()
+        ranks = [self.start(*self.command(f"model-{i}", "--timeout", NEVER), RANK="0" if i == 0 else "1",
+                            WORLD_SIZE="3", **meeting) for i in range(3)]
+        # One of the two with rank 1 says so; the others wait for rank 2.
+        first = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
+        (ended,) = [rank for rank in ranks[1:] if rank.pid == first]
+        self.assertIn("two processes", self.finish(ended))
+        self.assertEqual(ended.returncode, 2)
         for rank in ranks:
-            if rank.poll() is None:
+            if rank is not ended:
+                self.assertIsNone(rank.poll())
                 rank.kill()
-            rank.communicate()
+                self.finish(rank)
 
     def test_bad_input_is_told_once(self):
         self.write("bad.tsv", "no tab\n")
@@ -211,7 +212,7 @@ class Processes(ProcessCase):
 
     def refuse_environment(self, *names, **environment):
         process = self.start(*self.command("model"), **environment)
-        _, error = process.communicate(timeout=60)
+        error = self.finish(process)
         self.assertEqual(process.returncode, 2, error)
         self.assertEqual(error.count("\n"), 1)
         for name in names:

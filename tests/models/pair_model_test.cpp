@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -26,8 +25,6 @@ const std::vector<Example> examples = {{"cab", {"K AE B"}}, {"bad", {"B AE D", "
 class PairModelTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder = fs::temp_directory_path() / ("attend-pair-model-" + std::to_string(::getpid()));
-    fs::create_directories(folder);
     torch::manual_seed(21);
     ModelConfig config;
     auto& sizes = config.of<Seq2SeqConfig>();
@@ -35,7 +32,6 @@ class PairModelTest : public testing::Test {
     sizes.maximum_source_length = 4;
     model = make_pair_model({}, config, examples);
   }
-  void TearDown() override { fs::remove_all(folder); }
 
   void save() const {
     save_description(model, folder);
@@ -50,7 +46,8 @@ class PairModelTest : public testing::Test {
     return "";
   }
 
-  fs::path folder;
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   PairModel model;
 };
 

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "attend/ops/blas.h"
+#include "tests/support/seed.h"
 
 int main(int argc, char** argv) {
-  attend::choose_blas_kernels(argv);
+  attend::test::seed_properties();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

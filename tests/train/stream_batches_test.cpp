@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "tests/support/files.h"
 
 namespace attend {
 namespace stream_batches_test {
@@ -18,13 +18,11 @@ namespace fs = std::filesystem;
 
 class StreamBatchesTest : public testing::Test {
  protected:
-  StreamBatchesTest()
-      : path(fs::temp_directory_path() / ("attend-stream-" + std::to_string(::getpid()))) {
+  StreamBatchesTest() {
     config.shuffle_buffer = 16;
     config.batch = 5;
     write(59);
   }
-  ~StreamBatchesTest() override { fs::remove(path); }
 
   // Line i is a source of i % 7 + 1 tokens and the target i.
   void write(int64_t lines) const {
@@ -62,7 +60,8 @@ class StreamBatchesTest : public testing::Test {
     return all;
   }
 
-  fs::path path;
+  const test::TemporaryFolder temporary;
+  const fs::path path = temporary / "pairs.tsv";
   TrainConfig config;
   std::function<bool(int64_t)> left_out;
 };

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -14,6 +13,7 @@
 #include "attend/models/seq2seq.h"
 #include "attend/train/checkpoint.h"
 #include "attend/train/trainer.h"
+#include "tests/support/files.h"
 
 namespace attend {
 
@@ -43,8 +43,6 @@ class Recorder : public BatchSource {
 class TrainerTest : public testing::Test {
  protected:
   void SetUp() override {
-    root = fs::temp_directory_path() / ("attend-trainer-" + std::to_string(::getpid()));
-    fs::remove_all(root);
     for (int64_t i = 0; i < 60; ++i) {
       std::vector<int64_t> ids;
       for (int64_t j = 0; j <= i % 4; ++j) ids.push_back(4 + (7 * i + 3 * j) % 6);
@@ -60,7 +58,6 @@ class TrainerTest : public testing::Test {
     network.dropout = 0.2;
     network.maximum_source_length = 8;
   }
-  void TearDown() override { fs::remove_all(root); }
 
   std::shared_ptr<Seq2Seq> make(bool first) const {
     torch::manual_seed(first ? 41 : 99);  // other replicas start elsewhere and must be overruled
@@ -101,6 +98,7 @@ class TrainerTest : public testing::Test {
     };
     task.metric = metric_name;
     task.higher_is_better = higher_is_better;
+    if (clock) task.now = clock;
     task.stop = &stop;
     task.folder = folder;
     return train_network(config, task, resume);
@@ -140,7 +138,8 @@ class TrainerTest : public testing::Test {
     EXPECT_EQ(one.best_step, other.best_step);
   }
 
-  fs::path root;
+  const test::TemporaryFolder temporary;
+  const fs::path root = temporary.path();
   TrainConfig config;
   Seq2SeqConfig network;
   int64_t source_tokens = 10;
@@ -150,6 +149,7 @@ class TrainerTest : public testing::Test {
   std::vector<TrainProgress> reports;
   std::map<int64_t, std::map<std::string, Tensor>> validated;  // weights, by the step validated
   std::function<double()> metric;
+  std::function<double()> clock;
   std::string metric_name = "metric";
   std::function<bool(int64_t)> poison;  // of the steps reported so far: whether the loss is NaN
   bool higher_is_better = false;

@@ -1,6 +1,3 @@
-#include <chrono>
-#include <thread>
-
 #include "attend/data/safetensors.h"
 #include "attend/train/kept_weights.h"
 #include "tests/support/software_device.h"
@@ -208,10 +205,13 @@ TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
 
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
-  config.minutes = 5e-3;  // 300 ms
+  config.minutes = 2;
+  // The clock goes on by 8 s a step, all of it while the step is reported.
+  clock = [this] { return 8.0 * static_cast<double>(reports.size()); };
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
-  EXPECT_LT(outcome.steps, 100000);
+  EXPECT_EQ(outcome.steps, 16);  // step 16 begins as the two minutes end
+  EXPECT_EQ(outcome.seconds, 120);
   EXPECT_LT(reports.back().rate, config.learning_rate / 2);
   EXPECT_EQ(reports.back().remaining, 0);
   EXPECT_TRUE(fs::exists(root / "a" / "weights.safetensors"));
@@ -219,9 +219,11 @@ TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
 
 TEST_F(TrainerTest, HasNothingLeftWhereAValidationTakesTheLastOfTheMinutes) {
   config.epochs = 100000;
-  config.minutes = 5e-3;
-  metric = [] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  config.minutes = 2;
+  double seconds = 0;
+  clock = [&] { return seconds; };
+  metric = [&] {
+    seconds = 120;
     return 1.0;
   };
   run("a");
@@ -271,11 +273,10 @@ TEST(Checkpoint, ComesBackToTheBit) {
   stored.step = 12345678901;
   stored.loss_sum = 0.1 + 0.2;
   stored.data_fingerprint = ~uint64_t{0};
-  const std::string path =
-      fs::temp_directory_path() / ("attend-checkpoint-" + std::to_string(::getpid()));
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "checkpoint.safetensors";
   write_checkpoint(path, stored);
   const Checkpoint read = read_checkpoint(path);
-  fs::remove(path);
   EXPECT_TRUE(at::equal(read.weights, stored.weights));
   EXPECT_EQ(read.step, stored.step);
   EXPECT_EQ(read.loss_sum, stored.loss_sum);

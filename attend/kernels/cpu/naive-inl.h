@@ -44,6 +44,8 @@ struct NaiveResults {
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
   // Sums of the terms' absolute values where a sum over all rows leaves little of them.
   std::vector<R> vector_terms, slope_terms, sink_terms;
+  // What each row adds to the slopes and sinks of its head.
+  std::vector<R> slope_rows, sink_rows;
   // Of each row, the least distance of a score to the threshold of sparsemax, where the gradient
   // jumps; infinite for other normalisers.
   std::vector<R> margin;
@@ -164,10 +166,16 @@ class NaiveAttention {
     r_.value.assign(keys * s_.value_depth, 0);
     if (has_vector()) r_.vector = r_.vector_terms = std::vector<R>(s_.heads * s_.depth, 0);
     if (b_.dense.data) r_.dense.assign(extent(b_.dense, s_.keys), 0);
-    if (b_.slopes) r_.slopes = r_.slope_terms = std::vector<R>(s_.heads, 0);
+    if (b_.slopes) {
+      r_.slopes = r_.slope_terms = std::vector<R>(s_.heads, 0);
+      r_.slope_rows = std::vector<R>(r_.lse.size(), 0);
+    }
     if (b_.relative.data) r_.relative.assign(extent(b_.relative, b_.relative_count), 0);
     if (b_.centres) r_.centres = r_.widths = std::vector<R>(rows, 0);
-    if (p_.sinks) r_.sinks = r_.sink_terms = std::vector<R>(s_.heads, 0);
+    if (p_.sinks) {
+      r_.sinks = r_.sink_terms = std::vector<R>(s_.heads, 0);
+      r_.sink_rows = std::vector<R>(r_.lse.size(), 0);
+    }
     by_sum_of_row_.assign(rows, 0);
     by_sum_of_key_.assign(keys, 0);
     if (p_.dropout.probability > 0) {
@@ -329,6 +337,7 @@ class NaiveAttention {
       const R above = R(p_.sinks[row_.head]) - shift_.top - shift_.offset;
       const R by_sink = std::exp(above) * (by_lse - mean);
       r_.sinks[row_.head] += by_sink;
+      r_.sink_rows[index_] = by_sink;
       r_.sink_terms[row_.head] += std::abs(by_sink);
     }
     for (int64_t j = 0; j < s_.keys; ++j) {
@@ -340,6 +349,7 @@ class NaiveAttention {
     if (b_.dense.data) r_.dense[dense(j) - b_.dense.data] += ds;
     if (b_.slopes) {
       r_.slopes[row_.head] -= ds * distance(j);
+      r_.slope_rows[index_] -= ds * distance(j);
       r_.slope_terms[row_.head] += std::abs(ds) * distance(j);
     }
     if (b_.relative.data) r_.relative[relative(j) - b_.relative.data] += ds;

@@ -1,0 +1,26 @@
+// The main function of tests that compute with LibTorch.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "attend/ops/blas.h"
+#include "tests/support/seed.h"
+
+namespace attend {
+namespace {
+
+// What a test draws must not depend on which tests run before it in the same process.
+class Seeded : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override { at::manual_seed(test::seed()); }
+};
+
+}  // namespace
+}  // namespace attend
+
+int main(int argc, char** argv) {
+  // Matrix products in the tests take the kernels that suit the processor, as the program's do.
+  attend::choose_blas_kernels(argv);
+  attend::test::seed_properties();
+  testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new attend::Seeded);
+  return RUN_ALL_TESTS();
+}
