@@ -4,6 +4,7 @@
 // LibTorch, the Transformer also against torch::nn::Transformer run again over all that is there at
 // each step.
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -2,6 +2,7 @@
 // attention, and how far from exact attention the cheaper ones are: `./dev bench linear --help`.
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <torch/autograd.h>
 

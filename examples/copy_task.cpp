@@ -3,6 +3,7 @@
 // on the same sequences of 1 to 20 vectors; then both copy 20 and 40.
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/rnn.h>

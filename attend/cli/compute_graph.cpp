@@ -1,5 +1,7 @@
 #include "attend/cli/compute_graph.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <sstream>
 
 #include "attend/base/error.h"

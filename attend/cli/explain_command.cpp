@@ -1,3 +1,4 @@
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

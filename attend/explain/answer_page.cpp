@@ -1,5 +1,6 @@
 #include "attend/explain/answer_page.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "attend/base/error.h"

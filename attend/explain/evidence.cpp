@@ -1,5 +1,7 @@
 #include "attend/explain/evidence.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cmath>
 

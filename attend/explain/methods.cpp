@@ -1,5 +1,7 @@
 #include "attend/explain/methods.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"

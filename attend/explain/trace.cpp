@@ -1,5 +1,7 @@
 #include "attend/explain/trace.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "attend/base/error.h"
 #include "attend/ops/attention_watch.h"
 

@@ -1,6 +1,7 @@
 #include "attend/explain/weight_tests.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/optim/adam.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "attend/inference/predictor.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <mutex>
 #include <numeric>

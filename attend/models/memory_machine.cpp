@@ -1,5 +1,6 @@
 #include "attend/models/memory_machine.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
 #include "attend/base/error.h"

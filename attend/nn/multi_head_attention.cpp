@@ -1,5 +1,6 @@
 #include "attend/nn/multi_head_attention.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
 #include <algorithm>

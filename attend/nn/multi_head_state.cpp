@@ -1,5 +1,7 @@
 #include "attend/nn/multi_head_state.h"
 
+#include <ATen/core/grad_mode.h>
+
 namespace attend {
 namespace {
 

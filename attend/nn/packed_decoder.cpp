@@ -1,5 +1,7 @@
 #include "attend/nn/packed_decoder.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "attend/nn/site.h"
 #include "attend/ops/attention_watch.h"
 

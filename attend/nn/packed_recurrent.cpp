@@ -1,5 +1,7 @@
 #include "attend/nn/packed_recurrent.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "attend/kernels/recurrent_gates.h"

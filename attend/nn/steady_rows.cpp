@@ -1,6 +1,7 @@
 #include "attend/nn/steady_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/library.h>
 
 #include "attend/kernels/row_products.h"

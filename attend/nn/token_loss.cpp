@@ -1,5 +1,6 @@
 #include "attend/nn/token_loss.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/autograd.h>
 
 #include <algorithm>

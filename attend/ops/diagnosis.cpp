@@ -44,8 +44,9 @@ void find_core_problems(Diagnosis& diagnosis) {
     diagnosis.problems.push_back(
         {fmt::format("matrix products reach {:.0f} GFLOP/s, less than half of this core's {:.0f}",
                      speed.product * 1e-9, speed.peak * 1e-9),
-         "unset OPENBLAS_CORETYPE if it is set; else install a newer BLAS that knows this "
-         "processor"});
+         blas.kind == "mkl" ? "build with a LibTorch that takes OpenBLAS, as Debian's does"
+                            : "unset OPENBLAS_CORETYPE if it is set; else install a newer BLAS "
+                              "that knows this processor"});
   }
 }
 

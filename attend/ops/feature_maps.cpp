@@ -10,7 +10,9 @@ using at::Tensor;
 
 // Katharopoulos et al. 2020, eq. 7: elu(x) + 1, which is exp(x) below 0.
 Tensor elu_features(const Tensor& x, const Parameters&) {
-  return at::where(x > 0, x + 1, x.clamp_max(0.0).exp());
+  // No clamp, whose derivative at 0 depends on LibTorch's version.
+  const Tensor above = x > 0;
+  return at::where(above, x + 1, x.masked_fill(above, 0.0).exp());
 }
 
 // Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x

@@ -179,15 +179,17 @@ void take_features(Parts& parts, LoweredSpec& spec) {
   Tensor &query = parts[part::query], &key = parts[part::key];
   // A constant of the row cancels only where nothing comes between the scores and their sum.
   if (spec.normaliser->running_sums && spec.soft_cap == 0) {
-    Tensor seen = key.detach();
+    Tensor seen = key.detach(), unseen;
     const auto scope = running_scope(spec, key.device());
-    if (scope && scope->keys.defined())
-      seen = seen.masked_fill(scope->keys.logical_not(), minus_infinity);
+    if (scope && scope->keys.defined()) unseen = scope->keys.logical_not();
+    if (unseen.defined()) seen = seen.masked_fill(unseen, minus_infinity);
     spec.query_shift = largest(query.detach(), {-1});
     spec.key_shift = largest(seen, {-2, -1});
     query = query - spec.query_shift;
-    // Only keys out of scope are above 0, and their exp must not become infinity.
-    key = (key - spec.key_shift).clamp_max(0.0);
+    key = key - spec.key_shift;
+    // They may be above 0, and their exp must not become infinity. The largest of the others is 0,
+    // where a clamp has another derivative in LibTorch 2.15 than in 1.13.
+    if (unseen.defined()) key = key.masked_fill(unseen, 0.0);
   }
   query = query.exp();
   key = key.exp();

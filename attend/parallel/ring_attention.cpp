@@ -1,5 +1,6 @@
 // Attention while keys and values go round the ranks (Liu et al. 2023, Ring Attention).
 #include <ATen/OpMathType.h>
+#include <ATen/core/grad_mode.h>
 
 #include <limits>
 #include <tuple>

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "attend/nn/worker_threads.h"
@@ -49,7 +51,7 @@ class GradientBuckets {
     std::function<void()> wait = {};
   };
   struct Watched {  // a parameter, by the node that adds to its gradient
-    std::shared_ptr<torch::autograd::Node> node;
+    std::remove_cvref_t<decltype(std::declval<at::Tensor>().grad_fn())> node;
     uintptr_t hook;
   };
   void watch(const at::Tensor& parameter, size_t bucket, size_t replica);

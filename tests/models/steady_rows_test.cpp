@@ -1,5 +1,6 @@
 #include "attend/nn/steady_rows.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "attend/data/vocabulary.h"

@@ -1,5 +1,6 @@
 #include "attend/nn/fixed_attention.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

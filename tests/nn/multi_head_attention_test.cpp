@@ -1,6 +1,7 @@
 #include "attend/nn/multi_head_attention.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 

@@ -1,5 +1,6 @@
 #include "tests/ops/differences.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 

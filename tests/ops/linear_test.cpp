@@ -190,6 +190,13 @@ TEST_P(LinearScore, HasFirstAndSecondDerivatives) {
   }
 }
 
+// Both of its halves have derivative 1 there, and a clamp any.
+TEST(EluFeatures, HaveDerivativeOneAtZero) {
+  const Tensors x = leaves({at::zeros({3}, at::kDouble)});
+  const Tensor features = score_row("elu_features").map_query(x[0], {});
+  EXPECT_TRUE(at::equal(gradients(features.sum(), x, false)[0], at::ones_like(x[0])));
+}
+
 // Over several chunks, where differences would be dear.
 TEST_P(LinearScore, HasTheGradientsOfTheComposedPath) {
   const Sizes sizes = {.heads = 4, .key_heads = 2, .queries = 291, .keys = 300, .query_depth = 3};

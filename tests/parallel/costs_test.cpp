@@ -99,10 +99,15 @@ TEST(DistributedCosts, ZigzagSharesCausalTilesOut) {
   }
 }
 
+// The sums that LibTorch reports are of one type in 1.13 and of another in 2.
+template <class Sum>
+Sum reported(void (c10::MemoryReportingInfoBase::*)(void*, int64_t, Sum, Sum, c10::Device));
+using Reported = decltype(reported(&c10::MemoryReportingInfoBase::reportMemoryUsage));
+
 // The tensors that a thread holds.
 class TensorMemory : public c10::MemoryReportingInfoBase {
  public:
-  void reportMemoryUsage(void*, int64_t size, int64_t, int64_t, c10::Device) override {
+  void reportMemoryUsage(void*, int64_t size, Reported, Reported, c10::Device) override {
     held_ += size;
     most_ = std::max(most_, held_);
   }

@@ -125,8 +125,9 @@ inline Reference::Reference(const SharedProblem& problem) : one(by_one(problem))
 }
 
 // Computes the problem in so many processes and compares with what one found. Where one is farther
-// from the truth than the bar, as where sums cancel, many may be as far on the other side. The ring
-// weighs shared by exp of differences of lse, which are rounded to eps |lse|.
+// from the truth than the bar, as where sums cancel, many may be three times as far on the other
+// side: of exponentials a few terms make the sum, and their few roundings differ by as much. The
+// ring weighs shares by exp of differences of lse, which are rounded to eps |lse|.
 inline void expect_as_one(const SharedProblem& problem, const Reference& reference,
                           const SharedSequences& shared, double bar) {
   std::vector<Outcome> ranks(shared.queries.size());
@@ -147,7 +148,7 @@ inline void expect_as_one(const SharedProblem& problem, const Reference& referen
     const bool of_keys = i == 3 || i == 4;
     const Tensor got =
         i < 5 ? joined(parts, of_keys ? keys : shared.queries, i == 1 ? -1 : -2) : parts[0];
-    EXPECT_LE(relative_error(got, wanted[i]), bar + 2 * reference.errors[i] + 2 * rounding)
+    EXPECT_LE(relative_error(got, wanted[i]), bar + 4 * reference.errors[i] + 2 * rounding)
         << (i < 5 ? names[i] : "a tensor of the spec");
   }
 }

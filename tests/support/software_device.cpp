@@ -1,6 +1,7 @@
 #include "tests/support/software_device.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/detail/HIPHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
@@ -34,6 +35,10 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
   c10::DeviceIndex deviceCount() const noexcept override { return devices; }
+  // What was called is done.
+  void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
 
  private:
   inline static thread_local c10::DeviceIndex current = 0;
@@ -41,10 +46,19 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
 
 C10_REGISTER_GUARD_IMPL(HIP, Guard);
 
+// In LibTorch 2.15 backward asks whether there is such a device and whether it is in use. 1.13 does
+// not ask, so that these override nothing there.
+class Hooks : public at::HIPHooksInterface {
+ public:
+  explicit Hooks(at::HIPHooksArgs) {}
+  virtual bool isBuilt() const { return true; }
+  virtual bool hasPrimaryContext(c10::DeviceIndex) const { return true; }
+};
+
 // The same memory, which is kept, for another device.
 c10::DataPtr same_memory(const c10::Storage& memory, c10::Device device) {
   auto keeper = std::make_unique<c10::Storage>(memory);
-  return {memory.data(), keeper.release(),
+  return {memory.data_ptr().get(), keeper.release(),
           [](void* kept) { delete static_cast<c10::Storage*>(kept); }, device};
 }
 
@@ -166,3 +180,8 @@ TORCH_LIBRARY_IMPL(aten, HIP, library) {
 at::Device software_device(int index) { return {kind, static_cast<c10::DeviceIndex>(index)}; }
 
 }  // namespace attend::reference
+
+namespace at {
+// By the name under which LibTorch looks.
+C10_REGISTER_CLASS(HIPHooksRegistry, HIPHooks, attend::reference::Hooks)
+}  // namespace at
