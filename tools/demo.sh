@@ -13,7 +13,7 @@ mkdir -p "$out"
 step "1. A pronouncing dictionary, split by a hash of the word"
 "$attend" data cmudict --out "$out/data"
 
-step "2. Training with attention (Bahdanau et al. 2015), two to five minutes"
+step "2. Training with attention (Bahdanau et al. 2015), one to five minutes"
 "$attend" train --data "$out/data" --out "$out/model" --config recipes/demo.toml --resume &
 training=$!
 trap 'kill "$training" 2>/dev/null || true' EXIT
