@@ -65,6 +65,17 @@ class Count(unittest.TestCase):
         self.assertEqual(count_cases(failed, [case(""), bad]), (1, "1 passed, 1 failed"))
         self.assertEqual(count_cases(failed, [case("")]), (1, "1 passed, 1 failed"))
 
+    def test_the_slowest_come_first(self):
+        report = [PASSED.replace('"a"', f'"{name}"').replace("0.01", f"{seconds}")
+                  for name, seconds in (("quick", 1), ("slow", 30), ("b", 2), ("c", 3), ("d", 4), ("e", 5))]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "tests.xml")
+            path.write_text("\n".join(report))
+            run = subprocess.run([sys.executable, TOOL, str(path)], capture_output=True, text=True)
+        name = pathlib.Path(folder).name
+        self.assertEqual(run.stdout.splitlines()[0], "slowest: " + ", ".join(
+            f"{name} {test} s" for test in ("slow 30", "e 5", "d 4", "c 3", "b 2")))
+
     def test_nothing_run_is_no_success(self):
         self.assertEqual(count([]), (1, "0 passed, 0 failed"))
         self.assertEqual(count([SKIPPED]), (1, "0 passed, 0 failed, 1 skipped"))
