@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,20 @@ class Dev(unittest.TestCase):
             run = dev(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(arguments[-1] if arguments[-1] != "ten" else "--minutes", run.stderr)
+
+    def test_progress_on_a_terminal(self):
+        """Ninja counts from 0 while it looks for new files."""
+        script = ('eval "$(sed -n "/^say()/,/^}/p; /^show_progress()/,/^}/p" "$1")"; set -eu;'
+                  'show_progress release')
+        terminal, other_end = pty.openpty()
+        run = subprocess.run([shutil.which("bash"), "-c", script, "bash", ROOT / "dev"], stderr=other_end, text=True,
+                             input="[0/2] looks\n[1/2] compiles\na warning\n[2/2] links\n", timeout=60)
+        told = os.read(terminal, 10000).decode()
+        os.close(terminal)
+        os.close(other_end)
+        self.assertEqual(run.returncode, 0)
+        for text in ("1 of 2 steps", "a warning", "2 of 2 steps"):
+            self.assertIn(text, told)
 
     def test_without_apt_it_prints_the_list_and_stops(self):
         with tempfile.TemporaryDirectory() as folder:
