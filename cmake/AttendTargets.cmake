@@ -1,6 +1,6 @@
 # Which SIMD targets the kernels are compiled for; each costs a copy of every kernel. `all` is for programs that
-# run on other machines. `native` is for those of this one: the best target that the processor has, AVX2 beside
-# AVX-512, and the portable one that Highway always compiles.
+# run on other machines. `native` is for those of this one: the best target that the processor has and one below,
+# which is AVX2 for AVX-512, else the portable one that Highway compiles by itself.
 set(ATTEND_TARGETS native CACHE STRING "SIMD targets of the kernels: native or all")
 set_property(CACHE ATTEND_TARGETS PROPERTY STRINGS native all)
 
@@ -18,10 +18,16 @@ elseif(ATTEND_TARGETS STREQUAL native)
     if(NOT compiled OR NOT exit_code EQUAL 0)
       message(FATAL_ERROR "cannot ask this processor for its SIMD targets; set ATTEND_TARGETS to all")
     endif()
+    list(POP_FRONT foreign least)
     set(ATTEND_FOREIGN_TARGETS ${foreign} CACHE INTERNAL "Targets that native leaves out")
+    set(ATTEND_LEAST_TARGET ${least} CACHE INTERNAL "The least target of native, nothing for Highway's choice")
   endif()
   list(APPEND ATTEND_DISABLED_TARGETS ${ATTEND_FOREIGN_TARGETS})
 elseif(NOT ATTEND_TARGETS STREQUAL all)
   message(FATAL_ERROR "ATTEND_TARGETS is ${ATTEND_TARGETS}; it must be native or all")
 endif()
-list(JOIN ATTEND_DISABLED_TARGETS "|" ATTEND_DISABLED_TARGETS)
+list(JOIN ATTEND_DISABLED_TARGETS "|" disabled)
+set(ATTEND_TARGET_DEFINITIONS "HWY_DISABLED_TARGETS=(${disabled})")
+if(ATTEND_LEAST_TARGET)
+  list(APPEND ATTEND_TARGET_DEFINITIONS HWY_BASELINE_TARGETS=${ATTEND_LEAST_TARGET})
+endif()

@@ -1,13 +1,16 @@
-// Prints the targets of Highway that a build for this processor leaves out, as a list of CMake's.
+// Prints a list of CMake's: the least target of Highway that a build for this processor compiles, nothing for Highway's
+// own choice, and after it those that the build leaves out.
 #include <hwy/targets.h>
 
 #include <cstdio>
 
 int main() {
   const int64_t supported = hwy::SupportedTargets();
-  if (!(supported & HWY_AVX2)) {
-    std::fputs(supported & HWY_SSE4 ? "HWY_AVX2;HWY_AVX3" : "HWY_SSE4;HWY_AVX2;HWY_AVX3", stdout);
+  if (supported & HWY_AVX3) {
+    std::fputs("HWY_AVX2;HWY_SSE4", stdout);
+  } else if (supported & HWY_AVX2) {
+    std::fputs(";HWY_SSE4;HWY_AVX3", stdout);
   } else {
-    std::fputs(supported & HWY_AVX3 ? "HWY_SSE4" : "HWY_SSE4;HWY_AVX3", stdout);
+    std::fputs(supported & HWY_SSE4 ? ";HWY_AVX2;HWY_AVX3" : ";HWY_SSE4;HWY_AVX2;HWY_AVX3", stdout);
   }
 }
