@@ -37,6 +37,12 @@ class Dev(unittest.TestCase):
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(arguments[-1] if arguments[-1] != "ten" else "--minutes", run.stderr)
 
+    def test_rooms_are_for_release(self):
+        for arguments in (["test", "asan", "nn"], ["test", "release", "asan", "--fast"]):
+            run = dev(*arguments)
+            self.assertEqual(run.returncode, 2, arguments)
+            self.assertIn("asan", run.stderr)
+
     def test_progress_on_a_terminal(self):
         """Ninja counts from 0 while it looks for new files."""
         script = ('eval "$(sed -n "/^say()/,/^}/p; /^show_progress()/,/^}/p" "$1")"; set -eu;'
