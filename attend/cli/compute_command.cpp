@@ -111,6 +111,8 @@ Examples:
   attend compute --query q.json --key k.json --value v.json --steps
   attend compute --query q.npy --key k.npy --value v.npy --score additive --param v=v_a.npy \
     --param W_q=w_q.npy --key-lengths n.npy --grad dcontext.npy --out result.npz
+  attend compute --query last.npy --key k.npy --value v.npy --scope causal --bias alibi \
+    --align last --out result.npz    (new queries behind keys that are kept)
   attend compute --query q.npy --key k.npy --value v.npy --bias alibi --bias buckets:32 \
     --param buckets_table=t.npy --normaliser sparsemax --weights --out result.npz
   attend compute --query q.npy --key k.npy --value v.npy --mechanism local_p --scope around:3 \
@@ -138,6 +140,19 @@ void add_files(CLI::App& command, ComputeFiles& files) {
       ->type_name("NAME=FILE|NUMBER")
       ->allow_extra_args(false);
   command.add_option("--key-lengths", files.key_lengths, "keys before the padding, [batch]")
+      ->type_name("FILE");
+  command
+      .add_option("--query-lengths", files.query_lengths,
+                  "queries before the padding, [batch]; others have no key")
+      ->type_name("FILE");
+  command
+      .add_option("--align", files.align,
+                  "first: query 0 stands at key 0; last: the last query at the last key, by the "
+                  "lengths of each batch element. Scopes and biases count from there")
+      ->type_name("first|last");
+  command
+      .add_option("--query-offsets", files.query_offsets,
+                  "how many keys farther on the queries stand, [batch]")
       ->type_name("FILE");
   command
       .add_option("--mask", files.mask,

@@ -1,6 +1,7 @@
 #include "attend/cli/compute_inputs.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "attend/base/error.h"
 #include "attend/data/npy.h"
@@ -72,12 +73,13 @@ Tensor as_numbers(const Input& input, at::ScalarType dtype) {
   return input.tensor.to(dtype);
 }
 
-Tensor read_key_lengths(const std::string& path) {
-  const Tensor lengths = read_input(path, "--key-lengths").tensor;
-  if (!at::isIntegralType(lengths.scalar_type(), /*includeBool=*/false) || lengths.dim() > 1)
-    fail("{}: holds {} of {} axes; key lengths are whole numbers, one a batch element", path,
-         dtype_name(lengths.scalar_type()), lengths.dim());
-  return lengths.to(at::kLong).reshape({-1});
+// One for each batch element.
+Tensor read_whole_numbers(const std::string& path, const char* option, const char* what) {
+  const Tensor numbers = read_input(path, option).tensor;
+  if (!at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false) || numbers.dim() > 1)
+    fail("{}: holds {} of {} axes; {} are whole numbers, one a batch element", path,
+         dtype_name(numbers.scalar_type()), numbers.dim(), what);
+  return numbers.to(at::kLong).reshape({-1});
 }
 
 Scope read_mask(const std::string& path) {
@@ -123,7 +125,8 @@ std::string dtype_name(at::ScalarType type) {
 
 ComputeProblem read_problem(const ComputeFiles& files) {
   if (files.seed < 0) fail("--seed {}: a seed is 0 or more", files.seed);
-  if (!(files.soft_cap >= 0)) fail("--soft-cap {}: a cap is 0 or more", files.soft_cap);
+  if (!(files.soft_cap >= 0) || std::isinf(files.soft_cap))
+    fail("--soft-cap {}: a cap is 0 or more", files.soft_cap);
   const Input query = read_input(files.query, "--query");
   const Input key = read_input(files.key, "--key");
   const Input value = read_input(files.value, "--value");
@@ -137,6 +140,7 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   const at::ScalarType dtype = common_dtype(inputs);
 
   ComputeProblem problem;
+  problem.align = parse_align(files.align);
   problem.query = as_numbers(query, dtype);
   problem.key = as_numbers(key, dtype);
   problem.value = as_numbers(value, dtype);
@@ -144,9 +148,16 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   problem.choices = read_choices(files, problem.mechanism);
   for (const auto& [name, input] : parameters)
     problem.parameters.emplace(name, as_numbers(input, dtype));
-  if (!files.key_lengths.empty()) problem.key_lengths = read_key_lengths(files.key_lengths);
+  if (!files.key_lengths.empty())
+    problem.key_lengths = read_whole_numbers(files.key_lengths, "--key-lengths", "key lengths");
+  if (!files.query_offsets.empty())
+    problem.query_offsets =
+        read_whole_numbers(files.query_offsets, "--query-offsets", "query offsets");
   for (size_t i = 1; i < files.scopes.size(); ++i)
     problem.scope = problem.scope & parse_scope(files.scopes[i]);
+  if (!files.query_lengths.empty())
+    problem.scope = problem.scope & query_lengths(read_whole_numbers(
+                                        files.query_lengths, "--query-lengths", "query lengths"));
   if (!files.mask.empty()) problem.scope = problem.scope & read_mask(files.mask);
   problem.soft_cap = files.soft_cap;
   problem.seed = files.seed;

@@ -18,6 +18,9 @@ struct ComputeFiles {
                                         // up; none: the mechanism's
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none
+  std::string query_lengths;            // "" for none
+  std::string align = "first";          // as parse_align reads it
+  std::string query_offsets;            // "" for none
   std::string context_gradient;         // "" for none
   double soft_cap = 0;
   int64_t seed = 0;  // of what the normaliser draws; 0: nothing is drawn

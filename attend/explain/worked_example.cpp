@@ -20,12 +20,17 @@ Tensor first_of_axes(const Tensor& x, int64_t axes) {
   return first;
 }
 
+Tensor first_entry(const Tensor& x) { return x.defined() ? x.narrow(0, 0, 1) : x; }
+
 Scope scope_of_first_head(const Scope& scope) {
   Scope first = scope;
   for (Clause& clause : first.any_of)
-    for (Condition& condition : clause)
+    for (Condition& condition : clause) {
       if (auto* dense = std::get_if<DenseMask>(&condition))
         dense->mask = first_of_axes(dense->mask, 2);
+      if (auto* queries = std::get_if<QueryLengths>(&condition))
+        queries->lengths = first_entry(queries->lengths);
+    }
   return first;
 }
 
@@ -40,7 +45,8 @@ ComputeProblem first_of(const ComputeProblem& problem) {
     if (found != first.parameters.end())
       found->second = first_of_axes(found->second, one.axes).to(at::kDouble);
   }
-  if (problem.key_lengths.defined()) first.key_lengths = problem.key_lengths.narrow(0, 0, 1);
+  first.key_lengths = first_entry(problem.key_lengths);
+  first.query_offsets = first_entry(problem.query_offsets);
   first.scope = scope_of_first_head(problem.scope);
   return first;
 }
@@ -138,7 +144,11 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
     text += step("Capped scores S", bare,
                  fmt::format("s_ij = {0:g} tanh(s_ij / {0:g})", spec.soft_cap));
   for (const BiasChoice& choice : parse_biases(problem.choices.bias)) {
-    spec.bias = bias_of(choice, problem, given.query, given.spec.scope);
+    const AttentionSpec unplaced{.scope = given.spec.scope,
+                                 .bias = bias_of(choice, problem, given.query, given.spec.scope),
+                                 .align = problem.align,
+                                 .query_offsets = problem.query_offsets};
+    spec.bias = placed(unplaced, 1, given.query.size(0), given.key.size(0)).bias;
     if (spec.bias.terms.empty()) continue;
     for (const BiasTerm& term : spec.bias.terms) {
       if (const auto* gaussian = std::get_if<GaussianBias>(&term))

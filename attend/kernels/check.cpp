@@ -84,6 +84,10 @@ struct ConditionCheck {
     }
   }
 
+  void operator()(const QueryLengths& c) const {
+    check_array("the query lengths of the scope", c.lengths, s.batch);
+  }
+
   void operator()(const Prefix& c) const {
     if (c.length < 0) fail("[attention] a prefix has length {}; it must not be negative", c.length);
   }

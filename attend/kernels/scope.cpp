@@ -26,16 +26,20 @@ bool clause_fills(const Clause& clause) {
 }  // namespace
 
 KeyRange Window::hull(const Row& row, int64_t keys) const {
-  const int64_t centre = row.query + offset;
-  return {std::max<int64_t>(0, centre - left), std::min(keys, centre + right + 1)};
+  const int64_t middle = centre(row);
+  return {std::max<int64_t>(0, middle - left), std::min(keys, middle + right + 1)};
 }
 
 bool Window::allows(const Row& row, int64_t key) const {
-  return (key - row.query - offset) % dilation == 0;
+  return (key - centre(row)) % dilation == 0;
 }
 
 KeyRange KeyLengths::hull(const Row& row, int64_t keys) const {
   return {0, std::min(keys, lengths[row.batch])};
+}
+
+KeyRange QueryLengths::hull(const Row& row, int64_t keys) const {
+  return {0, row.query < lengths[row.batch] ? keys : 0};
 }
 
 KeyRange Prefix::hull(const Row&, int64_t keys) const { return {0, std::min(keys, length)}; }

@@ -34,7 +34,11 @@ struct Window {
   int64_t right = kUnbounded;
   int64_t offset = 0;
   int64_t dilation = 1;
+  const int64_t* offsets = nullptr;  // [batch], added to the offset; null: 0
 
+  int64_t centre(const Row& row) const {
+    return row.query + offset + (offsets == nullptr ? 0 : offsets[row.batch]);
+  }
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return dilation == 1; }
   bool allows(const Row& row, int64_t key) const;
@@ -42,6 +46,15 @@ struct Window {
 
 // j < lengths[b]: padded batches. lengths has one entry a batch entry, from 0 to the keys.
 struct KeyLengths {
+  const int64_t* lengths = nullptr;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
+// i < lengths[b]: padded batches of queries. lengths has one entry a batch entry, from 0 on.
+struct QueryLengths {
   const int64_t* lengths = nullptr;
 
   KeyRange hull(const Row& row, int64_t keys) const;
@@ -108,8 +121,8 @@ struct DenseMask {
   bool allows(const Row& row, int64_t key) const;
 };
 
-using Condition =
-    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask>;
+using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
+                               BlockLayout, DenseMask>;
 using Clause = std::vector<Condition>;
 
 struct Scope {

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
 #include "attend/ops/shape_text.h"
@@ -44,16 +46,31 @@ void shorten(const Parameters& parameters, Attended& given) {
   given.value = at::matmul(of_values, given.value);
 }
 
+// A parameter that counts something.
+int64_t count_of(const Parameters& parameters, const char* name) {
+  const Tensor& given = parameters.at(name);
+  if (given.numel() != 1)
+    fail("parameter {} has shape {}; it is one whole number", name, shape_of(given));
+  const auto number = given.item<double>();
+  constexpr double most = 0x1p53;  // Numbers beyond are not all there.
+  if (!(number >= 1 && number <= most) || number != std::floor(number))
+    fail("parameter {} is {}; it must be a whole number, 1 or more", name, number);
+  return static_cast<int64_t>(number);
+}
+
 void add_blocks(const Parameters& parameters, Attended& given) {
-  given.spec.scope = given.spec.scope & block_sparse(parameters.at("layout") != 0,
-                                                     parameters.at("block").item<int64_t>());
+  const Tensor& layout = parameters.at("layout");
+  const Tensor in_scope = layout == 1;
+  if (!in_scope.logical_or(layout == 0).all().item<bool>())
+    fail("parameter layout holds other numbers than 0 and 1; it has 1 where a block is in scope");
+  given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
 }
 
 // Scores of 0, and -alpha_h |delta_ij - Delta_h|^2 on an image row by row.
 void look_at_places(const Parameters& parameters, Attended& given) {
-  const auto width = parameters.at("width").item<int64_t>();
+  const int64_t width = count_of(parameters, "width");
   const int64_t pixels = given.query.size(-2);
-  if (width < 1 || pixels % width != 0 || given.key.size(-2) != pixels)
+  if (pixels % width != 0 || given.key.size(-2) != pixels)
     fail("width is {}: an image of {} queries and {} keys has whole rows of 1 or more", width,
          pixels, given.key.size(-2));
   const Tensor alpha = parameters.at("alpha"), places = parameters.at("Delta");

@@ -147,8 +147,12 @@ Attended attended(const ComputeProblem& problem) {
   }
   spec.normaliser = Normaliser(choices.normaliser, static_cast<uint64_t>(problem.seed));
   spec.soft_cap = problem.soft_cap;
+  spec.align = problem.align;
+  spec.query_offsets = problem.query_offsets;
   if (const ComputeModule* module = compute_module(problem.mechanism))
     module->apply(problem.parameters, result);
+  spec = placed(spec, result.query.dim() < 3 ? 1 : result.query.size(0), result.query.size(-2),
+                result.key.size(-2));
   return result;
 }
 

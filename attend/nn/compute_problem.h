@@ -16,6 +16,9 @@ struct ComputeProblem {
   Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
   Scope scope;             // what further scopes and the files add to the choice
   at::Tensor key_lengths;  // undefined without
+  // Where the queries stand among the keys, as AttentionSpec has it.
+  Align align = Align::first;
+  at::Tensor query_offsets;  // undefined without
   double soft_cap = 0;
   int64_t seed = 0;
   at::Tensor context_gradient;  // undefined when not given

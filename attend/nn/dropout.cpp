@@ -1,12 +1,13 @@
 #include "attend/nn/dropout.h"
 
-#include <ATen/core/grad_mode.h>
+#include <ATen/Dispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>
 
 #include "attend/kernels/dropout.h"
 #include "attend/nn/shared_sequence.h"
+#include "attend/ops/kernel_tensors.h"
 
 namespace attend {
 namespace {
@@ -19,7 +20,7 @@ std::vector<int64_t> pieces_of(const Tensor& x) {
   const SharedSequence* shared = SharedSequence::current();
   if (shared == nullptr) return {0, x.numel()};
   // [B, positions, ...]
-  const int64_t position = x.size(1) == 0 ? 0 : x.numel() / (x.size(0) * x.size(1));
+  const int64_t position = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * x.size(1));
   std::vector<int64_t> pieces;
   for (int64_t row = 0; row < x.size(0); ++row)
     for (const Run& run : shared->runs())
@@ -37,7 +38,7 @@ class Drop : public torch::autograd::Function<Drop> {
     context->saved_data["probability"] = probability;
     context->saved_data["seed"] = seed;
     context->saved_data["pieces"] = pieces;
-    const Tensor from = x.contiguous();
+    const Tensor from = contiguous_numbers(x);
     Tensor to = at::empty_like(from);
     AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "dropout", [&] {
       const auto* read = from.data_ptr<scalar_t>();
@@ -70,14 +71,13 @@ class Drop : public torch::autograd::Function<Drop> {
 
 at::Tensor dropout(const at::Tensor& x, double probability, const DropoutGenerator& generator) {
   if (!generator || probability == 0) return x;
-  if (x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble))
-    return Drop::apply(x, probability, static_cast<int64_t>(draw_seed(generator)), pieces_of(x));
-  at::NoGradGuard no_gradient;
-  const at::Tensor mask = at::empty(x.sizes(), x.options().device(at::kCPU))
-                              .bernoulli_(1 - probability, generator)
-                              .div_(1 - probability);
-  at::AutoGradMode with_gradient(true);
-  return x * mask.to(x.device());
+  const auto drop = [&](const Tensor& from) {
+    return Drop::apply(from, probability, static_cast<int64_t>(draw_seed(generator)),
+                       pieces_of(from));
+  };
+  const bool is_read = x.is_cpu() && !has_forward_gradient(x) &&
+                       (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  return is_read ? drop(x) : x * drop(at::ones(x.sizes(), at::kFloat)).to(x.options());
 }
 
 uint64_t draw_seed(const DropoutGenerator& generator) {

@@ -12,7 +12,8 @@ using DropoutGenerator = c10::optional<at::Generator>;
 
 // Zeroes elements with the given probability and scales the rest by 1 / (1 - probability), so that
 // the expectation stays; the identity without a generator (Srivastava et al. 2014). What is dropped
-// follows from the place in x, with a SharedSequence from that in the whole sequence.
+// follows from the place in x, with a SharedSequence from that in the whole sequence, whatever the
+// dtype and the device.
 at::Tensor dropout(const at::Tensor& x, double probability, const DropoutGenerator& generator);
 
 // A seed other than 0 for what draws by a seed; 0, nothing is drawn, without a generator.

@@ -1,6 +1,7 @@
 #include "attend/nn/learned_attention.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/OpMathType.h>
 #include <torch/nn/init.h>
 
 #include <algorithm>
@@ -230,8 +231,10 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) c
     std::vector<int64_t> shape = query.sizes().vec();
     shape.back() = at.keys;
     if (at.queries > 0) shape[shape.size() - 2] = at.queries;
+    // Drawn on the CPU, so that the seed alone decides.
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(at.seed);
-    spec.bias = spec.bias + dense_bias(at::randn(shape, generator, query.options()));
+    const Tensor noise = at::randn(shape, generator, at::toOpMathType(query.scalar_type()));
+    spec.bias = spec.bias + dense_bias(noise.to(query.device()));
   }
   return spec;
 }

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 
 namespace attend {
 
@@ -121,7 +122,7 @@ thread_local RecurrenceScope* recurrence = nullptr;
 
 struct RecurrenceScope::Weight {
   Weight(const Tensor& weight, const Tensor& bias, bool half)
-      : kept(weight),
+      : kept({weight, bias}),
         shared(c10::make_intrusive<SharedWeight>(weight, half)),
         passed(ShareWeight::apply(weight, bias.defined() ? Optional(bias) : c10::nullopt, shared)) {
   }
@@ -131,7 +132,7 @@ struct RecurrenceScope::Weight {
                           shared);
   }
 
-  Tensor kept;  // so that no other tensor takes its place
+  variable_list kept;  // so that no other tensors take their places
   c10::intrusive_ptr<SharedWeight> shared;
   variable_list passed;
 };
@@ -174,7 +175,8 @@ Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
 
 Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                bool half) {
-  std::unique_ptr<Weight>& known = weights_[weight.unsafeGetTensorImpl()];
+  std::unique_ptr<Weight>& known =
+      weights_[{weight.unsafeGetTensorImpl(), bias.unsafeGetTensorImpl()}];
   if (known == nullptr || known->shared->half != half)
     known = std::make_unique<Weight>(weight, bias, half);
   return known->product(x);
@@ -184,7 +186,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const bool half =
       bfloat16_products && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
   const bool recurs = recurrence != nullptr && at::GradMode::is_enabled();
-  if (x.numel() == 0 || (!half && !recurs)) return at::linear(x, weight, bias);
+  const bool is_plain = !half && !recurs;
+  if (is_plain || x.numel() == 0 || autocast_enabled() || has_forward_gradient(x) ||
+      has_forward_gradient(weight) || has_forward_gradient(bias))
+    return at::linear(x, weight, bias);
   if (recurs) return recurrence->linear(x, weight, bias, half);
   return RecurrenceScope::Weight(weight, bias, half).product(x);
 }

@@ -2,8 +2,9 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include <map>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 
 namespace attend {
 
@@ -45,11 +46,13 @@ class RecurrenceScope {
                     bool half);
 
   RecurrenceScope* before_;
-  std::unordered_map<const c10::TensorImpl*, std::unique_ptr<Weight>> weights_;
+  // By weight and bias, which may be undefined.
+  std::map<std::pair<const c10::TensorImpl*, const c10::TensorImpl*>, std::unique_ptr<Weight>>
+      weights_;
 };
 
 // x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Heeds BFloat16Products and
-// RecurrenceScope.
+// RecurrenceScope, but within LibTorch's autocast and in forward mode is LibTorch's own.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 // [n, D] as bfloat16, with rows of zeros up to a multiple of 32, of more than 512 rows to one of

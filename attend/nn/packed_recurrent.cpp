@@ -20,8 +20,8 @@ Tensor with_padded_depth(const Tensor& x, int64_t depth) {
 }
 
 std::vector<float> padded_rows(const Tensor& x, int64_t depth) {
-  const Tensor all = with_padded_depth(x, depth).contiguous();
-  return {all.data_ptr<float>(), all.data_ptr<float>() + all.numel()};
+  const Tensor all = contiguous_numbers(with_padded_depth(x.to(at::kFloat), depth));
+  return {pointer_of<const float>(all), pointer_of<const float>(all) + all.numel()};
 }
 
 bool takes_attention(const AttentionChoices& choices) {
@@ -92,7 +92,7 @@ std::unique_ptr<const PackedRecurrent> PackedRecurrent::pack(const RecurrentPart
 }
 
 PackedRecurrent::PackedRecurrent(const RecurrentParts& parts, WeightType weights)
-    : embedding_(parts.embedding.detach().contiguous()),
+    : embedding_(contiguous_numbers(parts.embedding.detach())),
       cache_type_(cache_type(weights)),
       is_lstm_(parts.cell.is_lstm()),
       residual_(parts.cell.layers().residual),

@@ -27,8 +27,8 @@ bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
 }
 
 std::vector<float> numbers(const Tensor& tensor) {
-  const Tensor plain = tensor.detach().contiguous();
-  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+  const Tensor plain = contiguous_numbers(tensor.detach());
+  return {pointer_of<const float>(plain), pointer_of<const float>(plain) + plain.numel()};
 }
 
 }  // namespace
@@ -102,12 +102,12 @@ std::unique_ptr<HeldSteps> PackedStack::start(const StackSource& source, int64_t
   auto state = std::make_unique<State>();
   state->count = rows;
   if (config_.cross.empty()) return state;
-  const Tensor vectors = source.vectors.contiguous();
+  const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
   const int64_t length = vectors.size(1), width = layers_[0].cross.width();
   state->count = vectors.size(0);
   state->of_source = State::make_block(cache_type_, layers_.size(), state->count, length, width);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const float* fresh = keys_and_values(*state, layers_[i].cross, vectors.data_ptr<float>(),
+    const float* fresh = keys_and_values(*state, layers_[i].cross, pointer_of<const float>(vectors),
                                          state->count * length, vectors.size(2));
     for (int64_t j = 0; j < length; ++j)
       state->of_source->keep(i, j, state->count, fresh + j * 2 * width, length * 2 * width);

@@ -72,14 +72,14 @@ struct PackedStack::State : HeldSteps {
 
   // Goes on with other rows: what a step computes of each of them.
   void begin(const at::Tensor& vectors, int64_t stride) {
-    const at::Tensor all = vectors.contiguous();
+    const at::Tensor all = contiguous_numbers(vectors.to(at::kFloat));
     const int64_t depth = all.size(-1);
     rows = all.numel() / depth;
     // Zeros behind the last column, which products then leave as they are.
     x.assign(static_cast<size_t>(rows * stride), 0.0F);
     normed.assign(x.size(), 0.0F);
     for (int64_t r = 0; r < rows; ++r)
-      std::copy_n(all.data_ptr<float>() + r * depth, depth, x.data() + r * stride);
+      std::copy_n(pointer_of<const float>(all) + r * depth, depth, x.data() + r * stride);
   }
 
   // What rows [count, positions] of new positions read: their own and all before.

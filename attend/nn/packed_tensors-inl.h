@@ -6,6 +6,7 @@
 
 #include "attend/kernels/packed_matrix.h"
 #include "attend/nn/attention_choices.h"
+#include "attend/ops/kernel_tensors.h"
 
 // How tensors of layers become what packed steps read.
 
@@ -22,10 +23,10 @@ inline bool is_plain_float(const at::Tensor& x) {
 // bias: undefined for none.
 inline kernels::PackedMatrix packed(const at::Tensor& weight, const at::Tensor& bias,
                                     kernels::WeightType weights) {
-  const at::Tensor plain = bias.defined() ? bias.detach().contiguous() : bias;
-  return {weight.detach().contiguous().data_ptr<float>(),
-          plain.defined() ? plain.data_ptr<float>() : nullptr, weight.size(0), weight.size(1),
-          weights};
+  const at::Tensor numbers = contiguous_numbers(weight.detach());
+  const at::Tensor plain = bias.defined() ? contiguous_numbers(bias.detach()) : bias;
+  return {pointer_of<const float>(numbers), pointer_of<const float>(plain), weight.size(0),
+          weight.size(1), weights};
 }
 
 // [parts * depth, ...] -> [parts * padded, ...], zeros behind each part.

@@ -2,10 +2,14 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "attend/kernels/recurrent_gates.h"
+#include "attend/ops/kernel_tensors.h"
+#include "attend/ops/twin_gradients.h"
 
 namespace attend {
 namespace {
@@ -14,10 +18,13 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The kernel reads whole vectors of float32.
-bool takes(const Tensor& state) {
-  return state.is_cpu() && state.scalar_type() == at::kFloat && state.size(1) % 16 == 0 &&
-         state.numel() > 0;
+// The kernel reads whole vectors of float32, and knows no forward mode.
+bool takes(const Tensor& state, std::initializer_list<Tensor> products) {
+  const auto is_read = [](const Tensor& x) {
+    return x.is_cpu() && x.scalar_type() == at::kFloat && !has_forward_gradient(x);
+  };
+  return is_read(state) && std::all_of(products.begin(), products.end(), is_read) &&
+         state.size(1) % 16 == 0 && state.numel() > 0;
 }
 
 Tensor composed_gru(const Tensor& y, const Tensor& u, const Tensor& h) {
@@ -34,32 +41,12 @@ variable_list composed_lstm(const Tensor& y, const Tensor& c) {
   return {at::sigmoid(gates[3]) * at::tanh(next), next};
 }
 
-// Gradients that can be differentiated again: those of the composed `outputs` of `inputs`.
-variable_list twin_gradients(const variable_list& outputs, const variable_list& inputs,
-                             const variable_list& upstream) {
-  variable_list reached, wanted, seeds;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (upstream[i].defined() && outputs[i].requires_grad()) {
-      reached.push_back(outputs[i]);
-      seeds.push_back(upstream[i]);
-    }
-  for (const Tensor& input : inputs)
-    if (input.requires_grad()) wanted.push_back(input);
-  const variable_list found = torch::autograd::grad(reached, wanted, seeds, /*retain_graph=*/true,
-                                                    /*create_graph=*/true, /*allow_unused=*/true);
-  variable_list gradients;
-  size_t next = 0;
-  for (const Tensor& input : inputs)
-    gradients.push_back(input.requires_grad() ? found[next++] : Tensor());
-  return gradients;
-}
-
 struct GruGates : torch::autograd::Function<GruGates> {
   static Tensor forward(AutogradContext* context, const Tensor& y, const Tensor& u,
                         const Tensor& h) {
-    const Tensor from_input = y.contiguous(), from_state = u.contiguous();
+    const Tensor from_input = contiguous_numbers(y), from_state = contiguous_numbers(u);
     context->save_for_backward({y, u, h});
-    Tensor next = h.clone(at::MemoryFormat::Contiguous);
+    Tensor next = settled(h).clone(at::MemoryFormat::Contiguous);
     kernels::recurrent_gates({.rows = h.size(0),
                               .hidden = h.size(1),
                               .from_input = from_input.data_ptr<float>(),
@@ -72,9 +59,11 @@ struct GruGates : torch::autograd::Function<GruGates> {
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
     if (at::GradMode::is_enabled())
-      return twin_gradients({composed_gru(saved[0], saved[1], saved[2])}, saved, upstream);
-    const Tensor y = saved[0].contiguous(), u = saved[1].contiguous(), h = saved[2].contiguous();
-    const Tensor slope = upstream[0].contiguous();
+      return twin_gradients(saved, upstream, [](const variable_list& own) -> variable_list {
+        return {composed_gru(own[0], own[1], own[2])};
+      });
+    const Tensor y = contiguous_numbers(saved[0]), u = contiguous_numbers(saved[1]);
+    const Tensor h = contiguous_numbers(saved[2]), slope = contiguous_numbers(upstream[0]);
     const Tensor from_input = at::empty_like(y), from_state = at::empty_like(u);
     const Tensor before = at::empty_like(h);
     kernels::recurrent_gates_gradient({.rows = h.size(0),
@@ -92,10 +81,10 @@ struct GruGates : torch::autograd::Function<GruGates> {
 
 struct LstmGates : torch::autograd::Function<LstmGates> {
   static variable_list forward(AutogradContext* context, const Tensor& y, const Tensor& c) {
-    const Tensor from_input = y.contiguous();
+    const Tensor from_input = contiguous_numbers(y);
     context->save_for_backward({y, c});
     Tensor hidden = at::empty(c.sizes(), c.options());
-    Tensor next = c.clone(at::MemoryFormat::Contiguous);
+    Tensor next = settled(c).clone(at::MemoryFormat::Contiguous);
     kernels::recurrent_gates({.rows = c.size(0),
                               .hidden = c.size(1),
                               .from_input = from_input.data_ptr<float>(),
@@ -108,9 +97,11 @@ struct LstmGates : torch::autograd::Function<LstmGates> {
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
     if (at::GradMode::is_enabled())
-      return twin_gradients(composed_lstm(saved[0], saved[1]), saved, upstream);
-    const Tensor y = saved[0].contiguous(), c = saved[1].contiguous();
-    const Tensor of_hidden = upstream[0].contiguous(), of_cell = upstream[1].contiguous();
+      return twin_gradients(saved, upstream,
+                            [](const variable_list& own) { return composed_lstm(own[0], own[1]); });
+    const Tensor y = contiguous_numbers(saved[0]), c = contiguous_numbers(saved[1]);
+    const Tensor of_hidden = contiguous_numbers(upstream[0]);
+    const Tensor of_cell = contiguous_numbers(upstream[1]);
     const Tensor from_input = at::empty_like(y), before = at::empty_like(c);
     kernels::recurrent_gates_gradient({.rows = c.size(0),
                                        .hidden = c.size(1),
@@ -127,11 +118,11 @@ struct LstmGates : torch::autograd::Function<LstmGates> {
 }  // namespace
 
 Tensor gru_gates(const Tensor& y, const Tensor& u, const Tensor& h) {
-  return takes(h) ? GruGates::apply(y, u, h) : composed_gru(y, u, h);
+  return takes(h, {y, u}) ? GruGates::apply(y, u, h) : composed_gru(y, u, h);
 }
 
 std::pair<Tensor, Tensor> lstm_gates(const Tensor& y, const Tensor& c) {
-  const variable_list next = takes(c) ? LstmGates::apply(y, c) : composed_lstm(y, c);
+  const variable_list next = takes(c, {y}) ? LstmGates::apply(y, c) : composed_lstm(y, c);
   return {next[0], next[1]};
 }
 

@@ -22,7 +22,7 @@ class Past {
 };
 
 bool is_plain(const Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided;
+  return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided && !x.is_neg();
 }
 
 bool are_steady(const Tensor& a, const Tensor& b) {

@@ -1,13 +1,15 @@
 #include "attend/nn/token_loss.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
 #include "attend/base/error.h"
 #include "attend/kernels/cross_entropy.h"
 #include "attend/nn/linear.h"
+#include "attend/ops/kernel_tensors.h"
+#include "attend/ops/twin_gradients.h"
 
 namespace attend {
 namespace {
@@ -38,12 +40,12 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
   problem.tokens = logits.size(1);
-  problem.logits = static_cast<S*>(logits.data_ptr());
-  if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
+  problem.logits = pointer_of<S>(logits);
+  problem.bias = pointer_of<const Sum>(output.bias);
   problem.target = target.data_ptr<int64_t>();
   problem.smoothing = smoothing;
   problem.with_slopes = gradients.wanted();
-  if (gradients.bias.defined()) problem.bias_slopes = gradients.bias.data_ptr<Sum>();
+  problem.bias_slopes = pointer_of<Sum>(gradients.bias);
   return kernels::cross_entropy(problem);
 }
 
@@ -87,10 +89,11 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
                         const Tensor& target, double smoothing, bool with_gradients) {
+    const WithoutAutocast no_autocast;
     const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
                           ? at::kBFloat16
                           : vectors.scalar_type();
-    const TokenOutput output{weight.to(type), bias ? bias->contiguous() : Tensor()};
+    const TokenOutput output{weight.to(type), bias ? contiguous_numbers(*bias) : Tensor()};
     const auto wants = [&](const Tensor& x) { return with_gradients && x.requires_grad(); };
     Gradients gradients;
     if (wants(vectors)) gradients.vectors = at::empty_like(vectors);
@@ -111,20 +114,18 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
   static variable_list backward(torch::autograd::AutogradContext* context,
                                 const variable_list& upstream) {
     const variable_list saved = context->get_saved_variables();
-    variable_list gradients(6), inputs;
-    for (size_t i = 0; i < 3; ++i) {
-      if (!saved[i].defined()) continue;
-      gradients[i] = saved[i] * upstream[0];
-      inputs.push_back(saved[3 + i]);
-    }
-    if (!at::GradMode::is_enabled()) return gradients;
+    variable_list gradients;
     // The saved gradients are constants. To be differentiated again, they have to be functions.
-    const Tensor loss = whole_loss(saved[3], {saved[4], saved[5]}, saved[6],
-                                   context->saved_data["smoothing"].toDouble(), /*ignored=*/-1);
-    const variable_list found = torch::autograd::grad({loss}, inputs, {upstream[0]},
-                                                      /*retain_graph=*/true, /*create_graph=*/true);
-    for (size_t i = 0, n = 0; i < 3; ++i)
-      if (gradients[i].defined()) gradients[i] = found[n++];
+    if (at::GradMode::is_enabled())
+      gradients = twin_gradients(
+          {saved[3], saved[4], saved[5]}, upstream, [&](const variable_list& own) -> variable_list {
+            return {whole_loss(own[0], {own[1], own[2]}, saved[6],
+                               context->saved_data["smoothing"].toDouble(), /*ignored=*/-1)};
+          });
+    else
+      for (size_t i = 0; i < 3; ++i)
+        gradients.push_back(saved[i].defined() ? saved[i] * upstream[0] : Tensor());
+    gradients.resize(6);
     return gradients;
   }
 };
@@ -144,8 +145,11 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
         "are wanted",
         fmt::join(vectors.sizes(), ", "), fmt::join(output.weight.sizes(), ", "),
         fmt::join(target.sizes(), ", "));
-  const bool fused = vectors.is_cpu() &&
-                     (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble);
+  const bool fused =
+      vectors.is_cpu() &&
+      (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble) &&
+      !has_forward_gradient(vectors) && !has_forward_gradient(output.weight) &&
+      !has_forward_gradient(output.bias);
   if (!fused) return whole_loss(vectors, output, target, smoothing, ignored);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);

@@ -2,6 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention_watch.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 
 namespace attend {
@@ -28,13 +29,15 @@ AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& 
   if (const AttentionWatch* watch = AttentionWatch::current())
     return watch->answer(query, key, value, spec);
   const Lowered lowered = lower(query, key, value, spec);
+  const WithoutAutocast no_autocast;
   const auto [context, lse] = runs_in_order(lowered) ? attention_in_order(lowered, spec.path)
                                                      : attention_at_once(lowered, spec.path);
-  return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
+  return {with_axes_of(context.to(lowered.spec->stored), query), with_axes_of(lse, query)};
 }
 
 Tensor attention_scores(const Tensor& query, const Tensor& key, const AttentionSpec& spec) {
   const Lowered lowered = lower(query, key, {}, spec);
+  const WithoutAutocast no_autocast;
   const Tensor scores = runs_in_order(lowered) ? scores_in_order(lowered)
                                                : composed_scores(lowered.parts, *lowered.spec);
   const double temperature = folded_temperature(*lowered.spec);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "attend/ops/biases.h"
@@ -17,6 +18,13 @@ namespace attend {
 // sums in time and memory linear in Tq + Tk, on any device. composed: tensor operations one after
 // another, on any device; slower, never wrong. automatic: fused where it fits.
 enum class Path { automatic, fused, composed };
+
+// Where the queries stand among the keys.
+enum class Align {
+  first,  // query 0 at key 0
+  last,   // the last query at the last key (bottom right); with lengths of queries or keys in the
+          // scope the last of those in each batch entry
+};
 
 // Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
 // is divided by 1 - probability. The seed and the place of a weight alone decide which, the same on
@@ -45,6 +53,11 @@ struct AttentionSpec {
   PastWeights past = {};
   Dropout dropout = {};
   Path path = Path::automatic;
+  // Query i stands at position i + offset among the keys, the offset that of `align` and these:
+  // int64 [B], or one number; undefined: 0. Windows, global tokens and biases of distance count
+  // from there, their own offsets added. All else has rows for the queries of the call.
+  Align align = Align::first;
+  at::Tensor query_offsets = {};
 };
 
 struct AttentionResult {
@@ -60,12 +73,14 @@ struct AttentionResult {
 // fewer. Hkv must divide H: heads in groups share keys and values. Parameters with an axis of heads
 // have H of them.
 //
-// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Biases
-// and sinks may be float32 then. Differentiable, twice (the second derivative is taken on the
-// composed path), in the queries, keys, values and every tensor of the score, the bias and the
-// sink. In forward mode: on the composed path, which automatic takes then. A query with no key in
-// scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and values
-// outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
+// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32.
+// Biases, sinks and parameters of the score may be float32 then. Within LibTorch's autocast it
+// computes as without; queries, keys and values of several dtypes are taken as the widest of them,
+// which the context has, and all else may have any. Differentiable, twice (the second derivative is
+// taken on the composed path), in the queries, keys, values and every tensor of the score, the bias
+// and the sink. In forward mode: on the composed path, which automatic takes then. A query with no
+// key in scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and
+// values outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
 //
 // Normaliser linear takes scores that cannot be negative, without a bias. Of positive_features it
 // counts as 0 in float32 what lies below exp(-87) of the largest feature of the query or of all
@@ -80,6 +95,14 @@ struct AttentionResult {
 // has no kernel.
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionSpec& spec = {});
+
+// "first" or "last"; Error otherwise.
+Align parse_align(std::string_view text);
+
+// The same choices with the positions of the queries in the scope and the bias, and no others
+// beside them: for who cuts up the sequences. Error on offsets that do not fit, and on a grid bias
+// where they differ from batch entry to batch entry.
+AttentionSpec placed(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys);
 
 // The scores with their bias, [B, H, Tq, Tk], -inf outside the scope; float32 or float64.
 at::Tensor attention_scores(const at::Tensor& query, const at::Tensor& key,
@@ -116,7 +139,8 @@ TopWeights attention_top(const at::Tensor& query, const at::Tensor& key, const a
 at::Tensor attention_argmax(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                             const AttentionSpec& spec = {}, const Selection& selection = {});
 
-// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64.
+// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64. NaN for a row with a weight
+// below 0, as normaliser none may have one.
 at::Tensor attention_entropy(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec = {}, const Selection& selection = {});
 

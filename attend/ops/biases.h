@@ -13,18 +13,20 @@
 namespace attend {
 
 // What is added to the scores. Biases add up with +: alibi(slopes) + dense_bias(mask_penalty).
-// Every tensor here has a gradient. Query i stands at position i + offset among the keys: with
-// fewer queries than keys, the last ones, offset = keys - queries.
+// Every tensor of floating numbers here has a gradient. Query i stands at position i + offset +
+// offsets[b] among the keys: with fewer queries than keys, the last ones, offset = keys - queries.
+// offsets are int64 [B]; undefined: 0. AttentionSpec has them for all choices at once.
 
 // bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk].
 struct DenseBias {
   at::Tensor bias;
 };
 
-// -slopes[h] |i + offset - j|. slopes [H] or one number.
+// -slopes[h] |i + offset - j|. slopes [H], one number, or [B, H] for a slope a batch entry.
 struct AlibiBias {
   at::Tensor slopes;
   int64_t offset = 0;
+  at::Tensor offsets = {};
 };
 
 // table[h][bucket(j - i - offset)]: buckets of one distance each up to a half of them, then ever
@@ -35,6 +37,7 @@ struct BucketBias {
   bool bidirectional = true;
   int64_t maximum_distance = 128;
   int64_t offset = 0;
+  at::Tensor offsets = {};
 };
 
 // scale q_i . table[clip(j - i - offset, -L, L) + L], q and scale as the score has them once its
@@ -42,10 +45,11 @@ struct BucketBias {
 struct RelativeKeysBias {
   at::Tensor table;
   int64_t offset = 0;
+  at::Tensor offsets = {};
 };
 
 // -(j - centres_i)^2 / (2 widths_i^2). Both broadcast to [B, H, Tq], for queries of three axes
-// [B, Tq]; widths are positive.
+// [B, Tq]; widths are positive, and those below 2e-13, in float64 3e-103, count as that.
 struct GaussianBias {
   at::Tensor centres;
   at::Tensor widths;

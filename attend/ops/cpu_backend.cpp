@@ -73,7 +73,7 @@ Parts CpuBackend::backward(const Parts& parts, const LoweredSpec& spec,
     const KernelInputs inputs(parts, spec);
     const Tensor grad_context = upstream.context.defined() ? with_contiguous_rows(upstream.context)
                                                            : at::zeros_like(result.context);
-    const Tensor grad_lse = upstream.lse.defined() ? upstream.lse.contiguous() : Tensor();
+    const Tensor grad_lse = upstream.lse.defined() ? contiguous_numbers(upstream.lse) : Tensor();
     Parts gradients;
     for (size_t index = 0; index < part::count; ++index) {
       const Tensor& x = inputs.parts[index];

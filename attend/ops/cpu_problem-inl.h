@@ -3,19 +3,10 @@
 #include <vector>
 
 #include "attend/kernels/attention.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 
 namespace attend {
-
-// How the kernels name what LibTorch stores.
-template <class S>
-inline constexpr at::ScalarType stored_type = at::kFloat;
-template <>
-inline constexpr at::ScalarType stored_type<double> = at::kDouble;
-template <>
-inline constexpr at::ScalarType stored_type<kernels::BFloat16> = at::kBFloat16;
-template <>
-inline constexpr at::ScalarType stored_type<kernels::Float16> = at::kHalf;
 
 // Calls visit.operator()<S>() for what the kernels store float32, float64, bfloat16 or float16 as.
 template <class Visit>
@@ -26,7 +17,7 @@ auto with_storage(at::ScalarType type, Visit visit) {
   return visit.template operator()<float>();
 }
 
-// The tensor with its last axis contiguous.
+// The tensor, settled, with its last axis contiguous.
 at::Tensor with_contiguous_rows(const at::Tensor& x);
 
 // The elements of a tensor [batch, heads, rows, depth]; axes of 1 that stand for more have stride
@@ -35,16 +26,11 @@ template <class S, class Pointed = const S>
 kernels::View<Pointed> view_of(const at::Tensor& x) {
   if (!x.defined()) return {};
   const auto stride = [&](int64_t axis) { return x.size(axis) == 1 ? 0 : x.stride(axis); };
-  return {static_cast<Pointed*>(x.data_ptr()), stride(0), stride(1), stride(2)};
+  return {pointer_of<Pointed>(x), stride(0), stride(1), stride(2)};
 }
 
-template <class T>
-T* pointer_of(const at::Tensor& x) {
-  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
-}
-
-// Parts as the kernels read them: rows contiguous, vectors contiguous. Positions and the tensors of
-// the scope are kept here too, for the problem points to all of them.
+// Parts as the kernels read them: settled, rows contiguous, vectors contiguous. Positions and the
+// tensors of the scope are kept here too, for the problem points to all of them.
 struct KernelInputs {
   Parts parts;
   at::Tensor query_positions, key_positions;

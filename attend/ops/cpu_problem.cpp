@@ -9,21 +9,30 @@ namespace {
 
 using at::Tensor;
 
-Tensor contiguous_on_cpu(const Tensor& x) { return x.to(at::kCPU).contiguous(); }
+Tensor contiguous_on_cpu(const Tensor& x) { return contiguous_numbers(x.to(at::kCPU)); }
 
 // The conditions of a scope as the kernels read them; keeps the tensors that they point to.
 class ScopeConversion {
  public:
   ScopeConversion(const LoweredSpec& spec, std::vector<Tensor>& kept) : spec_(spec), kept_(kept) {}
 
-  kernels::Condition operator()(const Window& window) const {
+  kernels::Condition operator()(const Window& window) {
     const auto reach = [](int64_t keys) { return std::min(keys, kernels::kUnbounded); };
     const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
-    return kernels::Window{reach(window.left), reach(window.right), offset, window.dilation};
+    const int64_t* offsets = nullptr;
+    if (window.offsets.defined())
+      offsets =
+          keep<int64_t>(contiguous_on_cpu(window.offsets.clamp(-farthest_offset, farthest_offset)));
+    return kernels::Window{reach(window.left), reach(window.right), offset, window.dilation,
+                           offsets};
   }
 
   kernels::Condition operator()(const KeyLengths& condition) {
     return kernels::KeyLengths{keep<int64_t>(contiguous_on_cpu(condition.lengths))};
+  }
+
+  kernels::Condition operator()(const QueryLengths& condition) {
+    return kernels::QueryLengths{keep<int64_t>(contiguous_on_cpu(condition.lengths))};
   }
 
   kernels::Condition operator()(const Prefix& prefix) const {
@@ -85,7 +94,9 @@ kernels::Scope kernel_scope(const LoweredSpec& spec, std::vector<Tensor>& kept) 
 }  // namespace
 
 Tensor with_contiguous_rows(const Tensor& x) {
-  return !x.defined() || x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous();
+  if (!x.defined()) return x;
+  const Tensor plain = settled(x);
+  return plain.size(-1) <= 1 || plain.stride(-1) == 1 ? plain : plain.contiguous();
 }
 
 KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec)
@@ -93,7 +104,7 @@ KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec)
   for (const auto index : {part::query, part::key, part::value})
     parts[index] = with_contiguous_rows(parts[index]);
   for (size_t index = part::vector; index < part::count; ++index)
-    if (parts[index].defined()) parts[index] = parts[index].contiguous();
+    if (parts[index].defined()) parts[index] = contiguous_numbers(parts[index]);
   scope = kernel_scope(spec, of_scope);
 }
 

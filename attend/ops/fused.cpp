@@ -1,9 +1,10 @@
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/twin_gradients.h"
 
 namespace attend {
 namespace {
@@ -16,7 +17,11 @@ using torch::autograd::variable_list;
 using Optional = c10::optional<Tensor>;
 
 // The tensors that a condition of the scope holds.
+variable_list tensors_of(const Window& window) {
+  return window.offsets.defined() ? variable_list{window.offsets} : variable_list();
+}
 variable_list tensors_of(const KeyLengths& condition) { return {condition.lengths}; }
+variable_list tensors_of(const QueryLengths& condition) { return {condition.lengths}; }
 variable_list tensors_of(const Segments& segments) {
   return {segments.query_starts, segments.key_starts};
 }
@@ -42,38 +47,6 @@ Parts parts_of(const variable_list& tensors) {
   Parts parts;
   std::copy_n(tensors.begin(), part::count, parts.begin());
   return parts;
-}
-
-// The same gradients as functions that can be differentiated again: those of the composed twin.
-variable_list twin_gradients(const Parts& parts, const LoweredSpec& spec,
-                             const variable_list& upstream) {
-  // The same tensor may be two parts; each needs a gradient of its own.
-  Parts own = parts;
-  variable_list inputs;
-  inputs.reserve(part::count);
-  for (Tensor& x : own) {
-    if (!x.defined() || !x.requires_grad()) continue;
-    x = x.view_as(x);
-    inputs.push_back(x);
-  }
-  const AttentionResult result = composed_attention(own, spec);
-  variable_list outputs, seeds;
-  // Not every output follows every input: the lse of some normalisers is 0.
-  if (upstream[0].defined() && result.context.requires_grad()) {
-    outputs.push_back(result.context);
-    seeds.push_back(upstream[0].to(result.context.scalar_type()));
-  }
-  if (upstream[1].defined() && result.lse.requires_grad()) {
-    outputs.push_back(result.lse);
-    seeds.push_back(upstream[1]);
-  }
-  if (outputs.empty()) return variable_list(part::count);
-  const variable_list found = torch::autograd::grad(outputs, inputs, seeds, /*retain_graph=*/true,
-                                                    /*create_graph=*/true, /*allow_unused=*/true);
-  variable_list gradients(part::count);
-  for (size_t index = 0, n = 0; index < part::count; ++index)
-    if (own[index].defined() && own[index].requires_grad()) gradients[index] = found[n++];
-  return gradients;
 }
 
 // What autograd keeps of a backend.
@@ -120,7 +93,11 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     for (size_t index = 0; index < part::count; ++index)
       wanted[index] = parts[index].defined() && parts[index].requires_grad();
     if (at::GradMode::is_enabled()) {
-      const variable_list of_parts = twin_gradients(parts, of, upstream);
+      const variable_list of_parts = twin_gradients(
+          {parts.begin(), parts.end()}, upstream, [&of](const variable_list& own) -> variable_list {
+            const AttentionResult twin = composed_attention(parts_of(own), of);
+            return {twin.context, twin.lse};
+          });
       gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
       return gradients;
     }
@@ -132,8 +109,6 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     return gradients;
   }
 };
-
-bool has_forward_gradient(const Tensor& x) { return x.defined() && x._fw_grad(0).defined(); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/linear_state.h"
 #include "attend/ops/lower-inl.h"
 #include "attend/ops/normalisers-inl.h"
@@ -40,7 +41,8 @@ bool is_of_keys(const T&) {
 // The last key that query 0 sees, where the window has no beginning and no gaps.
 std::optional<int64_t> last_of(const Window& window, int64_t queries) {
   const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
-  if (window.dilation != 1 || window.left < queries - 1 + offset) return std::nullopt;
+  if (window.offsets.defined() || window.dilation != 1 || window.left < queries - 1 + offset)
+    return std::nullopt;
   return offset + std::min(window.right, unbounded);
 }
 
@@ -221,6 +223,7 @@ AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const 
   if (!value.defined()) fail("[linear attention] value is undefined");
   Lowered lowered =
       lower(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"});
+  const WithoutAutocast no_autocast;
   const Parts& parts = lowered.parts;
   const auto& spec = lowered.spec;
   if (spec->queries != spec->keys || spec->queries == 0)
@@ -249,7 +252,7 @@ AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const 
   sums = before.defined() ? before + own : own;
   shift = spec->key_shift;
   const auto [context, lse] = normalised(causal_sums(x.query, x.key, x.value, before), *spec);
-  return {with_axes_of(context.to(query.scalar_type()), query), with_axes_of(lse, query)};
+  return {with_axes_of(context.to(spec->stored), query), with_axes_of(lse, query)};
 }
 
 }  // namespace attend

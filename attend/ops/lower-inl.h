@@ -14,7 +14,8 @@ struct Lowered {
   PastWeights past = {};  // [B, H, Tk], in the dtype of the arithmetic
 };
 
-// Checks the tensors and brings them there. An undefined value is one of depth 0.
+// Checks the tensors and brings them there. An undefined value is one of depth 0. What is computed
+// of them afterwards takes place WithoutAutocast.
 Lowered lower(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
               const AttentionSpec& spec);
 
@@ -38,7 +39,8 @@ inline at::Tensor repeat_heads(const at::Tensor& x, int64_t heads) {
 }
 
 // A tensor of the spec in the dtype of the arithmetic; Error on another dtype or device.
-at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts);
+at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts,
+                         const LoweredSpec& spec);
 // The same, [H], from that or from one number.
 at::Tensor per_head(const at::Tensor& given, const char* name, const Parts& parts,
                     const LoweredSpec& spec);

@@ -1,8 +1,12 @@
 #include <ATen/OpMathType.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 #include "attend/ops/shape_text.h"
 
@@ -55,6 +59,20 @@ void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
   }
 }
 
+// In one dtype, the widest of theirs, where autocast has given them several.
+std::tuple<Tensor, Tensor, Tensor> as_widest(const Tensor& query, const Tensor& key,
+                                             const Tensor& value) {
+  std::optional<at::ScalarType> widest;
+  for (const Tensor* x : {&query, &key, &value}) {
+    if (!x->defined() || !at::isFloatingType(x->scalar_type())) continue;
+    widest = widest ? at::promote_types(*widest, x->scalar_type()) : x->scalar_type();
+  }
+  const auto widened = [&](const Tensor& x) {
+    return x.defined() && at::isFloatingType(x.scalar_type()) ? x.to(*widest) : x;
+  };
+  return {widened(query), widened(key), widened(value)};
+}
+
 // Sums of scores are divided by, and must be above 0.
 void check_linear(const AttentionSpec& spec) {
   if (!spec.normaliser.row().running_sums) return;
@@ -73,7 +91,7 @@ void check_linear(const AttentionSpec& spec) {
 }
 
 void check_choices(const AttentionSpec& spec) {
-  if (!(spec.soft_cap >= 0))
+  if (!(spec.soft_cap >= 0) || std::isinf(spec.soft_cap))
     fail("[attention] soft_cap is {}; it must be positive, or 0 for none", spec.soft_cap);
   if (!(spec.dropout.probability >= 0 && spec.dropout.probability < 1))
     fail("[attention] dropout has probability {}; it must be at least 0 and below 1",
@@ -81,14 +99,23 @@ void check_choices(const AttentionSpec& spec) {
   check_linear(spec);
 }
 
-Score in_precision(const Score& score, at::ScalarType stored, at::ScalarType precision) {
-  if (stored == precision) return score;
+// Whether a tensor of the spec may have that dtype.
+bool is_taken(at::ScalarType type, const LoweredSpec& lowered_spec) {
+  return type == lowered_spec.stored || type == at::toOpMathType(lowered_spec.stored) ||
+         (lowered_spec.autocast && at::isFloatingType(type));
+}
+
+// With the parameters in that dtype.
+Score in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& lowered_spec) {
+  const auto is_kept = [&](const auto& entry) { return entry.second.scalar_type() == kept; };
+  if (std::all_of(score.parameters().begin(), score.parameters().end(), is_kept)) return score;
   Parameters parameters;
   for (const auto& [name, tensor] : score.parameters()) {
-    if (tensor.scalar_type() != stored)
+    if (!is_taken(tensor.scalar_type(), lowered_spec))
       fail("[attention] parameter {} of score {} has dtype {}, query {}; they must match", name,
-           score.row().name, c10::toString(tensor.scalar_type()), c10::toString(stored));
-    parameters.emplace(name, tensor.to(precision));
+           score.row().name, c10::toString(tensor.scalar_type()),
+           c10::toString(lowered_spec.stored));
+    parameters.emplace(name, tensor.to(kept));
   }
   return Score(score.row().name, std::move(parameters));
 }
@@ -98,10 +125,10 @@ Score in_precision(const Score& score, at::ScalarType stored, at::ScalarType pre
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Score& given, Parts& parts, LoweredSpec& lowered_spec) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
-  // What has been mapped is not rounded to 16 bits again.
+  // What has been mapped is not rounded to 16 bits again, nor are parameters of float32.
   const bool as_stored = given.leaves_inputs() && !given.row().map_past;
   const at::ScalarType kept = as_stored ? stored : precision;
-  const Score score = in_precision(given, stored, kept);
+  const Score score = in_precision(given, precision, lowered_spec);
   const Tensor q = with_four_axes(query).to(kept);
   Tensor k = with_four_axes(key).to(kept);
   Tensor v = value.defined() ? with_four_axes(value).to(kept)
@@ -157,7 +184,7 @@ PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& 
           "[attention] {} of the past has shape {}; it must have shape [{}], the weights of one "
           "query",
           name, shape_of(weights), fmt::join(wanted, ", "));
-    return in_arithmetic(weights, name, parts)
+    return in_arithmetic(weights, name, parts, lowered_spec)
         .view({lowered_spec.batch, lowered_spec.heads, lowered_spec.keys});
   };
   return {one(given.previous, "previous"), one(given.total, "total")};
@@ -192,40 +219,50 @@ Tensor with_axes_of(const Tensor& result, const Tensor& query) {
   return query.dim() == 3 ? result.squeeze(1) : result.squeeze(1).squeeze(0);
 }
 
-Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts) {
-  const Tensor& query = parts[part::query];
-  const at::ScalarType precision = at::toOpMathType(query.scalar_type());
+Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts,
+                     const LoweredSpec& lowered_spec) {
   if (!given.defined()) fail("[attention] {} is undefined", name);
-  if (given.scalar_type() != query.scalar_type() && given.scalar_type() != precision)
+  if (!is_taken(given.scalar_type(), lowered_spec))
     fail("[attention] {} has dtype {}, query {}; they must match", name,
-         c10::toString(given.scalar_type()), c10::toString(query.scalar_type()));
-  if (given.device() != query.device())
+         c10::toString(given.scalar_type()), c10::toString(lowered_spec.stored));
+  const at::Device device = parts[part::query].device();
+  if (given.device() != device)
     fail("[attention] {} is on {}, query on {}; they must match", name, given.device().str(),
-         query.device().str());
-  return given.to(precision);
+         device.str());
+  return given.to(at::toOpMathType(lowered_spec.stored));
 }
 
 Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
                 const LoweredSpec& lowered_spec) {
-  const Tensor number = in_arithmetic(given, name, parts);
+  const Tensor number = in_arithmetic(given, name, parts, lowered_spec);
   if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != lowered_spec.heads))
     fail("[attention] {} has shape {}; it must have one number for each of the {} heads, or one",
          name, shape_of(number), lowered_spec.heads);
   return number.expand({lowered_spec.heads});
 }
 
-Lowered lower(const Tensor& query, const Tensor& key, const Tensor& value,
-              const AttentionSpec& spec) {
+Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& given_value,
+              const AttentionSpec& given) {
+  const bool autocast = autocast_enabled();
+  const WithoutAutocast no_autocast;
+  const auto [query, key, value] = autocast ? as_widest(given_query, given_key, given_value)
+                                            : std::tuple(given_query, given_key, given_value);
   check_pair(query, key);
   if (value.defined()) check_value(query, key, value);
-  check_choices(spec);
+  check_choices(given);
+  const Tensor q = with_four_axes(query);
+  std::optional<AttentionSpec> moved;
+  if (given.align != Align::first || given.query_offsets.defined())
+    moved = placed(given, q.size(0), q.size(2), key.size(-2));
+  const AttentionSpec& spec = moved ? *moved : given;
   Lowered lowered{{}, c10::make_intrusive<LoweredSpec>()};
   LoweredSpec& lowered_spec = *lowered.spec;
-  const Tensor q = with_four_axes(query);
   lowered_spec.batch = q.size(0);
   lowered_spec.heads = q.size(1);
   lowered_spec.queries = q.size(2);
   lowered_spec.keys = key.size(-2);
+  lowered_spec.stored = query.scalar_type();
+  lowered_spec.autocast = autocast;
   lowered_spec.normaliser = &spec.normaliser.row();
   lowered_spec.options = spec.normaliser.options();
   lowered_spec.soft_cap = spec.soft_cap;

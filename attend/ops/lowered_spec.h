@@ -48,6 +48,10 @@ struct LoweredSpec : torch::CustomClassHolder {
   // are the same; scores are exp(query_shift + key_shift) times those of the parts. Else undefined.
   at::Tensor query_shift, key_shift;
   int64_t batch = 0, heads = 0, queries = 0, keys = 0;
+  // Dtype of the caller's queries. Other tensors have it or that of the arithmetic; within autocast
+  // any floating one.
+  at::ScalarType stored = at::kFloat;
+  bool autocast = false;
 };
 
 }  // namespace attend

@@ -183,13 +183,17 @@ const NormaliserRow& normaliser_row(std::string_view name) {
   return find_row(normaliser_table(), "normaliser", name);
 }
 
+// Scores of any size that a float squares are finite when they have been divided.
+constexpr double largest_temperature = 1e18;
+
 double parse_temperature(std::string_view digits, const NormaliserRow& row) {
   double number = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  if (error != std::errc() || stop != end || !(number > 0) || std::isinf(number))
-    fail("normaliser {}: T is {}; it must be a number above 0, as in {}:0.5", row.syntax,
-         in_quotes(digits), row.name);
+  if (error != std::errc() || stop != end || !(number >= 1 / largest_temperature) ||
+      number > largest_temperature)
+    fail("normaliser {}: T is {}; it must be a number from {} to {}, as in {}:0.5", row.syntax,
+         in_quotes(digits), 1 / largest_temperature, largest_temperature, row.name);
   return number;
 }
 

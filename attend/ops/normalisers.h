@@ -62,7 +62,7 @@ enum class Draws {
 // One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
-  std::string_view syntax;  // as Normaliser reads it; T is a number above 0, 1 where it is left out
+  std::string_view syntax;  // as Normaliser reads it; T is 1e-18 to 1e18, 1 where it is left out
   std::string_view formula;
   std::string_view source;
   // Normalises scores, which are -inf outside the scope. `empty` has their shape with one key and

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/normalisers-inl.h"
 
 namespace attend {
@@ -75,7 +76,8 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
 // q of the expected alignment p_j q_j: how much arrives at key j and has not stopped before it.
 struct Arrivals : torch::autograd::Function<Arrivals> {
   static Tensor forward(AutogradContext* context, const Tensor& p, const Tensor& previous) {
-    const Tensor stop = p.to(at::kCPU).contiguous(), before = previous.to(at::kCPU).contiguous();
+    const Tensor stop = contiguous_numbers(p.to(at::kCPU));
+    const Tensor before = contiguous_numbers(previous.to(at::kCPU));
     Tensor arrived = at::empty_like(stop);
     const int64_t keys = p.size(-1), rows = keys == 0 ? 0 : p.numel() / keys;
     AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "monotonic", [&] {
@@ -96,7 +98,7 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
       refuse_second_derivative("monotonic", "its expectation is scanned key by key");
     const variable_list saved = context->get_saved_variables();
     const Tensor &stop = saved[0], &arrived = saved[1];
-    const Tensor given = upstream[0].to(at::kCPU).contiguous();
+    const Tensor given = contiguous_numbers(upstream[0].to(at::kCPU));
     Tensor grad_stop = at::empty_like(stop), grad_previous = at::empty_like(stop);
     const int64_t keys = stop.size(-1), rows = keys == 0 ? 0 : stop.numel() / keys;
     AT_DISPATCH_FLOATING_TYPES(stop.scalar_type(), "monotonic", [&] {
@@ -120,8 +122,23 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
   }
 };
 
+// Forward mode: q_j' = (1 - p_(j-1)) q_(j-1)' + (previous_j' - p_(j-1)' q_(j-1)), the same
+// recurrence.
+Tensor arrivals(const Tensor& p, const Tensor& previous) {
+  const bool forward_mode = has_forward_gradient(p) || has_forward_gradient(previous);
+  if (!forward_mode || p.numel() == 0) return Arrivals::apply(p, previous);
+  const auto derivative = [](const Tensor& x) {
+    return has_forward_gradient(x) ? x._fw_grad(0) : at::zeros_like(x);
+  };
+  const Tensor stop = p._fw_primal(0);
+  const Tensor arrived = Arrivals::apply(stop, previous._fw_primal(0));
+  const Tensor stopping = at::constant_pad_nd(derivative(p) * arrived, {1, -1}, 0.0);
+  return at::_make_dual(arrived, Arrivals::apply(stop, derivative(previous) - stopping), 0);
+}
+
 Normalised hard(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
-  const Tensor lse = OnlyOnce::apply(log_sum_exp(without_empty(scores, empty)));
+  const Tensor smooth = log_sum_exp(without_empty(scores, empty));
+  const Tensor lse = has_forward_gradient(smooth) ? smooth : OnlyOnce::apply(smooth);
   return {one_hot_of_largest(perturbed(scores.detach(), options.seed)), row_numbers(lse, empty)};
 }
 
@@ -136,7 +153,7 @@ Normalised gumbel(const Tensor& scores, const Tensor& empty, const NormaliserOpt
 
 Normalised monotonic(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor p = scores.sigmoid();
-  return {p * Arrivals::apply(p, previous_weights(scores, options)),
+  return {p * arrivals(p, previous_weights(scores, options)),
           row_numbers(zero_of_each_row(scores), empty)};
 }
 

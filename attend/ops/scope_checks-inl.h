@@ -10,6 +10,7 @@ inline constexpr int64_t farthest_offset = unbounded / 2;
 // What a condition must satisfy whatever the sizes it is used with; Error otherwise.
 void check_condition(const Window& window);
 void check_condition(const KeyLengths& condition);
+void check_condition(const QueryLengths& condition);
 void check_condition(const Prefix& prefix);
 void check_condition(const GlobalRows& global);
 void check_condition(const Segments& segments);

@@ -20,18 +20,32 @@ bool is_list(const Tensor& tensor) {
   return tensor.defined() && tensor.dim() == 1 && tensor.scalar_type() == at::kLong;
 }
 
-void check_fit(const Window&, const Extent&) {}
+void check_batch(const Tensor& of_entries, const char* what, const Extent& extent) {
+  if (of_entries.size(0) != extent.batch)
+    fail("[attention] {} are for a batch of {}, the queries have one of {}", what,
+         of_entries.size(0), extent.batch);
+}
 
-void check_fit(const KeyLengths& condition, const Extent& extent) {
-  const Tensor& lengths = condition.lengths;
-  if (lengths.size(0) != extent.batch)
-    fail("[attention] key lengths are for a batch of {}, the queries have one of {}",
-         lengths.size(0), extent.batch);
+void check_lengths(const Tensor& lengths, const char* what, const char* of, int64_t count,
+                   const Extent& extent) {
+  check_batch(lengths, what, extent);
   if (extent.batch == 0) return;
   const auto least = lengths.min().item<int64_t>(), most = lengths.max().item<int64_t>();
-  if (least < 0 || most > extent.keys)
-    fail("[attention] key lengths must be between 0 and the number of keys {}, got {} to {}",
-         extent.keys, least, most);
+  if (least < 0 || most > count)
+    fail("[attention] {} must be between 0 and the number of {} {}, got {} to {}", what, of, count,
+         least, most);
+}
+
+void check_fit(const Window& window, const Extent& extent) {
+  if (window.offsets.defined()) check_batch(window.offsets, "the offsets of a window", extent);
+}
+
+void check_fit(const KeyLengths& condition, const Extent& extent) {
+  check_lengths(condition.lengths, "key lengths", "keys", extent.keys, extent);
+}
+
+void check_fit(const QueryLengths& condition, const Extent& extent) {
+  check_lengths(condition.lengths, "query lengths", "queries", extent.queries, extent);
 }
 
 void check_fit(const Prefix& prefix, const Extent& extent) {
@@ -103,11 +117,20 @@ void check_condition(const Window& window) {
          window.right);
   if (window.dilation < 1)
     fail("[attention] the dilation of a window must be 1 or more, got {}", window.dilation);
+  if (window.offsets.defined() && !is_list(window.offsets))
+    fail("[attention] the offsets of a window must be int64 of shape [batch], got {}",
+         described(window.offsets));
 }
 
 void check_condition(const KeyLengths& condition) {
   if (!is_list(condition.lengths))
     fail("[attention] key lengths must be int64 of shape [batch], got {}",
+         described(condition.lengths));
+}
+
+void check_condition(const QueryLengths& condition) {
+  if (!is_list(condition.lengths))
+    fail("[attention] query lengths must be int64 of shape [batch], got {}",
          described(condition.lengths));
 }
 

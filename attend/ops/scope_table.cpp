@@ -103,7 +103,8 @@ const std::vector<ScopeRow>& scope_table() {
   static const std::vector<ScopeRow> table = {
       {"all", "all", "every key", parse_all},
       {"causal", "causal or causal:OFFSET",
-       "j <= i + OFFSET: the keys up to the query's own position; OFFSET is 0", parse_causal},
+       "j <= i + OFFSET: the keys up to the query's own position; OFFSET is 0 and moves no bias",
+       parse_causal},
       {"window", "window:R or window:L,R",
        "i - L <= j <= i + R: the keys near the query's own position; window:R is window:R,R",
        parse_window},
@@ -115,6 +116,8 @@ const std::vector<ScopeRow>& scope_table() {
        "i < N or j < N: the first tokens see all and are seen by all (Beltagy et al. 2020)",
        parse_global},
       {"key_lengths", "int64 [batch]", "j < n_b: the keys before the padding", nullptr},
+      {"query_lengths", "int64 [batch]",
+       "i < n_b: the queries before the padding; others have no key", nullptr},
       {"segments", "int64 [segments + 1]",
        "i and j between the same two starts: packed sequences (cu_seqlens)", nullptr},
       {"blocks", "bool [query blocks, key blocks]",

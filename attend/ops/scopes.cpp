@@ -23,15 +23,25 @@ Scope one_condition(Condition condition) { return {{{std::move(condition)}}}; }
 
 // What both conditions ask for as one condition, where their kind has one.
 std::optional<Condition> merged(const Window& a, const Window& b) {
-  if (a.offset != b.offset || a.dilation != b.dilation) return std::nullopt;
-  return Window{std::min(a.left, b.left), std::min(a.right, b.right), a.offset, a.dilation};
+  const bool of_one_place = a.offset == b.offset && a.offsets.is_same(b.offsets);
+  if (!of_one_place || a.dilation != b.dilation) return std::nullopt;
+  return Window{std::min(a.left, b.left), std::min(a.right, b.right), a.offset, a.dilation,
+                a.offsets};
+}
+
+Tensor shorter(const Tensor& a, const Tensor& b, const char* what) {
+  if (a.size(0) != b.size(0))
+    fail("[attention] {} lengths of {} and of {} batch elements do not intersect", what, a.size(0),
+         b.size(0));
+  return at::minimum(a, b);
 }
 
 std::optional<Condition> merged(const KeyLengths& a, const KeyLengths& b) {
-  if (a.lengths.size(0) != b.lengths.size(0))
-    fail("[attention] key lengths of {} and of {} batch elements do not intersect",
-         a.lengths.size(0), b.lengths.size(0));
-  return KeyLengths{at::minimum(a.lengths, b.lengths)};
+  return KeyLengths{shorter(a.lengths, b.lengths, "key")};
+}
+
+std::optional<Condition> merged(const QueryLengths& a, const QueryLengths& b) {
+  return QueryLengths{shorter(a.lengths, b.lengths, "query")};
 }
 
 std::optional<Condition> merged(const Prefix& a, const Prefix& b) {
@@ -80,7 +90,11 @@ struct MaskShape {
 
 Tensor allowed(const Window& window, const MaskShape& shape) {
   const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
-  const Tensor distance = shape.columns() - shape.rows() - offset;
+  Tensor distance = shape.columns() - shape.rows() - offset;
+  if (window.offsets.defined())
+    distance = distance - window.offsets.to(shape.device)
+                              .clamp(-farthest_offset, farthest_offset)
+                              .view({shape.batch, 1, 1, 1});
   const Tensor band = intersection(-distance <= std::min(window.left, unbounded),
                                    distance <= std::min(window.right, unbounded));
   return window.dilation == 1 ? band
@@ -90,6 +104,11 @@ Tensor allowed(const Window& window, const MaskShape& shape) {
 Tensor allowed(const KeyLengths& condition, const MaskShape& shape) {
   const Tensor lengths = condition.lengths.to(shape.device).unsqueeze(1);
   return (shape.columns() < lengths).view({shape.batch, 1, 1, shape.keys});
+}
+
+Tensor allowed(const QueryLengths& condition, const MaskShape& shape) {
+  const Tensor lengths = condition.lengths.to(shape.device).unsqueeze(1);
+  return (shape.positions(shape.queries) < lengths).view({shape.batch, 1, shape.queries, 1});
 }
 
 Tensor allowed(const Prefix& prefix, const MaskShape& shape) {
@@ -143,6 +162,12 @@ Scope window(const Window& window) {
 
 Scope key_lengths(Tensor lengths) {
   KeyLengths condition{std::move(lengths)};
+  check_condition(condition);
+  return one_condition(std::move(condition));
+}
+
+Scope query_lengths(Tensor lengths) {
+  QueryLengths condition{std::move(lengths)};
   check_condition(condition);
   return one_condition(std::move(condition));
 }
@@ -215,8 +240,11 @@ Scope operator|(const Scope& a, const Scope& b) {
 bool is_causal(const Scope& scope) {
   const auto ends_at_query = [](const Condition& condition) {
     const auto* window = std::get_if<Window>(&condition);
-    return window &&
-           window->right <= -std::clamp(window->offset, -farthest_offset, farthest_offset);
+    if (!window) return false;
+    const bool by_entry = window->offsets.defined() && window->offsets.numel() > 0;
+    const int64_t farthest = by_entry ? window->offsets.max().item<int64_t>() : 0;
+    return window->right <= -std::clamp(window->offset, -farthest_offset, farthest_offset) -
+                                std::clamp(farthest, -farthest_offset, farthest_offset);
   };
   const auto is_clause_causal = [&](const Clause& clause) {
     return std::any_of(clause.begin(), clause.end(), ends_at_query);

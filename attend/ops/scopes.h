@@ -24,10 +24,15 @@ struct Window {
   int64_t right = unbounded;
   int64_t offset = 0;
   int64_t dilation = 1;
+  at::Tensor offsets = {};  // int64 [B], added to the offset; undefined: 0
 };
 
 struct KeyLengths {
   at::Tensor lengths;  // [B] int64: j < lengths[b]
+};
+
+struct QueryLengths {
+  at::Tensor lengths;  // [B] int64: i < lengths[b], no key for those behind
 };
 
 struct Prefix {
@@ -67,8 +72,8 @@ struct Around {
   int64_t reach = 0;
 };
 
-using Condition =
-    std::variant<Window, KeyLengths, Prefix, GlobalRows, Segments, BlockLayout, DenseMask, Around>;
+using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
+                               BlockLayout, DenseMask, Around>;
 using Clause = std::vector<Condition>;
 
 struct Scope {
@@ -93,6 +98,7 @@ Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right
 Scope window(int64_t reach);                // the same on both sides
 Scope window(const Window& window);         // Error on a negative reach or a dilation below 1
 Scope key_lengths(at::Tensor lengths);      // padded batches; Error unless int64 of one axis
+Scope query_lengths(at::Tensor lengths);    // the same for queries: context 0 behind the last
 Scope prefix(int64_t length);               // the first keys; Error when negative
 // The first `count` keys, seen by every query, and as many first queries, which see every key
 // (Beltagy 2020). Error when negative.

@@ -1,8 +1,11 @@
 #include "attend/ops/scores.h"
 
+#include <ATen/OpMathType.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/score_rows-inl.h"
 
 namespace attend {
@@ -95,7 +98,9 @@ void check_input(const Score& score, const Tensor& x, const char* what, Axis dep
   const std::string_view name = score.row().name;
   if (x.dim() < 2) fail("[attention] {} have {} axes; they must have 2 or more", what, x.dim());
   for (const auto& [parameter, tensor] : score.parameters()) {
-    if (tensor.scalar_type() != x.scalar_type())
+    const bool fits = tensor.scalar_type() == x.scalar_type() ||
+                      tensor.scalar_type() == at::toOpMathType(x.scalar_type());
+    if (!fits)
       fail("[attention] {} have dtype {}, parameter {} of score {} {}; they must match", what,
            c10::toString(x.scalar_type()), parameter, name, c10::toString(tensor.scalar_type()));
     if (tensor.device() != x.device())
@@ -112,6 +117,11 @@ void check_input(const Score& score, const Tensor& x, const char* what, Axis dep
   if (expected && expected->second != x.size(-1))
     fail("[attention] {} have depth {}, parameter {} of score {} expects {}; they must match", what,
          x.size(-1), expected->first, name, expected->second);
+}
+
+// Beside parameters of float32, 16-bit numbers become so, too.
+Tensor as_parameters(const Tensor& x, const Parameters& parameters) {
+  return parameters.empty() ? x : x.to(parameters.begin()->second.scalar_type());
 }
 
 Tensor activated(const Tensor& hidden, Activation activation) {
@@ -190,7 +200,9 @@ Score::Score(std::string_view name, Parameters parameters)
 
 Tensor Score::query_before_exp(const Tensor& query) const {
   check_input(*this, query, "queries", Axis::query_depth);
-  return row_->map_query ? row_->map_query(query, parameters_) : query;
+  if (leaves_inputs() || !row_->map_query) return query;
+  const WithoutAutocast no_autocast;
+  return row_->map_query(as_parameters(query, parameters_), parameters_);
 }
 
 double Score::scale(int64_t query_depth) const {
@@ -211,7 +223,9 @@ bool Score::leaves_inputs() const {
 
 Tensor Score::key_before_exp(const Tensor& key) const {
   check_input(*this, key, "keys", Axis::key_depth);
-  return row_->map_key ? row_->map_key(key, parameters_) : key;
+  if (leaves_inputs() || !row_->map_key) return key;
+  const WithoutAutocast no_autocast;
+  return row_->map_key(as_parameters(key, parameters_), parameters_);
 }
 
 Tensor Score::map_key(const Tensor& key) const {

@@ -100,7 +100,8 @@ class Score {
   std::optional<int64_t> heads() const { return heads_; }
 
   // Into the form that the family takes: [..., T, D] -> [..., T, A]; with parameters of H heads,
-  // [B, H, T, D] -> [B, H, T, A]. Error on another depth, dtype, device or number of heads.
+  // [B, H, T, D] -> [B, H, T, A]. With parameters of float32, 16-bit numbers become float32, too.
+  // Error on another depth, dtype, device or number of heads.
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 

@@ -36,6 +36,9 @@ struct ShiftCondition {
     return window;
   }
   Condition operator()(const KeyLengths& condition) const { return condition; }
+  Condition operator()(const QueryLengths& condition) const {
+    return QueryLengths{(condition.lengths - offset).clamp(0, queries)};
+  }
   Condition operator()(const Prefix& condition) const { return condition; }
   Condition operator()(const GlobalRows& global) const {
     return GlobalRows{std::max<int64_t>(global.rows - offset, 0)};
@@ -72,6 +75,7 @@ struct ShiftKeysOfCondition {
   Condition operator()(const KeyLengths& condition) const {
     return KeyLengths{(condition.lengths - first).clamp(0, keys)};
   }
+  Condition operator()(const QueryLengths& condition) const { return condition; }
   Condition operator()(const Prefix& prefix) const { return Prefix{within(prefix.length)}; }
   Condition operator()(const GlobalRows& global) const { return global; }
   Condition operator()(const Segments& segments) const {

@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 
 namespace attend {
@@ -56,6 +57,7 @@ std::vector<int64_t> all_heads(const LoweredSpec& spec) {
 struct Request {
   Tensor query;  // the caller's
   Lowered lowered;
+  WithoutAutocast no_autocast;
   Tensor lse;  // [B, H, Tq], contiguous
   WeightRows rows;
   Path path;
@@ -67,8 +69,8 @@ struct Request {
     const LoweredSpec& lowered_spec = *lowered.spec;
     check_lse(given_lse, q);
     lse = given_lse.reshape({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries})
-              .to(at::toOpMathType(q.scalar_type()))
-              .contiguous();
+              .to(at::toOpMathType(lowered_spec.stored));
+    lse = contiguous_numbers(lse);
     select_rows(selection);
     select_heads();
     path = spec.path;
@@ -133,7 +135,7 @@ Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
   const Path taken = path == Path::fused ? Path::automatic : path;
   const Backend* backend = weights_backend(lowered, lse, taken);
   if (!backend) return composed_weights(lowered.parts, lowered_spec);
-  return backend->weights(lowered.parts, lowered_spec, lse.contiguous(),
+  return backend->weights(lowered.parts, lowered_spec, contiguous_numbers(lse),
                           {all_heads(lowered_spec), 0, lowered_spec.queries});
 }
 
@@ -141,7 +143,7 @@ Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& l
                          const AttentionSpec& spec, const Selection& selection) {
   const Request request(query, key, lse, spec, selection);
   const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
-  return with_axes_of(weights.to(query.scalar_type()), query);
+  return with_axes_of(weights.to(request.lowered.spec->stored), query);
 }
 
 TopWeights attention_top(const Tensor& query, const Tensor& key, const Tensor& lse, int64_t count,
@@ -150,7 +152,8 @@ TopWeights attention_top(const Tensor& query, const Tensor& key, const Tensor& l
   const Request request(query, key, lse, spec, selection);
   const TopWeights top = request.backend ? request.from(&Backend::top, count)
                                          : composed_top(request.composed(), count);
-  return {with_axes_of(top.weights.to(query.scalar_type()), query), with_axes_of(top.keys, query)};
+  return {with_axes_of(top.weights.to(request.lowered.spec->stored), query),
+          with_axes_of(top.keys, query)};
 }
 
 Tensor attention_argmax(const Tensor& query, const Tensor& key, const Tensor& lse,
@@ -163,7 +166,7 @@ Tensor attention_entropy(const Tensor& query, const Tensor& key, const Tensor& l
   const Request request(query, key, lse, spec, selection);
   if (request.backend) return with_axes_of(request.from(&Backend::entropy), query);
   const Tensor weights = request.composed();
-  // 0 ln 0 is 0, with a derivative of 0.
+  // 0 ln 0 is 0, with a derivative of 0. The logarithm of what is negative is NaN.
   const Tensor positive = weights.masked_fill(weights == 0, 1.0);
   return with_axes_of(-(positive * positive.log()).sum(-1), query);
 }

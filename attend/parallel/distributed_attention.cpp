@@ -149,15 +149,19 @@ void check_whole(const AttentionSpec& spec, const Tensor& query, int64_t queries
 }  // namespace
 
 AttentionResult distributed_attention(Communicator& world, const Tensor& query, const Tensor& key,
-                                      const Tensor& value, const AttentionSpec& spec,
+                                      const Tensor& value, const AttentionSpec& given,
                                       const SharedSequences& shared) {
-  auto call = c10::make_intrusive<DistributedCall>(world, spec, shared);
+  auto call = c10::make_intrusive<DistributedCall>(world, given, shared);
   if (shared.keys.empty()) call->shared.keys = shared.queries;
   check_sharding(call->shared.queries, world.size(), "queries");
   check_sharding(call->shared.keys, world.size(), "keys");
   check_own(query, call->own_queries(), "query", world.rank());
   check_own(key, call->own_keys(), "key", world.rank());
   check_own(value, call->own_keys(), "value", world.rank());
+  // The positions are those in the whole sequences.
+  call->spec = placed(given, query.dim() < 3 ? 1 : query.size(0), length_of(call->shared.queries),
+                      length_of(call->shared.keys));
+  const AttentionSpec& spec = call->spec;
   check_whole(spec, query, length_of(call->shared.queries), length_of(call->shared.keys));
   call->needs_all_queries = needs_all_queries(spec);
   const std::string obstacle = why_no_ring(spec);

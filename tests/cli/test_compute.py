@@ -1,6 +1,7 @@
 """`attend compute` against plain Python loops and finite differences."""
 
 import json
+import math
 import os
 import unittest
 
@@ -113,6 +114,43 @@ class ComputeTest(compute_case.ComputeCase):
         # Batch element 0 has no key: its gradients are 0, not NaN.
         for name in ("grad_query", "grad_key", "grad_value"):
             self.assertEqual(set(arrays.flat(got[name][0])[1]), {0.0}, name)
+
+    def test_queries_stand_where_they_are_aligned(self):
+        slope, lengths, of_queries = 0.5, [5, 3], [2, 1]
+        inputs = {name: self.numbers(2, 1, 2 if name == "query" else 5, 2)
+                  for name in ("query", "key", "value")}
+        for moved, starts in (
+            (("--align", "last"), [3, 3]),
+            (("--align", "last", "--key-lengths", self.npy("n.npy", lengths, "<i8"),
+              "--query-lengths", self.npy("m.npy", of_queries, "<i8")), [3, 2]),
+            (("--query-offsets", self.npy("o.npy", [4, 1], "<i8")), [4, 1]),
+        ):
+            got = self.compute(
+                inputs, "--scope", "causal", "--bias", "alibi", "--param", f"alibi_slopes={slope}",
+                "--weights", *moved,
+            )
+            for b in range(2):
+                bound = "--key-lengths" in moved
+                queries = of_queries[b] if bound else 2
+                for i in range(2):
+                    keys = min(starts[b] + i + 1, lengths[b] if bound else 5)
+                    scores = [
+                        reference.dot(inputs["query"][b][0][i], inputs["key"][b][0][j]) / 2**0.5
+                        - slope * abs(starts[b] + i - j) for j in range(keys)
+                    ] if i < queries else []
+                    powers = [math.exp(s) for s in scores]
+                    wanted = [p / sum(powers) for p in powers] + [0.0] * (5 - len(scores))
+                    self.assert_close(got["weights"][b][0][i], wanted, where=f"{moved} {b} {i}")
+
+    def test_steps_stand_where_queries_are_aligned(self):
+        zeros = {name: self.npy(name + ".npy", [[0.0]] * (1 if name == "query" else 3))
+                 for name in ("query", "key", "value")}
+        done = arrays.run("compute", *(word for name, path in zeros.items()
+                                       for word in ("--" + name, path)),
+                          "--bias", "alibi", "--param", "alibi_slopes=1", "--align", "last", "--steps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = done.stdout[done.stdout.index("Bias alibi B"):].splitlines()
+        self.assertEqual([float(word) for word in steps[1].split()], [-2.0, -1.0, 0.0])
 
     def test_three_axes(self):
         inputs = {name: self.numbers(2, 3, 2) for name in ("query", "key", "value")}
@@ -296,7 +334,7 @@ class MisuseTest(compute_case.FilesTest):
                     "--param", f"dense_bias={self.path('missing.npy')}")
         self.refuse("no normaliser is called 'softmx'; did you mean softmax?",
                     "--normaliser", "softmx")
-        self.refuse("it must be a number above 0", "--normaliser", "temperature:-1")
+        self.refuse("it must be a number from 1e-18 to 1e+18", "--normaliser", "temperature:-1")
         self.refuse("--seed -1: a seed is 0 or more", "--seed", "-1")
         self.refuse("--soft-cap -1: a cap is 0 or more", "--soft-cap", "-1")
         self.refuse("--soft-cap", "--soft-cap", "warm")
@@ -308,6 +346,26 @@ class MisuseTest(compute_case.FilesTest):
                     "--param", f"E={self.npy('e.npy', self.numbers(2, 3))}")
         self.refuse("positions has shape [2, 2]", "--mechanism", "learned_positions",
                     "--param", f"positions={self.npy('p.npy', self.numbers(2, 2))}")
+        layout = ("--mechanism", "block_sparse", "--param",
+                  f"layout={self.npy('layout.npy', [[1.0, 0.0], [1.0, 1.0]])}")
+        for number, told in (("2.5", "2.5"), ("nan", "nan"), ("inf", "inf"), ("0", "0"),
+                             ("-1", "-1"), ("1e30", "1e+30")):
+            self.refuse(f"parameter block is {told}; it must be a whole number, 1 or more",
+                        *layout, "--param", f"block={number}")
+        two = self.npy("two.npy", [2.0, 3.0])
+        self.refuse("parameter block has shape [2]; it is one whole number", *layout, "--param",
+                    f"block={two}")
+        self.refuse("parameter layout holds other numbers than 0 and 1", "--mechanism",
+                    "block_sparse", "--param", f"layout={two}", "--param", "block=2")
+        self.refuse("parameter width is 1.5; it must be a whole number", "--mechanism",
+                    "convolution", *(word for one in (f"alpha=1", f"Delta={two}", "width=1.5")
+                                     for word in ("--param", one)))
+        self.refuse("--soft-cap inf: a cap is 0 or more", "--soft-cap", "inf")
+        self.refuse("align is 'end'; it must be first or last", "--align", "end")
+        self.refuse("query offsets are whole numbers",
+                    "--query-offsets", self.npy("o.npy", [1.0], "<f8"))
+        self.refuse("between 0 and the number of queries 3, got 5 to 5",
+                    "--query-lengths", self.npy("n5.npy", [5], "<i8"))
         self.refuse("no scope is called 'future'", "--scope", "future")
         self.refuse("write NAME=FILE or NAME=NUMBER", "--param", "W")
         self.refuse("--param 'beta': is given twice", "--score", "cosine", "--param", "beta=1",

@@ -6,6 +6,9 @@
 
 #include <cmath>
 
+#include "attend/nn/shared_sequence.h"
+#include "tests/support/thread_world.h"
+
 namespace attend {
 namespace dropout_test {
 
@@ -50,6 +53,53 @@ TEST(Dropout, IsTheSameForwardAndBackwardTwice) {
   EXPECT_TRUE(torch::allclose(slope, 2 * mask * mask * x));
   const Tensor curve = torch::autograd::grad({slope.sum()}, {x})[0];
   EXPECT_TRUE(torch::allclose(curve, 2 * mask * mask));
+}
+
+// The same places and the same factors, whatever the dtype; of 16 bits rounded to them.
+TEST(Dropout, IsTheSameInEveryDtype) {
+  const Tensor x = torch::ones({31, 7});
+  const Tensor wanted = dropout(x, 0.3, noise_of(6));
+  for (const auto type : {torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+    const Tensor found = dropout(x.to(type), 0.3, noise_of(6));
+    EXPECT_EQ(found.scalar_type(), type);
+    EXPECT_TRUE(torch::allclose(found.to(torch::kFloat), wanted, 0x1p-8, 0));
+    for (const bool recorded : {false, true}) {
+      const Tensor leaf = x.to(type).requires_grad_();
+      const at::AutoGradMode mode(recorded);
+      EXPECT_EQ(dropout(leaf, 0.3, noise_of(6)).requires_grad(), recorded);
+    }
+  }
+}
+
+TEST(Dropout, ReadsNumbersAsTheyAre) {
+  const Tensor x = torch::randn({31, 7}), negated = at::_neg_view(x.neg());
+  EXPECT_TRUE(torch::equal(dropout(negated, 0.3, noise_of(6)), dropout(x, 0.3, noise_of(6))));
+}
+
+TEST(Dropout, HasForwardMode) {
+  const Tensor x = torch::randn({31, 7}), tangent = torch::randn({31, 7});
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  {
+    const Tensor out = dropout(at::_make_dual(x, tangent, level), 0.3, noise_of(6));
+    EXPECT_TRUE(torch::equal(out._fw_grad(level), dropout(tangent, 0.3, noise_of(6))));
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
+}
+
+// Of a sequence that processes share, each drops what one process would; also of a batch of none.
+TEST(Dropout, FollowsTheWholeSequence) {
+  constexpr int64_t length = 9;
+  for (const auto type : {torch::kFloat, torch::kHalf})
+    for (const int64_t batch : {0, 3}) {
+      const Tensor whole = torch::ones({batch, length, 4}, type);
+      const Tensor wanted = dropout(whole, 0.4, noise_of(8));
+      ThreadWorld(2).run([&](Communicator& world) {
+        const SharingScope sharing(world);
+        const SharedSequence sequence(length);
+        EXPECT_TRUE(
+            torch::equal(dropout(sequence.own(whole), 0.4, noise_of(8)), sequence.own(wanted)));
+      });
+    }
 }
 
 TEST(Dropout, FollowsItsNoise) {

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "tests/nn/mechanism_rows.h"
+#include "tests/support/software_device.h"
 
 namespace attend {
 namespace learned_attention_test {
@@ -216,6 +217,24 @@ TEST(LearnedAttention, DrawsWhileTrainingAlone) {
     const Tensor taken = key.gather(1, largest.unsqueeze(-1).expand({4, 9, 4}));
     EXPECT_TRUE(torch::allclose(context(7), taken));
   }
+}
+
+// The noise is drawn on the CPU and in the arithmetic's dtype, whatever those of the queries.
+TEST(LearnedAttention, DrawsTheSameNoiseForEveryDtypeAndDevice) {
+  torch::manual_seed(35);
+  const Tensor query = torch::randn({2, 3, 4});
+  LearnedAttention trained({.normaliser = "monotonic"}, sizes);
+  const auto noise = [&](const Tensor& of) {
+    const AttentionSpec spec = trained.spec(of, {.keys = 5, .seed = 7});
+    return std::get<DenseBias>(spec.bias.terms.back()).bias;
+  };
+  const Tensor wanted = noise(query);
+  for (const auto type : {torch::kHalf, torch::kBFloat16})
+    EXPECT_TRUE(torch::equal(noise(query.to(type)), wanted));
+  const at::Device device = reference::software_device(0);
+  const Tensor there = noise(query.to(device));
+  EXPECT_EQ(there.device(), device);
+  EXPECT_TRUE(torch::equal(there.to(at::kCPU), wanted));
 }
 
 TEST(LearnedAttention, LooksMonotonicallyAtOneKeyAfterTraining) {

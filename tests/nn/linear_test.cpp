@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 
+#include <memory>
 #include <thread>
 
 #include "attend/nn/token_loss.h"
+#include "tests/support/autocast.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -103,6 +105,24 @@ TEST(Linear, BFloat16IsForOneThreadAndEnds) {
   EXPECT_FALSE(BFloat16Products::enabled());
 }
 
+// One weight beside several biases, and without one.
+TEST(Linear, InARecurrenceAddsTheBiasThatItIsGiven) {
+  const Tensor x = torch::ones({3, 2}), weight = torch::eye(2).requires_grad_();
+  const Tensor ten = torch::full({2}, 10.0).requires_grad_();
+  const Tensor twenty = torch::full({2}, 20.0).requires_grad_();
+  const RecurrenceScope scope;
+  const Tensor first = linear(x, weight, ten), second = linear(x, weight, twenty);
+  const Tensor third = linear(x, weight, Tensor());
+  EXPECT_TRUE(at::equal(first, torch::full({3, 2}, 11.0)));
+  EXPECT_TRUE(at::equal(second, torch::full({3, 2}, 21.0)));
+  EXPECT_TRUE(at::equal(third, x));
+  const auto gradients =
+      torch::autograd::grad({(first + 2 * second + 3 * third).sum()}, {ten, twenty, weight});
+  EXPECT_TRUE(at::equal(gradients[0], torch::full({2}, 3.0)));
+  EXPECT_TRUE(at::equal(gradients[1], torch::full({2}, 6.0)));
+  EXPECT_TRUE(at::equal(gradients[2], torch::full({2, 2}, 18.0)));
+}
+
 // A recurrence of four steps with one map, each of which reads what the step before gave, and the
 // gradients of the sum of all that it gave.
 struct Recurrence {
@@ -130,6 +150,22 @@ struct Recurrence {
 
   Tensor first, weight, bias;
 };
+
+// Of the products alone: the gradients that they have are of bfloat16, too.
+TEST(Linear, InARecurrenceIsLibTorchsWithinAutocast) {
+  const Recurrence r;
+  const auto gradients = [&](bool recurs) {
+    const auto scope = recurs ? std::make_unique<RecurrenceScope>() : nullptr;
+    Tensor sum;
+    {
+      const test::Autocast on;
+      sum = r.sum();
+    }
+    return torch::autograd::grad({sum}, r.leaves());
+  };
+  const auto found = gradients(true), wanted = gradients(false);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(at::equal(found[i], wanted[i])) << i;
+}
 
 void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& wanted,
                   double tolerance) {

@@ -12,6 +12,7 @@
 
 #include "tests/nn/module_gradients.h"
 #include "tests/ops/misuse.h"
+#include "tests/support/autocast.h"
 
 namespace attend {
 namespace multi_head_attention_test {
@@ -389,6 +390,37 @@ TEST(MultiHeadAttention, HasTheSameGradientsStepByStep) {
     outputs.push_back(module->step(x.slice(1, t, t + 1), state).output);
   const reference::Tensors found = gradients(at::cat(outputs, 1));
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(close(found[i], expected[i])) << i;
+}
+
+// Layers give bfloat16 then, beside parameters of float32.
+TEST(MultiHeadAttention, TakesAutocast) {
+  for (const char* score : {"scaled_dot", "general", "additive", "cosine"}) {
+    SCOPED_TRACE(score);
+    torch::manual_seed(15);
+    MultiHeadAttention module(
+        {.depth = 32,
+         .groups = {{.choices = {.score = score, .bias = "relative_keys:4"}, .heads = 2}}});
+    const Tensor x = torch::randn({2, 7, 32});
+    const auto result = [&] {
+      const Tensor input = x.clone().requires_grad_();
+      const Tensor out = module.forward(input, input).output;
+      return std::pair(out, input);
+    };
+    const auto [wanted, plain] = result();
+    const Tensor slope = torch::randn_like(wanted);
+    const Tensor wanted_gradient = torch::autograd::grad({wanted}, {plain}, {slope})[0];
+    std::pair<Tensor, Tensor> cast;
+    {
+      const test::Autocast on;
+      cast = result();
+    }
+    // Three products of 32 numbers of 8 bits each one after another.
+    EXPECT_TRUE(torch::allclose(cast.first.to(torch::kFloat), wanted, 5e-2, 5e-2));
+    const Tensor gradient =
+        torch::autograd::grad({cast.first}, {cast.second}, {slope.to(cast.first.scalar_type())})[0];
+    EXPECT_LT((gradient - wanted_gradient).norm().item<double>(),
+              5e-2 * wanted_gradient.norm().item<double>());
+  }
 }
 
 TEST(MultiHeadAttention, RefusesTheWeightsOfLinearHeads) {

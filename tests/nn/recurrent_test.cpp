@@ -136,6 +136,55 @@ TEST_P(EveryCell, GatesHaveSecondDerivatives) {
   EXPECT_TRUE(torch::allclose(second(at::kFloat).to(at::kDouble), second(at::kDouble), 1e-5, 1e-5));
 }
 
+// What the gates read may be made of one another: u of h in every cell, or be one tensor twice.
+TEST_P(EveryCell, GatesHaveTheSameGradientsWithAGraph) {
+  const bool is_gru = GetParam() == Cell::gru;
+  torch::manual_seed(13);
+  const Tensor state = torch::randn({3, 16}).requires_grad_();
+  const Tensor matrix = torch::randn({16, is_gru ? 48 : 64}).requires_grad_();
+  const auto found = [&](bool create_graph) {
+    Tensor next = state;
+    for (int step = 0; step < 3; ++step) {
+      const Tensor y = at::matmul(next, matrix) / 8;
+      if (is_gru) {
+        next = gru_gates(y, y, next);
+      } else {
+        const auto [hidden, cell] = lstm_gates(y, next);
+        next = hidden + cell;
+      }
+    }
+    const auto gradients = torch::autograd::grad({next.square().sum()}, {state, matrix}, {},
+                                                 /*retain_graph=*/true, create_graph);
+    return at::cat({gradients[0].flatten(), gradients[1].flatten()});
+  };
+  EXPECT_TRUE(torch::allclose(found(true), found(false), 1e-4, 1e-5));
+}
+
+TEST_P(EveryCell, GatesReadNumbersAsTheyAre) {
+  const bool is_gru = GetParam() == Cell::gru;
+  torch::manual_seed(14);
+  const Tensor y = torch::randn({3, is_gru ? 48 : 64}), h = torch::randn({3, 16});
+  const Tensor slope = torch::randn({3, 16});
+  const auto found = [&](const std::function<Tensor(const Tensor&)>& stored) {
+    const Tensor a = stored(y).detach().requires_grad_(), b = stored(h).detach().requires_grad_();
+    const Tensor next = is_gru ? gru_gates(a, stored(y), b) : lstm_gates(a, b).first;
+    const auto gradients = torch::autograd::grad({next}, {a, b}, {stored(slope)});
+    return at::cat({next, gradients[0], gradients[1]}, 1);
+  };
+  const Tensor wanted = found([](const Tensor& x) { return x; });
+  EXPECT_TRUE(torch::equal(found([](const Tensor& x) { return at::_neg_view(x.neg()); }), wanted));
+}
+
+// Products that autocast has made bfloat16 beside a state of float32, which LibTorch widens.
+TEST_P(EveryCell, GatesTakeOtherDtypesBesideTheState) {
+  const bool is_gru = GetParam() == Cell::gru;
+  const Tensor y = torch::randn({3, is_gru ? 48 : 64}).to(at::kBFloat16), h = torch::randn({3, 16});
+  const auto next = [&](const Tensor& x) {
+    return is_gru ? gru_gates(x, x, h) : lstm_gates(x, h).first;
+  };
+  EXPECT_TRUE(torch::allclose(next(y).to(at::kFloat), next(y.to(at::kFloat)), 3e-2, 3e-2));
+}
+
 // Layer i reads what the one below gave; above the first a residual layer gives that too.
 TEST_P(EveryCell, LayersReadTheOneBelow) {
   for (const bool residual : {false, true}) {

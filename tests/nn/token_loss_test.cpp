@@ -5,7 +5,10 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <limits>
+
 #include "attend/base/error.h"
+#include "tests/support/autocast.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -103,6 +106,71 @@ TEST(TokenLoss, HasSecondDerivatives) {
   const auto wanted = second(by_definition(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
+}
+
+// Of one matrix that makes the vectors, too, as tied embeddings do.
+TEST(TokenLoss, HasTheSameGradientsWithAGraph) {
+  torch::manual_seed(7);
+  const Tensor matrix = torch::randn({7, 3}, torch::kDouble).requires_grad_();
+  const Tensor target = torch::randint(0, 7, {7}, torch::kLong);
+  for (const bool itself : {false, true}) {
+    const auto gradient = [&](bool create_graph) {
+      const Tensor loss =
+          token_loss(itself ? matrix : matrix.tanh(), {matrix, matrix.sum(1)}, target, 0.1, -1);
+      return torch::autograd::grad({loss}, {matrix}, {}, /*retain_graph=*/true, create_graph)[0];
+    };
+    EXPECT_TRUE(torch::allclose(gradient(true), gradient(false), 1e-10, 1e-12)) << itself;
+  }
+}
+
+// A token that is left out: no part of it reaches the loss of the others.
+TEST(TokenLoss, TakesLogitsOfMinusInfinity) {
+  torch::manual_seed(8);
+  for (const int64_t tokens : {5, 59}) {
+    const Tensor vectors = torch::randn({3, 4}, torch::kDouble).requires_grad_();
+    const Tensor weight = torch::randn({tokens, 4}, torch::kDouble);
+    const Tensor bias = torch::zeros({tokens}, torch::kDouble);
+    bias[4] = -std::numeric_limits<double>::infinity();
+    bias[tokens - 1] = -std::numeric_limits<double>::infinity();
+    const Tensor target = torch::arange(3);
+    const Tensor found = token_loss(vectors, {weight, bias}, target, 0, -1);
+    ASSERT_TRUE(found.isfinite().item<bool>());
+    const Tensor logits = at::matmul(vectors, weight.t()) + bias;
+    const Tensor loss =
+        (logits.logsumexp(1) - logits.gather(1, target.unsqueeze(1)).squeeze(1)).sum();
+    EXPECT_NEAR(found.item<double>(), loss.item<double>(), 1e-12);
+    EXPECT_TRUE(torch::allclose(torch::autograd::grad({found}, {vectors})[0],
+                                torch::autograd::grad({loss}, {vectors})[0], 1e-10, 1e-12));
+  }
+}
+
+TEST(TokenLoss, IsOfFloat32WithinAutocast) {
+  torch::manual_seed(9);
+  const Tensor vectors = torch::randn({5, 4}).requires_grad_(), weight = torch::randn({7, 4});
+  const Tensor target = torch::arange(5);
+  const auto result = [&] {
+    const Tensor loss = token_loss(vectors, {weight, {}}, target, 0.1, -1);
+    return at::cat({loss.view({1}), torch::autograd::grad({loss}, {vectors})[0].flatten()});
+  };
+  const Tensor wanted = result();
+  const test::Autocast on;
+  EXPECT_TRUE(torch::equal(result(), wanted));
+}
+
+TEST(TokenLoss, HasForwardMode) {
+  torch::manual_seed(10);
+  const Tensor vectors = torch::randn({5, 4}, torch::kDouble), tangent = torch::randn_like(vectors);
+  const Tensor weight = torch::randn({7, 4}, torch::kDouble), target = torch::arange(5);
+  const auto loss = [&](const Tensor& x) { return token_loss(x, {weight, {}}, target, 0.1, -1); };
+  constexpr double step = 1e-5;  // the cube root of 1e-16
+  const Tensor wanted =
+      (loss(vectors + step * tangent) - loss(vectors - step * tangent)) / (2 * step);
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  {
+    const Tensor found = loss(at::_make_dual(vectors, tangent, level))._fw_grad(level);
+    EXPECT_NEAR(found.item<double>(), wanted.item<double>(), 1e-7);
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
 }
 
 TEST(TokenLoss, WithoutTargetsIsNothing) {

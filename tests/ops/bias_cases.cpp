@@ -60,10 +60,58 @@ class Cases {
         sum("twice",
             {slopes(0), slopes(1), slopes(0), shared_buckets(), relative(false, 1), gaussians(),
              gaussians(), dense({s_.heads, 1, s_.keys}, ""), dense({s_.queries, s_.keys}, "")}));
+    for (const bool of_entries : {false, true}) cases.push_back(slopes_by_entry(of_entries));
+    cases.push_back(buckets_by_entry());
+    cases.push_back(relative_by_entry());
+    cases.push_back(sum("by_entry", {relative(false, 1), slopes_by_entry(true)}));
     return cases;
   }
 
  private:
+  // Queries of entry b stand so much farther on.
+  static N offset_of(N b) { return 3 * b - 2; }
+  Tensor offsets() const { return 3 * at::arange(s_.batch, at::kLong) - 2; }
+
+  BiasCase slopes_by_entry(bool of_entries) {
+    const Tensor whole = random({s_.batch, s_.heads}).abs();
+    const Tensor slopes = of_entries ? whole : whole[0].clone();
+    return {of_entries ? "alibi_of_entries" : "alibi_by_entry",
+            {slopes},
+            [moved = offsets()](const Tensors& x) {
+              return Bias{{AlibiBias{x[0], 1, moved}}};
+            },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              const Tensor own = of_entries ? slopes[b] : slopes;
+              return -number(own, {h}) * static_cast<double>(std::abs(i + 1 + offset_of(b) - j));
+            }};
+  }
+
+  BiasCase buckets_by_entry() {
+    const Tensor table = random({s_.heads, 8});
+    return {"buckets_by_entry",
+            {table},
+            [moved = offsets()](const Tensors& x) {
+              return buckets({.table = x[0], .maximum_distance = 11, .offsets = moved});
+            },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              return number(table, {h, bucket(j - i - offset_of(b), 8, true, 11)});
+            }};
+  }
+
+  BiasCase relative_by_entry() {
+    constexpr N reach = 2;
+    const Tensor table = random({s_.heads, 2 * reach + 1, depth_});
+    return {"relative_keys_by_entry",
+            {table},
+            [moved = offsets()](const Tensors& x) {
+              return Bias{{RelativeKeysBias{x[0], 1, moved}}};
+            },
+            [=](const Tensor& query, N b, N h, N i, N j) {
+              const N place = std::clamp(j - i - 1 - offset_of(b), -reach, reach) + reach;
+              return (query[b][h][i] * table[h][place]).sum().item<double>();
+            }};
+  }
+
   Tensor random(const std::vector<N>& shape) {
     return at::randn(shape, generator_, at::TensorOptions().dtype(at::kDouble));
   }

@@ -281,7 +281,7 @@ TEST(AttentionErrors, NameTheScoreAndTheLogNormaliser) {
       {[&] { attention(x, x, x, {.score = of_heads}); }, "the parameters of score general 2 heads"},
       {[&] { attention(heads, heads, heads, {.score = of_heads}); }, "2 heads"},
       {[&] { attention(x, x, x, {.score = doubles}); },
-       "queries have dtype Float, parameter W of score general Double; they must match"},
+       "parameter W of score general has dtype Double, query Float; they must match"},
       {[&] { attention(bf16, bf16, bf16, {.score = doubles}); },
        "parameter W of score general has dtype Double, query BFloat16; they must match"},
       {[&] {

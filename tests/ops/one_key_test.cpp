@@ -1,6 +1,7 @@
 // Normalisers that choose one key, or expect to: hard, gumbel and the monotonic pair.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -253,6 +254,46 @@ TEST(MonotonicHard, GoesOnFromTheLargestOfThePast) {
   EXPECT_TRUE(at::equal(from(at::zeros({4}, at::kDouble)), at::zeros({4}, at::kDouble)));
 }
 
+// What is 1 apart is infinitely far apart then.
+TEST(Temperature, OfTheLeastSizeTakesTheLargest) {
+  const Tensor x = at::tensor({3.0F, -20.0F, 4.0F, 1.0F}).view({4, 1}), one = at::ones({1, 1});
+  for (const char* name : {"temperature:1e-18", "gumbel:1e-18"})
+    for (const Path path : {Path::automatic, Path::composed})
+      EXPECT_EQ(attention(one, x, x, {.normaliser = name, .path = path}).context.item<float>(), 4);
+}
+
+// The direction's derivative of the contexts and what normalises them, against differences.
+TEST(OneKey, HaveForwardMode) {
+  for (const char* name : {"hard", "monotonic"}) {
+    SCOPED_TRACE(name);
+    const Tensors inputs = {at::randn({2, 4, 3}, at::kDouble), at::randn({2, 5, 3}, at::kDouble),
+                            at::randn({2, 5, 2}, at::kDouble)};
+    const Tensor lengths = at::tensor({5, 3}, at::kLong);
+    const auto function = [&](const Tensors& x) {
+      const auto [context, lse] =
+          attention(x[0], x[1], x[2], {.scope = key_lengths(lengths), .normaliser = name});
+      return at::cat({context.flatten(), lse.flatten()});
+    };
+    Tensors directions, before, after;
+    // The cube root of 1e-16, the best of central differences.
+    constexpr double step = 1e-5;
+    for (const Tensor& x : inputs) {
+      directions.push_back(at::randn_like(x));
+      before.push_back(x - step * directions.back());
+      after.push_back(x + step * directions.back());
+    }
+    const Tensor wanted = (function(after) - function(before)) / (2 * step);
+    const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+    {
+      Tensors duals;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        duals.push_back(at::_make_dual(inputs[i], directions[i], level));
+      EXPECT_TRUE(at::allclose(function(duals)._fw_grad(level), wanted, 1e-7, 1e-8));
+    }
+    torch::autograd::ForwardADLevel::release_idx(level);
+  }
+}
+
 TEST(OneKey, RowsWithoutKeysAreNothing) {
   for (const char* name : {"hard", "gumbel", "monotonic", "monotonic_hard"}) {
     SCOPED_TRACE(name);
@@ -279,7 +320,10 @@ TEST(Normalisers, AreWrittenWithTheirNumber) {
   EXPECT_EQ(Normaliser("gumbel:2").options().temperature, 2);
   expect_errors({
       {[] { Normaliser("temperature:0"); },
-       "normaliser temperature:T: T is '0'; it must be a number above 0, as in temperature:0.5"},
+       "normaliser temperature:T: T is '0'; it must be a number from 1e-18 to 1e+18, as in "
+       "temperature:0.5"},
+      {[] { Normaliser("gumbel:1e-39"); }, "T is '1e-39'"},
+      {[] { Normaliser("temperature:1e300"); }, "T is '1e300'"},
       {[] { Normaliser("temperature:"); }, "T is ''"},
       {[] { Normaliser("gumbel:1x"); }, "T is '1x'"},
       {[] { Normaliser("gumbel:nan"); }, "T is 'nan'"},

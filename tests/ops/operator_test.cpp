@@ -133,10 +133,7 @@ template <class Kind, class Change>
 void for_each(Scope& scope, Change change) {
   for (Clause& clause : scope.any_of) {
     for (Condition& condition : clause) {
-      auto* kind = std::get_if<Kind>(&condition);
-      if (!kind) continue;
-      auto& [tensor] = *kind;
-      change(tensor);
+      if (auto* kind = std::get_if<Kind>(&condition)) change(*kind);
     }
   }
 }
@@ -150,8 +147,8 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
     if (!expected.scores.defined()) return;
     const Tolerances tolerance = tolerances(problem, expected, 0x1p-53, 0);
     AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
-    for_each<DenseMask>(spec.scope, [](Tensor& mask) {
-      if (mask.dim() == 4) mask = mask.squeeze(1);
+    for_each<DenseMask>(spec.scope, [](DenseMask& of_pairs) {
+      if (of_pairs.mask.dim() == 4) of_pairs.mask = of_pairs.mask.squeeze(1);
     });
     const Tensor q = problem.query.squeeze(1), k = problem.key.squeeze(1),
                  v = problem.value.squeeze(1);
@@ -160,9 +157,14 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
     EXPECT_LE(difference(three.lse, expected.lse.squeeze(1)), tolerance.lse);
     EXPECT_LE(difference(attention_weights(q, k, three.lse, spec), expected.weights.squeeze(1)),
               tolerance.weights);
-    for_each<KeyLengths>(spec.scope, [](Tensor& lengths) { lengths = lengths.narrow(0, 1, 1); });
-    for_each<DenseMask>(spec.scope, [](Tensor& mask) {
-      if (mask.dim() == 3) mask = mask.select(0, 1);
+    const auto second = [](Tensor& of_entries) {
+      if (of_entries.defined()) of_entries = of_entries.narrow(0, 1, 1);
+    };
+    for_each<KeyLengths>(spec.scope, [&](KeyLengths& keys) { second(keys.lengths); });
+    for_each<QueryLengths>(spec.scope, [&](QueryLengths& queries) { second(queries.lengths); });
+    for_each<Window>(spec.scope, [&](Window& window) { second(window.offsets); });
+    for_each<DenseMask>(spec.scope, [](DenseMask& of_pairs) {
+      if (of_pairs.mask.dim() == 3) of_pairs.mask = of_pairs.mask.select(0, 1);
     });
     const auto two = attention(q[1], k[1], v[1], spec);
     EXPECT_LE(difference(two.context, expected.context[1][0]), tolerance.context);

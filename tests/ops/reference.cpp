@@ -310,6 +310,19 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
   }
 }
 
+// Entry 0 begins before the keys, and of each entry one query more counts than of the one before.
+std::vector<ScopeCase> cases_by_entry(const Sizes& sizes) {
+  const Tensor entries = at::arange(sizes.batch, at::kLong);
+  const Tensor counts = (entries + 1).clamp_max(sizes.queries);
+  using N = int64_t;
+  return {
+      {"offsets", window(Window{.left = 3, .right = 1, .offset = 1, .offsets = 2 * entries - 1}),
+       [](N b, N, N i, N j) { return i + 2 * b - 3 <= j && j <= i + 2 * b + 1; }},
+      {"query_lengths", causal() & query_lengths(counts),
+       [](N b, N, N i, N j) { return i <= b && j <= i; }},
+  };
+}
+
 }  // namespace
 
 Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool parameter_heads,
@@ -357,7 +370,7 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
   const auto segment = [](int64_t position) { return position < 2 ? 0 : position < 5 ? 2 : -1; };
   const Tensor pair_mask = at::eye(sizes.queries, sizes.keys, at::kDouble).to(at::kBool);
   using N = int64_t;
-  return {
+  std::vector<ScopeCase> cases = {
       {"all", all_keys(), [](N, N, N, N) { return true; }},
       {"causal", causal(), [](N, N, N i, N j) { return j <= i; }},
       {"window_1", window(1), [](N, N, N i, N j) { return i - 1 <= j && j <= i + 1; }},
@@ -391,6 +404,8 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
          return i - 4 <= j && j <= i && j < 2 * b && i != 1 && (i + j + b + 2 * h) % 3 != 0;
        }},
   };
+  for (const ScopeCase& more : cases_by_entry(sizes)) cases.push_back(more);
+  return cases;
 }
 
 Expected attend_by_loops(const Problem& problem, const ScopeCase& scope) {

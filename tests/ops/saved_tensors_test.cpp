@@ -23,6 +23,7 @@ struct Changed {
 // New tensors each time, for 5 queries and as many keys.
 std::vector<Changed> cases() {
   const Tensor mask = at::ones({5, 5}, at::kBool).tril();
+  const Tensor offsets = at::tensor({-1, 1}, at::kLong);
   const Tensor lengths = at::tensor({3, 5}, at::kLong), starts = at::tensor({0, 2, 5}, at::kLong);
   const Tensor other_starts = at::tensor({0, 2, 5}, at::kLong);
   const Tensor layout = at::ones({3, 3}, at::kBool).tril();
@@ -34,6 +35,8 @@ std::vector<Changed> cases() {
   return {{"mask", mask, dense_mask(mask), flip},
           {"mask_in_a_union", mask, (causal() & dense_mask(mask)) | prefix(1), flip},
           {"key_lengths", lengths, key_lengths(lengths), grow},
+          {"query_lengths", lengths, query_lengths(lengths), grow},
+          {"offsets", offsets, window(Window{.right = 1, .offsets = offsets}), grow},
           {"query_starts", starts, segments(starts, other_starts), move},
           {"key_starts", other_starts, segments(starts, other_starts), move},
           {"layout", layout, block_sparse(layout, 2), flip},

@@ -169,6 +169,34 @@ TEST(DistributedAttention, CrossesFromOneSequenceToAnother) {
   }
 }
 
+// Where queries stand is what the whole sequences say.
+TEST(DistributedAttention, AlignsTheWholeSequences) {
+  constexpr Sizes sizes = {.batch = 2,
+                           .heads = 2,
+                           .key_heads = 1,
+                           .queries = 7,
+                           .keys = 31,
+                           .query_depth = 4,
+                           .key_depth = 4,
+                           .attention_depth = 4};
+  const SharedProblem plain = problem_of(score_row("scaled_dot"), sizes, at::kFloat);
+  for (const bool by_entry : {false, true}) {
+    const SharedProblem problem =
+        with(plain, {at::tensor({0.2F, 0.1F})}, [&](AttentionSpec& spec, const Tensors& x) {
+          spec.scope = causal() | global_tokens(2);
+          if (by_entry) spec.scope = spec.scope & key_lengths(at::tensor({31, 20}, at::kLong));
+          spec.bias = alibi(x[0]);
+          spec.align = Align::last;
+        });
+    const Reference one(problem);
+    for (const Exchange exchange : exchanges)
+      for (const Sharding& keys : shardings_of(31, 3))
+        expect_as_one(problem, one,
+                      {.queries = contiguous_sharding(7, 3), .keys = keys, .exchange = exchange},
+                      bar);
+  }
+}
+
 // Ranks whose queries see no key, whose keys no query sees, and no keys at all.
 TEST(DistributedAttention, KeepsRowsWithoutKeysApart) {
   const SharedProblem plain = problem_of(score_row("scaled_dot"), self, at::kFloat);

@@ -92,6 +92,45 @@ class OperatorsTest(unittest.TestCase):
         self.assertFalse(torch.equal(context(3), context(4)))
         self.expect_close(context(3, "fused"), context(3, "composed"))
 
+    def test_a_seed_says_which_key_is_drawn(self):
+        for normaliser in ("hard", "gumbel"):
+            def weights(seed):
+                _, lse = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser,
+                                          seed=seed)
+                return ATTEND.attention_weights(self.query, self.key, lse, normaliser=normaliser,
+                                                seed=seed)
+
+            self.assertFalse(torch.equal(weights(0), weights(3)))
+            self.assertFalse(torch.equal(weights(3), weights(4)))
+            context = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser,
+                                       seed=3)[0]
+            self.expect_close(weights(3) @ self.value.repeat_interleave(2, dim=1), context)
+
+    def test_new_queries_stand_behind_the_keys(self):
+        lengths, queries, slopes = torch.tensor([7, 4]), torch.tensor([5, 2]), torch.ones(4).double()
+        table = random(4, 8)
+        start = (lengths - queries).view(2, 1, 1, 1)
+        distance = torch.arange(7).view(1, 1, 1, 7) - torch.arange(5).view(1, 1, 5, 1) - start
+        # Distances up to 3 have a bucket each, and the causal ones all of them.
+        far = (4 + (torch.log((-distance).clamp(min=1) / 4) / math.log(32) * 4).long()).clamp(max=7)
+        bucket = torch.where(-distance < 4, (-distance).clamp(min=0), far)
+        key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
+        scores = self.query @ key.transpose(-2, -1) / math.sqrt(3) - distance.abs()
+        scores = scores + table[torch.arange(4).view(1, 4, 1, 1), bucket]
+        in_scope = (distance <= 0) & (torch.arange(7) < lengths.view(2, 1, 1, 1))
+        in_scope = in_scope & (torch.arange(5).view(5, 1) < queries.view(2, 1, 1, 1))
+        weights = scores.masked_fill(~in_scope, -math.inf).softmax(-1).nan_to_num(0)
+        bias = {"alibi": slopes, "buckets": table}
+        for stands in ({"align": "last"}, {"query_offsets": lengths - queries}):
+            context, lse = ATTEND.attention(self.query, self.key, self.value, scope="causal",
+                                            key_lengths=lengths, query_lengths=queries, bias=bias,
+                                            **stands)
+            self.expect_close(context, weights @ value)
+            found = ATTEND.attention_weights(self.query, self.key, lse, scope="causal",
+                                             key_lengths=lengths, query_lengths=queries, bias=bias,
+                                             **stands)
+            self.expect_close(found, weights)
+
     def test_every_normaliser_is_reachable(self):
         for normaliser in ("softmax", "sigmoid", "none", "sparsemax", "entmax15"):
             context, lse = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser)
@@ -114,6 +153,7 @@ class OperatorsTest(unittest.TestCase):
             "did you mean scaled_dot": lambda: ATTEND.attention(x, x, x, score="scaled_dit"),
             "did you mean softmax": lambda: ATTEND.attention(x, x, x, normaliser="softmix"),
             "no bias is called alibis": lambda: ATTEND.attention(x, x, x, bias={"alibis": x}),
+            "align is 'end'": lambda: ATTEND.attention(x, x, x, align="end"),
             "path is quick": lambda: ATTEND.attention(x, x, x, path="quick"),
             "one is missing": lambda: ATTEND.attention(x, x, x, bias={"widths": x}),
         }.items():

@@ -45,8 +45,10 @@ class LogitRow {
     const double log_sum = static_cast<double>(largest_) + std::log(powers);
     // log p_j = logit_j - log_sum
     const double right = static_cast<double>(at(target_)) - log_sum;
-    const double mean = static_cast<double>(sum_) / tokens - log_sum;
-    const double loss = -(1 - problem_.smoothing) * right - problem_.smoothing * mean;
+    double loss = -(1 - problem_.smoothing) * right;
+    // A logit of -inf has its token left out, and would make 0 times the mean NaN.
+    if (problem_.smoothing > 0)
+      loss -= problem_.smoothing * (static_cast<double>(sum_) / tokens - log_sum);
     if (problem_.with_slopes) write_slopes(static_cast<T>(1 / powers));
     return loss;
   }

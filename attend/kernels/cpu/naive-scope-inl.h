@@ -10,12 +10,17 @@
 namespace attend::kernels {
 
 inline bool sees(const Window& w, const Row& row, int64_t key) {
-  const int64_t ahead = key - row.query - w.offset;
+  const int64_t own = w.offsets == nullptr ? 0 : w.offsets[row.batch];
+  const int64_t ahead = key - row.query - w.offset - own;
   return -w.left <= ahead && ahead <= w.right && ahead % w.dilation == 0;
 }
 
 inline bool sees(const KeyLengths& c, const Row& row, int64_t key) {
   return key < c.lengths[row.batch];
+}
+
+inline bool sees(const QueryLengths& c, const Row& row, int64_t) {
+  return row.query < c.lengths[row.batch];
 }
 
 inline bool sees(const Prefix& c, const Row&, int64_t key) { return key < c.length; }

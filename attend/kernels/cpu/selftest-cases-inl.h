@@ -51,6 +51,8 @@ inline constexpr std::array<Shape, 4> kShapes = {{{2, 2, 1, 33, 70, 17, 11},
 
 inline constexpr int64_t kReach = 9;             // of the relative table
 inline constexpr int64_t kLengths[2] = {29, 0};  // of the keys: the second entry has none
+inline constexpr int64_t kQueryLengths[2] = {18, 60};
+inline constexpr int64_t kQueryOffsets[2] = {-4, 9};
 
 struct ScopeChoice {
   std::string_view name;
@@ -68,6 +70,9 @@ inline const std::vector<ScopeChoice>& scopes() {
       {"causal", causal(3)},
       {"window", {{{Window{.left = 12, .right = 8, .dilation = 2}}}}},
       {"lengths", {{{KeyLengths{kLengths}}}}},
+      {"lengths of queries",
+       {{{Window{.left = 12, .right = 0, .offset = 3, .offsets = kQueryOffsets},
+          QueryLengths{kQueryLengths}}}}},
       {"prefix or window", {{{Prefix{5}}, {Window{.left = 4, .right = 0}}}}},
       {"blocks", {{{BlockLayout{blocks.data(), 2, 20}}}}},
   };

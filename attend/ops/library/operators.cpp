@@ -2,6 +2,7 @@
 // torch.ops.load_library or from C++.
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -30,10 +31,12 @@ Score score_of(const std::string& name, const c10::optional<Tensors>& given) {
   return Score(name, std::move(parameters));
 }
 
-Scope scope_of(const std::string& text, const OptionalTensor& lengths, const OptionalTensor& mask,
+Scope scope_of(const std::string& text, const OptionalTensor& lengths,
+               const OptionalTensor& lengths_of_queries, const OptionalTensor& mask,
                const OptionalTensor& starts) {
   Scope scope = parse_scope(text);
   if (lengths) scope = scope & key_lengths(*lengths);
+  if (lengths_of_queries) scope = scope & query_lengths(*lengths_of_queries);
   if (mask) scope = scope & dense_mask(*mask);
   if (starts) scope = scope & segments(*starts);
   return scope;
@@ -54,7 +57,7 @@ std::string_view first_key(const BiasRow& row) { return key_of(row, row.paramete
 }
 
 // What the tensors of a row add. The sink has an argument of its own, and an offset is dense.
-Bias bias_of(const BiasRow& row, const Tensors& given) {
+Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
   const Tensor first = given.at(std::string(first_key(row)));
   switch (row.kind) {
     case BiasKind::dense:
@@ -62,7 +65,11 @@ Bias bias_of(const BiasRow& row, const Tensors& given) {
     case BiasKind::alibi:
       return alibi(first);
     case BiasKind::buckets:
-      return buckets({.table = first});
+      // A query that sees no later key has no use for buckets of later ones.
+      return buckets(
+          {.table = first,
+           .bidirectional = !is_causal(scope),
+           .maximum_distance = std::max<int64_t>(128, first.dim() == 0 ? 1 : first.size(-1))});
     case BiasKind::relative_keys:
       return relative_keys(first);
     case BiasKind::gaussian:
@@ -83,7 +90,7 @@ const BiasRow& row_with_key(const std::string& key) {
   refuse_bias(key);
 }
 
-Bias bias_of(const c10::optional<Tensors>& given) {
+Bias bias_of(const c10::optional<Tensors>& given, const Scope& scope) {
   Bias bias;
   if (!given) return bias;
   for (const auto& entry : *given) {
@@ -91,9 +98,22 @@ Bias bias_of(const c10::optional<Tensors>& given) {
     for (const BiasParameter& parameter : row.parameters)
       if (!given->contains(std::string(key_of(row, parameter))))
         fail("[attention] a {} bias has both centres and widths; one is missing", row.name);
-    if (entry.key() == first_key(row)) bias = bias + bias_of(row, *given);
+    if (entry.key() == first_key(row)) bias = bias + bias_of(row, *given, scope);
   }
   return bias;
+}
+
+AttentionSpec spec_of(const std::string& score, const c10::optional<Tensors>& parameters,
+                      const Scope& scope, const c10::optional<Tensors>& bias,
+                      const Normaliser& normaliser, const OptionalTensor& sink,
+                      const OptionalTensor& query_offsets, const std::string& align) {
+  return {.score = score_of(score, parameters),
+          .scope = scope,
+          .bias = bias_of(bias, scope),
+          .normaliser = normaliser,
+          .sink = sink.value_or(Tensor()),
+          .align = parse_align(align),
+          .query_offsets = query_offsets.value_or(Tensor())};
 }
 
 std::tuple<Tensor, Tensor> operator_attention(
@@ -101,15 +121,16 @@ std::tuple<Tensor, Tensor> operator_attention(
     const c10::optional<Tensors>& parameters, const std::string& scope,
     const OptionalTensor& lengths, const OptionalTensor& mask, const OptionalTensor& starts,
     const c10::optional<Tensors>& bias, const std::string& normaliser, const OptionalTensor& sink,
-    double soft_cap, double dropout, int64_t seed, const std::string& path) {
-  const AttentionSpec spec = {.score = score_of(score, parameters),
-                              .scope = scope_of(scope, lengths, mask, starts),
-                              .bias = bias_of(bias),
-                              .normaliser = Normaliser(normaliser),
-                              .sink = sink.value_or(Tensor()),
-                              .soft_cap = soft_cap,
-                              .dropout = {dropout, static_cast<uint64_t>(seed)},
-                              .path = path_of(path)};
+    double soft_cap, double dropout, int64_t seed, const std::string& path,
+    const OptionalTensor& lengths_of_queries, const OptionalTensor& query_offsets,
+    const std::string& align) {
+  const auto drawn_by = static_cast<uint64_t>(seed);
+  AttentionSpec spec =
+      spec_of(score, parameters, scope_of(scope, lengths, lengths_of_queries, mask, starts), bias,
+              Normaliser(normaliser, drawn_by), sink, query_offsets, align);
+  spec.soft_cap = soft_cap;
+  spec.dropout = {dropout, drawn_by};
+  spec.path = path_of(path);
   const auto [context, lse] = attention(query, key, value, spec);
   return {context, lse};
 }
@@ -121,14 +142,14 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
                         const c10::optional<Tensors>& bias, const std::string& normaliser,
                         const OptionalTensor& sink, double soft_cap,
                         const c10::optional<std::vector<int64_t>>& heads, int64_t first_row,
-                        c10::optional<int64_t> rows, const std::string& path) {
-  const AttentionSpec spec = {.score = score_of(score, parameters),
-                              .scope = scope_of(scope, lengths, mask, starts),
-                              .bias = bias_of(bias),
-                              .normaliser = Normaliser(normaliser),
-                              .sink = sink.value_or(Tensor()),
-                              .soft_cap = soft_cap,
-                              .path = path_of(path)};
+                        c10::optional<int64_t> rows, const std::string& path, int64_t seed,
+                        const OptionalTensor& lengths_of_queries,
+                        const OptionalTensor& query_offsets, const std::string& align) {
+  AttentionSpec spec =
+      spec_of(score, parameters, scope_of(scope, lengths, lengths_of_queries, mask, starts), bias,
+              Normaliser(normaliser, static_cast<uint64_t>(seed)), sink, query_offsets, align);
+  spec.soft_cap = soft_cap;
+  spec.path = path_of(path);
   Selection selection{.heads = heads.value_or(std::vector<int64_t>()), .first_row = first_row};
   if (rows) selection.rows = *rows;
   return attention_weights(query, key, lse, spec, selection);
@@ -143,14 +164,16 @@ TORCH_LIBRARY(attend, library) {
       "Dict(str, Tensor)? parameters=None, str scope='all', Tensor? key_lengths=None, "
       "Tensor? mask=None, Tensor? segments=None, Dict(str, Tensor)? bias=None, "
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, float dropout=0.0, "
-      "int seed=0, str path='automatic') -> (Tensor context, Tensor lse)",
+      "int seed=0, str path='automatic', Tensor? query_lengths=None, Tensor? query_offsets=None, "
+      "str align='first') -> (Tensor context, Tensor lse)",
       operator_attention);
   library.def(
       "attention_weights(Tensor query, Tensor key, Tensor lse, *, str score='scaled_dot', "
       "Dict(str, Tensor)? parameters=None, str scope='all', Tensor? key_lengths=None, "
       "Tensor? mask=None, Tensor? segments=None, Dict(str, Tensor)? bias=None, "
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, int[]? heads=None, "
-      "int first_row=0, int? rows=None, str path='automatic') -> Tensor",
+      "int first_row=0, int? rows=None, str path='automatic', int seed=0, "
+      "Tensor? query_lengths=None, Tensor? query_offsets=None, str align='first') -> Tensor",
       operator_weights);
 }
 

@@ -1,0 +1,39 @@
+#include "attend/ops/twin_gradients.h"
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include "attend/ops/kernel_tensors.h"
+
+namespace attend {
+
+using torch::autograd::variable_list;
+
+variable_list twin_gradients(const variable_list& inputs, const variable_list& upstream,
+                             const std::function<variable_list(const variable_list&)>& twin) {
+  const WithoutAutocast no_autocast;
+  // The same tensor may be two inputs, and one may have been made of another. Of views of their own
+  // each gets the gradient of its place alone; autograd adds up the ways that lead there.
+  variable_list own = inputs, wanted;
+  for (at::Tensor& x : own) {
+    if (!x.defined() || !x.requires_grad()) continue;
+    x = x.view_as(x);
+    wanted.push_back(x);
+  }
+  const variable_list outputs = twin(own);
+  variable_list reached, seeds;
+  // Not every output follows every input: the lse of some normalisers is 0.
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!upstream[i].defined() || !outputs[i].requires_grad()) continue;
+    reached.push_back(outputs[i]);
+    seeds.push_back(upstream[i].to(outputs[i].scalar_type()));
+  }
+  variable_list gradients(inputs.size());
+  if (reached.empty()) return gradients;
+  const variable_list found = torch::autograd::grad(reached, wanted, seeds, /*retain_graph=*/true,
+                                                    /*create_graph=*/true, /*allow_unused=*/true);
+  for (size_t i = 0, n = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && inputs[i].requires_grad()) gradients[i] = found[n++];
+  return gradients;
+}
+
+}  // namespace attend
