@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,11 +45,24 @@ class Descriptor {
     fail("{}: the disk is full; free {} bytes in {} or write somewhere else", path, bytes,
          folder.string());
   }
+  if (code == EFBIG) {
+    fail(
+        "{}: cannot be written: it has {} bytes, and files of this process may not be that large; "
+        "raise the limit (ulimit -f)",
+        path, bytes);
+  }
   if (code == ENOENT) {
     fail("{}: cannot be written: the folder {} does not exist; create it first", path,
          folder.string());
   }
   fail("{}: cannot be written in {}: {}", path, folder.string(), reason(code));
+}
+
+// Whether a write would end the process by SIGXFSZ, unless it ignores that.
+bool is_over_limit(size_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+         bytes > limit.rlim_cur;
 }
 
 // 0, or the errno of what went wrong.
@@ -164,6 +178,7 @@ void write_file(const std::string& path, std::string_view bytes) {
     if (ignored) target = path;
   }
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  if (is_over_limit(bytes.size())) fail_to_write(path, folder, bytes.size(), EFBIG);
   std::string temporary;
   const int descriptor = create_temporary(folder, temporary);
   if (descriptor < 0) fail_to_write(path, folder, bytes.size(), errno);

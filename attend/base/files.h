@@ -31,8 +31,8 @@ class InputFile {
 std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1} << 32);
 
 // Replaces the file crash-safely: a temporary file in the same folder, fsync, rename, fsync of the
-// folder. The mode of a file that is replaced stays. On Error (disk full, no permission) the old
-// file stands and nothing is left behind.
+// folder. The mode of a file that is replaced stays. On Error (disk full, limit of a file's size,
+// no permission) the old file stands and nothing is left behind.
 void write_file(const std::string& path, std::string_view bytes);
 
 // Removes the temporary files that killed processes left in the folder.

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -19,6 +22,40 @@ namespace {
        folder, who);
 }
 
+// The system's lock is the whole process's: it would grant a second one here, and closing the file
+// of that would end the first. So the process keeps its own list, which its children do not
+// inherit.
+class HeldFolders {
+ public:
+  bool add(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    return folders_.emplace(::getpid(), folder).second;
+  }
+  void remove(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    folders_.erase({::getpid(), folder});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<pid_t, std::string>> folders_;
+};
+
+HeldFolders& held_folders() {
+  static HeldFolders folders;
+  return folders;
+}
+
+// One name for all the paths to a folder.
+std::string only_name(const std::string& folder) {
+  std::error_code error;
+  const auto name = std::filesystem::canonical(folder, error);
+  return error ? folder : name.string();
+}
+
+// A file that is another one each time it is looked at is on a file system without steady numbers.
+constexpr int most_attempts = 1000;
+
 bool is_file_at(const std::string& path, int descriptor) {
   struct stat open, there;
   return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &there) == 0 &&
@@ -28,21 +65,30 @@ bool is_file_at(const std::string& path, int descriptor) {
 }  // namespace
 
 FolderLock::FolderLock(std::string folder)
-    : folder_(std::move(folder)), path_(folder_ + '/' + name) {
-  while (!acquire()) {
+    : folder_(std::move(folder)), path_(folder_ + '/' + name), held_(only_name(folder_)) {
+  if (!held_folders().add(held_)) fail_for(folder_, ::getpid());
+  try {
+    for (int attempt = 0; attempt < most_attempts && !acquire(); ++attempt) {
+    }
+  } catch (...) {
+    held_folders().remove(held_);
+    throw;
   }
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept
     : folder_(std::move(other.folder_)),
       path_(std::move(other.path_)),
+      held_(std::exchange(other.held_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FolderLock::~FolderLock() {
-  if (descriptor_ < 0) return;
-  // In this order: a process that opened the file before finds that it is no longer there.
-  ::unlink(path_.c_str());
-  ::close(descriptor_);
+  if (descriptor_ >= 0) {
+    // In this order: a process that opened the file before finds that it is no longer there.
+    ::unlink(path_.c_str());
+    ::close(descriptor_);
+  }
+  if (!held_.empty()) held_folders().remove(held_);
 }
 
 bool FolderLock::acquire() {

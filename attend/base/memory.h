@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace attend {
 
 // Bytes that this process may come to use: the machine's memory, or less where a limit of the
-// process (ulimit -v) or of its control group says so.
+// process (ulimit -v) or of a control group says so, its own or one around that.
 int64_t memory_limit();
+
+// The least limit of the control groups that a text such as /proc/self/cgroup names, and of those
+// around them, of version 1 or 2, below the folder where they are mounted; the largest number where
+// there is none.
+int64_t group_memory_limit(std::string_view groups, const std::string& mounted);
 
 // For the start of a program that trains: memory that was freed stays with the process. Tensors of
 // megabytes come and go at every step; given back to the system each time, their pages are cleared

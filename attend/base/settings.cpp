@@ -1,15 +1,18 @@
 #include "attend/base/settings.h"
 
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -124,6 +127,14 @@ void check(const Change& change, const std::string& where) {
       change.value);
 }
 
+// The name of the variable of the environment that sets a key.
+std::string variable_of(std::string_view key) {
+  std::string name = "ATTEND_";
+  for (const char c : key)
+    name += c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
 void apply(const Change& change) {
   std::visit(
       [&](auto* variable) {
@@ -203,6 +214,15 @@ Change read_node(const Setting& setting, const toml::node& node, const std::stri
   Change change{&setting, *value};
   check(change, where);
   return change;
+}
+
+// Whoever moves a file of settings moves what it names with it.
+void look_beside(const std::filesystem::path& folder, Change& change) {
+  if (!change.setting->is_file || folder.empty()) return;
+  auto& name = std::get<std::string>(change.value);
+  std::error_code ignored;
+  const std::filesystem::path beside = folder / name;  // the name itself, where it is absolute
+  if (!name.empty() && std::filesystem::exists(beside, ignored)) name = beside.string();
 }
 
 bool is_setting(const Settings& settings, const std::string& key) {
@@ -337,27 +357,40 @@ void append(Settings& all, Settings more) {
 struct TomlFile::Parsed {
   std::string name;
   toml::table root;
+  std::filesystem::path folder = {};  // empty of a document in memory, and where the program runs
 };
 
 TomlFile::TomlFile(std::string_view document, const std::string& name)
     : parsed_(new Parsed{name, parse_document(document, name)}) {}
 
-TomlFile::TomlFile(const std::string& path) : TomlFile(read_file(path, maximum_file), path) {}
+TomlFile::TomlFile(const std::string& path)
+    : parsed_(new Parsed{path, parse_document(read_file(path, maximum_file), path),
+                         std::filesystem::path(path).parent_path()}) {}
 
 TomlFile::~TomlFile() = default;
 
 void TomlFile::read(const Settings& settings) const {
-  for (const Change& change : collect(settings, parsed_->root, parsed_->name)) apply(change);
+  for (Change& change : collect(settings, parsed_->root, parsed_->name)) {
+    look_beside(parsed_->folder, change);
+    apply(change);
+  }
 }
 
 void TomlFile::read_key(const Setting& setting) const {
   const toml::node* node = parsed_->root.at_path(setting.key).node();
   if (node == nullptr) return;
-  apply(read_node(setting, *node, fmt::format("{}:{}", parsed_->name, node->source().begin.line)));
+  Change change =
+      read_node(setting, *node, fmt::format("{}:{}", parsed_->name, node->source().begin.line));
+  look_beside(parsed_->folder, change);
+  apply(change);
 }
 
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name) {
   TomlFile(document, name).read(settings);
+}
+
+std::string_view assigned_key(std::string_view assignment) {
+  return trimmed(assignment.substr(0, assignment.find('=')));
 }
 
 void assign(const Settings& settings, std::string_view assignment) {
@@ -366,20 +399,39 @@ void assign(const Settings& settings, std::string_view assignment) {
     fail("{}: a setting is given as key=value", in_quotes(assignment));
   }
   const std::string where = in_quotes(assignment);
-  const Setting& setting = find_setting(settings, trimmed(assignment.substr(0, equals)), where);
+  const Setting& setting = find_setting(settings, assigned_key(assignment), where);
   apply_text(setting, assignment.substr(equals + 1), where);
 }
 
 void read_environment(const Settings& settings) {
   for (const Setting& setting : settings) {
-    std::string name = "ATTEND_" + setting.key;
-    for (char& c : name) {
-      if (c == '.') c = '_';
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
+    const std::string name = variable_of(setting.key);
     const char* text = std::getenv(name.c_str());
     if (text != nullptr) apply_text(setting, text, "environment variable " + name);
   }
+}
+
+void check_environment(const std::vector<std::string>& keys) {
+  std::vector<std::string> names;
+  std::set<std::string> tables;
+  for (const std::string& key : keys) {
+    names.push_back(variable_of(key));
+    if (const size_t dot = key.find('.'); dot != std::string::npos)
+      tables.insert(variable_of(key.substr(0, dot + 1)));
+  }
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view entry = *each, name = entry.substr(0, entry.find('='));
+    const bool begins = std::any_of(tables.begin(), tables.end(),
+                                    [&](const auto& table) { return name.starts_with(table); });
+    if (begins && std::find(names.begin(), names.end(), name) == names.end())
+      fail("environment variable {} sets nothing{}", in_quotes(name),
+           suggestion(nearest(name, names)));
+  }
+}
+
+void check_values(const Settings& settings, const std::string& where) {
+  for (const Setting& setting : settings)
+    std::visit([&](const auto* variable) { check({&setting, *variable}, where); }, setting.value);
 }
 
 std::string to_toml(const Settings& settings, bool with_help) {

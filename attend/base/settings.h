@@ -19,6 +19,7 @@ struct Setting {
   double minimum = -std::numeric_limits<double>::infinity();  // numbers: inclusive range
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // strings: empty allows any
+  bool is_file = false;                   // strings: a TOML file may name a file beside it
 };
 
 using Settings = std::vector<Setting>;
@@ -36,7 +37,7 @@ class TomlFile {
 
   // Reads all of it into the bound variables. A key of no setting is an Error that names file, line
   // and the nearest key; so are a wrong type and a value out of range. On Error no variable has
-  // changed.
+  // changed. A file that a setting names is looked for beside this one, then where it says.
   void read(const Settings& settings) const;
 
   // Reads one key, if it is there, whatever else the file holds. Errors as read.
@@ -54,8 +55,18 @@ void parse_toml(const Settings& settings, std::string_view document, const std::
 // Errors as TomlFile::read, naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
+// The key of such an assignment.
+std::string_view assigned_key(std::string_view assignment);
+
 // Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.
 void read_environment(const Settings& settings);
+
+// Error, with the nearest name, on an environment variable that begins like those of the keys,
+// ATTEND_MODEL_, and sets none of them.
+void check_environment(const std::vector<std::string>& keys);
+
+// Error, behind `where`, on a variable whose value its setting does not allow.
+void check_values(const Settings& settings, const std::string& where);
 
 // The settings as a TOML document, one table a prefix, each key preceded by its help when
 // `with_help`. parse_toml(to_toml(s)) restores s exactly, if its strings are UTF-8.

@@ -76,7 +76,12 @@ TrainOptions options_of_run(const CompareOptions& options, const Choice& choice,
 
 // Every row is tried before the first is trained: an hour later is late for a spelling mistake.
 void check_rows(const CompareOptions& options, const std::vector<Choice>& choices) {
-  for (const Choice& choice : choices) training_config(options_of_run(options, choice, 1));
+  for (const Choice& choice : choices) {
+    TrainOptions run = options_of_run(options, choice, 1);
+    run.resume =
+        false;  // what is there has been begun with these settings, or compare.toml differs
+    training_config(run);
+  }
 }
 
 // Runs that were trained with other settings would not be comparable. The folder says what its runs

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -41,6 +42,8 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
 
 int main(int argc, char** argv) {
   attend::choose_blas_kernels(argv);
+  // A file that may grow no further is an error like a full disk, which whoever writes it tells.
+  std::signal(SIGXFSZ, SIG_IGN);
   attend::keep_memory();
   CLI::App app{"Train, ask and explain models of neural attention", "attend"};
   app.require_subcommand(1);

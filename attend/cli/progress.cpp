@@ -107,7 +107,11 @@ void ProgressPrinter::show(const TrainProgress& progress, const ValidationMetric
     line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
     if (metric.decodes)
       line += fmt::format(" {} {}", metric.words, metric.shown(progress.validation->metric));
-    if (progress.best) line += " (best)";
+    if (progress.equals_best)
+      line +=
+          progress.best ? " (best: equal, with a lower loss)" : " (equals the best, which stays)";
+    else if (progress.best)
+      line += " (best)";
   }
   line += fmt::format(" | {} left", clock_time(progress.remaining));
   losses_.push_back(loss_sum_ / static_cast<double>(loss_steps_));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +17,12 @@
 
 namespace attend {
 namespace {
+
+// What the program alone needs to know.
+struct CommandOptions {
+  std::string recipe;
+  bool dump_config = false, json = false;
+};
 
 struct ProcessOptions {
   int64_t count = 1;  // that this one starts, itself included
@@ -34,8 +41,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
     others.emplace(processes.count);
   }
   ProcessPlace place = place_of_environment();
-  const bool is_child = place.rank > 0 && !place.file.empty();
-  if (is_child) end_with_starter();
+  const bool is_child = end_with_starter();
   place.timeout = processes.timeout;
   place.meanwhile = [&others] {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
@@ -58,26 +64,48 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   }
 }
 
-void run_train(const TrainOptions& options, const ProcessOptions& processes) {
-  if (options.dump_config && !options.resume) {
+// "ended by train.patience = 5: so many validations in a row without a better accuracy".
+std::string shown_ending(const TrainOutcome& outcome, const ValidationMetric& metric) {
+  const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
+  if (outcome.ended_by != "train.patience") return "ended by " + setting;
+  return fmt::format("ended by {}: so many validations in a row without a better {}", setting,
+                     metric.words);
+}
+
+void print_outcome(const Trained& trained, const std::string& folder) {
+  const auto& [outcome, metric] = trained;
+  if (outcome.steps == outcome.steps_before)
+    fmt::print(stderr,
+               "nothing was left to train: {} steps before, {}; raise that to train further",
+               outcome.steps, shown_ending(outcome, metric));
+  else
+    fmt::print(stderr, "trained {} steps in {}, {}", outcome.steps, clock_time(outcome.seconds),
+               shown_ending(outcome, metric));
+  // By another metric than before, no validation may have followed.
+  if (std::isfinite(outcome.best_metric))
+    fmt::print(stderr, "; best validation {} {}", metric.words, metric.shown(outcome.best_metric));
+  fmt::print(stderr, "; model in {}\n", folder);
+}
+
+void run_train(const TrainOptions& options, const CommandOptions& command,
+               const ProcessOptions& processes) {
+  if (command.dump_config) {
     fmt::print("{}", training_config(options));
     return;
   }
-  const auto [outcome, metric] = train_together(options, processes);
+  const Trained trained = train_together(options, processes);
   if (place_of_environment().rank > 0) return;
-  if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"model", options.out},
-                                      {"steps", outcome.steps},
-                                      {"skipped_steps", outcome.skipped},
-                                      {"rollbacks", outcome.rollbacks},
-                                      {metric.key(), outcome.best_metric},
-                                      {"seconds", outcome.seconds}}
-                           .dump());
-    return;
-  }
-  fmt::print(stderr, "trained {} steps in {}; best validation {} {}; model in {}\n", outcome.steps,
-             clock_time(outcome.seconds), metric.words, metric.shown(outcome.best_metric),
-             options.out);
+  if (!command.json) return print_outcome(trained, options.out);
+  const auto& [outcome, metric] = trained;
+  fmt::print("{}\n", nlohmann::json{{"model", options.out},
+                                    {"steps", outcome.steps},
+                                    {"steps_before", outcome.steps_before},
+                                    {"ended_by", outcome.ended_by},
+                                    {"skipped_steps", outcome.skipped},
+                                    {"rollbacks", outcome.rollbacks},
+                                    {metric.key(), outcome.best_metric},
+                                    {"seconds", outcome.seconds}}
+                         .dump());
 }
 
 void add_training_data_options(CLI::App& command, TrainOptions& options) {
@@ -91,6 +119,28 @@ void add_training_data_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--valid", options.valid, "TSV file, or text, to validate on");
   command.add_option("--valid-target", options.valid_target, "the same for --valid");
   add_column_options(command, options.source_column, options.target_column);
+}
+
+void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptions& own) {
+  command.add_option("--config", options.config, "TOML file with settings");
+  command
+      .add_option("--recipe", own.recipe,
+                  "such a file by its name, from recipes/ or from those installed")
+      ->excludes("--config");
+  command.add_option("--set", options.assignments, "key=value, overrides the file; repeatable")
+      ->allow_extra_args(false);
+  command.add_option("--source-units", options.source_units,
+                     "char, space, line, byte, bpe, image or sound");
+  command.add_option("--target-units", options.target_units, "char, space, line, byte or bpe");
+  command.add_option("--init", options.init,
+                     "model folder whose weights are taken where they fit, with its source "
+                     "tokens and, of a model of the same type, its target tokens");
+  command
+      .add_option("--init-vocabulary", options.init_vocabulary,
+                  "tokens of the data that the model of --init does not have: extend its "
+                  "vocabularies, or keep them, so that these are read as unknown")
+      ->check(CLI::IsMember({"extend", "keep"}))
+      ->capture_default_str();
 }
 
 void add_process_options(CLI::App& command, ProcessOptions& options) {
@@ -111,22 +161,12 @@ void add_process_options(CLI::App& command, ProcessOptions& options) {
 
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
+  auto own = std::make_shared<CommandOptions>();
   auto* command = app.add_subcommand(
       "train", "Train a model on pairs of source and target or of text and label, or on a text");
   add_training_data_options(*command, *options);
   command->add_option("--out", options->out, "folder to write the model to");
-  command->add_option("--config", options->config, "TOML file with settings");
-  command
-      ->add_option("--recipe", options->recipe,
-                   "such a file by its name, from recipes/ or from those installed")
-      ->excludes("--config");
-  command->add_option("--set", options->assignments, "key=value, overrides the file; repeatable")
-      ->allow_extra_args(false);
-  command->add_option("--source-units", options->source_units,
-                      "char, space, line, byte, bpe, image or sound");
-  command->add_option("--target-units", options->target_units, "char, space, line, byte or bpe");
-  command->add_option("--init", options->init,
-                      "model folder whose source vocabulary is taken, and the weights that fit");
+  add_settings_options(*command, *options, *own);
   command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
       ->capture_default_str();
   command->add_option("--place", options->place, place_help);
@@ -136,8 +176,13 @@ void add_train_command(CLI::App& app) {
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");
-  command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
-  command->add_flag("--json", options->json, "print the outcome as one JSON object");
+  command->add_flag("--dump-config", own->dump_config, "print what would run, and stop");
+  command->add_flag(
+      "--json", own->json,
+      "print the outcome as one JSON object: model, steps, steps_before (of earlier "
+      "runs), ended_by (the setting), skipped_steps, rollbacks, seconds, and the best "
+      "of train.metric as valid_loss, valid_accuracy, valid_bleu or "
+      "valid_token_error_rate");
   command->footer(
       "Examples:\n"
       "  attend train --data data --out model\n"
@@ -153,13 +198,15 @@ void add_train_command(CLI::App& app) {
       "  attend train --recipe cmudict --dump-config\n"
       "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.\n"
       "A training that was killed at any moment goes on when its command comes with --resume. It\n"
-      "ends with the same bits, except with train.minutes, whose rates follow the clock. Data and\n"
-      "settings of the model must be as before. Settings train.* may change and hold from there\n"
-      "on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
-      "train.batch_tokens, what is left of the epoch comes in batches of the new size.");
-  command->callback([options, processes] {
-    if (!options->recipe.empty()) options->config = recipe_path(options->recipe);
-    run_train(*options, *processes);
+      "ends with the same bits, except with train.minutes, whose rates follow the clock. Training\n"
+      "data and settings of the model must be as before. Settings train.* may change and hold "
+      "from\n"
+      "there on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
+      "train.batch_tokens, what is left of the epoch comes in batches of the new size; with\n"
+      "another train.metric or other validation data the best weights are sought anew.");
+  command->callback([options, own, processes] {
+    if (!own->recipe.empty()) options->config = recipe_path(own->recipe);
+    run_train(*options, *own, *processes);
   });
 }
 

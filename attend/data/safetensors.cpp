@@ -11,6 +11,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/memory.h"
 #include "attend/data/safetensors_header-inl.h"
 
 namespace attend {
@@ -19,7 +20,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr uint64_t maximum_header = 100'000'000;
-constexpr uint64_t maximum_tensors_file = uint64_t{1} << 32;
 constexpr size_t length_bytes = 8;
 
 struct Dtype {
@@ -38,21 +38,30 @@ constexpr std::array<Dtype, 10> dtypes = {{{"F64", at::kDouble},
                                            {"U8", at::kByte},
                                            {"BOOL", at::kBool}}};
 
-std::string_view read_header(std::string_view bytes, const std::string& name) {
-  if (bytes.size() < length_bytes) {
-    fail("{}: has {} bytes, which is too short for a safetensors file", name, bytes.size());
+// The bytes of the header of a file of `size` bytes, of which `begin` are the first.
+uint64_t header_length(std::string_view begin, uint64_t size, const std::string& name) {
+  if (begin.size() < length_bytes) {
+    fail("{}: has {} bytes, which is too short for a safetensors file", name, size);
   }
   uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), length_bytes);
+  std::memcpy(&length, begin.data(), length_bytes);
   if (length > maximum_header) {
     fail("{}: the header is said to have {} bytes; at most {} are allowed", name, length,
          maximum_header);
   }
-  if (length > bytes.size() - length_bytes) {
+  if (length > size - length_bytes) {
     fail("{}: the header is said to have {} bytes, but only {} follow; the file is truncated", name,
-         length, bytes.size() - length_bytes);
+         length, size - length_bytes);
   }
-  return bytes.substr(length_bytes, length);
+  return length;
+}
+
+// Before memory is taken for all of it.
+void check_begin(const std::string& path) {
+  InputFile file(path);
+  std::array<char, length_bytes> begin = {};
+  const size_t count = file.read(begin.data(), begin.size());
+  header_length({begin.data(), count}, static_cast<uint64_t>(file.size()), path);
 }
 
 at::ScalarType find_dtype(const internal::TensorEntry& entry, const std::string& where) {
@@ -145,7 +154,8 @@ at::Tensor storable(const std::string& name, const at::Tensor& tensor, const std
 }  // namespace
 
 TensorFile parse_safetensors(std::string_view bytes, const std::string& name) {
-  const std::string_view header = read_header(bytes, name);
+  const std::string_view header =
+      bytes.substr(std::min(length_bytes, bytes.size()), header_length(bytes, bytes.size(), name));
   const std::string_view data = bytes.substr(length_bytes + header.size());
   internal::Header parsed = internal::parse_header(header, name);
   check_offsets(parsed.entries, data.size(), name);
@@ -159,7 +169,8 @@ TensorFile parse_safetensors(std::string_view bytes, const std::string& name) {
 }
 
 TensorFile read_safetensors(const std::string& path) {
-  return parse_safetensors(read_file(path, maximum_tensors_file), path);
+  check_begin(path);
+  return parse_safetensors(read_file(path, memory_limit()), path);
 }
 
 std::string format_safetensors(const TensorFile& file) {
@@ -199,12 +210,7 @@ std::string format_safetensors(const TensorFile& file) {
 }
 
 void write_safetensors(const std::string& path, const TensorFile& file) {
-  const std::string bytes = format_safetensors(file);
-  if (bytes.size() > maximum_tensors_file) {
-    fail("{}: the tensors take {} bytes; at most {} fit into one file", path, bytes.size(),
-         maximum_tensors_file);
-  }
-  write_file(path, bytes);
+  write_file(path, format_safetensors(file));
 }
 
 }  // namespace attend

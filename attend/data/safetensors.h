@@ -17,8 +17,8 @@ struct TensorFile {
 // Reads a safetensors file strictly: header of at most 100 MB, JSON depth bounded, no duplicate
 // keys, known dtypes (F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL), sizes by checked multiplication,
 // offsets contiguous from 0 to the end of the file, at most 64 axes and 100,000 tensors, BOOL bytes
-// 0 or 1, at most 4 GiB in all. Error otherwise, naming the file and the tensor.
-// https://github.com/huggingface/safetensors#format
+// 0 or 1, at most as many bytes as memory_limit() says. Error otherwise, naming the file and the
+// tensor. https://github.com/huggingface/safetensors#format
 TensorFile read_safetensors(const std::string& path);
 
 // The same for the bytes of a file; `name` stands for it in messages.
@@ -28,7 +28,7 @@ TensorFile parse_safetensors(std::string_view bytes, const std::string& name);
 // another dtype or layout, a name or metadata that is not UTF-8, or the name "__metadata__".
 std::string format_safetensors(const TensorFile& file);
 
-// Writes crash-safely (write_file). Errors as both, and on what read_safetensors would not read.
+// Writes crash-safely (write_file). Errors as both.
 void write_safetensors(const std::string& path, const TensorFile& file);
 
 }  // namespace attend

@@ -1,6 +1,7 @@
 #include "attend/data/text_codec.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -29,6 +30,9 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   if (path.empty())
     fail("data.{}_units = bpe: which codes? set data.bpe to a file that attend data bpe train made",
          side);
+  if (!std::filesystem::exists(path))
+    fail("data.{} = {}: {}: no such file, neither here nor beside the file of settings",
+         own_codes.empty() ? "bpe" : side + "_bpe", in_quotes(path), path);
   codec.codes = BytePairEncoding::load(path);
   return codec;
 }

@@ -107,6 +107,13 @@ void Vocabulary::save(const std::string& path) const {
   write_file(path, text);
 }
 
+int64_t Vocabulary::extend(const Vocabulary& other) {
+  const int64_t before = size();
+  for (const std::string& token : other.tokens_)
+    if (!ids_.contains(token)) add(token);
+  return size() - before;
+}
+
 int64_t Vocabulary::id(std::string_view token) const {
   const auto found = ids_.find(std::string(token));
   return found == ids_.end() || found->second < fixed_count ? unknown : found->second;

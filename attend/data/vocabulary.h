@@ -36,6 +36,10 @@ class Vocabulary {
   static Vocabulary parse(std::string_view bytes, const std::string& name);
   void save(const std::string& path) const;
 
+  // Adds the tokens of the other that are missing, behind all that are here and in their order;
+  // returns how many. Error on over a million tokens.
+  int64_t extend(const Vocabulary& other);
+
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   // Unknown when absent, and for the spelling of a fixed token: no text makes padding or an end.
   int64_t id(std::string_view token) const;

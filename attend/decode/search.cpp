@@ -151,7 +151,7 @@ class Search {
     extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
-      if (std::isnan(value[row][0])) fail("[search] the model's probabilities are NaN");
+      if (std::isnan(value[row][0])) throw NotANumber("[search] the model's probabilities are NaN");
       // A given token goes on however improbable it is.
       const bool is_given = sentence.is_given(step);
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)

@@ -5,10 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/base/error.h"
 #include "attend/decode/search_options.h"
 #include "attend/nn/step_model.h"
 
 namespace attend {
+
+// That the model's probabilities are not numbers.
+class NotANumber : public Error {
+ public:
+  using Error::Error;
+};
 
 // The tokens that begin and end a sequence, for the search.
 struct SpecialTokens {
@@ -45,8 +52,8 @@ struct Hypothesis {
 //
 // With `sampling`: nbest answers a sentence, in the order of their random numbers.
 //
-// Error when an option is out of range, a prefix is longer than the answer may be, or the model's
-// probabilities are NaN.
+// Error when an option is out of range, or a prefix is longer than the answer may be. NotANumber
+// where the model's probabilities are NaN.
 std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,

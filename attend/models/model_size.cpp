@@ -7,8 +7,10 @@
 namespace attend {
 namespace {
 
-// A weight, its gradient and its two moments.
-constexpr int64_t numbers_a_weight = 4;
+// Of each weight: itself, its average, its two moments, whether it decays; of each replica the
+// gradient and what backward adds to it. Going on from a checkpoint takes its four numbers twice,
+// as the file's bytes and as tensors.
+constexpr int64_t numbers_a_weight(int64_t replicas) { return 5 + 2 * replicas + 8; }
 
 std::string gigabytes(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
@@ -77,13 +79,14 @@ std::string largest_part(const PairModel& model) {
   return largest;
 }
 
-void check_memory(const PairModel& model) {
+void check_memory(const PairModel& model, int64_t replicas) {
   const int64_t bytes = parameter_bytes(model), most = memory_limit();
-  if (bytes <= most / numbers_a_weight) return;
+  const int64_t numbers = numbers_a_weight(replicas);
+  if (bytes <= most / numbers) return;
   fail(
       "the model's weights take {}, and training {} times that; this process may use {}: {}; "
-      "take a smaller model",
-      gigabytes(bytes), numbers_a_weight, gigabytes(most), largest_part(model));
+      "take a smaller model, or fewer replicas",
+      gigabytes(bytes), numbers, gigabytes(most), largest_part(model));
 }
 
 }  // namespace attend

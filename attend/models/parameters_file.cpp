@@ -1,6 +1,7 @@
 #include "attend/models/parameters_file.h"
 
 #include <filesystem>
+#include <iterator>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -11,8 +12,10 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   TensorFile file;
   for (const auto& item : module.named_parameters())
     file.tensors.emplace(item.key(), item.value().detach());
-  if (std::filesystem::exists(path) && read_file(path) == format_safetensors(file)) return;
-  write_safetensors(path, file);
+  const std::string bytes = format_safetensors(file);
+  std::error_code absent;
+  const bool alike = std::filesystem::file_size(path, absent) == bytes.size() && !absent;
+  if (!alike || read_file(path, std::ssize(bytes)) != bytes) write_file(path, bytes);
 }
 
 void check_weights(const torch::nn::Module& module, const TensorFile& file,
@@ -39,21 +42,6 @@ void check_weights(const torch::nn::Module& module, const TensorFile& file,
 void copy_weights(const TensorFile& file, torch::nn::Module& module) {
   torch::NoGradGuard no_gradient;
   for (auto& item : module.named_parameters()) item.value().copy_(file.tensors.at(item.key()));
-}
-
-int64_t load_shared_weights(torch::nn::Module& module, const std::string& path) {
-  const TensorFile file = read_safetensors(path);
-  torch::NoGradGuard no_gradient;
-  int64_t count = 0;
-  for (auto& item : module.named_parameters()) {
-    const auto found = file.tensors.find(item.key());
-    if (found == file.tensors.end() || found->second.sizes() != item.value().sizes() ||
-        found->second.scalar_type() != item.value().scalar_type())
-      continue;
-    item.value().copy_(found->second);
-    ++count;
-  }
-  return count;
 }
 
 }  // namespace attend

@@ -19,8 +19,4 @@ void check_weights(const torch::nn::Module& module, const TensorFile& file,
 // Copies the weights of a file into a module for which check_weights has accepted it.
 void copy_weights(const TensorFile& file, torch::nn::Module& module);
 
-// Copies those of the file that have the name, shape and dtype of a parameter of the module;
-// returns how many. Errors as read_safetensors.
-int64_t load_shared_weights(torch::nn::Module& module, const std::string& path);
-
 }  // namespace attend

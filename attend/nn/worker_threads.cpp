@@ -4,6 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <system_error>
+
+#include "attend/base/error.h"
 
 namespace attend {
 
@@ -18,11 +21,24 @@ struct WorkerThreads::Call {
 };
 
 WorkerThreads::WorkerThreads(int64_t count) {
-  for (int64_t i = 0; i < std::max<int64_t>(1, count); ++i)
-    threads_.emplace_back([this] { serve(); });
+  count = std::max<int64_t>(1, count);
+  threads_.reserve(static_cast<size_t>(count));
+  try {
+    while (this->count() < count) threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error& error) {
+    // A thread that is destroyed while it runs would end the program.
+    stop();
+    fail(
+        "thread {} of {} cannot be started: {}; take fewer threads or replicas, or raise the "
+        "limits "
+        "of memory and processes (ulimit -v, -u)",
+        this->count() + 1, count, error.code().message());
+  }
 }
 
-WorkerThreads::~WorkerThreads() {
+WorkerThreads::~WorkerThreads() { stop(); }
+
+void WorkerThreads::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -15,7 +15,7 @@ namespace attend {
 // a recurrent step do not gain from more. The threads of the callers keep their settings.
 class WorkerThreads {
  public:
-  // At least one.
+  // At least one. Error where the system starts no more.
   explicit WorkerThreads(int64_t count);
   // No call of run() may be under way.
   ~WorkerThreads();
@@ -32,6 +32,7 @@ class WorkerThreads {
  private:
   struct Call;
   void serve();
+  void stop();
 
   std::mutex mutex_;
   std::condition_variable changed_;

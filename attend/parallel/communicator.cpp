@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <iterator>
 #include <sstream>
 
@@ -42,13 +41,23 @@ double of_first(Communicator& world, double number) {
   return first.item<double>();
 }
 
-void check_alike(Communicator& world, const std::string& text, const std::string& what) {
-  const auto size = static_cast<int64_t>(of_first(world, static_cast<double>(text.size())));
-  at::Tensor bytes = at::zeros({size}, at::kByte);
-  if (world.leads()) std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());
+std::string of_first(Communicator& world, std::string text) {
+  text.resize(static_cast<size_t>(of_first(world, static_cast<double>(text.size()))));
+  if (text.empty()) return text;
+  at::Tensor bytes = at::from_blob(text.data(), {std::ssize(text)}, at::kByte);
   world.broadcast(bytes);
-  const auto* data = bytes.data_ptr<uint8_t>();
-  const std::string first(data, data + size);
+  return text;
+}
+
+bool all_alike(Communicator& world, uint64_t number) {
+  const auto own = static_cast<int64_t>(number);
+  at::Tensor first = at::full({1}, own, at::kLong);
+  world.broadcast(first);
+  return sum(world, first.item<int64_t>() == own ? 0 : 1) == 0;
+}
+
+void check_alike(Communicator& world, const std::string& text, const std::string& what) {
+  const std::string first = of_first(world, text);
   const bool differs = first != text;
   if (sum(world, differs ? 1 : 0) == 0) return;
   if (!differs) fail("[processes] another process was given other {}; it says which", what);
@@ -58,7 +67,7 @@ void check_alike(Communicator& world, const std::string& text, const std::string
     own = other = "nothing";
     std::getline(ours, own);
     std::getline(theirs, other);
-  } while (own == other);
+  } while (own == other && (ours || theirs));
   fail("[processes] rank {} was given other {} than rank 0: {}, where that has {}", world.rank(),
        what, in_quotes(own), in_quotes(other));
 }

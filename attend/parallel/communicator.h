@@ -39,10 +39,14 @@ class Communicator {
   bool leads() const { return rank() == 0; }
 };
 
-// Numbers summed over all processes, and one of the first.
+// Numbers summed over all processes; a number and a text of the first.
 std::vector<double> sum(Communicator& world, std::vector<double> numbers);
 double sum(Communicator& world, double number);
 double of_first(Communicator& world, double number);
+std::string of_first(Communicator& world, std::string text);
+
+// Whether all processes have the same number.
+bool all_alike(Communicator& world, uint64_t number);
 
 // Error, naming the first line that differs, where a process has another text than the first;
 // `what` the texts are, for the message. The others then fail too.

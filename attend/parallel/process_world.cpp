@@ -273,11 +273,13 @@ class GlooWorld : public Communicator {
 
 ProcessPlace place_of_environment() {
   ProcessPlace place;
-  // What sbatch sets for a script alone counts tasks that may never be started; a step's are.
+  // The innermost launcher first: mpirun and torchrun hand the variables of a Slurm step that they
+  // are started in on, and those are of other processes. What sbatch sets for a script alone counts
+  // tasks that may never be started; a step's are.
   const std::pair<const char*, const char*> names[] = {
       {"RANK", "WORLD_SIZE"},
-      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
   for (const auto& [rank, size] : names) {
     const auto count = number_of(size);
     if (!count) continue;

@@ -24,10 +24,11 @@ struct ProcessPlace {
 };
 
 // What the environment says: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them;
-// else SLURM_PROCID and SLURM_STEP_NUM_TASKS, else OMPI_COMM_WORLD_RANK and .._SIZE, with
-// MASTER_ADDR and MASTER_PORT. ATTEND_MEETING names a file in place of the last two; ATTEND_RUN, or
-// torchrun's TORCHELASTIC_RUN_ID, the run. One process where it says nothing. Error on values that
-// are no numbers or do not fit, and where the address is missing.
+// else OMPI_COMM_WORLD_RANK and .._SIZE, else SLURM_PROCID and SLURM_STEP_NUM_TASKS, with
+// MASTER_ADDR and MASTER_PORT: mpirun may run within a step of Slurm, whose variables it hands on.
+// ATTEND_MEETING names a file in place of the last two; ATTEND_RUN, or torchrun's
+// TORCHELASTIC_RUN_ID, the run. One process where it says nothing. Error on values that are no
+// numbers or do not fit, and where the address is missing.
 ProcessPlace place_of_environment();
 
 // Meets the other processes, by Gloo over TCP. Connections are neither encrypted nor authenticated:

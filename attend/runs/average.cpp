@@ -26,6 +26,7 @@ void check_unused(const std::string& folder) {
 
 std::vector<int64_t> average_model(const std::string& folder, const std::string& out,
                                    int64_t count) {
+  if (count < 1) fail("[average] the mean of the last {} validations; take 1 or more", count);
   const PairModel model = load_description(folder);
   std::vector<int64_t> steps = kept_steps(folder);
   if (static_cast<int64_t>(steps.size()) > count) steps.erase(steps.begin(), steps.end() - count);

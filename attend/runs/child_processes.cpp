@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
@@ -117,12 +118,15 @@ std::string ChildProcesses::failure_so_far() {
   return "";
 }
 
-void end_with_starter() {
+bool end_with_starter() {
   const char* process = std::getenv(starter);
-  if (process == nullptr) return;
+  // A process that another program starts may have the variable of that one's starter.
+  if (process == nullptr || fmt::format("{}", getpid()) == process) return false;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // It may have ended before.
-  if (fmt::format("{}", getppid()) != process) raise(SIGKILL);
+  if (fmt::format("{}", getppid()) != process)
+    throw std::runtime_error("the process that started this rank has ended");
+  return true;
 }
 
 }  // namespace attend

@@ -39,7 +39,8 @@ class ChildProcesses {
 };
 
 // Has this process, where a ChildProcesses started it, killed once that one has ended, however it
-// did: until they have met, nothing else would tell.
-void end_with_starter();
+// did: until they have met, nothing else would tell. Returns whether one started it.
+// std::runtime_error where that has ended already.
+bool end_with_starter();
 
 }  // namespace attend

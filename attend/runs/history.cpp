@@ -1,7 +1,10 @@
 #include "attend/runs/history.h"
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <sstream>
+#include <utility>
 
 #include "attend/base/files.h"
 #include "attend/explain/chart.h"
@@ -23,7 +26,9 @@ json read_history(const std::string& folder) {
 }
 
 double number(const json& record, const char* key) {
-  return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
+  if (!record.contains(key)) return 0;
+  if (record[key].is_null()) return std::numeric_limits<double>::quiet_NaN();
+  return record[key].is_number() ? record[key].get<double>() : 0;
 }
 
 std::string history_chart(const json& history) {
@@ -36,8 +41,10 @@ std::string history_chart(const json& history) {
   chart.series = {{"training objective", {}}, {"validation loss", {}}};
   for (const json& record : history) {
     const double step = number(record, "step");
-    chart.series[0].points.push_back({step, number(record, "train_loss")});
-    chart.series[1].points.push_back({step, number(record, "valid_loss")});
+    for (const auto& [series, key] :
+         {std::pair(size_t{0}, "train_loss"), std::pair(size_t{1}, "valid_loss")})
+      if (const double loss = number(record, key); std::isfinite(loss))
+        chart.series[series].points.push_back({step, loss});
   }
   return line_chart_svg(chart);
 }

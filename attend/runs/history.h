@@ -9,7 +9,8 @@ namespace attend {
 // passed over.
 nlohmann::json read_history(const std::string& folder);
 
-// A figure of a record that another program may have written; 0 where it is none.
+// A figure of a record that another program may have written; NaN where it is null, as JSON has
+// what is not finite, and 0 where it is none.
 double number(const nlohmann::json& record, const char* key);
 
 // The losses of a history against the steps, as an SVG document.

@@ -9,10 +9,30 @@
 namespace attend {
 namespace {
 
+// The keys of every type of model: in the environment may be what another type reads.
+void check_names_in_environment() {
+  RunConfig config;
+  std::vector<std::string> keys;
+  const auto add = [&](const Settings& settings) {
+    for (const Setting& setting : settings) keys.push_back(setting.key);
+  };
+  for (const std::string& units : config.text.source_units_setting().choices) {
+    config.text.source_units = units;
+    add(config.text.settings());
+  }
+  for (const ModelType* type : model_types()) {
+    config.model.type = type->name;
+    add(config.model.settings());
+  }
+  add(config.train.settings());
+  check_environment(keys);
+}
+
 // What the command says of settings: a file, the environment, --set and flags.
 class Command {
  public:
   explicit Command(const TrainOptions& options) : options_(options) {
+    check_names_in_environment();
     if (!options.config.empty()) file_.emplace(options.config);
   }
 
@@ -34,8 +54,7 @@ class Command {
     if (!options_.source_units.empty() && setting.key == "data.source_units")
       assign({setting}, "data.source_units=" + options_.source_units);
     for (const std::string& assignment : options_.assignments)
-      if (std::string_view(assignment).substr(0, assignment.find('=')) == setting.key)
-        assign({setting}, assignment);
+      if (assigned_key(assignment) == setting.key) assign({setting}, assignment);
   }
 
  private:
@@ -47,7 +66,7 @@ class Command {
 // there, under another name, and sizes of images may have been found out.
 void check_kept(const Settings& kept, const Settings& asked, const std::string& folder) {
   for (size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i].key.ends_with("bpe") || kept[i].key.starts_with("data.image_")) continue;
+    if (kept[i].is_file || kept[i].key.starts_with("data.image_")) continue;
     const auto value = [&](const Settings& settings) {
       const std::string table = to_toml({settings[i]});
       const size_t begin = table.find(" = ") + 3;

@@ -14,16 +14,17 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/tables.h"
-#include "attend/inference/predictor.h"
-#include "attend/models/parameters_file.h"
+#include "attend/models/model_size.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/history.h"
+#include "attend/runs/initial_model.h"
 #include "attend/runs/out_folder.h"
 #include "attend/runs/run_config.h"
 #include "attend/runs/size_defaults.h"
 #include "attend/runs/train_data.h"
+#include "attend/runs/validator.h"
 #include "attend/train/stream_batches.h"
 #include "attend/train/trainer.h"
 #include "attend/train/window_batches.h"
@@ -44,6 +45,15 @@ bool is_unfinished_start(const std::set<std::string>& names) {
          std::includes(first.begin(), first.end(), names.begin(), names.end());
 }
 
+// Whether there is a model to train further. Error when the folder holds something else.
+bool holds_model(const std::string& path) {
+  const std::set<std::string> names = names_in(path);
+  if (names.empty() || is_unfinished_start(names)) return false;
+  if (!names.contains("config.toml"))
+    fail("--out {}: holds other files and no model; choose a new folder", path);
+  return true;
+}
+
 // The folder that a model is trained in, by this process alone.
 class ModelFolder {
  public:
@@ -51,15 +61,7 @@ class ModelFolder {
     if (fs::exists(path_)) lock_.emplace(take_out_folder(path_));
   }
 
-  // Whether there is a model to train further. Error when the folder holds something else.
-  bool holds_model() const {
-    if (!lock_) return false;
-    const std::set<std::string> names = names_in(path_);
-    if (names.empty() || is_unfinished_start(names)) return false;
-    if (!names.contains("config.toml"))
-      fail("--out {}: holds other files and no model; choose a new folder", path_);
-    return true;
-  }
+  bool holds_model() const { return lock_ && attend::holds_model(path_); }
 
   // Error when it cannot be created, or when another process has begun a model there since.
   void create() {
@@ -76,44 +78,6 @@ class ModelFolder {
 
 void write_settings(const TrainOptions& options, TrainConfig config) {
   write_file(options.out + "/training.toml", to_toml(config.settings(), /*with_help=*/true));
-}
-
-// The model that --init names. A new model begins with its weights, and so with its source tokens
-// and its way to split texts, as the weights mean nothing for other tokens. A model of the same
-// type takes its target tokens too.
-struct InitialModel {
-  std::string folder;
-  PairModel model;
-  bool same_type = false;
-};
-
-// Loads it, and has texts read as it reads them.
-InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
-  InitialModel initial{folder, load_description(folder)};
-  const TextConfig own = config.text;
-  config.text = initial.model.text;
-  if (config.text.source_units != own.source_units)
-    fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
-         config.text.source_units, config.text.source_units);
-  initial.same_type =
-      initial.model.config.type == config.model.type && !config.model.answers_labels();
-  if (initial.same_type) return initial;
-  config.text.target_units = own.target_units;
-  config.text.target_bpe = own.target_bpe;
-  config.text.joint_vocabulary = own.joint_vocabulary;
-  return initial;
-}
-
-void begin_from(const InitialModel& initial, PairModel& model, const Say& say) {
-  const auto& [folder, other, same_type] = initial;
-  model.source_vocabulary = other.source_vocabulary;
-  if (same_type) model.target_vocabulary = other.target_vocabulary;
-  model.network = model.make_network();
-  const auto all = static_cast<int64_t>(model.network->parameters().size());
-  const int64_t taken = load_shared_weights(*model.network, folder + "/weights.safetensors");
-  if (taken == 0)
-    fail("--init {}: none of its weights has the name and shape of one of this model", folder);
-  say(fmt::format("{} of {} weights begin as in {}", taken, all, folder));
 }
 
 PairModel new_model(const RunConfig& config, const PairData& data) {
@@ -135,7 +99,8 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
                       const std::optional<InitialModel>& initial, ModelFolder* folder,
                       const Say& say) {
   PairModel model = new_model(config, data);
-  if (initial) begin_from(*initial, model, say);
+  if (initial) begin_from(*initial, options, model, say);
+  check_memory(model, config.train.replicas);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
   model.network->place(parse_devices(options.device, options.place));
@@ -186,69 +151,13 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
-// What falls to one of several processes: every so many-th, so that all have the same mix.
-template <class T>
-void keep_share(std::vector<T>& all, const Communicator& world) {
-  std::vector<T> own;
-  for (auto i = world.rank(); i < std::ssize(all); i += world.size())
-    own.push_back(std::move(all[static_cast<size_t>(i)]));
-  all = std::move(own);
-}
-
-// Measures the averaged weights on the first train.validation_examples, of a text windows, each
-// behind the token before it. Every process measures its share.
-class Validator {
- public:
-  Validator(const RunConfig& config, const PairModel& model, const PairData& data,
-            std::shared_ptr<PairNetwork> averaged, Communicator& world)
-      : model_(model),
-        metric_(*find_validation_metric(config.train.metric)),
-        world_(world),
-        examples_(data.valid.examples),
-        predictor_(model, {std::move(averaged)}, config.train.replicas) {
-    const auto most = static_cast<size_t>(config.train.validation_examples);
-    if (examples_.size() > most) examples_.resize(most);
-    if (data.valid_text.empty()) {
-      keep_share(examples_, world);
-      pairs_ = model.encode(examples_);
-    } else {
-      pairs_ = windows_in_order(model.encode_text(data.valid_text),
-                                model.config.chosen().context() - 1, 1);
-      if (pairs_.size() > most) pairs_.resize(most);
-      keep_share(pairs_, world);
-    }
-    for (const EncodedPair& pair : pairs_) tokens_ += static_cast<double>(pair.target_length());
-    all_tokens_ = std::max(1.0, sum(world, tokens_));
-  }
-
-  const ValidationMetric& metric() const { return metric_; }
-
-  Validation operator()() {
-    const double loss = sum(world_, predictor_.loss(pairs_) * (tokens_ / all_tokens_));
-    if (!metric_.decodes) return {loss, loss};
-    predictor_.pack();  // for the weights are others each time
-    const auto counts =
-        metric_.counts(evaluate(predictor_, model_, examples_, {}), examples_, model_.text);
-    return {loss, metric_.figure(sum(world_, counts), model_.text)};
-  }
-
- private:
-  const PairModel& model_;
-  const ValidationMetric metric_;
-  Communicator& world_;
-  std::vector<Example> examples_;
-  std::vector<EncodedPair> pairs_;
-  Predictor predictor_;
-  double tokens_ = 0;      // of the targets here
-  double all_tokens_ = 1;  // of all processes
-};
-
 // What all processes must have alike: the program, the settings of the training and of the texts,
 // and the data.
 std::string shared_by_processes(const TrainOptions& options, RunConfig config,
-                                const BatchSource& source) {
-  return fmt::format("attend {}\n{}data {:x}, --init {}\n", ATTEND_VERSION,
-                     to_toml(config.settings()), source.fingerprint(), options.init);
+                                const BatchSource& source, const Validator& validator) {
+  return fmt::format("attend {}\n{}data {:x}\nvalidation data {:x}\n--init {}, {}\n",
+                     ATTEND_VERSION, to_toml(config.settings()), source.fingerprint(),
+                     validator.fingerprint(), options.init, options.init_vocabulary);
 }
 
 Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
@@ -264,8 +173,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   averaged->eval();
   std::vector<EncodedPair> pairs;
   const auto source = make_source(options, config, model, data, pairs, watch.say);
-  check_alike(world, shared_by_processes(options, config, *source), "settings or data");
   Validator validator(config, model, data, averaged, world);
+  check_alike(world, shared_by_processes(options, config, *source, validator), "settings or data");
 
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
@@ -278,6 +187,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
                                                              config.train.label_smoothing);
   };
   task.validate = [&] { return validator(); };
+  task.validation_fingerprint = validator.fingerprint();
   task.metric = validator.metric().name;
   task.higher_is_better = validator.metric().higher_is_better;
   int64_t steps = 0;
@@ -316,12 +226,11 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
 
 // Where another process goes on in the folder.
 void check_shared_folder(const TrainOptions& options, const Communicator& world) {
-  for (const char* name : {"config.toml", "checkpoint.safetensors"})
-    if (!fs::exists(options.out + "/" + name))
-      fail(
-          "--out {}: rank {} finds no {} there, where rank 0 goes on; all processes must share the "
-          "folder, or have a copy of it",
-          options.out, world.rank(), name);
+  if (!fs::exists(options.out + "/config.toml"))
+    fail(
+        "--out {}: rank {} finds no config.toml there, where rank 0 goes on; all processes must "
+        "share the folder, or have a copy of it",
+        options.out, world.rank());
 }
 
 void check_sharing(const TrainOptions& options, const RunConfig& config) {
@@ -337,6 +246,11 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
         config.train.replicas);
   if (options.device != "cpu" || !options.place.empty())
     fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
+}
+
+void check_choice_of_vocabulary(const TrainOptions& options) {
+  if (options.init_vocabulary != "extend" && options.init_vocabulary != "keep")
+    fail("--init-vocabulary is {}; it must be extend or keep", in_quotes(options.init_vocabulary));
 }
 
 void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
@@ -361,7 +275,9 @@ std::string description(const PairData& data, const PairModel& model) {
 }  // namespace
 
 std::string training_config(const TrainOptions& options) {
-  RunConfig config = new_config(options);
+  const bool resumes = options.resume && fs::is_directory(options.out) && holds_model(options.out);
+  RunConfig config = resumes ? stored_config(options) : new_config(options);
+  if (!resumes && !options.init.empty()) load_initial_model(options.init, config);
   return to_toml(config.settings(), /*with_help=*/true);
 }
 
@@ -387,6 +303,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) check_resume(options, resume, watch.say);
   if (resume) check_shared_folder(options, world);
   RunConfig config = resume ? stored_config(options) : new_config(options);
+  check_choice_of_vocabulary(options);
   check_sharing(options, config);
   if (folder) event_folder(options, config);
   std::optional<InitialModel> initial;
@@ -399,6 +316,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   const PairModel model =
       resume ? load_description(options.out)
              : begin_model(options, config, data, initial, folder ? &*folder : nullptr, watch.say);
+  if (resume) check_memory(model, config.train.replicas);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);
   watch.say(description(data, model));

@@ -14,12 +14,15 @@ class Communicator;
 
 // What `attend train` is told.
 struct TrainOptions {
-  std::string data, target, valid, valid_target, out, config, recipe, init;
+  std::string data, target, valid, valid_target, out, config, init;
+  // Tokens of the data that the model of `init` does not have: extend, its vocabularies by them,
+  // or keep, so that they are read as unknown.
+  std::string init_vocabulary = "extend";
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
   std::string device = "cpu", place;         // as parse_devices takes them
-  bool resume = false, strict = false, dump_config = false, json = false;
+  bool resume = false, strict = false;
   Communicator* world = nullptr;  // the processes that train together (meet); null: one
 };
 
@@ -41,8 +44,9 @@ struct Trained {
   ValidationMetric metric;  // of outcome.best_metric
 };
 
-// What would run, as a TOML document: flag > environment > file > default. Error on settings that
-// do not fit.
+// What would run, as a TOML document: flag > environment > file > default; with options.resume and
+// a model in options.out, flag > environment > file > what that was trained with. Error on settings
+// that do not fit.
 std::string training_config(const TrainOptions& options);
 
 // The pairs of a TSV file as a model that options describe reads them, in a test. Error on settings

@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/base/memory.h"
 #include "attend/data/safetensors.h"
 
 namespace attend {
@@ -41,6 +43,8 @@ void for_each_later_number(C& checkpoint, F f) {
   f("shuffle_buffer", checkpoint.shuffle_buffer);
   f("processes", checkpoint.processes);
   f("replicas", checkpoint.replicas);
+  f("best_loss", checkpoint.best_loss);
+  f("validation_fingerprint", checkpoint.validation_fingerprint);
 }
 
 template <class N>
@@ -48,6 +52,27 @@ void parse(const std::string& text, N& number, const std::string& path, const ch
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
     fail("{}: field {} is no number", path, name);
+}
+
+std::string counted(int64_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+void check_order(const char* key, int64_t stored, int64_t asked, const std::string& path) {
+  if (stored >= 0 && stored != asked)
+    fail(
+        "train.{0} = {1}, and {2} was begun with {3}, which decides on the order of the data; "
+        "give train.{0} = {3}, or train into a new folder",
+        key, asked, path, stored);
+}
+
+bool has_other_metric(const Checkpoint& stored, const Checkpoint& training) {
+  return !stored.metric.empty() && stored.metric != training.metric;
+}
+
+bool has_other_validation(const Checkpoint& stored, const Checkpoint& training) {
+  return stored.validation_fingerprint != 0 &&
+         stored.validation_fingerprint != training.validation_fingerprint;
 }
 
 // A run is "pairs tokens batches".
@@ -63,8 +88,8 @@ std::vector<BatchRun> parse_runs(const std::string& text, const std::string& pat
   std::vector<BatchRun> runs;
   std::istringstream numbers(text);
   for (BatchRun run; numbers >> run.size.pairs;) {
-    if (!(numbers >> run.size.tokens >> run.batches) || run.size.pairs < 1 || run.size.tokens < 0 ||
-        run.batches < 1)
+    if (!(numbers >> run.size.tokens >> run.batches) || run.size.pairs < 0 || run.size.tokens < 0 ||
+        run.size == BatchSize{} || run.batches < 1)
       break;
     runs.push_back(run);
   }
@@ -92,7 +117,11 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 Checkpoint read_checkpoint(const std::string& path) {
-  const TensorFile file = read_safetensors(path);
+  return parse_checkpoint(read_file(path, memory_limit()), path);
+}
+
+Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path) {
+  const TensorFile file = parse_safetensors(bytes, path);
   Checkpoint checkpoint;
   for_each_tensor(checkpoint, [&](const char* name, at::Tensor& tensor) {
     const auto found = file.tensors.find(name);
@@ -121,6 +150,40 @@ Checkpoint read_checkpoint(const std::string& path) {
     if (run.batches > 0) checkpoint.handed_out = {run};
   }
   return checkpoint;
+}
+
+bool compares(const Checkpoint& stored, const Checkpoint& training) {
+  return !has_other_metric(stored, training) && !has_other_validation(stored, training);
+}
+
+void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path) {
+  // First: a file that is streamed has another fingerprint than its pairs in memory.
+  check_order("shuffle_buffer", stored.shuffle_buffer, training.shuffle_buffer, path);
+  if (stored.data_fingerprint != training.data_fingerprint)
+    fail("{}: was trained on other data; give the same --data, or train into a new folder", path);
+  check_order("seed", stored.seed, training.seed, path);
+}
+
+std::vector<std::string> told_differences(const Checkpoint& stored, const Checkpoint& training,
+                                          const std::string& path) {
+  std::vector<std::string> lines;
+  const bool known = stored.processes > 0 && stored.replicas > 0;
+  if (known && (stored.processes != training.processes || stored.replicas != training.replicas))
+    lines.push_back(fmt::format(
+        "{} was taken by {} of {}, and {} of {} go on: with the same examples, but no longer to "
+        "the same bits",
+        path, counted(stored.processes, "process", "processes"),
+        counted(stored.replicas, "replica", "replicas"),
+        counted(training.processes, "process", "processes"),
+        counted(training.replicas, "replica", "replicas")));
+  const char* anew =
+      "the best weights are sought anew, and the next validation replaces those before";
+  if (has_other_metric(stored, training))
+    lines.push_back(
+        fmt::format("train.metric is {}, and was {}: {}", training.metric, stored.metric, anew));
+  if (has_other_validation(stored, training))
+    lines.push_back(fmt::format("{} was validated on other examples: {}", path, anew));
+  return lines;
 }
 
 }  // namespace attend

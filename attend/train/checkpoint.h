@@ -26,12 +26,16 @@ struct Checkpoint {
   double loss_sum = 0;  // objective and target tokens since the last validation
   double loss_tokens = 0;
   double best_metric = std::numeric_limits<double>::infinity();
+  // The loss beside it, which decides between equal figures; older checkpoints do not know it, and
+  // no other is lower.
+  double best_loss = -std::numeric_limits<double>::infinity();
   int64_t best_step = 0;
   int64_t stale_validations = 0;  // since the best
   double rate_factor = 1;         // what plateaus and roll-backs have made of the rate
   int64_t rollbacks = 0;
   double seconds = 0;  // spent training
   uint64_t data_fingerprint = 0;
+  uint64_t validation_fingerprint = 0;  // of the examples of the best; 0: unknown, as above
   // They too decide on the order of the data; -1: unknown, as above.
   int64_t seed = -1;
   int64_t shuffle_buffer = -1;
@@ -45,5 +49,18 @@ struct Checkpoint {
 // fields that older checkpoints do not have.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 Checkpoint read_checkpoint(const std::string& path);
+// The same for the bytes of a file; `path` stands for it in messages.
+Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path);
+
+// Whether the best figures of both are of one metric and the same examples.
+bool compares(const Checkpoint& stored, const Checkpoint& training);
+
+// Error where a training of other data, another train.seed or train.shuffle_buffer would go on from
+// what is stored; `training` has no tensors.
+void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path);
+
+// What will not be as it was for one that goes on, a line each.
+std::vector<std::string> told_differences(const Checkpoint& stored, const Checkpoint& training,
+                                          const std::string& path);
 
 }  // namespace attend

@@ -92,10 +92,15 @@ void EventFile::write(int64_t step, const std::vector<std::pair<std::string, dou
 
 void EventFile::append(std::string_view event) {
   const std::string length = little_endian(static_cast<uint64_t>(event.size()));
+  std::error_code absent, ignored;
+  const auto before = std::filesystem::file_size(path_, absent);
   std::ofstream file(path_, std::ios::binary | std::ios::app);
   file << length << little_endian(masked_crc(length)) << event << little_endian(masked_crc(event));
-  if (!file.flush())
-    fail("{}: cannot be written; free space there, or choose another train.tensorboard", path_);
+  if (file.flush()) return;
+  // A record that is cut would end the file for whoever reads it.
+  file.close();
+  std::filesystem::resize_file(path_, absent ? 0 : before, ignored);
+  fail("{}: cannot be written; free space there, or choose another train.tensorboard", path_);
 }
 
 }  // namespace attend

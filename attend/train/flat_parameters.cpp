@@ -38,14 +38,18 @@ FlatParameters::FlatParameters(const ModulePtr& module) {
   for (const auto& of_device : parts) values_.push_back(at::cat(of_device));
 }
 
-std::vector<Tensor> FlatParameters::share_with(const ModulePtr& module) const {
-  std::vector<Tensor> values, gradients;
-  for (const Tensor& vector : values_) {
-    values.push_back(vector.detach());
-    gradients.push_back(at::zeros_like(vector));
-  }
+void FlatParameters::share_with(const ModulePtr& module) const {
+  std::vector<Tensor> values;
+  values.reserve(values_.size());
+  for (const Tensor& vector : values_) values.push_back(vector.detach());
   for_each_part(module, values,
                 [](Tensor& parameter, const Tensor& part) { parameter.set_data(part); });
+}
+
+std::vector<Tensor> FlatParameters::give_gradients(const ModulePtr& module) const {
+  std::vector<Tensor> gradients;
+  gradients.reserve(values_.size());
+  for (const Tensor& vector : values_) gradients.push_back(at::zeros_like(vector));
   for_each_part(module, gradients,
                 [](Tensor& parameter, const Tensor& part) { parameter.mutable_grad() = part; });
   return gradients;

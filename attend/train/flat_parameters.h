@@ -18,9 +18,10 @@ class FlatParameters {
   // Moves the parameters of `module` into new vectors.
   explicit FlatParameters(const ModulePtr& module);
 
-  // Makes the parameters of `module`, the same in order, shape and device, views of these vectors,
-  // with gradients of their own: returns the vectors of those gradients, zero.
-  std::vector<at::Tensor> share_with(const ModulePtr& module) const;
+  // Makes the parameters of `module`, the same in order, shape and device, views of these vectors.
+  void share_with(const ModulePtr& module) const;
+  // Gives them gradients of their own: returns the vectors of those, zero.
+  std::vector<at::Tensor> give_gradients(const ModulePtr& module) const;
 
   // [P] float, leaves: a device each.
   const std::vector<at::Tensor>& values() const { return values_; }

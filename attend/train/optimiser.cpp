@@ -1,6 +1,7 @@
 #include "attend/train/optimiser.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -66,7 +67,10 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
       epsilon_(config.epsilon),
       weights_(std::make_unique<FlatParameters>(replicas[0])) {
   gradients_.reserve(replicas.size());
-  for (const ModulePtr& replica : replicas) gradients_.push_back(weights_->share_with(replica));
+  for (const ModulePtr& replica : replicas) {
+    weights_->share_with(replica);
+    gradients_.push_back(weights_->give_gradients(replica));
+  }
   average_ = std::make_unique<FlatParameters>(replicas[0]);
   average_->share_with(averaged);
   torch::NoGradGuard no_gradient;
@@ -99,9 +103,27 @@ void Optimiser::clear_gradient(int64_t replica) {
 
 void Optimiser::broadcast() {
   torch::NoGradGuard no_gradient;
-  for (const FlatParameters* each : {weights_.get(), average_.get()})
-    for (const Tensor& vector : each->values())
+  const std::vector<Tensor>* const all[] = {&weights_->values(), &average_->values(), &first_,
+                                            &second_};
+  for (const auto* vectors : all)
+    for (const Tensor& vector : *vectors)
       on_cpu(world_, vector, [&](Tensor& own) { world_.broadcast(own); });
+}
+
+bool Optimiser::bring_together() {
+  if (world_.size() == 1) return false;
+  // FNV-1a over the bits.
+  uint64_t hash = 14695981039346656037ULL;
+  for (const FlatParameters* each : {weights_.get(), average_.get()})
+    for (const Tensor& vector : each->values()) {
+      const Tensor own = vector.detach().cpu();
+      const auto* numbers = own.data_ptr<float>();
+      for (int64_t i = 0; i < own.numel(); ++i)
+        hash = (hash ^ std::bit_cast<uint32_t>(numbers[i])) * 1099511628211ULL;
+    }
+  if (all_alike(world_, hash)) return false;
+  broadcast();
+  return true;
 }
 
 void Optimiser::sum_replicas(WorkerThreads& threads) {

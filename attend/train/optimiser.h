@@ -28,8 +28,11 @@ class Optimiser {
   // no other call of the world may come.
   void begin_last_backward(int64_t replica);
 
-  // Takes over the weights of the world's first process, and their average.
+  // Takes over what the world's first process has: weights, their average, moments.
   void broadcast();
+  // The same where the weights of the processes differ, and whether they did. Unlike processors may
+  // round a step otherwise.
+  bool bring_together();
 
   // Sums the gradients of the replicas, and of all processes, into that of the first; returns its
   // norm.

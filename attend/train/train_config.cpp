@@ -124,6 +124,17 @@ Settings TrainConfig::settings() {
   return all;
 }
 
+uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
+  // Steps are 256 replicas apart; more of them are told by a number of their own. All is hashed by
+  // the finaliser of SplitMix64.
+  const auto step_part = static_cast<uint64_t>(step), replica_part = static_cast<uint64_t>(replica);
+  uint64_t x = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15ULL + step_part * 256 +
+               replica_part % 256 + replica_part / 256 * 0xd6e8feb86659fd93ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return (x ^ (x >> 31)) >> 32;
+}
+
 double learning_rate_at(const TrainConfig& config, int64_t step, double steps) {
   const auto now = static_cast<double>(step + 1);
   const double warmup = std::max(1.0, static_cast<double>(config.warmup_steps));

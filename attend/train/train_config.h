@@ -58,4 +58,8 @@ struct TrainConfig {
 // Error on another schedule.
 double learning_rate_at(const TrainConfig& config, int64_t step, double steps);
 
+// The seed of the noise of a replica in a step, both from 0, in 32 bits: LibTorch's Mersenne
+// twister reads no more. Replicas are counted over all processes.
+uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica);
+
 }  // namespace attend

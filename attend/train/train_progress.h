@@ -24,14 +24,20 @@ struct TrainProgress {
   double remaining = 0;                  // seconds, estimated
   std::optional<Validation> validation;  // after a validation
   bool best = false;                     // it was the best so far
-  std::string trouble;  // a step that was skipped, a return to a checkpoint: one line
+  bool equals_best = false;  // its metric was that of the best before; the lower loss is better
+  // What went wrong, one line: a step that was skipped, a return to a checkpoint, a validation
+  // without figures, weights of processes that differed.
+  std::string trouble;
 };
 
 struct TrainOutcome {
   bool interrupted = false;  // by TrainTask::stop; otherwise trained to its end
+  std::string ended_by;      // the setting that ended it, "train.patience"; empty: none
+  double limit = 0;          // the value of that setting
   int64_t steps = 0;
-  int64_t skipped = 0;    // of them, those without a finite loss or gradient
-  int64_t rollbacks = 0;  // returns to a checkpoint
+  int64_t steps_before = 0;  // of them, those of earlier runs
+  int64_t skipped = 0;       // of them, those without a finite loss or gradient
+  int64_t rollbacks = 0;     // returns to a checkpoint
   double best_metric = 0;
   double seconds = 0;
 };

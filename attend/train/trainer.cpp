@@ -12,6 +12,8 @@
 #include <numeric>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/base/memory.h"
 #include "attend/models/parameters_file.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/worker_threads.h"
@@ -28,16 +30,6 @@ using at::Tensor;
 
 // Steps in a row without a finite gradient after which going on is no use.
 constexpr int64_t most_bad_steps = 10;
-
-// LibTorch's Mersenne twister reads 32 bits of its seed, so seed, step and replica are hashed into
-// those (the finaliser of SplitMix64).
-uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
-  uint64_t x = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15ULL +
-               static_cast<uint64_t>(step) * 256 + static_cast<uint64_t>(replica);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return (x ^ (x >> 31)) >> 32;
-}
 
 int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
   int64_t tokens = 0;
@@ -57,10 +49,6 @@ std::string not_finite(const torch::nn::Module& module) {
   return "the loss";
 }
 
-std::string counted(int64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainTask& task, Communicator& world)
@@ -73,24 +61,27 @@ class Trainer {
         optimiser_(config, task.replicas, task.averaged, world),
         log_(task.folder + "/metrics.jsonl"),
         kept_(task.folder, config.keep_checkpoints),
-        checkpoint_path_(task.folder + "/checkpoint.safetensors") {
+        checkpoint_path_(task.folder + "/checkpoint.safetensors"),
+        weights_path_(task.folder + "/weights.safetensors") {
+    // Where only some of the processors multiply bfloat16 themselves, none does.
+    const double brains = sum(world, BFloat16Products::supported() ? 1 : 0);
+    brain_products_ = config.precision == "bfloat16" ||
+                      (config.precision == "auto" && brains == static_cast<double>(world.size()));
     state_.data_fingerprint = source_.fingerprint();
-    state_.seed = config.seed;
-    state_.shuffle_buffer = config.shuffle_buffer;
-    state_.processes = world.size();
-    state_.replicas = config.replicas;
+    describe_run(state_);
     forget_best();
   }
 
   TrainOutcome run(bool resume) {
     const bool resumed =
-        of_first(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1.0 : 0.0) > 0;
+        of_first(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1 : 0) > 0;
     start_ = saved_at_ = task_.now();
     if (resumed)
       restore();
     else
       optimiser_.broadcast();
     seconds_before_ = state_.seconds;
+    const int64_t steps_before = state_.step;
     forget_later_steps();
     // A kill may have come between a checkpoint and the weights that it says are the best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
@@ -120,8 +111,17 @@ class Trainer {
       if (progress.best) save_best();
       if (epoch_begins() && !finished()) source_.begin(state_.epoch);
     }
-    return {interrupted,      state_.step,        state_.step - state_.updates,
-            state_.rollbacks, state_.best_metric, state_.seconds};
+    if (!interrupted) check_outcome();
+    const auto [setting, limit] = interrupted ? Ending() : ending();
+    return {interrupted,
+            setting,
+            limit,
+            state_.step,
+            steps_before,
+            state_.step - state_.updates,
+            state_.rollbacks,
+            state_.best_metric,
+            state_.seconds};
   }
 
  private:
@@ -140,6 +140,26 @@ class Trainer {
     return config_.validate_steps > 0 ? state_.step % config_.validate_steps == 0 : epoch_begins();
   }
   bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
+
+  // The setting that ends the training, and its value.
+  using Ending = std::pair<std::string, double>;
+  Ending ending() const {
+    if (out_of_patience()) return {"train.patience", static_cast<double>(config_.patience)};
+    if (state_.epoch >= config_.epochs)
+      return {"train.epochs", static_cast<double>(config_.epochs)};
+    if (at_limit()) return {"train.steps", static_cast<double>(config_.steps)};
+    return {"train.minutes", config_.minutes};
+  }
+
+  // What trains must leave something that answers.
+  void check_outcome() const {
+    const bool has_none = world_.leads() && !std::filesystem::exists(weights_path_);
+    if (of_first(world_, has_none ? 1 : 0) > 0)
+      fail(
+          "training ended at step {} without weights to keep: no validation had a finite figure; "
+          "lower train.learning_rate ({}), or begin with other weights",
+          state_.step, config_.learning_rate);
+  }
   bool due() const { return seconds_since(saved_at_) >= config_.checkpoint_seconds; }
 
   // Goes to the place in the data that the state tells, by batches of the sizes that they had.
@@ -207,8 +227,12 @@ class Trainer {
     threads_.run(config_.replicas, [&](int64_t replica) {
       objectives[static_cast<size_t>(replica)] = work(batches, replica, tokens);
     });
-    const double norm = optimiser_.sum_gradients(threads_);
-    const double objective = sum(world_, std::reduce(objectives.begin(), objectives.end()));
+    const double own_norm = optimiser_.sum_gradients(threads_);
+    // The norm of the first, for unlike processors add up in other orders.
+    const std::vector<double> sums =
+        sum(world_, std::vector{std::reduce(objectives.begin(), objectives.end()),
+                                world_.leads() ? own_norm : 0});
+    const double objective = sums[0], norm = sums[1];
     progress.step_loss = objective / static_cast<double>(tokens);
     if (std::isfinite(objective) && std::isfinite(norm)) {
       optimiser_.step(threads_, norm, rate_);
@@ -239,8 +263,7 @@ class Trainer {
     const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
     const DropoutGenerator generator =
         at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, first));
-    const BFloat16Products products(config_.precision == "bfloat16" ||
-                                    (config_.precision == "auto" && BFloat16Products::supported()));
+    const BFloat16Products products(brain_products_);
     const auto last = std::find_if(batches.rbegin(), batches.rend(),
                                    [&](const auto& batch) { return std::ssize(batch) > first; });
     double sum = 0;
@@ -269,8 +292,6 @@ class Trainer {
           step, most_bad_steps, config_.rollbacks, trouble, checkpoint_path_,
           config_.learning_rate);
     restore();
-    // Before the first process writes another.
-    world_.barrier();
     state_.rollbacks = rollbacks;
     state_.rate_factor = factor;
     forget_later_steps();
@@ -306,18 +327,33 @@ class Trainer {
     }
   }
 
-  bool is_best(double metric) const {
+  bool is_better(double metric) const {
     return task_.higher_is_better ? metric > state_.best_metric : metric < state_.best_metric;
   }
 
   void validate(TrainProgress& progress) {
+    if (optimiser_.bring_together())
+      add_trouble(progress, fmt::format("step {}: the weights of the processes differ, and are "
+                                        "those of rank 0 from here on",
+                                        state_.step));
     const Validation own = task_.validate();
-    progress.validation = {of_first(world_, own.loss), of_first(world_, own.metric)};
+    const double loss = of_first(world_, own.loss), metric = of_first(world_, own.metric);
+    progress.validation = {loss, metric};
     validation_due_ = false;
-    progress.best = optimiser_.weights_finite() && is_best(progress.validation->metric);
+    if (!std::isfinite(metric))
+      add_trouble(progress, fmt::format("step {}: the validation's {} is {}, so that its weights "
+                                        "are not kept",
+                                        state_.step, task_.metric, metric));
+    const bool finite = optimiser_.weights_finite() && std::isfinite(metric);
+    const bool better = finite && is_better(metric);
+    progress.equals_best = finite && metric == state_.best_metric;
+    progress.best = better || (progress.equals_best && loss < state_.best_loss);
     if (progress.best) {
-      state_.best_metric = progress.validation->metric;
+      state_.best_metric = metric;
+      state_.best_loss = loss;
       state_.best_step = state_.step;
+    }
+    if (better) {
       state_.stale_validations = 0;
     } else {
       ++state_.stale_validations;
@@ -353,9 +389,13 @@ class Trainer {
                                    {"training/pairs_per_second", progress.pairs_per_second}});
   }
 
+  static void add_trouble(TrainProgress& progress, const std::string& line) {
+    progress.trouble += (progress.trouble.empty() ? "" : "; ") + line;
+  }
+
   void forget_best() {
     const double infinity = std::numeric_limits<double>::infinity();
-    state_.metric = task_.metric;
+    state_.best_loss = infinity;
     state_.best_metric = task_.higher_is_better ? -infinity : infinity;
     state_.best_step = state_.stale_validations = 0;
   }
@@ -368,7 +408,7 @@ class Trainer {
   }
 
   void save_best() const {
-    if (world_.leads()) save_weights(*task_.averaged, task_.folder + "/weights.safetensors");
+    if (world_.leads()) save_weights(*task_.averaged, weights_path_);
   }
 
   bool can_go_on() const { return bad_steps_ == 0 && optimiser_.weights_finite(); }
@@ -381,50 +421,30 @@ class Trainer {
     write_checkpoint(checkpoint_path_, state_);
   }
 
+  // What a checkpoint says of the run that took it.
+  void describe_run(Checkpoint& state) const {
+    state.seed = config_.seed;
+    state.shuffle_buffer = config_.shuffle_buffer;
+    state.processes = world_.size();
+    state.replicas = config_.replicas;
+    state.metric = task_.metric;
+    state.validation_fingerprint = task_.validation_fingerprint;
+  }
+
+  // The first process alone needs the folder.
   void restore() {
-    Checkpoint stored = read_checkpoint(checkpoint_path_);
-    // First: a file that is streamed has another fingerprint than its pairs in memory.
-    check_order("shuffle_buffer", stored.shuffle_buffer, config_.shuffle_buffer);
-    if (stored.data_fingerprint != state_.data_fingerprint)
-      fail("{}: was trained on other data; give the same --data, or train into a new folder",
-           checkpoint_path_);
-    check_order("seed", stored.seed, config_.seed);
-    check_alike(world_, fmt::format("step {}, {} s", stored.step, stored.seconds), "checkpoints");
-    tell_of_others(stored);
+    std::string bytes = world_.leads() ? read_file(checkpoint_path_, memory_limit()) : "";
+    Checkpoint stored = parse_checkpoint(of_first(world_, std::move(bytes)), checkpoint_path_);
+    check_goes_on(stored, state_, checkpoint_path_);
+    for (const std::string& line : told_differences(stored, state_, checkpoint_path_))
+      task_.say(line);
     optimiser_.restore(stored, checkpoint_path_);
+    const bool comparable = compares(stored, state_);
     state_ = std::move(stored);
-    state_.seed = config_.seed;
-    state_.shuffle_buffer = config_.shuffle_buffer;
-    state_.processes = world_.size();
-    state_.replicas = config_.replicas;
+    describe_run(state_);
     if (!epoch_begins() && state_.handed_out[0].size == BatchSize{})
       state_.handed_out[0].size = size_;
-    // Figures of different metrics cannot be compared.
-    if (state_.metric != task_.metric && !state_.metric.empty()) forget_best();
-    state_.metric = task_.metric;
-  }
-
-  // Where others compute than those that took the checkpoint.
-  void tell_of_others(const Checkpoint& stored) const {
-    const bool known = stored.processes > 0 && stored.replicas > 0;
-    if (!known || (stored.processes == world_.size() && stored.replicas == config_.replicas))
-      return;
-    task_.say(
-        fmt::format("{} was taken by {} of {}, and {} of {} go on: with the same examples, but no "
-                    "longer to the "
-                    "same bits",
-                    checkpoint_path_, counted(stored.processes, "process", "processes"),
-                    counted(stored.replicas, "replica", "replicas"),
-                    counted(world_.size(), "process", "processes"),
-                    counted(config_.replicas, "replica", "replicas")));
-  }
-
-  void check_order(const char* key, int64_t stored, int64_t asked) const {
-    if (stored >= 0 && stored != asked)
-      fail(
-          "train.{0} = {1}, and {2} was begun with {3}, which decides on the order of the data; "
-          "give train.{0} = {3}, or train into a new folder",
-          key, asked, checkpoint_path_, stored);
+    if (!comparable) forget_best();
   }
 
   const TrainConfig& config_;
@@ -437,7 +457,8 @@ class Trainer {
   MetricsLog log_;
   KeptWeights kept_;
   std::optional<EventFile> events_;
-  const std::string checkpoint_path_;
+  const std::string checkpoint_path_, weights_path_;
+  bool brain_products_ = false;
   Checkpoint state_;
   bool validation_due_ = false;
   int64_t bad_steps_ = 0;      // in a row
@@ -455,11 +476,14 @@ double steady_seconds() {
 }
 
 TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume) {
+  check_values(TrainConfig(config).settings(), "[train]");
   if (static_cast<int64_t>(task.replicas.size()) != config.replicas)
     fail("[train] {} replicas were made, train.replicas is {}", task.replicas.size(),
          config.replicas);
-  if (config.epochs < 1 && config.steps < 1)
+  if (config.epochs < 1)
     fail("[train] train.epochs is 0, which a run sets by the size of its data; set it");
+  if (config.batch < 1 && config.batch_tokens < 1)
+    fail("[train] train.batch is 0, which a run sets by the size of its data; set it");
   const std::unique_ptr<Communicator> one = alone();
   return Trainer(config, task, task.world ? *task.world : *one).run(resume);
 }

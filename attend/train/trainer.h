@@ -27,6 +27,8 @@ struct TrainTask {
   std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
   // Validates `averaged`. Every process is asked, and what the first says counts.
   std::function<Validation()> validate;
+  // Tells the examples that it validates on; others give other figures. 0: not known.
+  uint64_t validation_fingerprint = 0;
   std::string metric = "metric";  // the name of Validation::metric
   bool higher_is_better = false;
   std::function<void(const TrainProgress&)> report;
@@ -49,17 +51,24 @@ struct TrainTask {
 // Settings that differ from the checkpoint's hold from there on. With other numbers of processes or
 // replicas it goes on with the same examples, but not to the same bits, and says so. With another
 // train.batch or train.batch_tokens, what is left of the epoch comes in batches of the new size;
-// with another metric, the best weights are sought anew. Error on another train.seed or
-// train.shuffle_buffer.
+// with another metric or other validation data, the best weights are sought anew, and it says so.
+// Error on another train.seed or train.shuffle_buffer.
+//
+// Of equal metrics the one with the lower loss is the best; train.patience counts validations
+// without a better metric.
 //
 // Several processes, task.world, train as one with as many times the replicas: each takes its share
-// of every batch. Their data, settings and folder must be the same. A stop in any of them ends all.
+// of every batch. Their data and settings must be the same. The first alone reads and writes the
+// folder. Where weights differ at a validation, as unlike processors may make them, all take those
+// of the first, and `report` is told. A stop in any of them ends all.
 //
 // A step whose loss or gradient is not finite changes nothing, and a validation that falls on it
 // waits for a finite step. After 10 in a row training returns to the last checkpoint, with half the
 // rate, at most train.rollbacks times: where that lies depends on the clock. Error when it still
-// diverges, naming a tensor that is not finite; the checkpoint stays. Error also when data or model
-// are not those of the checkpoint, or when a file cannot be written.
+// diverges, naming a tensor that is not finite; the checkpoint stays. A validation whose figure is
+// not a number is no improvement. Error also when a training ends and no validation had weights to
+// keep, when data or model are not those of the checkpoint, when a file cannot be written, and on a
+// configuration with values that a file of settings may not have.
 TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume);
 
 }  // namespace attend

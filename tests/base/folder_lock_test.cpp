@@ -91,6 +91,24 @@ TEST(FolderLock, EndsWithAProcessThatIsKilled) {
   EXPECT_EQ(folder.entries(), 0U);
 }
 
+// The system would grant it twice, and then take it from both.
+TEST(FolderLock, IsOneObjectsAtATimeInAProcess) {
+  const test::TemporaryFolder folder;
+  {
+    const FolderLock lock(folder.path());
+    EXPECT_THAT(error_of([&] { FolderLock other(folder.path() + "/./"); }),
+                HasSubstr(fmt::format("process {} is writing there", getpid())));
+    const pid_t child = fork();
+    if (child == 0) _exit(error_of([&] { FolderLock other(folder.path()); }).empty() ? 1 : 0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "another process has the right too";
+    const test::TemporaryFolder elsewhere;
+    EXPECT_EQ(error_of([&] { FolderLock another(elsewhere.path()); }), "");
+  }
+  EXPECT_EQ(error_of([&] { FolderLock again(folder.path()); }), "");
+}
+
 TEST(FolderLock, NeedsNoFolderThatCanBeWritten) {
   const test::TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { FolderLock lock(folder / "none"); }), "");
@@ -127,6 +145,17 @@ TEST_F(FolderLockAmongOthers, IsOnTheFileThatIsThere) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0) << "another process has the right too";
+}
+
+// As on a file system whose files have other numbers each time.
+TEST_F(FolderLockAmongOthers, IsNotSoughtForEver) {
+  int64_t asked = 0;
+  before_fcntl = [&](int) {
+    ++asked;
+    unlink(file.c_str());
+  };
+  EXPECT_EQ(error_of([&] { FolderLock lock(folder.path()); }), "");
+  EXPECT_EQ(asked, 1000);
 }
 
 TEST_F(FolderLockAmongOthers, IsRefusedWhereAnotherMadeTheFileAnew) {

@@ -227,6 +227,52 @@ TEST(Environment, SetsAndNamesTheVariable) {
             "'many'");
 }
 
+TEST(Environment, NamesWhatSetsNothing) {
+  const std::vector<std::string> keys = {"model.hidden", "train.rate", "note"};
+  EXPECT_EQ(error_of([&] { check_environment(keys); }), "");
+  for (const char* harmless : {"ATTEND_MODEL_HIDDEN", "ATTEND_SEED", "ATTEND_TRAINS"}) {
+    setenv(harmless, "1", 1);
+    EXPECT_EQ(error_of([&] { check_environment(keys); }), "") << harmless;
+    unsetenv(harmless);
+  }
+  setenv("ATTEND_MODEL_HIDEN", "77", 1);
+  EXPECT_EQ(error_of([&] { check_environment(keys); }),
+            "environment variable 'ATTEND_MODEL_HIDEN' sets nothing; did you mean "
+            "ATTEND_MODEL_HIDDEN?");
+  unsetenv("ATTEND_MODEL_HIDEN");
+}
+
+TEST(CheckValues, RefusesWhatAFileMayNotSay) {
+  Options options;
+  EXPECT_EQ(error_of([&] { check_values(options.settings(), "here"); }), "");
+  options.hidden = 5000;
+  EXPECT_EQ(error_of([&] { check_values(options.settings(), "here"); }),
+            "here: model.hidden is 5000; it must be from 1 to 4096");
+  options.hidden = 7;
+  options.score = "none such";
+  EXPECT_THAT(error_of([&] { check_values(options.settings(), "here"); }),
+              HasSubstr("here: model.score is 'none such'; it must be one of"));
+}
+
+// Whoever moves a file of settings moves what it names with it.
+TEST(TomlFile, NamesFilesBesideIt) {
+  const test::TemporaryFolder folder;
+  std::string there = "before", absent = there, text = there;
+  const Settings settings = {{.key = "there", .value = &there, .is_file = true},
+                             {.key = "absent", .value = &absent, .is_file = true},
+                             {.key = "text", .value = &text}};
+  folder.write("codes", "");
+  const std::string path =
+      folder.write("a.toml", "there = \"codes\"\nabsent = \"none\"\ntext = \"codes\"\n");
+  TomlFile(path).read(settings);
+  EXPECT_EQ(there, folder / "codes");
+  EXPECT_EQ(absent, "none");
+  EXPECT_EQ(text, "codes");
+  there = "";
+  TomlFile(path).read_key(settings[0]);
+  EXPECT_EQ(there, folder / "codes");
+}
+
 TEST(ToToml, GroupsKeysByTable) {
   Options options;
   EXPECT_EQ(to_toml(options.settings()),

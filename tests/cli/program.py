@@ -93,10 +93,11 @@ class Case(unittest.TestCase):
         self.assertEqual(contents(self.folder), before, arguments)
 
 
-def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, env=None):
+def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, file_size=None, env=None):
     """Standard output and error as text; bytes that are no UTF-8 pass through.
 
     `memory`: bytes of address space that the program, of one thread, may have; each takes some.
+    `file_size`: bytes of the largest file that it may write.
     """
     command = [PROGRAM, *map(str, arguments)]
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
@@ -106,6 +107,9 @@ def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, env=None):
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    if file_size is not None:
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     run = subprocess.run(command, input=data, env=variables, cwd=cwd, capture_output=True,
                          timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")

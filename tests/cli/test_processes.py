@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,8 +25,8 @@ class ProcessCase(program.Case):
         self.write("pairs.tsv", PAIRS)
 
     def command(self, out, *more, **changes):
-        return ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", out,
-                *settings(TRAINING | changes), *more]
+        valid = [] if "--valid" in more else ["--valid", "pairs.tsv"]
+        return ["train", "--data", "pairs.tsv", *valid, "--out", out, *settings(TRAINING | changes), *more]
 
     def start(self, *command, before=(), **environment):
         """`before`: what starts the program."""
@@ -175,13 +176,20 @@ class Processes(ProcessCase):
         self.assertEqual(self.weights("port"), self.weights("two"))
 
     def test_what_differs_is_named(self):
-        meeting = self.meeting()
-        ranks = [self.start(*self.command("model", **{"train.batch": 20 + rank}), RANK=str(rank),
-                            WORLD_SIZE="2", **meeting) for rank in range(2)]
-        errors = [self.finish(rank) for rank in ranks]
-        self.assertEqual([rank.returncode for rank in ranks], [2, 2], errors)
-        self.assertIn("rank 1 was given other settings", errors[1])
-        self.assertIn("batch = 21", errors[1])
+        """Also by those that meet in a file, as a starter's processes do."""
+        self.write("other.tsv", PAIRS[:-20])
+        file = {"ATTEND_MEETING": str(self.folder / "meeting")}
+        for meeting, changes, valid, named in ((self.meeting(), {"train.batch": 21}, "pairs.tsv", "batch = 21"),
+                                               (file, {}, "other.tsv", "'validation data ")):
+            with self.subTest(named):
+                commands = self.command("model"), self.command("model", "--valid", valid, **changes)
+                ranks = [self.start(*commands[rank], RANK=str(rank), WORLD_SIZE="2", **meeting)
+                         for rank in range(2)]
+                errors = [self.finish(rank) for rank in ranks]
+                self.assertEqual([rank.returncode for rank in ranks], [2, 2], errors)
+                self.assertIn("rank 1 was given other settings or data", errors[1])
+                self.assertIn(named, errors[1])
+                shutil.rmtree(self.folder / "model")
 
     def test_a_rank_twice(self):
         meeting = self.meeting()
@@ -227,6 +235,9 @@ class Processes(ProcessCase):
         self.refuse_environment("MASTER_PORT", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                                 MASTER_PORT="70000")
         self.refuse_environment("SLURM_PROCID", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="7")
+        # mpirun in a step of Slurm, which is of one process.
+        self.refuse_environment("MASTER_ADDR", "rank 1 of 2", OMPI_COMM_WORLD_RANK="1",
+                                OMPI_COMM_WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1", SLURM_PROCID="0")
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()

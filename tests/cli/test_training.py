@@ -127,16 +127,72 @@ class Options(program.Case):
     def test_begins_from_another_model(self):
         self.succeed(*train(**{"train.epochs": 20}))
         more = self.write("more.tsv", PAIRS + "zaz\tZ A Z\n")
-        run = self.succeed("train", "--data", more, "--valid", "pairs.tsv", "--out", "other",
-                           "--init", "model", *settings(QUICK | {"train.epochs": 1}))
-        self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in model")
-        first, second = (program.read_metrics(self.folder / name) for name in ("model", "other"))
-        self.assertLess(second[0]["train_loss"], 0.8 * first[0]["train_loss"])
-        self.assertEqual((self.folder / "model/source.vocab").read_bytes(),
-                         (self.folder / "other/source.vocab").read_bytes())
+        first = program.read_metrics(self.folder / "model")
+        vocabulary = (self.folder / "model/source.vocab").read_text()
+        for choice, told, tokens in (("extend", "begin with new weights", vocabulary + "z\n"),
+                                     ("keep", "are read as <unk>", vocabulary)):
+            run = self.succeed("train", "--data", more, "--valid", "pairs.tsv", "--out", choice,
+                               "--init", "model", "--init-vocabulary", choice,
+                               *settings(QUICK | {"train.epochs": 1}))
+            self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in model")
+            self.assertRegex(run.stderr, f"1 of 18 source tokens are not in model, and {told}.*: 'z'")
+            self.assertRegex(run.stderr, f"1 of 18 target tokens are not in model, and {told}.*: 'Z'")
+            second = program.read_metrics(self.folder / choice)
+            self.assertLess(second[0]["train_loss"], 0.8 * first[0]["train_loss"])
+            self.assertEqual((self.folder / choice / "source.vocab").read_text(), tokens)
         self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "third",
                     "--init", "model", "--source-units", "line", *settings(QUICK),
                     names=["--init model", "data.source_units"])
+
+    def test_tells_why_it_ended(self):
+        run = self.succeed(*train())
+        self.assertRegex(run.stderr, r"trained 9 steps in [\d:]+, ended by train.epochs = 3; best")
+        run = self.succeed(*train("--resume"))
+        self.assertIn("nothing was left to train: 9 steps before, ended by train.epochs = 3; raise",
+                      run.stderr)
+        outcome = json.loads(self.succeed(*train("--resume", "--json")).stdout)
+        self.assertEqual((outcome["steps"], outcome["steps_before"], outcome["ended_by"]),
+                         (9, 9, "train.epochs"))
+        shutil.rmtree(self.folder / "model")
+        # Nothing is learned at such a rate.
+        run = self.succeed(*train(**{"train.patience": 1, "train.learning_rate": 1e-9,
+                                     "train.epochs": 9}))
+        self.assertIn("ended by train.patience = 1: so many validations in a row without a better "
+                      "token error", run.stderr)
+
+    def test_a_dump_changes_nothing(self):
+        """What goes on, and what begins as another model reads its texts."""
+        self.succeed(*train())
+        before = program.contents(self.folder)
+        run = self.succeed("train", "--out", "model", "--resume", "--dump-config", "--set",
+                           "train.epochs=9")
+        self.assertIn("\nhidden = 32\n", run.stdout)
+        self.assertIn("\nepochs = 9\n", run.stdout)
+        run = self.succeed("train", "--init", "model", "--target-units", "line", "--dump-config")
+        self.assertIn('\ntarget_units = "space"\n', run.stdout)
+        self.assertEqual(program.contents(self.folder), before)
+
+    def test_a_limit_of_files(self):
+        """One line, and nothing that is half written."""
+        command = train("--resume")
+        run = self.attend(*command, file_size=20000)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertRegex(run.stderr.splitlines()[-1],
+                         r"\Aattend: model/\S+: cannot be written: it has \d+ bytes.*ulimit -f")
+        self.assertEqual([path.name for path in (self.folder / "model").iterdir()
+                          if path.name.startswith(".")], [])
+        self.succeed(*command)
+        run = self.attend("explain", "model", "bab", "--out", "page.html", file_size=20000)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("page.html: cannot be written", run.stderr)
+        self.assertFalse((self.folder / "page.html").exists())
+        with open(self.folder / "answers", "wb") as out:
+            run = subprocess.run([program.PROGRAM, "mechanisms", "--markdown"], stdout=out,
+                                 stderr=subprocess.PIPE, env=program.environment(), text=True,
+                                 preexec_fn=lambda: program.resource.setrlimit(
+                                     program.resource.RLIMIT_FSIZE, (2000, 2000)))
+        self.assertEqual((run.returncode, run.stderr),
+                         (1, "attend: standard output cannot be written\n"))
 
     def pairs_of(self, task):
         if task == "classification":

@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "tests/support/files.h"
@@ -102,6 +103,15 @@ TEST(Safetensors, RefusesAHeaderOver100Megabytes) {
   const std::string path = folder.write("w", with_length(120'000'000, "{}"));
   std::filesystem::resize_file(path, 120'000'100);
   EXPECT_THAT(error_of([&] { read_safetensors(path); }), HasSubstr("at most 100000000"));
+}
+
+// A sparse file of 6 GB: its header is looked at before the rest is read, whose size is no reason.
+TEST(Safetensors, RefusesALargeFileByItsHeader) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("w", with_length(uint64_t{1} << 40, "{}"));
+  std::filesystem::resize_file(path, uint64_t{6} << 30);
+  EXPECT_THAT(error_of([&] { read_safetensors(path); }),
+              HasSubstr("the header is said to have 1099511627776 bytes; at most 100000000"));
 }
 
 TEST(Safetensors, RefusesOffsetsThatDoNotTileTheData) {

@@ -67,6 +67,13 @@ TEST(Vocabulary, RefusesTokensThatAFileCannotHold) {
   EXPECT_THAT(message("\xff"), HasSubstr("invalid UTF-8"));
 }
 
+TEST(Vocabulary, IsExtendedBehindWhatItHas) {
+  Vocabulary vocabulary = Vocabulary::build({{"a", "b"}});
+  EXPECT_EQ(vocabulary.extend(Vocabulary::build({{"d", "d", "b", "c"}})), 2);
+  EXPECT_EQ(vocabulary.encode({"a", "b", "d", "c"}), (std::vector<int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(vocabulary.size(), 8);
+}
+
 TEST(VocabularyFile, IsOneTokenALine) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "v.txt";

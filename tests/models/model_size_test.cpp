@@ -102,6 +102,13 @@ TEST(ModelSize, BoundsWhatIsTrained) {
     check_memory(model_with({"model.type=transformer", "model.bias=grid:65536x65536"}));
   });
   EXPECT_THAT(refusal, HasSubstr("model.bias = 'grid:65536x65536' asks for 2199.0 GB"));
+  // Weight, average, two moments, decay, two gradients a replica and a checkpoint that is read.
+  EXPECT_THAT(refusal, HasSubstr("training 15 times that"));
+  EXPECT_THAT(
+      test::error_of([] {
+        check_memory(model_with({"model.type=transformer", "model.bias=grid:65536x65536"}), 4);
+      }),
+      HasSubstr("training 21 times that"));
   EXPECT_GT(memory_limit(), 1 << 28);
 }
 

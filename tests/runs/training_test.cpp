@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/safetensors.h"
 #include "attend/data/tables.h"
 #include "attend/inference/evaluation.h"
 #include "tests/support/files.h"
@@ -89,6 +92,130 @@ TEST_F(TrainingTest, SettlesBySizeWhatNobodySaysAndResumesWithIt) {
   options.assignments.emplace_back("model.dropout=-1");
   EXPECT_EQ(train_model(options, watch).outcome.steps, 14);
   EXPECT_THAT(said, testing::Not(Contains(HasSubstr("chosen by the size"))));
+}
+
+TEST_F(TrainingTest, TheConfigurationOfAResumedTrainingIsThatOfTheFolder) {
+  train_model(options, watch);
+  TrainOptions other = options;
+  other.assignments = {"train.steps=20"};
+  EXPECT_THAT(training_config(other), HasSubstr("hidden = 256"));
+  other.resume = true;
+  EXPECT_THAT(training_config(other), HasSubstr("hidden = 16"));
+  EXPECT_THAT(training_config(other), HasSubstr("steps = 20"));
+  EXPECT_THAT(training_config(other), HasSubstr("batch = 10"));
+  other.assignments = {"model.hidden=32"};
+  EXPECT_THAT([&] { training_config(other); }, ThrowsMessage<Error>(HasSubstr("begun with 16")));
+  other.out = folder / "absent";
+  EXPECT_THAT(training_config(other), HasSubstr("hidden = 32"));
+}
+
+TEST_F(TrainingTest, SpacesAroundAKeyChangeNothing) {
+  options.assignments = {"model.type =classifier"};
+  EXPECT_THAT(training_config(options), HasSubstr("metric = \"accuracy\""));
+}
+
+TEST_F(TrainingTest, RefusesAMisspeltVariable) {
+  const auto message = [&] { return test::error_of([&] { training_config(options); }); };
+  setenv("ATTEND_TRAIN_EPOCH", "7", 1);
+  EXPECT_THAT(message(), HasSubstr("did you mean ATTEND_TRAIN_EPOCHS?"));
+  unsetenv("ATTEND_TRAIN_EPOCH");
+  // What another type of model reads is no mistake.
+  setenv("ATTEND_MODEL_FEED_FORWARD", "64", 1);
+  setenv("ATTEND_DATA_SAMPLE_RATE", "8000", 1);
+  EXPECT_EQ(message(), "");
+  unsetenv("ATTEND_MODEL_FEED_FORWARD");
+  unsetenv("ATTEND_DATA_SAMPLE_RATE");
+}
+
+TEST_F(TrainingTest, FindsCodesBesideTheFileThatNamesThem) {
+  fs::create_directory(folder / "project");
+  folder.write("project/codes", "#version: 0.2\n");
+  options.config = folder.write("project/c.toml",
+                                "[data]\nsource_units = \"bpe\"\ntarget_units = \"bpe\"\n"
+                                "bpe = \"codes\"\n");
+  options.assignments.emplace_back("train.steps=1");
+  train_model(options, watch);
+  EXPECT_TRUE(fs::exists(options.out + "/bpe.codes"));
+  // A model's own configuration too.
+  TrainOptions again = options;
+  again.out = folder / "again";
+  again.config = options.out + "/config.toml";
+  again.assignments = {"train.steps=1", "train.replicas=1"};
+  train_model(again, watch);
+  fs::remove(folder / "project/codes");
+  options.out = folder / "other";
+  EXPECT_THAT([&] { train_model(options, watch); },
+              ThrowsMessage<Error>(HasSubstr("data.bpe = 'codes': codes: no such file")));
+}
+
+// Words that the model does not know, of which the answers are made.
+TEST_F(TrainingTest, BeginsFromAModelWithOtherTokens) {
+  options.data = options.valid = folder.write("ab.tsv", "ab\tA B\nba\tB A\na\tA\nb\tB\n");
+  options.assignments = {
+      "model.embedding=16",     "model.hidden=32",          "model.attention_depth=16",
+      "model.dropout=0",        "train.replicas=1",         "train.batch=4",
+      "train.epochs=80",        "train.learning_rate=0.02", "train.warmup_steps=1",
+      "train.weight_average=0", "train.patience=0",         "train.validate_steps=80",
+      "data.target_units=space"};
+  train_model(options, watch);
+  TrainOptions more = options;
+  more.data = more.valid = folder.write("xy.tsv", "ac\tX Y\nca\tY X\na\tX\nc\tY\n");
+  more.init = options.out;
+  more.out = folder / "extended";
+  said.clear();
+  EXPECT_EQ(train_model(more, watch).outcome.best_metric, 0);
+  EXPECT_THAT(said, Contains(HasSubstr("1 of 2 source tokens are not in " + options.out +
+                                       ", and begin with new weights: 'c'")));
+  EXPECT_THAT(said, Contains(HasSubstr("2 of 2 target tokens are not in")));
+  EXPECT_THAT(said, Contains(testing::ContainsRegex("([0-9]+) of [0-9]+ weights begin as in")));
+  const Model model(more.out);
+  EXPECT_EQ(model.answer({"ca"})[0].candidates[0].text, "Y X");
+  // Tokens keep their places, and so do those that the data does not have.
+  EXPECT_THAT(read_file(more.out + "/target.vocab"),
+              testing::StartsWith(read_file(options.out + "/target.vocab")));
+  more.init_vocabulary = "keep";
+  more.out = folder / "kept";
+  said.clear();
+  EXPECT_GT(train_model(more, watch).outcome.best_metric, 0.5);
+  EXPECT_THAT(said, Contains(HasSubstr("2 of 2 target tokens are not in " + options.out +
+                                       ", and are read as <unk>")));
+  EXPECT_EQ(read_file(more.out + "/target.vocab"), read_file(options.out + "/target.vocab"));
+  more.out = folder / "none";
+  more.init_vocabulary = "none";
+  EXPECT_THAT([&] { train_model(more, watch); },
+              ThrowsMessage<Error>(HasSubstr("--init-vocabulary is 'none'")));
+}
+
+TEST_F(TrainingTest, SeeksTheBestAnewWhereTheValidationDataIsAnother) {
+  train_model(options, watch);
+  options.resume = true;
+  options.assignments.emplace_back("train.steps=14");
+  said.clear();
+  train_model(options, watch);
+  EXPECT_THAT(said, testing::Not(Contains(HasSubstr("sought anew"))));
+  // Fewer examples are others too.
+  options.assignments.emplace_back("train.steps=16");
+  options.assignments.emplace_back("train.validation_examples=20");
+  train_model(options, watch);
+  EXPECT_THAT(said, Contains(HasSubstr("was validated on other examples: the best weights are")));
+}
+
+TEST_F(TrainingTest, EndsWithAnErrorWhereTheWeightsGiveNoProbabilities) {
+  train_model(options, watch);
+  const std::string weights = options.out + "/weights.safetensors";
+  TensorFile file = read_safetensors(weights);
+  for (auto& [name, tensor] : file.tensors) tensor.fill_(std::nanf(""));
+  write_safetensors(weights, file);
+  options.init = options.out;
+  options.out = folder / "other";
+  options.assignments.emplace_back("train.steps=5");
+  for (const char* metric : {"token_error", "loss"}) {
+    options.assignments.emplace_back(std::string("train.metric=") + metric);
+    watch.progress = {};
+    EXPECT_THAT([&] { train_model(options, watch); },
+                ThrowsMessage<Error>(HasSubstr("ended at step 5 without weights to keep")));
+    fs::remove_all(options.out);
+  }
 }
 
 TEST_F(TrainingTest, BeginsNothingWhereTheDataIsWrong) {

@@ -2,6 +2,7 @@
 #include "attend/parallel/communicator.h"
 
 #include <atomic>
+#include <cmath>
 
 #include "tests/support/thread_world.h"
 #include "tests/train/trainer_case.h"
@@ -15,7 +16,10 @@ class WorldTest : public TrainerTest {
     TrainOutcome outcome;
     std::map<std::string, Tensor> weights;
     int64_t validations = 0, reports = 0;
+    std::string trouble;  // of validations
   };
+  std::string other_folders;  // behind the name of the first one's, of those of the others
+  int64_t drifting = -1;      // a rank whose weights change in step 5, as on another processor
 
   // Trains in root/name with so many processes; that of `stopping` is told to stop after step 5.
   std::vector<Rank> run_world(const std::string& name, int64_t size, bool resume = false,
@@ -40,7 +44,9 @@ class WorldTest : public TrainerTest {
       PairBatches source(pairs, config);
       task.source = &source;
       task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-        return replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+        const Tensor loss =
+            replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+        return poison && poison(ranks[r].reports) ? loss * std::nan("") : loss;
       };
       task.validate = [&] {
         ++ranks[r].validations;
@@ -52,9 +58,15 @@ class WorldTest : public TrainerTest {
       task.report = [&](const TrainProgress& progress) {
         ++ranks[r].reports;
         if (stopping == static_cast<int64_t>(r) && progress.step == 5) stop = true;
+        if (progress.validation) ranks[r].trouble += progress.trouble;
+        if (drifting == static_cast<int64_t>(r) && progress.step == 5) {
+          torch::NoGradGuard no_gradient;
+          replicas[r][0]->parameters()[0].mul_(1 + 1e-6);
+        }
       };
       task.stop = &stop;
-      task.folder = root / name;
+      task.folder = root / (r == 0 ? name : name + other_folders);
+      fs::create_directories(task.folder);
       ranks[r].outcome = train_network(config, task, resume);
       ranks[r].weights = weights_of(*replicas[r][0]);
     });
@@ -100,6 +112,50 @@ TEST_F(WorldTest, AccumulatedBatchesOfUnevenSharesTrainAsOne) {
     EXPECT_LT(farthest(rank.weights, alone_weights), 1e-6);
   run_world("again", 2);
   expect_same("world", "again");
+}
+
+// The first alone writes checkpoints, and has them in its folder.
+TEST_F(WorldTest, ReturnToACheckpointThatTheFirstAloneHas) {
+  config.replicas = 1;
+  config.checkpoint_seconds = 0;
+  config.schedule = "constant";
+  config.warmup_steps = 0;
+  poison = [](int64_t reports) { return reports >= 13 && reports < 23; };
+  other_folders = "-elsewhere";
+  const auto ranks = run_world("a", 2);
+  for (const Rank& rank : ranks) {
+    EXPECT_EQ(rank.outcome.rollbacks, 1);
+    EXPECT_EQ(rank.outcome.steps, 24);
+    EXPECT_EQ(farthest(rank.weights, ranks[0].weights), 0);
+  }
+  poison = nullptr;
+  config.epochs = 4;
+  for (const Rank& rank : run_world("a", 2, /*resume=*/true)) EXPECT_EQ(rank.outcome.steps, 32);
+  EXPECT_TRUE(fs::is_empty(root / "a-elsewhere"));
+}
+
+// Weights that differ, as those of unlike processors may, are brought together at a validation.
+TEST_F(WorldTest, TakeTheWeightsOfTheFirstWhereTheyDiffer) {
+  config.replicas = 1;
+  drifting = 1;
+  const auto ranks = run_world("drifted", 2);
+  EXPECT_EQ(farthest(ranks[1].weights, ranks[0].weights), 0);
+  EXPECT_THAT(ranks[0].trouble, testing::HasSubstr("step 8: the weights of the processes differ"));
+  drifting = -1;
+  EXPECT_EQ(run_world("alike", 2)[0].trouble, "");
+}
+
+TEST(CheckAlike, NamesTheFirstLineThatDiffersAndEndsWhereNoneDoes) {
+  const auto message = [](const std::string& own) {
+    return test::error_of([&] {
+      ThreadWorld(2).run(
+          [&](Communicator& rank) { check_alike(rank, rank.leads() ? "a\nb" : own, "texts"); });
+    });
+  };
+  EXPECT_EQ(message("a\nb"), "");
+  EXPECT_THAT(message("a\nc"), testing::HasSubstr("other texts"));
+  EXPECT_THAT(message("a\nb\n"), testing::HasSubstr("other texts"));
+  EXPECT_THAT(message("a\nb\nnothing"), testing::HasSubstr("other texts"));
 }
 
 TEST_F(WorldTest, AnyOfThemStopsAllAndAllGoOn) {

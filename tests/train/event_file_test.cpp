@@ -1,6 +1,8 @@
 #include "attend/train/event_file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <bit>
 #include <cstring>
@@ -87,6 +89,24 @@ TEST_F(EventFileTest, EachBeginsAFileOfItsOwn) {
   for (EventFile* file : {&first, &second, &second}) file->write(8, {{"loss", 1}});
   EXPECT_EQ(files(), 2);
   EXPECT_THROW(absent.write(1, {{"loss", 1}}), Error);
+}
+
+// Whoever reads the file would stop at a record that is cut.
+TEST_F(EventFileTest, LeavesNoHalfRecord) {
+  EventFile file(folder, 0);
+  file.write(1, {{"loss", 1}});
+  const std::string path = fs::directory_iterator(folder)->path();
+  const std::string before = read_file(path);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  rlimit limit = old;
+  limit.rlim_cur = before.size() + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(file.write(2, {{"loss", 1}}), Error);
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_file(path), before);
 }
 
 }  // namespace event_file_test

@@ -70,7 +70,10 @@ struct Replicas {
     for (int64_t r = 0; r < count; ++r) chains.push_back(std::make_shared<Chain>());
     modules.assign(chains.begin(), chains.end());
     flat = std::make_unique<FlatParameters>(modules[0]);
-    for (const ModulePtr& module : modules) gradients.push_back(flat->share_with(module)[0]);
+    for (const ModulePtr& module : modules) {
+      flat->share_with(module);
+      gradients.push_back(flat->give_gradients(module)[0]);
+    }
   }
 
   void clear() {

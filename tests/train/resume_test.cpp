@@ -98,14 +98,15 @@ TEST_F(TrainerTest, RefusesAnotherOrderByName) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("train.shuffle_buffer = 16")));
 }
 
-// Older checkpoints lack sizes of batches, seed and metric.
+// Older checkpoints lack sizes of batches, seed, metric and what its figures were of.
 TEST_F(TrainerTest, ResumesFromAnOlderCheckpoint) {
   run("whole");
   run("old", false, 13);
   const std::string path = root / "old" / "checkpoint.safetensors";
   TensorFile file = read_safetensors(path);
   EXPECT_EQ(file.metadata.at("handed_out"), "8 0 5");
-  for (const char* name : {"handed_out", "seed", "shuffle_buffer", "metric"})
+  for (const char* name :
+       {"handed_out", "seed", "shuffle_buffer", "metric", "best_loss", "validation_fingerprint"})
     file.metadata.erase(name);
   file.metadata["batches"] = "5";
   write_safetensors(path, file);
@@ -118,15 +119,40 @@ TEST_F(TrainerTest, ResumesFromAnOlderCheckpoint) {
   expect_same("whole", "old");
 }
 
-TEST_F(TrainerTest, SeeksTheBestAnewByAnotherMetric) {
+TEST_F(TrainerTest, SeeksTheBestAnewByAnotherMetricOrOnOtherExamples) {
   config.epochs = 2;
   metric = [] { return 1.0; };
+  validation_fingerprint = 77;
   run("a");
   config.epochs = 3;
   metric = [] { return 7.0; };
+  run("a", true);
+  EXPECT_TRUE(said.empty());
+  EXPECT_EQ(checkpoint("a").best_step, 2 * 8);
+  config.epochs = 4;
   metric_name = "other";
   EXPECT_EQ(run("a", true).best_metric, 7.0);
-  EXPECT_EQ(checkpoint("a").best_step, 3 * 8);
+  EXPECT_EQ(checkpoint("a").best_step, 4 * 8);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], testing::HasSubstr("train.metric is other, and was metric: the best"));
+  config.epochs = 5;
+  metric = [] { return 9.0; };
+  validation_fingerprint = 78;
+  EXPECT_EQ(run("a", true).best_metric, 9.0);
+  EXPECT_EQ(checkpoint("a").best_step, 5 * 8);
+  EXPECT_EQ(checkpoint("a").validation_fingerprint, 78U);
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_THAT(said[1], testing::HasSubstr("was validated on other examples: the best"));
+}
+
+// Batches by tokens alone, as C++ may ask for.
+TEST_F(TrainerTest, ResumesWithoutANumberOfPairs) {
+  config.batch = 0;
+  config.batch_tokens = 40;
+  run("whole");
+  run("stopped", false, 3);
+  run("stopped", true);
+  expect_same("whole", "stopped");
 }
 
 // A kill loses what came after the last checkpoint; metrics and weights may be ahead of it.

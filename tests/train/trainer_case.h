@@ -89,7 +89,7 @@ class TrainerTest : public testing::Test {
       torch::NoGradGuard no_gradient;
       const Batch batch = make_batch(pairs, {0, 1, 2, 3});
       const auto loss = averaged->objective(batch, {}, 0).item<double>();
-      return Validation{loss, metric ? metric() : loss};
+      return Validation{valid_loss ? valid_loss() : loss, metric ? metric() : loss};
     };
     task.report = [&](const TrainProgress& progress) {
       reports.push_back(progress);
@@ -97,6 +97,8 @@ class TrainerTest : public testing::Test {
       if (progress.step == stop_after) stop = true;
     };
     task.metric = metric_name;
+    task.validation_fingerprint = validation_fingerprint;
+    task.say = [&](const std::string& line) { said.push_back(line); };
     task.higher_is_better = higher_is_better;
     if (clock) task.now = clock;
     task.stop = &stop;
@@ -148,7 +150,9 @@ class TrainerTest : public testing::Test {
   std::vector<std::vector<EncodedPair>> handed_out;  // in the last epoch, skipped ones included
   std::vector<TrainProgress> reports;
   std::map<int64_t, std::map<std::string, Tensor>> validated;  // weights, by the step validated
-  std::function<double()> metric;
+  std::function<double()> metric, valid_loss;
+  uint64_t validation_fingerprint = 0;
+  std::vector<std::string> said;
   std::function<double()> clock;
   std::string metric_name = "metric";
   std::function<bool(int64_t)> poison;  // of the steps reported so far: whether the loss is NaN

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <set>
+
 #include "attend/data/safetensors.h"
 #include "attend/train/kept_weights.h"
 #include "tests/support/software_device.h"
@@ -72,6 +75,45 @@ TEST_F(TrainerTest, StopsWhenValidationStopsImproving) {
   EXPECT_EQ(outcome.best_metric, 7);
   EXPECT_EQ(checkpoint("a").best_step, 3 * 8);
   EXPECT_EQ(reports.back().remaining, 0);
+}
+
+TEST_F(TrainerTest, TellsWhatEndedIt) {
+  config.patience = 2;
+  metric = [] { return 1.0; };
+  EXPECT_EQ(run("patience").ended_by, "train.patience");
+  config.epochs = 2;
+  TrainOutcome outcome = run("epochs");
+  EXPECT_EQ(outcome.ended_by, "train.epochs");
+  EXPECT_EQ(outcome.limit, 2);
+  EXPECT_EQ(outcome.steps_before, 0);
+  config.steps = 5;
+  EXPECT_EQ(run("steps").ended_by, "train.steps");
+  config.minutes = 1e-6;
+  EXPECT_EQ(run("minutes").ended_by, "train.minutes");
+  EXPECT_EQ(run("stopped", false, 1).ended_by, "");
+  config.minutes = 0;
+  outcome = run("epochs", true);
+  EXPECT_EQ(outcome.ended_by, "train.epochs");
+  EXPECT_EQ(outcome.steps, outcome.steps_before);
+}
+
+// Accuracies of few examples stay where they are while the model still learns.
+TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
+  config.epochs = 5;
+  config.patience = 4;
+  metric = [] { return 0.5; };
+  valid_loss = [n = 0]() mutable { return std::vector{3.0, 2.0, 1.0, 1.5, 1.0}.at(n++); };
+  const TrainOutcome outcome = run("a");
+  EXPECT_EQ(checkpoint("a").best_step, 3 * 8);
+  EXPECT_EQ(checkpoint("a").best_loss, 1);
+  const auto weights = read_safetensors(root / "a" / "weights.safetensors").tensors;
+  for (const auto& [name, tensor] : validated.at(3 * 8))
+    EXPECT_TRUE(at::equal(tensor, weights.at(name))) << name;
+  // Patience is for the metric.
+  EXPECT_EQ(outcome.ended_by, "train.patience");
+  EXPECT_FALSE(reports[7].equals_best);
+  EXPECT_TRUE(reports[15].equals_best && reports[15].best);
+  EXPECT_TRUE(reports[31].equals_best && !reports[31].best);
 }
 
 TEST_F(TrainerTest, KeepsTheBestWeightsNotTheLast) {
@@ -155,6 +197,51 @@ TEST_F(TrainerTest, BestWeightsAreThoseOfTheBestMetricAfterAReturn) {
     if (record["step"] != last.best_step) continue;
     EXPECT_EQ(record["valid_metric"], last.best_metric);
   }
+}
+
+TEST_F(TrainerTest, AValidationWithoutAFigureIsNoImprovement) {
+  config.epochs = 4;
+  config.patience = 0;
+  metric = [n = 0]() mutable { return std::vector{0.5, std::nan(""), 0.4, std::nan("")}.at(n++); };
+  const TrainOutcome outcome = run("a");
+  EXPECT_EQ(outcome.best_metric, 0.4);
+  EXPECT_EQ(checkpoint("a").best_step, 3 * 8);
+  EXPECT_THAT(reports[15].trouble, testing::HasSubstr("step 16: the validation's metric is nan"));
+  EXPECT_TRUE(metrics("a")[1]["valid_metric"].is_null());
+}
+
+TEST_F(TrainerTest, EndsWithAnErrorWhereNoValidationHasAFigure) {
+  metric = [] { return std::nan(""); };
+  EXPECT_THAT([&] { run("a"); }, testing::ThrowsMessage<Error>(testing::AllOf(
+                                     testing::HasSubstr("ended at step 24 without weights"),
+                                     testing::HasSubstr("train.learning_rate"))));
+  EXPECT_FALSE(fs::exists(root / "a" / "weights.safetensors"));
+}
+
+TEST_F(TrainerTest, RefusesAConfigurationThatTrainsNothing) {
+  const auto message = [&](const auto& change) {
+    const TrainConfig before = config;
+    change();
+    const std::string found = test::error_of([&] { run("a"); });
+    config = before;
+    return found;
+  };
+  EXPECT_THAT(message([&] { config.epochs = 0, config.steps = 100; }),
+              testing::HasSubstr("[train] train.epochs is 0"));
+  EXPECT_THAT(message([&] { config.batch = 0; }), testing::HasSubstr("[train] train.batch is 0"));
+  EXPECT_THAT(message([&] { config.schedule = "plateau", config.plateau_patience = 0; }),
+              testing::HasSubstr("[train]: train.plateau_patience is 0; it must be from 1"));
+  EXPECT_THAT(message([&] { config.schedule = "stairs"; }), testing::HasSubstr("'stairs'"));
+  EXPECT_THAT(message([&] { config.learning_rate = std::nan(""); }),
+              testing::HasSubstr("train.learning_rate is nan"));
+}
+
+// Replicas are counted over all processes.
+TEST(NoiseSeed, IsAnotherForEachReplicaAndStep) {
+  std::set<uint64_t> seeds;
+  for (int64_t step = 0; step < 4; ++step)
+    for (int64_t replica = 0; replica < 600; ++replica) seeds.insert(noise_seed(1, step, replica));
+  EXPECT_EQ(seeds.size(), 2400U);
 }
 
 TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {

@@ -1,0 +1,124 @@
+#include "attend/models/initial_weights.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "attend/data/safetensors.h"
+#include "attend/nn/without_storage.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// The ids of the tokens that two vocabularies share: in the new one, and in the other.
+struct SharedTokens {
+  std::vector<int64_t> here, there;
+  int64_t size_here = 0, size_there = 0;
+};
+
+SharedTokens shared_tokens(const Vocabulary& here, const Vocabulary& there) {
+  SharedTokens shared = {.size_here = here.size(), .size_there = there.size()};
+  for (int64_t id = 0; id < here.size(); ++id) {
+    const int64_t other = id <= Vocabulary::unknown ? id : there.id(here.token(id));
+    if (id > Vocabulary::unknown && other == Vocabulary::unknown) continue;
+    shared.here.push_back(id);
+    shared.there.push_back(other);
+  }
+  return shared;
+}
+
+// Shapes alone: the network with so many more tokens.
+torch::OrderedDict<std::string, Tensor> grown(const PairModel& model, int64_t more_source,
+                                              int64_t more_target) {
+  const WithoutStorage without_storage;
+  SourceShape source = model.source_shape();
+  if (!source.is_frames()) source.tokens += more_source;
+  return model.config.chosen()
+      .make_network(source, model.target_vocabulary.size() + more_target)
+      ->named_parameters();
+}
+
+// Finds which axes count tokens: those that grow with a vocabulary.
+class VocabularyAxes {
+ public:
+  VocabularyAxes(const PairModel& model, const PairModel& other)
+      : is_one_(model.text.joint_vocabulary || model.config.fills()),
+        with_source_(grown(model, 1, is_one_ ? 1 : 0)),
+        with_target_(is_one_ ? with_source_ : grown(model, 0, 1)),
+        source_(shared_tokens(model.source_vocabulary, other.source_vocabulary)),
+        target_(shared_tokens(model.target_vocabulary, other.target_vocabulary)) {}
+
+  // Null where the axis counts none.
+  const SharedTokens* tokens_of(const std::string& name, const Tensor& parameter,
+                                int64_t axis) const {
+    if (with_source_[name].size(axis) != parameter.size(axis)) return &source_;
+    if (with_target_[name].size(axis) != parameter.size(axis)) return &target_;
+    return nullptr;
+  }
+
+ private:
+  const bool is_one_;
+  const torch::OrderedDict<std::string, Tensor> with_source_, with_target_;
+  const SharedTokens source_, target_;
+};
+
+// The parameter whose rows of shared tokens, along one axis, are to be copied.
+struct Rows {
+  int64_t axis = -1;  // none: all of it is
+  Tensor here, there;
+};
+
+// False where the stored tensor does not fit.
+bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor& parameter,
+               const Tensor& stored, Rows& rows) {
+  if (stored.dim() != parameter.dim() || stored.scalar_type() != parameter.scalar_type())
+    return false;
+  for (int64_t axis = 0; axis < stored.dim(); ++axis) {
+    const SharedTokens* tokens = axes.tokens_of(name, parameter, axis);
+    if (tokens == nullptr && stored.size(axis) != parameter.size(axis)) return false;
+    if (tokens == nullptr) continue;
+    // A network may leave the first tokens out, as one of labels does those that are none.
+    const int64_t left_out = tokens->size_here - parameter.size(axis);
+    if (rows.axis >= 0 || left_out < 0 || tokens->size_there - stored.size(axis) != left_out)
+      return false;
+    std::vector<int64_t> here, there;
+    for (size_t i = 0; i < tokens->here.size(); ++i) {
+      if (tokens->here[i] < left_out) continue;
+      here.push_back(tokens->here[i] - left_out);
+      there.push_back(tokens->there[i] - left_out);
+    }
+    if (here.empty()) return false;
+    rows = {axis, at::tensor(here, at::kLong), at::tensor(there, at::kLong)};
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t load_initial_weights(const PairModel& model, const PairModel& other,
+                             const std::string& path) {
+  const TensorFile file = read_safetensors(path);
+  const VocabularyAxes axes(model, other);
+  const at::NoGradGuard no_gradient;
+  int64_t count = 0;
+  for (auto& item : model.network->named_parameters()) {
+    const auto found = file.tensors.find(item.key());
+    Rows rows;
+    if (found == file.tensors.end() ||
+        !find_rows(axes, item.key(), item.value(), found->second, rows))
+      continue;
+    if (rows.axis < 0)
+      item.value().copy_(found->second);
+    else
+      item.value().index_copy_(rows.axis, rows.here,
+                               found->second.index_select(rows.axis, rows.there));
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace attend

@@ -1,0 +1,106 @@
+#include "attend/runs/validator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "attend/decode/search.h"
+#include "attend/inference/evaluation.h"
+#include "attend/train/window_batches.h"
+
+namespace attend {
+namespace {
+
+// What falls to one of several processes: every so many-th, so that all have the same mix.
+template <class T>
+void keep_share(std::vector<T>& all, const Communicator& world) {
+  std::vector<T> own;
+  for (auto i = world.rank(); i < std::ssize(all); i += world.size())
+    own.push_back(std::move(all[static_cast<size_t>(i)]));
+  all = std::move(own);
+}
+
+// FNV-1a. Texts are told apart by what stands between them.
+class TextHash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) mix(static_cast<unsigned char>(c));
+    mix(256);
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  void mix(uint64_t symbol) { value_ = (value_ ^ symbol) * 1099511628211ULL; }
+
+  uint64_t value_ = 14695981039346656037ULL;
+};
+
+// Of an image or a sound the name alone, without the folder, which may move.
+uint64_t hash_of(const std::vector<Example>& examples, bool are_files) {
+  TextHash hash;
+  for (const Example& example : examples) {
+    hash.add(are_files ? std::filesystem::path(example.source).filename().string()
+                       : example.source);
+    for (const std::string& target : example.targets) hash.add(target);
+    hash.add("");
+  }
+  return hash.value();
+}
+
+uint64_t hash_of(const std::string& text, size_t windows) {
+  TextHash hash;
+  hash.add(text);
+  hash.add(fmt::format("{}", windows));
+  return hash.value();
+}
+
+}  // namespace
+
+Validator::Validator(const RunConfig& config, const PairModel& model, const PairData& data,
+                     std::shared_ptr<PairNetwork> averaged, Communicator& world)
+    : model_(model),
+      metric_(*find_validation_metric(config.train.metric)),
+      world_(world),
+      examples_(data.valid.examples),
+      predictor_(model, {std::move(averaged)}, config.train.replicas) {
+  const auto most = static_cast<size_t>(config.train.validation_examples);
+  if (examples_.size() > most) examples_.resize(most);
+  if (data.valid_text.empty()) {
+    fingerprint_ = hash_of(examples_, model.text.reads_frames());
+    keep_share(examples_, world);
+    pairs_ = model.encode(examples_);
+  } else {
+    pairs_ = windows_in_order(model.encode_text(data.valid_text),
+                              model.config.chosen().context() - 1, 1);
+    if (pairs_.size() > most) pairs_.resize(most);
+    fingerprint_ = hash_of(data.valid_text, pairs_.size());
+    keep_share(pairs_, world);
+  }
+  for (const EncodedPair& pair : pairs_) tokens_ += static_cast<double>(pair.target_length());
+  all_tokens_ = std::max(1.0, sum(world, tokens_));
+}
+
+Validation Validator::operator()() {
+  const double loss = sum(world_, predictor_.loss(pairs_) * (tokens_ / all_tokens_));
+  if (!metric_.decodes) return {loss, loss};
+  std::vector<double> counts;
+  bool failed = std::isnan(loss);  // alike in all processes
+  if (!failed) {
+    predictor_.pack();  // for the weights are others each time
+    try {
+      counts = metric_.counts(evaluate(predictor_, model_, examples_, {}), examples_, model_.text);
+    } catch (const NotANumber&) {
+      failed = true;
+    }
+  }
+  if (sum(world_, failed ? 1 : 0) > 0) return {loss, std::numeric_limits<double>::quiet_NaN()};
+  return {loss, metric_.figure(sum(world_, std::move(counts)), model_.text)};
+}
+
+}  // namespace attend

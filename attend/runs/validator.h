@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "attend/inference/predictor.h"
+#include "attend/parallel/communicator.h"
+#include "attend/runs/run_config.h"
+#include "attend/runs/train_data.h"
+#include "attend/runs/validation_metric.h"
+#include "attend/train/train_progress.h"
+
+namespace attend {
+
+// Measures the averaged weights on the first train.validation_examples, of a text windows, each
+// behind the token before it. Every process measures its share; all get the same figures.
+class Validator {
+ public:
+  Validator(const RunConfig& config, const PairModel& model, const PairData& data,
+            std::shared_ptr<PairNetwork> averaged, Communicator& world);
+
+  const ValidationMetric& metric() const { return metric_; }
+
+  // Differs for other examples.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  // The metric is NaN where the weights give no probabilities.
+  Validation operator()();
+
+ private:
+  const PairModel& model_;
+  const ValidationMetric metric_;
+  Communicator& world_;
+  std::vector<Example> examples_;
+  std::vector<EncodedPair> pairs_;
+  Predictor predictor_;
+  uint64_t fingerprint_ = 0;
+  double tokens_ = 0;      // of the targets here
+  double all_tokens_ = 1;  // of all processes
+};
+
+}  // namespace attend

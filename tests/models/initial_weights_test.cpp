@@ -1,0 +1,100 @@
+#include "attend/models/initial_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "attend/models/parameters_file.h"
+#include "tests/models/networks.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace initial_weights_test {
+
+using at::Tensor;
+
+Vocabulary of_tokens(const std::vector<std::string>& tokens) {
+  // Each as often as it takes to stand before the next.
+  std::vector<std::vector<std::string>> sequences;
+  for (size_t i = 0; i < tokens.size(); ++i) sequences.emplace_back(tokens.size() - i, tokens[i]);
+  return Vocabulary::build(sequences);
+}
+
+// Both vocabularies are made of the same tokens where the network wants that.
+PairModel model_of(const test::SomeNetwork& network, const std::vector<std::string>& source,
+                   const std::vector<std::string>& target) {
+  PairModel model;
+  model.config = network.config();
+  if (network.source.is_frames()) {
+    model.text.source_units = "image";
+    model.text.frames.patch = 2;
+    model.text.frames.image_height = 6;
+    model.text.frames.image_width = 8;
+  }
+  model.text.joint_vocabulary =
+      model.config.chosen().wants_joint_vocabulary() || model.config.row().learns_from_text();
+  model.source_vocabulary = of_tokens(source);
+  model.target_vocabulary = of_tokens(model.text.joint_vocabulary ? source : target);
+  model.network = model.make_network();
+  torch::NoGradGuard no_gradient;
+  // Biases, too, begin with values that differ.
+  for (Tensor& parameter : model.network->parameters()) parameter.add_(at::rand_like(parameter));
+  return model;
+}
+
+class EveryInitialNetwork : public testing::TestWithParam<test::SomeNetwork> {};
+
+// The rows of a token go to that token, wherever it stands; new tokens keep theirs.
+TEST_P(EveryInitialNetwork, TakesTheRowsOfItsTokens) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  torch::manual_seed(3);
+  const PairModel other = model_of(GetParam(), {"a", "b", "c"}, {"x", "y", "z"});
+  save_weights(*other.network, path);
+  const PairModel model = model_of(GetParam(), {"d", "c", "a", "b"}, {"z", "v", "x", "w", "y"});
+  std::map<std::string, Tensor> before;
+  for (const auto& item : model.network->named_parameters())
+    before.emplace(item.key(), item.value().detach().clone());
+  const auto own = model.network->named_parameters();
+  EXPECT_EQ(load_initial_weights(model, other, path), static_cast<int64_t>(own.size()));
+  int64_t axes = 0;
+  for (const auto& item : other.network->named_parameters()) {
+    const Tensor now = own[item.key()], theirs = item.value();
+    if (now.sizes() == theirs.sizes()) {
+      EXPECT_TRUE(at::equal(now, theirs)) << item.key();
+      continue;
+    }
+    ++axes;
+    int64_t axis = 0;
+    while (now.size(axis) == theirs.size(axis)) ++axis;
+    const bool is_source = now.size(axis) - theirs.size(axis) == 1;
+    const Vocabulary& here = is_source ? model.source_vocabulary : model.target_vocabulary;
+    const Vocabulary& there = is_source ? other.source_vocabulary : other.target_vocabulary;
+    const int64_t left_out = here.size() - now.size(axis);
+    for (int64_t id = left_out; id < here.size(); ++id) {
+      const int64_t from = id <= Vocabulary::unknown ? id : there.id(here.token(id));
+      const bool is_new = id > Vocabulary::unknown && from == Vocabulary::unknown;
+      const Tensor wanted = is_new ? before.at(item.key()).select(axis, id - left_out)
+                                   : theirs.select(axis, from - left_out);
+      EXPECT_TRUE(at::equal(now.select(axis, id - left_out), wanted)) << item.key() << " " << id;
+    }
+  }
+  EXPECT_GT(axes, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryInitialNetwork, testing::ValuesIn(test::some_networks()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(InitialWeights, LeaveWhatHasAnotherShape) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  const test::SomeNetwork small = {"seq2seq", {}}, large = {"seq2seq", {"model.hidden=24"}};
+  const PairModel other = model_of(small, {"a"}, {"x"}), model = model_of(large, {"a"}, {"x"});
+  save_weights(*other.network, path);
+  const int64_t taken = load_initial_weights(model, other, path);
+  EXPECT_GT(taken, 0);
+  EXPECT_LT(taken, static_cast<int64_t>(model.network->parameters().size()));
+  EXPECT_TRUE(at::equal(model.network->named_parameters()["source_embedding.weight"],
+                        other.network->named_parameters()["source_embedding.weight"]));
+}
+
+}  // namespace initial_weights_test
+}  // namespace attend
