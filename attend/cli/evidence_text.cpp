@@ -11,6 +11,10 @@ std::string verdict(const std::string& bar, bool passed) {
 std::string evidence_text(const std::vector<EvidenceFigure>& card) {
   std::string text;
   for (const EvidenceFigure& figure : card) {
+    if (!figure.missing.empty()) {
+      text += fmt::format("{:<28} {:>8}  not computed: {}\n", figure.name, "-", figure.missing);
+      continue;
+    }
     text += fmt::format("{:<28} {:8.3f}  {}\n", figure.name, figure.value,
                         verdict(figure.bar, figure.passed));
   }

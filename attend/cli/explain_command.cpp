@@ -36,7 +36,8 @@ struct ExplainOptions : DecodeOptions {
 // The maps that are printed or drawn: one of a method, or one of each head.
 struct Shown {
   std::vector<Alignment> maps;
-  std::vector<TestedMethod> methods = {};
+  bool of_one_sequence = false;            // the first map's sides are one
+  std::vector<TestedMethod> methods = {};  // of the first maps, in their order
   std::optional<SourcePicture> picture = {};
   std::optional<LayerGraph> graph = {};
 };
@@ -100,7 +101,8 @@ void show_method(const ExplainOptions& options, const Subject& subject, const st
   const MethodRow& row = find_method(name);
   const at::Tensor scores = method_scores(row, subject, options.choice);
   TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
-  if (options.evidence) method.card = evidence_card(EvidenceTester(subject).measure(row, scores));
+  if (options.evidence)
+    method.card = evidence_card(EvidenceTester(subject).measure(row, scores, {}, options.choice));
   const std::string title = options.method.empty() ? "" : name;
   add_tokens(options, subject.target, subject.source,
              drawn_scores(row, method.scores).to(at::kFloat), title, shown.maps);
@@ -154,6 +156,8 @@ void show_layers(const ExplainOptions& options, const Subject& subject, Shown& s
   const bool all = options.view == "model" && !options.choice.layer;
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
+    if (shown.maps.empty())
+      shown.of_one_sequence = maps[i].row_sequence() == maps[i].column_sequence();
     const int64_t first = options.choice.head.value_or(1);
     const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
     for (int64_t head = first; head <= last; ++head)
@@ -190,7 +194,12 @@ NamedTensors arrays(const Shown& shown) {
 
 std::string json_of(const Shown& shown) {
   std::string lines;
-  for (const Alignment& map : shown.maps) lines += alignment_json(map) + '\n';
+  for (size_t i = 0; i < shown.maps.size(); ++i) {
+    const bool tested = i < shown.methods.size();
+    lines += alignment_json(shown.maps[i],
+                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
+             '\n';
+  }
   return lines;
 }
 
@@ -200,11 +209,11 @@ std::string graph_file(const std::string& path, const AttentionGraph& graph) {
 
 std::string graph_of(const std::string& path, const Shown& shown) {
   const Alignment& map = shown.maps[0];
-  if (map.source != map.target)
+  if (!shown.of_one_sequence)
     fail(
-        "--out {}: {} looks at other tokens than its own; a graph is of one sequence, take "
-        "another --layer",
-        path, map.title);
+        "--out {}: {} looks at other tokens than its own; a graph is of one sequence, take --view "
+        "heads and a --layer of self-attention",
+        path, map.title.empty() ? "the answer" : map.title);
   return graph_file(path, attention_graph(map.source, map.weights));
 }
 
@@ -241,16 +250,21 @@ std::string picture(const std::string& path, const Shown& shown) {
       path);
 }
 
+// What is asked for but in the file.
 void print(const ExplainOptions& options, const Shown& shown) {
   if (options.json) {
     fmt::print("{}", json_of(shown));
     return;
   }
-  for (const Alignment& map : shown.maps) fmt::print("{}", alignment_text(map, terminal_options()));
+  if (options.out.empty())
+    for (const Alignment& map : shown.maps)
+      fmt::print("{}", alignment_text(map, terminal_options()));
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
 }
 
 void run_explain(const ExplainOptions& options) {
+  if (options.evidence && options.view != "alignment")
+    fail("--evidence: tests the map of a method; leave --view {} out", options.view);
   ModelOptions loading = options.model;
   loading.threads = 1;
   const Model model(options.folder, loading);
@@ -268,7 +282,7 @@ void run_explain(const ExplainOptions& options) {
       show_layers(options, subject, shown);
     }
   }
-  if (options.json || options.out.empty()) print(options, shown);
+  print(options, shown);
   if (options.out.empty()) return;
   write_file(options.out, whole_page ? page(options, subject, source_picture(model, options.text))
                                      : picture(options.out, shown));
@@ -322,7 +336,8 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--out", options->out,
                       "file to write: .html (all methods, tested, and all layers), .svg, .png, "
                       ".json, .npz, .align (Pharaoh), .dot or .graphml");
-  command->add_flag("--json", options->json, "print {title, source, target, weights, scores}");
+  command->add_flag("--json", options->json,
+                    "print {title, source, target, weights, scores, evidence}");
   command->footer(footer());
   command->callback([options] { run_explain(*options); });
 }

@@ -29,8 +29,15 @@ std::string table(const Faithfulness& measured) {
   for (const FaithfulnessFigure& one : measured.figures) {
     if (one.method != method) text += fmt::format("{}{}\n", method ? "\n" : "", one.method->name);
     method = one.method;
-    text += fmt::format("  {:<28} {:7.3f} [{:6.3f}, {:6.3f}]  {}\n", one.figure->name, one.mean,
+    if (one.examples == 0) {
+      text += fmt::format("  {:<28} {:>7}  not computed: {}\n", one.figure->name, "-", one.missing);
+      continue;
+    }
+    text += fmt::format("  {:<28} {:7.3f} [{:6.3f}, {:6.3f}]  {}", one.figure->name, one.mean,
                         one.low, one.high, verdict(bar_text(*one.figure, one.other), one.passed));
+    if (!one.missing.empty())
+      text += fmt::format(" (over {} answers; not computed: {})", one.examples, one.missing);
+    text += '\n';
   }
   return text;
 }
@@ -59,7 +66,8 @@ void run_faithfulness(FaithfulnessCommand command) {
     fmt::print("{}\n", faithfulness_json(measured));
   else
     fmt::print("{} answers, means and 95 % intervals\n\n{}", measured.examples, table(measured));
-  for (const std::string& line : measured.left_out) fmt::print(stderr, "left out: {}\n", line);
+  for (const LeftOut& one : measured.left_out)
+    fmt::print(stderr, "left out: {}\n", left_out_text(one, measured));
   if (command.out.empty()) return;
   const std::string picture = faithfulness_svg(measured, command.folder);
   write_file(command.out, svg ? picture : render_png(picture));

@@ -76,6 +76,17 @@ nlohmann::ordered_json to_json(const Grid& grid) {
   return rows;
 }
 
+nlohmann::ordered_json to_json(const EvidenceFigure& figure) {
+  nlohmann::ordered_json result{{"name", figure.name},
+                                {"value", figure.value},
+                                {"bar", figure.bar},
+                                {"passed", figure.passed}};
+  if (figure.missing.empty()) return result;
+  result["value"] = result["passed"] = nullptr;
+  result["missing"] = figure.missing;
+  return result;
+}
+
 std::string dump(const nlohmann::ordered_json& document) {
   return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -96,7 +107,8 @@ std::string describe(const Alignment& alignment) {
                      alignment.source.size());
 }
 
-std::string alignment_json(const Alignment& alignment) {
+std::string alignment_json(const Alignment& alignment,
+                           const std::vector<EvidenceFigure>& evidence) {
   nlohmann::ordered_json document{{"title", alignment.title},
                                   {"source", alignment.source},
                                   {"target", alignment.target},
@@ -104,6 +116,7 @@ std::string alignment_json(const Alignment& alignment) {
   if (alignment.scores.defined())
     document["scores"] =
         to_json(checked_grid({alignment.source, alignment.target, alignment.scores}));
+  for (const EvidenceFigure& figure : evidence) document["evidence"].push_back(to_json(figure));
   return dump(document);
 }
 

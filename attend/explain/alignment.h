@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/explain/map_page.h"
+
 namespace attend {
 
 // One attention map: which source tokens each target token looked at (Bahdanau, Cho and Bengio
@@ -36,9 +38,11 @@ std::string alignment_svg(const Alignment& alignment);
 std::string alignment_png(const Alignment& alignment);
 
 // {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} on one line, of any
-// size, with "scores" where there are some. Weights read back to the bit in the type they had;
-// those that are not finite are null.
-std::string alignment_json(const Alignment& alignment);
+// size, with "scores" and "evidence", a list of {"name", "value", "bar", "passed"}, where there are
+// some. Weights read back to the bit in the type they had; those that are not finite are null. So
+// is the value of a figure that was not computed, beside "missing", the reason.
+std::string alignment_json(const Alignment& alignment,
+                           const std::vector<EvidenceFigure>& evidence = {});
 
 struct TextOptions {
   bool color = false;            // 24-bit background colours

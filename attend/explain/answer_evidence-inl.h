@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,26 +24,30 @@ class AnswerEvidence {
   Erased erase(const at::Tensor& scores);
   Erased erase_in_random_order();
 
-  // Share of the answer's tokens that change without their source token of the largest score, and
-  // without any.
-  double flips_of_largest(const at::Tensor& scores);
-  double flips_of_any();
+  // The share of the answer's tokens that change without their source token of the largest score,
+  // and without another, the mean over all of them.
+  FigureValue flips_by_token(const at::Tensor& scores);
 
   // The weights that the answer is read off; null where there are none.
   const WeightTests* weight_tests();
 
-  // Mean Kendall's tau over the tokens of the answer.
-  double tau(const at::Tensor& a, const at::Tensor& b) const;
+  // Mean Kendall's tau of the map with each of the others, over the tokens of the answer that the
+  // method says something about at least four tokens of the source of, and of these alone.
+  FigureValue tau(const MappedScores& map, const std::vector<at::Tensor>& others) const;
   const at::Tensor& gradient();   // [T, S], weights held
   const at::Tensor& occlusion();  // [T, S]: how far probabilities move without each token
-  // What the method says of an untrained network of this kind.
-  at::Tensor untrained_scores(const MethodRow& method);
+  // What the method says of untrained networks of this kind.
+  std::vector<at::Tensor> untrained_scores(const MethodRow& method, const MethodChoice& choice);
+
+  const NetworkTrace& trace() const { return trace_; }  // with gradients
 
  private:
   void read_without_each();
+  void read_kept(const std::set<std::vector<int64_t>>& sets);
 
   const Subject& subject_;
   WeightTestOptions options_;
+  NetworkTrace trace_;
   std::vector<int64_t> rows_;  // of the answer, that are looked at
   at::Tensor plain_;           // [T]: probabilities
   at::Tensor answered_;        // [T]: the most probable tokens
@@ -48,10 +55,20 @@ class AnswerEvidence {
   at::Tensor gradient_, occlusion_;
   at::Tensor changed_;  // [T, S]: whether the token changes without each other
   std::optional<WeightTests> weights_;
+  // What the network answers when it reads these tokens alone: probabilities [T]. Maps often agree
+  // on which.
+  std::map<std::vector<int64_t>, at::Tensor> kept_;
   at::Tensor erased_scores_;  // that erase() was last asked for, and its answer
   Erased erased_;
   std::optional<Erased> random_;
-  std::optional<PairModel> untrained_;
+
+  // An untrained network's model, and the trace of the answer by it.
+  struct Untrained {
+    std::unique_ptr<PairModel> model;
+    NetworkTrace trace;
+  };
+  Subject untrained_subject(const Untrained& one) const;
+  std::vector<Untrained> untrained_;
 };
 
 }  // namespace attend

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 
 #include "attend/base/error.h"
@@ -18,65 +20,97 @@ using at::Tensor;
 // Of the tokens of a source (DeYoung et al. 2020, 4.2).
 constexpr double erased_shares[] = {0.01, 0.05, 0.1, 0.2, 0.5};
 
-std::span<const double> row_of(const Tensor& scores, int64_t row) {
-  const auto length = static_cast<size_t>(scores.size(1));
-  return {scores.data_ptr<double>() + static_cast<size_t>(row) * length, length};
+// Of fewer things a rank correlation takes few values, and is often 1 by chance.
+constexpr int64_t least_ranked = 4;
+
+std::span<const double> values_of(const Tensor& row) {
+  return {row.data_ptr<double>(), static_cast<size_t>(row.numel())};
 }
 
-// Sets of tokens without repetition: the network reads each set once.
-class KeptSets {
- public:
-  // The tokens first ... last - 1 of an order.
-  int64_t number(const Tensor& order, int64_t first, int64_t last) {
-    const Tensor sorted = std::get<0>(order.slice(0, first, last).sort());
-    const std::vector<int64_t> kept(sorted.data_ptr<int64_t>(),
-                                    sorted.data_ptr<int64_t>() + sorted.numel());
-    const auto [place, is_new] = numbers_.try_emplace(kept, std::ssize(sets_));
-    if (is_new) sets_.push_back(kept);
-    return place->second;
-  }
+std::vector<int64_t> kept_tokens(const Tensor& tokens) {
+  const Tensor sorted = std::get<0>(tokens.sort());
+  return {sorted.data_ptr<int64_t>(), sorted.data_ptr<int64_t>() + sorted.numel()};
+}
 
-  const std::vector<std::vector<int64_t>>& sets() const { return sets_; }
+// Lets `seed` alone say what LibTorch's default generator draws while it lives, and puts that back
+// as it was. Modules draw their weights from it.
+class SeededDefault {
+ public:
+  explicit SeededDefault(uint64_t seed) : lock_(one_at_a_time()) {
+    generator_ = at::detail::getDefaultCPUGenerator();
+    before_ = generator_.get_state();
+    generator_.set_current_seed(seed);
+  }
+  ~SeededDefault() { generator_.set_state(before_); }
+  SeededDefault(const SeededDefault&) = delete;
+  SeededDefault& operator=(const SeededDefault&) = delete;
 
  private:
-  std::vector<std::vector<int64_t>> sets_;
-  std::map<std::vector<int64_t>, int64_t> numbers_;
+  static std::mutex& one_at_a_time() {
+    static std::mutex mutex;
+    return mutex;
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  at::Generator generator_;
+  Tensor before_;
 };
+
+std::shared_ptr<PairNetwork> new_network(const PairModel& model, uint64_t seed) {
+  const SeededDefault draws(seed);
+  auto network = model.make_network();
+  network->eval();
+  network->to(model.network->parameters()[0].scalar_type());
+  for (const Tensor& each : network->parameters()) each.requires_grad_(false);
+  return network;
+}
 
 }  // namespace
 
 AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& options)
     : subject_(subject), options_(options) {
   if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  trace_ = trace_network(subject.network(), subject.batch, {.gradients = true});
   rows_ = evenly_spaced(std::ssize(subject.target), options.rows);
-  has_weights_ = why_not(find_method("attention"), subject, trace).empty();
-  plain_ = float64_on_cpu(trace.log_probabilities[0].exp());
-  answered_ = trace.distributions[0].argmax(1);
+  has_weights_ = why_not(find_method("attention"), subject, trace_).empty();
+  plain_ = float64_on_cpu(trace_.log_probabilities[0].exp());
+  answered_ = trace_.distributions[0].argmax(1);
+}
+
+void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
+  std::vector<std::vector<int64_t>> unread;
+  for (const auto& one : sets)
+    if (!kept_.contains(one)) unread.push_back(one);
+  if (unread.empty()) return;
+  const Tensor left = float64_on_cpu(answers_of(subject_, unread).log_probabilities.exp());
+  for (size_t i = 0; i < unread.size(); ++i)
+    kept_.emplace(std::move(unread[i]), left[static_cast<int64_t>(i)]);
 }
 
 AnswerEvidence::Erased AnswerEvidence::erase(const Tensor& scores) {
   struct Asked {
-    int64_t row, without, with;
+    int64_t row;
+    std::vector<int64_t> without, with;
   };
   if (erased_scores_.is_same(scores)) return erased_;
-  KeptSets kept;
   std::vector<Asked> asked;
+  std::set<std::vector<int64_t>> sets;
   const Tensor order = scores.argsort(1, /*descending=*/true);
   const int64_t length = subject_.source_length();
   for (const int64_t row : rows_) {
     for (const double share : erased_shares) {
       const auto count = std::max<int64_t>(1, std::llround(share * static_cast<double>(length)));
-      asked.push_back(
-          {row, kept.number(order[row], count, length), kept.number(order[row], 0, count)});
+      asked.push_back({row, kept_tokens(order[row].slice(0, count)),
+                       kept_tokens(order[row].slice(0, 0, count))});
+      sets.insert({asked.back().without, asked.back().with});
     }
   }
-  const Tensor left = float64_on_cpu(answers_of(subject_, kept.sets()).log_probabilities.exp());
+  read_kept(sets);
   Erased sum;
   for (const Asked& one : asked) {
     const double before = plain_[one.row].item<double>();
-    sum.without += before - left[one.without][one.row].item<double>();
-    sum.with += before - left[one.with][one.row].item<double>();
+    sum.without += before - kept_.at(one.without)[one.row].item<double>();
+    sum.with += before - kept_.at(one.with)[one.row].item<double>();
   }
   const auto count = static_cast<double>(asked.size());
   erased_scores_ = scores;
@@ -100,17 +134,18 @@ void AnswerEvidence::read_without_each() {
   changed_ = (without.answers != answered_.unsqueeze(0)).t().contiguous();
 }
 
-double AnswerEvidence::flips_of_largest(const Tensor& scores) {
+FigureValue AnswerEvidence::flips_by_token(const Tensor& scores) {
+  const int64_t length = subject_.source_length();
+  if (length < 2) return {.missing = "the source has one token"};
   read_without_each();
-  double sum = 0;
-  for (const int64_t row : rows_)
-    sum += changed_[row][scores[row].argmax().item<int64_t>()].item<bool>() ? 1 : 0;
-  return sum / static_cast<double>(rows_.size());
-}
-
-double AnswerEvidence::flips_of_any() {
-  read_without_each();
-  return changed_.index_select(0, at::tensor(rows_)).to(at::kDouble).mean().item<double>();
+  double of_largest = 0, of_others = 0;
+  for (const int64_t row : rows_) {
+    const double largest = changed_[row][scores[row].argmax().item<int64_t>()].item<bool>() ? 1 : 0;
+    of_largest += largest;
+    of_others += (changed_[row].sum().item<double>() - largest) / static_cast<double>(length - 1);
+  }
+  const auto count = static_cast<double>(rows_.size());
+  return {of_largest / count, of_others / count};
 }
 
 const WeightTests* AnswerEvidence::weight_tests() {
@@ -119,10 +154,25 @@ const WeightTests* AnswerEvidence::weight_tests() {
   return &*weights_;
 }
 
-double AnswerEvidence::tau(const Tensor& a, const Tensor& b) const {
+FigureValue AnswerEvidence::tau(const MappedScores& map, const std::vector<Tensor>& others) const {
+  const Tensor scope = method_scope(map.method, subject_, trace_, map.choice);
   double sum = 0;
-  for (const int64_t row : rows_) sum += kendall_tau(row_of(a, row), row_of(b, row));
-  return sum / static_cast<double>(rows_.size());
+  int64_t count = 0;
+  bool ranked = false;
+  for (const int64_t row : rows_) {
+    const Tensor keys = scope[row].nonzero().squeeze(1);
+    if (keys.size(0) < least_ranked) continue;
+    ranked = true;
+    const Tensor own = map.scores[row].index_select(0, keys);
+    for (const Tensor& other : others) {
+      const auto tau = kendall_tau(values_of(own), values_of(other[row].index_select(0, keys)));
+      sum += tau.value_or(0);
+      count += tau ? 1 : 0;
+    }
+  }
+  if (!ranked) return {.missing = "no token has four keys in scope"};
+  if (count == 0) return {.missing = "one of the maps has no order"};
+  return {sum / static_cast<double>(count)};
 }
 
 const Tensor& AnswerEvidence::gradient() {
@@ -135,15 +185,22 @@ const Tensor& AnswerEvidence::occlusion() {
   return occlusion_;
 }
 
-Tensor AnswerEvidence::untrained_scores(const MethodRow& method) {
-  if (!untrained_) {
-    untrained_ = subject_.model;
-    untrained_->network = subject_.model.make_network();
-    untrained_->network->eval();
-    untrained_->network->to(subject_.model.network->parameters()[0].scalar_type());
+Subject AnswerEvidence::untrained_subject(const Untrained& one) const {
+  return {*one.model, subject_.batch, subject_.source, subject_.target};
+}
+
+std::vector<Tensor> AnswerEvidence::untrained_scores(const MethodRow& method,
+                                                     const MethodChoice& choice) {
+  for (int64_t i = std::ssize(untrained_); i < options_.networks; ++i) {
+    Untrained one{std::make_unique<PairModel>(subject_.model), {}};
+    one.model->network = new_network(subject_.model, options_.seed + static_cast<uint64_t>(i));
+    one.trace = trace_network(*one.model->network, subject_.batch, {.gradients = true});
+    untrained_.push_back(std::move(one));
   }
-  const Subject other{*untrained_, subject_.batch, subject_.source, subject_.target};
-  return method_scores(method, other);
+  std::vector<Tensor> scores;
+  for (const Untrained& one : untrained_)
+    scores.push_back(method_scores(method, untrained_subject(one), one.trace, choice));
+  return scores;
 }
 
 }  // namespace attend

@@ -15,14 +15,25 @@ PageHead page_head(const at::Tensor& map, const PageDetail& detail) {
   return reducer.finish();
 }
 
-// Finds or adds a list of tokens.
-size_t list_of(ExplanationPage& page, const std::string& name,
-               const std::vector<std::string>& tokens) {
-  for (size_t i = 0; i < page.tokens.size(); ++i)
-    if (page.tokens[i].tokens == tokens) return i;
-  page.tokens.push_back({name, tokens});
-  return page.tokens.size() - 1;
-}
+// The lists of tokens of a page. A sequence has one list for each choice of its tokens, such as
+// with a start.
+class TokenLists {
+ public:
+  explicit TokenLists(std::vector<PageTokens>& lists) : lists_(lists) {}
+
+  // Finds or adds one.
+  size_t place(Sequence sequence, const std::string& name, const std::vector<std::string>& tokens) {
+    for (size_t i = 0; i < lists_.size(); ++i)
+      if (sequences_[i] == sequence && lists_[i].tokens == tokens) return i;
+    sequences_.push_back(sequence);
+    lists_.push_back({name, tokens});
+    return lists_.size() - 1;
+  }
+
+ private:
+  std::vector<PageTokens>& lists_;
+  std::vector<Sequence> sequences_;
+};
 
 }  // namespace
 
@@ -38,10 +49,11 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
     if (only != nullptr && only != &row) continue;
     if (!why_not(row, subject, trace).empty()) continue;
     try {
-      const at::Tensor scores =
-          method_scores(row, subject, row.takes_head ? choice : MethodChoice{});
+      const MethodChoice own = row.takes_head ? choice : MethodChoice{};
+      const at::Tensor scores = tester ? method_scores(row, subject, tester->trace(), own)
+                                       : method_scores(row, subject, own);
       tested.methods.push_back({&row, scores.slice(0, 0, std::ssize(subject.target))});
-      if (tester) tested.methods.back().card = evidence_card(tester->measure(row, scores));
+      if (tester) tested.methods.back().card = evidence_card(tester->measure(row, scores, {}, own));
     } catch (const Error& error) {
       if (only != nullptr) throw;
       tested.note += fmt::format("{}{}", tested.note.empty() ? "" : "; ", error.what());
@@ -65,13 +77,15 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   page.title = fmt::format("{}{}", frames ? "" : codecs.source.join(subject.source) + " -> ",
                            codecs.target.join(subject.target));
   page.note = tested.note;
-  page.tokens = {{"source", subject.source, picture}};
+  TokenLists lists(page.tokens);
+  const size_t source = lists.place(Sequence::source, "source", subject.source);
+  page.tokens[source].picture = picture;
   for (const TestedMethod& method : tested.methods) {
     PageMethod shown;
     shown.name = method.row->name;
     shown.meaning = fmt::format("{} ({})", method.row->meaning, method.row->paper);
-    shown.columns = 0;
-    shown.rows = list_of(page, "answer", subject.target);
+    shown.columns = source;
+    shown.rows = lists.place(Sequence::answer, "answer", subject.target);
     shown.weights = page_head(method.scores, detail);
     shown.card = method.card;
     page.methods.push_back(std::move(shown));
@@ -79,8 +93,8 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   for (const LayerMap& map : maps) {
     PageMap shown;
     shown.name = map.name;
-    shown.rows = list_of(page, map.name, map.rows);
-    shown.columns = list_of(page, map.name, map.columns);
+    shown.rows = lists.place(map.row_sequence(), map.name, map.rows);
+    shown.columns = lists.place(map.column_sequence(), map.name, map.columns);
     for (int64_t head = 0; head < map.weights.size(0); ++head)
       shown.heads.push_back(page_head(map.weights[head], detail));
     page.maps.push_back(std::move(shown));

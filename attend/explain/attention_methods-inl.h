@@ -36,6 +36,11 @@ at::Tensor value_norms(const Subject&, const NetworkTrace&, const MethodChoice&)
 at::Tensor shifted_alignment(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor attention_flow(const Subject&, const NetworkTrace&, const MethodChoice&);
 
+// MethodRow::scope of raw_weights, of shifted_alignment, and of what follows the layers.
+at::Tensor answer_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor shifted_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor layers_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
+
 // The mean weights of a layer's heads, [rows, columns] in float64, half of them kept for what the
 // layer adds to.
 at::Tensor with_residual(const TracedAttention& attention);

@@ -41,6 +41,41 @@ Tensor output_maps(const TracedAttention& attention) {
   return at::cat(parts);
 }
 
+Tensor with_residual(const Tensor& map) {
+  return 0.5 * (map + at::eye(map.size(0), map.options()));
+}
+
+// Of each row of the answer that of the next; the last stays.
+Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice(0, -1)}); }
+
+// The maps [rows, columns] of all layers, followed from the source to the answer, what a layer adds
+// to as half of it.
+Tensor followed(const Subject& subject, const NetworkTrace& trace,
+                Tensor (*map_of)(const TracedAttention& attention)) {
+  Tensor encoder, decoder;
+  const auto seen = [&](const Tensor& map) {
+    return encoder.defined() ? map.matmul(encoder) : map;
+  };
+  for (const TracedAttention& one : trace.attentions) {
+    if (is_pooling(one.site)) return source_columns(subject, one, seen(map_of(one)));
+    if (one.site.reads_source) {
+      const Tensor read = seen(map_of(one));
+      // A recurrent decoder adds to nothing.
+      decoder = one.site.layer == 0 ? read
+                : decoder.defined() ? 0.5 * (decoder + read)
+                                    : 0.5 * read;
+    } else if (is_decoder(one.site)) {
+      if (decoder.defined() && one.site.layer > 0)
+        decoder = with_residual(map_of(one)).matmul(decoder);
+    } else {
+      encoder = seen(with_residual(map_of(one)));
+    }
+  }
+  if (decoder.defined()) return decoder;
+  const TracedAttention& last = *answer_attention(trace, {});
+  return source_columns(subject, last, read_by_answer(subject, last, encoder));
+}
+
 }  // namespace
 
 Tensor float64_on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
@@ -110,41 +145,39 @@ Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const Meth
   return source_columns(subject, attention, at::cat(rows));
 }
 
+// Where any head may look.
+Tensor answer_scope(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const TracedAttention& attention = *answer_attention(trace, choice);
+  Tensor scope = float64_on_cpu(traced_scope(attention));
+  if (const auto heads = chosen_heads(attention, choice); !heads.empty())
+    scope = scope.narrow(0, heads[0], 1);
+  return source_columns(subject, attention, read_by_answer(subject, attention, scope.mean(0))) > 0;
+}
+
 // Chen et al. 2020: what a token is aligned to shows where the decoder, having read it, looks next.
 Tensor shifted_alignment(const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice) {
-  const Tensor weights = raw_weights(subject, trace, choice);
-  return at::cat({weights.slice(0, 1), weights.slice(0, -1)});
+  return next_rows(raw_weights(subject, trace, choice));
+}
+
+Tensor shifted_scope(const Subject& subject, const NetworkTrace& trace,
+                     const MethodChoice& choice) {
+  return next_rows(answer_scope(subject, trace, choice));
 }
 
 Tensor with_residual(const TracedAttention& attention) {
-  const Tensor mean = mean_of_heads(attention);
-  return 0.5 * (mean + at::eye(mean.size(0), mean.options()));
+  return with_residual(mean_of_heads(attention));
 }
 
 // Abnar & Zuidema 2020, eq. 1, followed from the source to the answer.
 Tensor roll_out(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
-  Tensor encoder, decoder;
-  const auto seen = [&](const Tensor& map) {
-    return encoder.defined() ? map.matmul(encoder) : map;
-  };
-  for (const TracedAttention& one : trace.attentions) {
-    if (is_pooling(one.site)) return source_columns(subject, one, seen(mean_of_heads(one)));
-    if (one.site.reads_source) {
-      const Tensor read = seen(mean_of_heads(one));
-      // A recurrent decoder adds to nothing.
-      decoder = one.site.layer == 0 ? read
-                : decoder.defined() ? 0.5 * (decoder + read)
-                                    : 0.5 * read;
-    } else if (is_decoder(one.site)) {
-      if (decoder.defined() && one.site.layer > 0) decoder = with_residual(one).matmul(decoder);
-    } else {
-      encoder = seen(with_residual(one));
-    }
-  }
-  if (decoder.defined()) return decoder;
-  const TracedAttention& last = *answer_attention(trace, {});
-  return source_columns(subject, last, read_by_answer(subject, last, encoder));
+  return followed(subject, trace, mean_of_heads);
+}
+
+Tensor layers_scope(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+  return followed(subject, trace, [](const TracedAttention& attention) {
+           return float64_on_cpu(traced_scope(attention)).mean(0);
+         }) > 0;
 }
 
 }  // namespace attend

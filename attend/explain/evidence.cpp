@@ -20,48 +20,51 @@ bool below(const FigureValue& figure) { return figure.value < figure.other; }
 bool any_value(const FigureValue&) { return true; }
 bool at_least_5_hundredths(const FigureValue& figure) { return figure.value >= 0.05; }
 
-Figure comprehensiveness(AnswerEvidence& evidence, const MethodRow&, const Tensor& scores) {
-  return FigureValue{evidence.erase(scores).without, evidence.erase_in_random_order().without};
+Figure comprehensiveness(AnswerEvidence& evidence, const MappedScores& map) {
+  return FigureValue{evidence.erase(map.scores).without, evidence.erase_in_random_order().without};
 }
 
-Figure sufficiency(AnswerEvidence& evidence, const MethodRow&, const Tensor& scores) {
-  return FigureValue{evidence.erase(scores).with, evidence.erase_in_random_order().with};
+Figure sufficiency(AnswerEvidence& evidence, const MappedScores& map) {
+  return FigureValue{evidence.erase(map.scores).with, evidence.erase_in_random_order().with};
 }
 
-Figure flips_by_token(AnswerEvidence& evidence, const MethodRow&, const Tensor& scores) {
-  return FigureValue{evidence.flips_of_largest(scores), evidence.flips_of_any()};
+Figure flips_by_token(AnswerEvidence& evidence, const MappedScores& map) {
+  return evidence.flips_by_token(map.scores);
 }
 
-// Tests of the weights say something of maps that are made of them.
-const WeightTests* tests_for(AnswerEvidence& evidence, const MethodRow& method) {
-  return method.reads_weights() ? evidence.weight_tests() : nullptr;
-}
-
-Figure flips_by_weight(AnswerEvidence& evidence, const MethodRow& method, const Tensor&) {
-  const WeightTests* tests = tests_for(evidence, method);
+// A figure of the weights says something of maps that are made of them.
+Figure of_weights(AnswerEvidence& evidence, const MappedScores& map,
+                  FigureValue (*figure)(const WeightTests& tests)) {
+  const WeightTests* tests = map.method.reads_weights() ? evidence.weight_tests() : nullptr;
   if (tests == nullptr) return {};
-  return FigureValue{tests->flips_by_largest, tests->flips_by_random};
+  if (tests->tokens == 0) return FigureValue{.missing = "no token has two keys in scope"};
+  return figure(*tests);
+}
+
+Figure flips_by_weight(AnswerEvidence& evidence, const MappedScores& map) {
+  return of_weights(evidence, map, [](const WeightTests& tests) {
+    return FigureValue{tests.flips_by_largest, tests.flips_by_random};
+  });
 }
 
 template <double WeightTests::*Member>
-Figure of_weights(AnswerEvidence& evidence, const MethodRow& method, const Tensor&) {
-  const WeightTests* tests = tests_for(evidence, method);
-  if (tests == nullptr) return {};
-  return FigureValue{tests->*Member};
+Figure weights_alone(AnswerEvidence& evidence, const MappedScores& map) {
+  return of_weights(evidence, map,
+                    [](const WeightTests& tests) { return FigureValue{tests.*Member}; });
 }
 
-Figure tau_gradient(AnswerEvidence& evidence, const MethodRow& method, const Tensor& scores) {
-  if (method.scores == held_gradient) return {};
-  return FigureValue{evidence.tau(scores, evidence.gradient())};
+Figure tau_gradient(AnswerEvidence& evidence, const MappedScores& map) {
+  if (map.method.scores == held_gradient) return {};
+  return evidence.tau(map, {evidence.gradient()});
 }
 
-Figure tau_occlusion(AnswerEvidence& evidence, const MethodRow& method, const Tensor& scores) {
-  if (method.scores == attend::occlusion) return {};
-  return FigureValue{evidence.tau(scores, evidence.occlusion())};
+Figure tau_occlusion(AnswerEvidence& evidence, const MappedScores& map) {
+  if (map.method.scores == attend::occlusion) return {};
+  return evidence.tau(map, {evidence.occlusion()});
 }
 
-Figure tau_random_weights(AnswerEvidence& evidence, const MethodRow& method, const Tensor& scores) {
-  return FigureValue{evidence.tau(scores, evidence.untrained_scores(method))};
+Figure tau_random_weights(AnswerEvidence& evidence, const MappedScores& map) {
+  return evidence.tau(map, evidence.untrained_scores(map.method, map.choice));
 }
 
 }  // namespace
@@ -80,15 +83,15 @@ const std::vector<FigureRow>& figure_table() {
       {"permuted_weights",
        "median total variation of the answer under 100 permutations of the weights",
        "Jain & Wallace 2019", "at least 0.05", false, at_least_5_hundredths,
-       of_weights<&WeightTests::permuted>},
+       weights_alone<&WeightTests::permuted>},
       {"adversarial_weights",
        "largest Jensen-Shannon divergence, in nats, of weights that leave the answer as it is",
        "Jain & Wallace 2019", "at most 0.35", false,
        [](const FigureValue& figure) { return figure.value <= 0.35; },
-       of_weights<&WeightTests::adversarial>},
+       weights_alone<&WeightTests::adversarial>},
       {"uniform_weights", "nats that the answer loses when all weights are equal",
        "Wiegreffe & Pinter 2019", "at least 0.05", false, at_least_5_hundredths,
-       of_weights<&WeightTests::uniform_loss>},
+       weights_alone<&WeightTests::uniform_loss>},
       {"tau_gradient",
        "Kendall's rank correlation with the gradient by each token, weights held as they are",
        "Jain & Wallace 2019", "", false, any_value, tau_gradient},
@@ -112,13 +115,16 @@ EvidenceTester::EvidenceTester(const Subject& subject, const WeightTestOptions& 
 
 EvidenceTester::~EvidenceTester() = default;
 
+const NetworkTrace& EvidenceTester::trace() const { return evidence_->trace(); }
+
 std::vector<MeasuredFigure> EvidenceTester::measure(const MethodRow& method, const Tensor& scores,
-                                                    const std::vector<const FigureRow*>& rows) {
+                                                    const std::vector<const FigureRow*>& rows,
+                                                    const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
   std::vector<MeasuredFigure> figures;
   for (const FigureRow& row : figure_table()) {
     if (!rows.empty() && std::find(rows.begin(), rows.end(), &row) == rows.end()) continue;
-    if (const Figure figure = row.measure(*evidence_, method, scores))
+    if (const Figure figure = row.measure(*evidence_, {method, choice, scores}))
       figures.push_back({&row, *figure});
   }
   return figures;
@@ -137,6 +143,11 @@ std::vector<EvidenceFigure> evidence_card(const std::vector<MeasuredFigure>& fig
     shown.value = figure.value;
     shown.bar = bar_text(*row, figure.other);
     shown.passed = row->passes(figure);
+    if (figure.missing != nullptr) {
+      shown.missing = figure.missing;
+      shown.bar = row->bar;
+      shown.passed = true;
+    }
     card.push_back(std::move(shown));
   }
   return card;

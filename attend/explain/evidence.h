@@ -15,9 +15,17 @@ namespace attend {
 struct FigureValue {
   double value = 0;
   double other = 0;
+  const char* missing = nullptr;  // why the answer has no value; null: it has one
 };
 
 class AnswerEvidence;
+
+// What a method says of an answer, as figures look at it.
+struct MappedScores {
+  const MethodRow& method;
+  const MethodChoice& choice;
+  const at::Tensor& scores;  // [T, S]
+};
 
 // What is measured of a map, one row a figure.
 struct FigureRow {
@@ -27,9 +35,8 @@ struct FigureRow {
   const char* bar;  // what a map that can be believed reaches; empty: nobody knows
   bool compares;    // FigureValue::other is used
   bool (*passes)(const FigureValue& figure);
-  // Measures a method by its scores [T, S]; none where the figure does not apply to the method.
-  std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MethodRow& method,
-                                        const at::Tensor& scores);
+  // Measures a map; none where the figure does not apply to its method.
+  std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MappedScores& map);
 };
 
 const std::vector<FigureRow>& figure_table();
@@ -53,10 +60,14 @@ class EvidenceTester {
   EvidenceTester(const EvidenceTester&) = delete;
   EvidenceTester& operator=(const EvidenceTester&) = delete;
 
+  // The subject's trace, by which why_not() and method_scores() are asked.
+  const NetworkTrace& trace() const;
+
   // Measures the figures of `rows`, or all, on a method's scores [T, S]. Figures that do not apply
-  // to the method are left out.
+  // to the method are left out. `choice` is what the scores were made with.
   std::vector<MeasuredFigure> measure(const MethodRow& method, const at::Tensor& scores,
-                                      const std::vector<const FigureRow*>& rows = {});
+                                      const std::vector<const FigureRow*>& rows = {},
+                                      const MethodChoice& choice = {});
 
  private:
   std::unique_ptr<AnswerEvidence> evidence_;

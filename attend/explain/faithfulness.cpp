@@ -1,11 +1,14 @@
 #include "attend/explain/faithfulness.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <random>
 #include <thread>
+#include <tuple>
 
 #include "attend/base/error.h"
 #include "attend/nn/worker_threads.h"
@@ -13,7 +16,7 @@
 namespace attend {
 namespace {
 
-constexpr int bootstrap_samples = 1000;
+constexpr int64_t bootstrap_samples = 1000;
 
 std::vector<Example> spaced_examples(const std::vector<Example>& all, int64_t most) {
   if (most == 0) return all;
@@ -29,76 +32,116 @@ double mean_of(const std::vector<double>& values) {
 
 // The 2.5th and the 97.5th percentile of the means of samples drawn with replacement.
 std::pair<double, double> bootstrap_interval(const std::vector<double>& values) {
-  std::mt19937_64 draws(1);
-  std::uniform_int_distribution<size_t> which(0, values.size() - 1);
-  std::vector<double> means;
-  for (int sample = 0; sample < bootstrap_samples; ++sample) {
-    double sum = 0;
-    for (size_t i = 0; i < values.size(); ++i) sum += values[which(draws)];
-    means.push_back(sum / static_cast<double>(values.size()));
-  }
-  std::sort(means.begin(), means.end());
-  return {means[bootstrap_samples / 40], means[bootstrap_samples - 1 - bootstrap_samples / 40]};
+  const auto count = static_cast<int64_t>(values.size());
+  const auto draws = at::make_generator<at::CPUGeneratorImpl>(1);
+  const at::Tensor which = at::randint(count, {bootstrap_samples, count}, draws, at::kLong);
+  const at::Tensor means = std::get<0>(at::tensor(values, at::kDouble)
+                                           .index_select(0, which.flatten())
+                                           .view({bootstrap_samples, count})
+                                           .mean(1)
+                                           .sort());
+  constexpr int64_t tail = bootstrap_samples / 40;
+  return {means[tail].item<double>(), means[bootstrap_samples - 1 - tail].item<double>()};
 }
 
-// The methods that say something about such an answer.
-std::vector<const MethodRow*> applying(const Subject& subject, const FaithfulnessOptions& options,
-                                       std::vector<std::string>& left_out) {
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  std::vector<const MethodRow*> methods;
-  for (const MethodRow& row : method_table()) {
-    const bool asked =
-        std::find(options.methods.begin(), options.methods.end(), &row) != options.methods.end();
-    if (!options.methods.empty() && !asked) continue;
-    const std::string obstacle = why_not(row, subject, trace);
-    if (obstacle.empty()) {
-      methods.push_back(&row);
-    } else if (asked) {
-      fail("method {}: {}", row.name, obstacle);
-    } else {
-      left_out.push_back(fmt::format("{}: {}", row.name, obstacle));
-    }
-  }
-  return methods;
-}
+// What one example says of each method: its figures, or why there are none.
+struct OfMethod {
+  std::vector<MeasuredFigure> figures = {};
+  std::string obstacle = {};
+};
 
-using Measured = std::vector<std::vector<MeasuredFigure>>;  // by method
+struct OfExample {
+  std::vector<OfMethod> methods = {};  // empty: the example could not be explained
+  std::string obstacle = {};
+};
 
-Measured measure_one(const Subject& subject, const std::vector<const MethodRow*>& methods,
-                     const FaithfulnessOptions& options) {
-  EvidenceTester tester(subject, options.weights);
-  Measured all;
+std::vector<OfMethod> measure_one(const Subject& subject,
+                                  const std::vector<const MethodRow*>& methods,
+                                  const std::vector<const FigureRow*>& figures,
+                                  const WeightTestOptions& options) {
+  EvidenceTester tester(subject, options);
+  std::vector<OfMethod> all;
   for (const MethodRow* method : methods) {
-    try {
-      all.push_back(tester.measure(*method, method_scores(*method, subject), options.figures));
-    } catch (const Error&) {
-      all.emplace_back();  // such as flow through too many tokens: the others still count
+    OfMethod one{.obstacle = why_not(*method, subject, tester.trace())};
+    if (one.obstacle.empty()) {
+      try {
+        one.figures =
+            tester.measure(*method, method_scores(*method, subject, tester.trace()), figures);
+      } catch (const Error& error) {
+        one.obstacle = error.what();
+      }
     }
+    all.push_back(std::move(one));
   }
   return all;
 }
 
-std::vector<FaithfulnessFigure> means_over(const std::vector<Measured>& measured,
-                                           const std::vector<const MethodRow*>& methods) {
-  std::vector<FaithfulnessFigure> figures;
-  for (size_t method = 0; method < methods.size(); ++method) {
-    for (const FigureRow& row : figure_table()) {
-      std::vector<double> values, others;
-      for (const Measured& one : measured) {
-        if (one.empty()) continue;
-        for (const MeasuredFigure& figure : one[method]) {
-          if (figure.row != &row) continue;
-          values.push_back(figure.figure.value);
-          others.push_back(figure.figure.other);
-        }
+FaithfulnessFigure mean_over(const std::vector<OfExample>& measured, size_t method,
+                             const FigureRow& row) {
+  std::vector<double> values, others;
+  FaithfulnessFigure result{.figure = &row};
+  for (const OfExample& one : measured) {
+    if (one.methods.empty()) continue;
+    for (const MeasuredFigure& figure : one.methods[method].figures) {
+      if (figure.row != &row) continue;
+      if (figure.figure.missing != nullptr) {
+        if (result.missing.empty()) result.missing = figure.figure.missing;
+        continue;
       }
-      if (values.empty()) continue;
-      const auto [low, high] = bootstrap_interval(values);
-      const double mean = mean_of(values), other = mean_of(others);
-      figures.push_back({methods[method], &row, mean, low, high, other, row.passes({mean, other})});
+      values.push_back(figure.figure.value);
+      others.push_back(figure.figure.other);
     }
   }
-  return figures;
+  result.examples = std::ssize(values);
+  if (values.empty()) {
+    result.mean = result.low = result.high = result.other = std::nan("");
+    result.passed = true;
+    return result;
+  }
+  std::tie(result.low, result.high) = bootstrap_interval(values);
+  result.mean = mean_of(values);
+  result.other = mean_of(others);
+  result.passed = row.passes({result.mean, result.other});
+  return result;
+}
+
+// Adds an example to those that were left out for that reason.
+void leave_out(std::vector<LeftOut>& all, const std::string& what, const std::string& why,
+               bool any_reason) {
+  for (LeftOut& one : all) {
+    if (one.what != what || (!any_reason && one.why != why)) continue;
+    ++one.examples;
+    return;
+  }
+  all.push_back({what, 1, why});
+}
+
+Faithfulness summary_of(const std::vector<OfExample>& measured,
+                        const std::vector<const MethodRow*>& methods, bool asked) {
+  Faithfulness result;
+  for (const OfExample& one : measured) {
+    if (one.methods.empty()) leave_out(result.left_out, "", one.obstacle, /*any_reason=*/false);
+    result.examples += one.methods.empty() ? 0 : 1;
+  }
+  if (result.examples == 0)
+    fail("none of the {} examples can be explained; the first: {}", measured.size(),
+         measured[0].obstacle);
+  for (size_t i = 0; i < methods.size(); ++i) {
+    for (const OfExample& one : measured)
+      if (!one.methods.empty() && !one.methods[i].obstacle.empty())
+        leave_out(result.left_out, methods[i]->name, one.methods[i].obstacle, /*any_reason=*/true);
+    const LeftOut* last = result.left_out.empty() ? nullptr : &result.left_out.back();
+    if (last != nullptr && last->what == methods[i]->name && last->examples == result.examples) {
+      if (asked) fail("method {}: {}", last->what, last->why);
+      continue;
+    }
+    for (const FigureRow& row : figure_table()) {
+      FaithfulnessFigure figure = mean_over(measured, i, row);
+      figure.method = methods[i];
+      if (figure.examples > 0 || !figure.missing.empty()) result.figures.push_back(figure);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -108,42 +151,61 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
   if (chosen.empty()) fail("there are no examples to explain");
-  const auto subject_of = [&](const Example& example) {
-    return answered_subject(model, example.source, {}, options.forced ? example.targets[0] : "");
-  };
-  Faithfulness result;
-  const std::vector<const MethodRow*> methods =
-      applying(subject_of(chosen[0]), options, result.left_out);
-  std::vector<Measured> measured(chosen.size());
+  std::vector<const MethodRow*> methods;
+  for (const MethodRow& row : method_table())
+    if (options.methods.empty() ||
+        std::find(options.methods.begin(), options.methods.end(), &row) != options.methods.end())
+      methods.push_back(&row);
+  std::vector<OfExample> measured(chosen.size());
   std::mutex mutex;
   int64_t done = 0;
   const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   WorkerThreads threads(options.threads > 0 ? options.threads : cores);
   threads.run(std::ssize(chosen), [&](int64_t job) {
+    const Example& example = chosen[static_cast<size_t>(job)];
+    OfExample& result = measured[static_cast<size_t>(job)];
+    WeightTestOptions weights = options.weights;
+    weights.seed += static_cast<uint64_t>(job);
     try {
-      const Subject subject = subject_of(chosen[static_cast<size_t>(job)]);
-      measured[static_cast<size_t>(job)] = measure_one(subject, methods, options);
-    } catch (const Error&) {
-      // An empty source, or an answer of EOS alone, has nothing to explain.
+      const Subject subject =
+          answered_subject(model, example.source, {}, options.forced ? example.targets[0] : "");
+      result.methods = measure_one(subject, methods, options.figures, weights);
+    } catch (const SourceError& error) {
+      result.obstacle = error.reason();
+    } catch (const Error& error) {
+      result.obstacle = error.what();
     }
     const std::lock_guard lock(mutex);
     if (report) report(++done, std::ssize(chosen));
   });
-  result.examples = std::count_if(measured.begin(), measured.end(),
-                                  [](const Measured& one) { return !one.empty(); });
-  if (result.examples == 0) fail("none of the {} examples has an answer to explain", chosen.size());
-  result.figures = means_over(measured, methods);
-  return result;
+  return summary_of(measured, methods, !options.methods.empty());
+}
+
+std::string left_out_text(const LeftOut& one, const Faithfulness& measured) {
+  if (one.what.empty())
+    return fmt::format("{} {}: {}", one.examples, one.examples == 1 ? "example" : "examples",
+                       one.why);
+  if (one.examples == measured.examples) return fmt::format("{}: {}", one.what, one.why);
+  return fmt::format("{}, {} of {} examples: {}", one.what, one.examples, measured.examples,
+                     one.why);
 }
 
 std::string faithfulness_json(const Faithfulness& measured) {
   nlohmann::ordered_json document = {{"examples", measured.examples}};
-  for (const FaithfulnessFigure& figure : measured.figures)
-    document["methods"][figure.method->name][figure.figure->name] = {
-        {"mean", figure.mean},           {"low", figure.low},         {"high", figure.high},
-        {"compared_with", figure.other}, {"bar", figure.figure->bar}, {"passed", figure.passed}};
-  document["left_out"] = measured.left_out;
-  return document.dump();
+  for (const FaithfulnessFigure& figure : measured.figures) {
+    auto& entry = document["methods"][figure.method->name][figure.figure->name];
+    entry = {
+        {"examples", figure.examples}, {"mean", figure.mean},           {"low", figure.low},
+        {"high", figure.high},         {"compared_with", figure.other}, {"bar", figure.figure->bar},
+        {"passed", figure.passed}};
+    if (figure.examples == 0) entry["passed"] = nullptr;
+    if (!figure.missing.empty()) entry["missing"] = figure.missing;
+  }
+  document["left_out"] = nlohmann::ordered_json::array();
+  for (const LeftOut& one : measured.left_out)
+    document["left_out"].push_back(
+        {{"method", one.what}, {"examples", one.examples}, {"why", one.why}});
+  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace attend

@@ -12,12 +12,13 @@
 namespace attend {
 
 struct FaithfulnessOptions {
-  std::vector<const MethodRow*> methods = {};  // empty: all that apply to the model
+  std::vector<const MethodRow*> methods = {};  // empty: all that apply to an example
   std::vector<const FigureRow*> figures = {};  // empty: all
   int64_t examples = 200;                      // of the data, evenly spaced; 0: all
   bool forced = false;  // explains the targets of the data in place of the model's answers
   int64_t threads = 0;  // 0: one a core; the figures do not depend on it
-  WeightTestOptions weights = {};
+  // Of each example; its draws have a seed of their own, `weights.seed` + its place.
+  WeightTestOptions weights = {.networks = 1};
 };
 
 // A figure's mean over a data set, with its 95 % interval by 1,000 bootstrap samples of the
@@ -25,23 +26,35 @@ struct FaithfulnessOptions {
 struct FaithfulnessFigure {
   const MethodRow* method = nullptr;
   const FigureRow* figure = nullptr;
+  int64_t examples = 0;  // that it is over; of 0 the numbers are no numbers
   double mean = 0, low = 0, high = 0;
   double other = 0;  // the mean of what it is compared with, where it is
   bool passed = false;
+  std::string missing = {};  // why the first example without it has none; empty: all have
+};
+
+// What could not be explained of the data, or not by a method.
+struct LeftOut {
+  std::string what;  // the method's name; "" of examples
+  int64_t examples = 0;
+  std::string why;  // the reason of the first of them
 };
 
 struct Faithfulness {
-  int64_t examples = 0;
+  int64_t examples = 0;                     // that were explained
   std::vector<FaithfulnessFigure> figures;  // by method, then by figure, as in their tables
-  std::vector<std::string> left_out;        // methods that do not apply, and why
+  std::vector<LeftOut> left_out;  // examples, by reason, then methods, with how many they fail on
 };
 
-// Tests maps of a model over a data set. Error where a method that is asked for does not apply, and
-// where no example can be explained.
+// Tests maps of a model over a data set. Error where a method that is asked for applies to no
+// example, and where no example can be explained.
 Faithfulness measure_faithfulness(
     const Model& model, const std::vector<Example>& examples,
     const FaithfulnessOptions& options = {},
     const std::function<void(int64_t done, int64_t total)>& report = {});
+
+// "flow: 3 of 20 examples: it takes up to 128 tokens; take rollout"
+std::string left_out_text(const LeftOut& one, const Faithfulness& measured);
 
 // One JSON document.
 std::string faithfulness_json(const Faithfulness& measured);

@@ -80,7 +80,7 @@ std::string faithfulness_svg(const Faithfulness& measured, const std::string& ti
   for (const FigureRow& row : figure_table()) {
     std::vector<FaithfulnessFigure> own;
     for (const FaithfulnessFigure& figure : measured.figures)
-      if (figure.figure == &row) own.push_back(figure);
+      if (figure.figure == &row && figure.examples > 0) own.push_back(figure);
     if (own.empty()) continue;
     if (across == kPanelsAcross) {
       across = 0;

@@ -15,6 +15,7 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t integration_steps = 64, most_integration_steps = 1024;
+constexpr int64_t copies_at_once = 64;
 constexpr int64_t noisy_copies = 32;
 constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
 constexpr int64_t exact_outputs = 64;  // a Jacobian of more rows is measured by so many directions
@@ -47,13 +48,54 @@ NetworkTrace trace_changed(const Subject& subject, int64_t rows,
   return trace_network(subject.network(), repeated(subject.batch, rows), options);
 }
 
+// Log probabilities [B, V] of the answer's token t, whose gradients reach what came before it alone
+// where the network computes one token after another.
+Tensor distribution_of(const NetworkTrace& trace, int64_t t) {
+  return trace.steps.empty() ? trace.distributions.select(1, t)
+                             : trace.steps[static_cast<size_t>(t)];
+}
+
+// Log probabilities [B] of the token itself.
+Tensor log_probability_of(const Subject& subject, const NetworkTrace& trace, int64_t t) {
+  return distribution_of(trace, t).select(1, subject.batch.target[0][t].item<int64_t>());
+}
+
+// Copies of one pair that are differentiated together. Where weights take part as variables, each
+// copy holds a square of its vectors.
+int64_t copies_for(const Subject& subject) {
+  const int64_t vectors = subject.source_length() + subject.target_length();
+  return std::clamp<int64_t>(64 * copies_at_once / vectors, 1, copies_at_once);
+}
+
+// The derivatives of each token's log probability, on a copy of its own, by the variables [copies,
+// ..] of a pass: one backward pass does for many. Each comes back as [T, ..], float64 on the CPU.
+using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
+std::vector<Tensor> token_derivatives(const Subject& subject, const TraceOptions& options,
+                                      const Variables& variables) {
+  std::vector<std::vector<Tensor>> parts;
+  const int64_t length = subject.target_length(), most = copies_for(subject);
+  for (int64_t first = 0; first < length; first += most) {
+    const int64_t copies = std::min(most, length - first);
+    const NetworkTrace trace =
+        trace_network(subject.network(), repeated(subject.batch, copies), options);
+    const Tensor own = trace.log_probabilities.slice(1, first, first + copies).diagonal();
+    const std::vector<Tensor> by = variables(trace);
+    const auto slopes = torch::autograd::grad({own.sum()}, by, {}, /*retain_graph=*/false,
+                                              /*create_graph=*/false, /*allow_unused=*/true);
+    parts.resize(by.size());
+    for (size_t i = 0; i < by.size(); ++i)
+      parts[i].push_back(float64_on_cpu(slopes[i].defined() ? slopes[i] : at::zeros_like(by[i])));
+  }
+  std::vector<Tensor> joined;
+  for (const auto& each : parts) joined.push_back(at::cat(each));
+  return joined;
+}
+
 // The gradients [T, S, depth] of each token's log probability.
-Tensor source_gradients(const Subject& subject, const NetworkTrace& trace) {
-  std::vector<Tensor> rows;
-  for (int64_t t = 0; t < subject.target_length(); ++t)
-    rows.push_back(
-        of_source(subject, derivative(trace.log_probabilities.select(1, t), trace.input))[0]);
-  return float64_on_cpu(at::stack(rows));
+Tensor source_gradients(const Subject& subject, const TraceOptions& options) {
+  return of_source(subject, token_derivatives(subject, options, [](const NetworkTrace& trace) {
+                     return std::vector{trace.input};
+                   })[0]);
 }
 
 // What enters the network where nothing is known of the source, unknown tokens or frames of zeros,
@@ -98,14 +140,15 @@ Tensor integrated_along(const Subject& subject, const Tensor& blank, const Tenso
   const auto [places, shares] = legendre_places(steps);
   const at::Tensor sum =
       at::zeros({subject.target_length(), way.size(1), way.size(2)}, at::kDouble);
-  for (int64_t first = 0; first < steps; first += integration_steps) {
-    const Tensor along = places.narrow(0, first, integration_steps).view({-1, 1, 1});
-    const Tensor weights = shares.narrow(0, first, integration_steps).view({-1, 1, 1});
-    const NetworkTrace path = trace_changed(subject, integration_steps, [&](const Tensor& source) {
+  for (int64_t first = 0; first < steps; first += copies_at_once) {
+    const int64_t copies = std::min(copies_at_once, steps - first);
+    const Tensor along = places.narrow(0, first, copies).view({-1, 1, 1});
+    const Tensor weights = shares.narrow(0, first, copies).view({-1, 1, 1});
+    const NetworkTrace path = trace_changed(subject, copies, [&](const Tensor& source) {
       return blank + (source - blank) * along.to(source.options());
     });
     for (int64_t t = 0; t < subject.target_length(); ++t) {
-      const Tensor slope = derivative(path.log_probabilities.select(1, t), path.input);
+      const Tensor slope = derivative(log_probability_of(subject, path, t), path.input);
       sum[t] += (float64_on_cpu(of_source(subject, slope)) * weights).sum(0);
     }
   }
@@ -116,21 +159,21 @@ at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1)
 
 }  // namespace
 
-Tensor gradient(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
-  return source_gradients(subject, trace).norm(2, 2);
+Tensor gradient(const Subject& subject, const NetworkTrace&, const MethodChoice&) {
+  return source_gradients(subject, {.gradients = true, .attentions = false}).norm(2, 2);
 }
 
 Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
-  return (source_gradients(subject, trace) * input).sum(2);
+  return (source_gradients(subject, {.gradients = true, .attentions = false}) * input).sum(2);
 }
 
 // Jain & Wallace 2019, 4.1: the gradient by the token, with the weights of attention held.
-Tensor held_gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
+Tensor held_gradient(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   TraceOptions options{.gradients = true, .attentions = false};
   options.weights = [](const Site&, size_t, const Tensor& weights) { return weights.detach(); };
-  return gradient_x_input(subject, trace_network(subject.network(), subject.batch, options), choice)
-      .abs();
+  const Tensor input = float64_on_cpu(of_source(subject, trace.input));
+  return (source_gradients(subject, options) * input).sum(2).abs();
 }
 
 // Sundararajan et al. 2017, eq. 3. Where the sum is off by over half of a hundredth of the largest
@@ -158,7 +201,7 @@ Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const Meth
   for (int64_t t = 0; t < subject.target_length(); ++t)
     rows.push_back(
         float64_on_cpu(
-            of_source(subject, derivative(noisy.log_probabilities.select(1, t), noisy.input)))
+            of_source(subject, derivative(log_probability_of(subject, noisy, t), noisy.input)))
             .mean(0)
             .norm(2, 1));
   return at::stack(rows);
@@ -178,7 +221,7 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace, const M
       trace_changed(subject, copies, [](const Tensor& source) { return source; });
   std::vector<Tensor> rows;
   for (int64_t t = 0; t < subject.target_length(); ++t) {
-    const Tensor output = many.distributions.select(1, t).index_select(1, possible);
+    const Tensor output = distribution_of(many, t).index_select(1, possible);
     const Tensor projected = output * directions.to(output.options());
     const Tensor squares =
         float64_on_cpu(of_source(subject, derivative(projected, many.input))).square().sum(2);
@@ -190,15 +233,14 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace, const M
 // Selvaraju et al. 2017, eq. 1-2, over the vectors that the last layer reads or, without layers,
 // those that convolutions made.
 Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
-  const Tensor& features = trace.layers.empty() ? trace.input : trace.layers.back();
-  const Tensor values = float64_on_cpu(of_source(subject, features))[0];
-  std::vector<Tensor> rows;
-  for (int64_t t = 0; t < subject.target_length(); ++t) {
-    const Tensor slope = float64_on_cpu(
-        of_source(subject, derivative(trace.log_probabilities.select(1, t), features)))[0];
-    rows.push_back(values.matmul(slope.mean(0)).relu());
-  }
-  return at::stack(rows);
+  const auto features = [](const NetworkTrace& of) {
+    return of.layers.empty() ? of.input : of.layers.back();
+  };
+  const Tensor values = float64_on_cpu(of_source(subject, features(trace)))[0];
+  const Tensor slopes = token_derivatives(
+      subject, {.gradients = true, .attentions = false},
+      [&](const NetworkTrace& copies) { return std::vector{features(copies)}; })[0];
+  return of_source(subject, slopes).mean(1).matmul(values.t()).relu();
 }
 
 // a_tj d log p_t / d a_tj, summed over the heads.
@@ -213,23 +255,16 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
     leaves.push_back(weights.detach().requires_grad_());
     return leaves.back();
   };
-  const NetworkTrace weighed = trace_network(subject.network(), subject.batch, options);
-  const int64_t axis = attention.in_steps() ? 2 : 1;  // of rows, or of heads
-  const Tensor weights = float64_on_cpu(at::cat(leaves, axis));
-  std::vector<Tensor> rows;
-  for (int64_t t = 0; t < subject.target_length(); ++t) {
-    const Tensor output = weighed.log_probabilities.select(1, t);
-    std::vector<Tensor> slopes;
-    slopes.reserve(leaves.size());
-    for (const Tensor& leaf : leaves) slopes.push_back(float64_on_cpu(derivative(output, leaf)));
-    Tensor product = (weights * at::cat(slopes, axis)).squeeze(0);  // [heads, rows, columns]
-    if (!heads.empty()) product = product.narrow(0, heads[0], 1);
-    // A decoder's own row of the token; of self-attention all rows lead to the answer.
-    const Tensor map = product.sum(0);
-    const bool own = attention.site.reads_source && map.size(0) == subject.target_length();
-    rows.push_back(source_columns(subject, attention, own ? map[t] : map.sum(0)));
-  }
-  return at::stack(rows);
+  const std::vector<Tensor> slopes = token_derivatives(
+      subject, options, [&](const NetworkTrace&) { return std::exchange(leaves, {}); });
+  // [T, heads, rows, columns]
+  const Tensor weights = float64_on_cpu(traced_weights(attention));
+  Tensor product = at::cat(slopes, attention.in_steps() ? 2 : 1) * weights;
+  if (!heads.empty()) product = product.narrow(1, heads[0], 1);
+  const Tensor maps = product.sum(1);
+  // A decoder's own row of the token; of self-attention all rows lead to the answer.
+  const bool own = attention.site.reads_source && maps.size(1) == subject.target_length();
+  return source_columns(subject, attention, own ? maps.diagonal(0, 0, 1).t() : maps.sum(1));
 }
 
 // How much less probable, in nats, the answer is when the token is not there.

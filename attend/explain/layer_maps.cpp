@@ -45,8 +45,14 @@ Tokens row_tokens(const Subject& subject, const TracedAttention& attention) {
   return tokens;
 }
 
-bool reads_source_alone(const TracedAttention& attention) {
-  return attention.site.reads_source || attention.site.part == NetworkPart::pooling;
+// The sequence that a layer of self-attention is over.
+Sequence own_sequence(const Site& site) {
+  if (site.part == NetworkPart::decoder) return Sequence::answered;
+  return site.part == NetworkPart::layers ? Sequence::text : Sequence::source;
+}
+
+bool answers_from_source(const Site& site) {
+  return site.reads_source || site.part == NetworkPart::pooling;
 }
 
 Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool mean) {
@@ -60,12 +66,20 @@ Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool m
 
 }  // namespace
 
+Sequence LayerMap::row_sequence() const {
+  return answers_from_source(site) ? Sequence::answer : own_sequence(site);
+}
+
+Sequence LayerMap::column_sequence() const {
+  return answers_from_source(site) ? Sequence::source : own_sequence(site);
+}
+
 std::vector<LayerMap> layer_maps(const Subject& subject, const NetworkTrace& trace) {
   std::vector<LayerMap> maps;
   for (const TracedAttention& one : trace.attentions) {
     if (!one.has_weights()) continue;
     maps.push_back({one.name(), row_tokens(subject, one),
-                    reads_source_alone(one) ? subject.source : vector_tokens(subject, one),
+                    answers_from_source(one.site) ? subject.source : vector_tokens(subject, one),
                     traced_weights(one).detach().to(at::kCPU), one.site});
   }
   return maps;

@@ -8,12 +8,23 @@
 
 namespace attend {
 
+// Which sequence tokens are of. Two may have the same tokens and yet be two.
+enum class Sequence {
+  source,
+  answer,    // what is answered, a token a row
+  answered,  // what a decoder has read of it
+  text,      // of a language model: the source and then the answer
+};
+
 // What one attention of a network looked at, as people read it.
 struct LayerMap {
   std::string name;                        // "encoder 2", "decoder 1 over the source", "pooling"
   std::vector<std::string> rows, columns;  // tokens; those of padding, class and start in <>
   at::Tensor weights;                      // [heads, rows, columns], on the CPU
   Site site = {};                          // where in the network it is
+
+  Sequence row_sequence() const;
+  Sequence column_sequence() const;
 };
 
 // All layers of a traced answer whose attention forms weights, in the order of their computation.

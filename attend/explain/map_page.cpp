@@ -104,6 +104,7 @@ ordered_json figure_json(const EvidenceFigure& figure) {
                          {"value", figure.value},
                          {"bar", visible_text(figure.bar)},
                          {"passed", figure.passed}};
+  if (!figure.missing.empty()) result["missing"] = visible_text(figure.missing);
   if (figure.has_interval) result["interval"] = {figure.low, figure.high};
   return result;
 }

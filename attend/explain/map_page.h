@@ -86,7 +86,7 @@ struct PageMap {
   std::vector<PageHead> heads;
 };
 
-// One test that an explanation passed or failed.
+// One test that an explanation passed or failed, or that could not be made.
 struct EvidenceFigure {
   std::string name;
   std::string meaning;  // one sentence
@@ -97,6 +97,7 @@ struct EvidenceFigure {
   double high = 0;
   std::string bar;  // "at least 0.5"
   bool passed = false;
+  std::string missing = {};  // why there is no value; empty: there is one
 };
 
 // One way to say what each target token came from: a map of the page's token lists `rows` (target)

@@ -15,20 +15,21 @@ using at::Tensor;
 const std::vector<MethodRow>& method_table() {
   static const std::vector<MethodRow> table = {
       {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
-       MethodNeeds::weights, ScoreScale::weights, true, raw_weights},
+       MethodNeeds::weights, ScoreScale::weights, true, raw_weights, answer_scope},
       {"rollout", "product over layers of (A + I) / 2",
        "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
-       "1 forward, a product a layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out},
+       "1 forward, a product a layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out,
+       layers_scope},
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
        "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoreScale::weights, false,
-       attention_flow},
+       attention_flow, layers_scope},
       {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
        "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoreScale::lengths, true,
        value_norms},
       {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
        "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoreScale::weights, true,
-       shifted_alignment},
+       shifted_alignment, shifted_scope},
       {"gradient", "|| d log p_t / d x_j ||",
        "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
        "1 forward, T backward", MethodNeeds::nothing, ScoreScale::lengths, false, gradient},
@@ -57,7 +58,7 @@ const std::vector<MethodRow>& method_table() {
       {"attention_x_gradient", "a_tj d log p_t / d a_tj",
        "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
        "1 forward, T backward", MethodNeeds::weights, ScoreScale::amounts, true,
-       attention_x_gradient},
+       attention_x_gradient, answer_scope},
       {"occlusion", "log p_t - log p_t without j",
        "what the answer loses when the token is not there", "Li et al. 2016", "S forward",
        MethodNeeds::nothing, ScoreScale::amounts, false, occlusion},
@@ -95,6 +96,8 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
       if (!any([](const TracedAttention& one) { return one.site.layer > 0; }))
         return "the model has no layers of self-attention; take attention";
       if (any(without)) return "a layer normalises by running sums, which form no weights";
+      if (any([](const TracedAttention& one) { return one.has_signed_weights(); }))
+        return "weights may be below 0, which is no share to follow; take a method of gradients";
       break;
     case MethodNeeds::weights:
       break;
@@ -107,15 +110,27 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
   return {};
 }
 
-Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
+Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
+                     const MethodChoice& choice) {
   const at::AutoGradMode records(true);
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
   const std::string obstacle = why_not(method, subject, trace);
   if (!obstacle.empty()) fail("method {}: {}", method.name, obstacle);
   if (!method.takes_head && (choice.head || choice.layer))
     fail("method {}: takes all layers and heads together; leave --layer and --head out",
          method.name);
   return method.scores(subject, trace, choice).detach().to(at::kCPU, at::kDouble).contiguous();
+}
+
+Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
+  return method_scores(method, subject, trace, choice);
+}
+
+Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
+                    const MethodChoice& choice) {
+  if (method.scope == nullptr)
+    return at::ones({subject.target_length(), subject.source_length()}, at::kBool);
+  return method.scope(subject, trace, choice).cpu();
 }
 
 Tensor drawn_scores(const MethodRow& method, const Tensor& scores) {

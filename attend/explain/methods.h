@@ -55,6 +55,9 @@ struct MethodRow {
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
                        const MethodChoice& choice);
+  // Where the scores may be other than 0 whatever the weights are, bool [T, S]; null: everywhere.
+  at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
+                      const MethodChoice& choice) = nullptr;
 };
 
 const std::vector<MethodRow>& method_table();
@@ -66,9 +69,16 @@ const MethodRow& find_method(const std::string& name);
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);
 
 // The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a
-// choice that is not there.
+// choice that is not there. `trace` is the subject's, with TraceOptions::gradients.
+at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
+                         const MethodChoice& choice = {});
 at::Tensor method_scores(const MethodRow& method, const Subject& subject,
                          const MethodChoice& choice = {});
+
+// The tokens of the source that the method can speak of, bool [T, S] on the CPU: those in the scope
+// of the weights that it reads.
+at::Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
+                        const MethodChoice& choice = {});
 
 // What scores are drawn as: weights, or shares of 1. A row of zeros stays.
 at::Tensor drawn_scores(const MethodRow& method, const at::Tensor& scores);

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-double kendall_tau(std::span<const double> a, std::span<const double> b) {
+std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
   if (a.size() != b.size())
     fail("[kendall_tau] {} and {} values; both rankings must be of the same things", a.size(),
          b.size());
@@ -20,7 +20,8 @@ double kendall_tau(std::span<const double> a, std::span<const double> b) {
       pairs_b += order_b * order_b;
     }
   }
-  return pairs_a == 0 || pairs_b == 0 ? 0 : agreement / std::sqrt(pairs_a * pairs_b);
+  if (pairs_a == 0 || pairs_b == 0) return {};
+  return agreement / std::sqrt(pairs_a * pairs_b);
 }
 
 }  // namespace attend

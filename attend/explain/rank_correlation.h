@@ -1,11 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 namespace attend {
 
-// Kendall's tau-b of two rankings of the same things, -1 to 1; ties count for neither side. 0 where
-// one of them ranks nothing: fewer than two things, or all equal. Error on different lengths.
-double kendall_tau(std::span<const double> a, std::span<const double> b);
+// Kendall's tau-b of two rankings of the same things, -1 to 1; ties count for neither side. None
+// where one of them ranks nothing: fewer than two things, or all equal. Error on different lengths.
+std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b);
 
 }  // namespace attend

@@ -59,11 +59,11 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   const PairModel& parts = model.parts();
   const bool forced = !target.empty();
   if (forced && model.fills())
-    fail("--target: the model answers with its source, filled in; leave the target out");
+    fail("a target is given, and the model answers with its source, filled in; leave it out");
   const Answer answer = std::move(model.answer({source}, search)[0]);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;
-  if (forced) model.check_labels({{source, {target}}}, "--target");
+  if (forced) model.check_labels({{source, {target}}}, "the target");
   EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
   if (!forced) {
     pair.target = parts.target_vocabulary.encode(answer.best().tokens);
@@ -71,7 +71,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   }
   const auto unknown = std::find(pair.target.begin(), pair.target.end(), Vocabulary::unknown);
   if (forced && unknown != pair.target.end())
-    fail("--target: {} is no token of the model; it knows {} others",
+    fail("the target: {} is no token of the model; it knows {} others",
          in_quotes(
              parts.codecs.target.split(text)[static_cast<size_t>(unknown - pair.target.begin())]),
          parts.target_vocabulary.size() - Vocabulary::unknown - 1);

@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+
 #include "attend/base/error.h"
 #include "attend/ops/attention_watch.h"
 
@@ -42,6 +44,7 @@ class Recorder {
                          const AttentionSpec& spec) {
     const Site& site = SiteScope::current();
     AttentionCall call{query, key, value, spec, attention(query, key, value, spec), site.output};
+    replaced_ = Tensor();
     if (options_.weights && !spec.normaliser.row().running_sums) replace(site, call);
     ++calls_;
     AttentionResult result = call.result;
@@ -52,7 +55,16 @@ class Recorder {
     return result;
   }
 
+  // The weights that took the place of those of the last call, where these are its queries.
+  Tensor weights(const Tensor& query) const {
+    return replaced_.defined() && query.is_same(replaced_of_) ? replaced_ : Tensor();
+  }
+
   Tensor vectors(WatchedVectors which, const Tensor& x) {
+    if (which == WatchedVectors::step) {
+      trace_.steps.push_back(x);
+      return x;
+    }
     const bool of_target = SiteScope::current().part == NetworkPart::decoder;
     Tensor result = x;
     if (which == WatchedVectors::input && of_target) return result;
@@ -72,14 +84,32 @@ class Recorder {
     Tensor values = with_heads(call.value);
     if (values.size(1) != weights.size(1))
       values = values.repeat_interleave(weights.size(1) / values.size(1), 1);
-    const Tensor context = at::matmul(weights, values);
-    call.result.context = call.query.dim() == 4 ? context : context.squeeze(1);
+    const auto with_axes = [&](const Tensor& x) {
+      return call.query.dim() == 4 ? x : x.squeeze(1);
+    };
+    call.result.context = with_axes(at::matmul(weights, values));
+    replaced_ = with_axes(weights);
+    replaced_of_ = call.query;
   }
 
   const TraceOptions& options_;
   NetworkTrace trace_;
   size_t calls_ = 0;
+  Tensor replaced_, replaced_of_;  // other weights, and their queries
 };
+
+// What `compute` gives while the recorder watches.
+Tensor while_watching(Recorder& recorder, bool gradients, const std::function<Tensor()>& compute) {
+  const AttentionWatch attentions(
+      [&](const Tensor& query, const Tensor& key, const Tensor& value, const AttentionSpec& spec) {
+        return recorder.attend(query, key, value, spec);
+      },
+      [&](const Tensor& query) { return recorder.weights(query); });
+  const VectorWatch vectors(
+      [&](WatchedVectors which, const Tensor& x) { return recorder.vectors(which, x); });
+  const at::AutoGradMode records(gradients);
+  return compute();
+}
 
 }  // namespace
 
@@ -90,6 +120,10 @@ std::string TracedAttention::name() const {
 }
 
 bool TracedAttention::has_weights() const { return !calls[0].spec.normaliser.row().running_sums; }
+
+bool TracedAttention::has_signed_weights() const {
+  return calls[0].spec.normaliser.row().range == WeightRange::numbers;
+}
 
 int64_t TracedAttention::heads() const {
   if (in_steps()) return calls[0].heads();
@@ -123,23 +157,51 @@ Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_
   return at::cat(parts, attention.in_steps() ? 1 : 0);
 }
 
+Tensor traced_scope(const TracedAttention& attention) {
+  const at::NoGradGuard not_recorded;
+  std::vector<Tensor> parts;
+  for (const AttentionCall& call : attention.calls)
+    parts.push_back(with_heads(attention_scores(call.query, call.key, call.spec)).squeeze(0));
+  return at::cat(parts, attention.in_steps() ? 1 : 0) != -INFINITY;
+}
+
 NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const TraceOptions& options) {
   Recorder recorder(options);
-  Tensor distributions;
-  {
-    const AttentionWatch attentions(
-        [&](const Tensor& query, const Tensor& key, const Tensor& value,
-            const AttentionSpec& spec) { return recorder.attend(query, key, value, spec); });
-    const VectorWatch vectors(
-        [&](WatchedVectors which, const Tensor& x) { return recorder.vectors(which, x); });
-    const at::AutoGradMode records(options.gradients);
-    distributions = network.log_probabilities(batch);
-  }
+  Tensor distributions =
+      while_watching(recorder, options.gradients, [&] { return network.log_probabilities(batch); });
   NetworkTrace trace = recorder.take();
   trace.log_probabilities =
       distributions.gather(2, batch.target.to(distributions.device()).unsqueeze(2)).squeeze(2);
   trace.distributions = std::move(distributions);
   return trace;
+}
+
+Tensor trace_step(PairNetwork& network, const Tensor& tokens, StepState& state,
+                  const TraceOptions& options) {
+  Recorder recorder(options);
+  return while_watching(recorder, options.gradients, [&] {
+    return network.step(tokens, state, /*with_weights=*/false).log_probabilities;
+  });
+}
+
+std::vector<StepState> trace_states(PairNetwork& network, const Batch& batch) {
+  const TraceOptions plain{.attentions = false};
+  Recorder recorder(plain);
+  std::vector<StepState> states;
+  while_watching(recorder, /*gradients=*/false, [&] {
+    StepState state = network.start(batch.source, batch.source_lengths);
+    const Tensor before = shift_right(batch.target);
+    const bool copies = state.self_cache.empty() && state.cross_cache.empty() &&
+                        state.members.empty() && state.held == nullptr;
+    for (int64_t t = 0; copies && t < before.size(1); ++t) {
+      states.emplace_back();
+      states.back().recurrent = state.recurrent;
+      states.back().constant = state.constant;
+      if (t + 1 < before.size(1)) network.step(before.select(1, t), state, /*with_weights=*/false);
+    }
+    return Tensor();
+  });
+  return states;
 }
 
 }  // namespace attend

@@ -30,7 +30,8 @@ struct TracedAttention {
   std::string name() const;  // "encoder 2", "decoder 1 over the source", "pooling"
   // A layer's groups of heads are calls beside each other, a decoder's steps one below the other.
   bool in_steps() const { return !site.output.defined(); }
-  bool has_weights() const;  // running sums form none
+  bool has_weights() const;         // running sums form none
+  bool has_signed_weights() const;  // a weight may be below 0
   int64_t heads() const;
   int64_t rows() const;
   int64_t columns() const;
@@ -40,11 +41,16 @@ struct TracedAttention {
 // those of `heads`, all where it is empty. Error where the attention has none.
 at::Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
 
+// Which keys those weights may fall on: bool [heads, rows, columns], true where the score is not
+// -inf.
+at::Tensor traced_scope(const TracedAttention& attention);
+
 // What an answer was computed by.
 struct NetworkTrace {
   std::vector<TracedAttention> attentions;  // in the order of their computation
   at::Tensor input;                         // [B, vectors, depth], before positions
   std::vector<at::Tensor> layers;           // what each layer read, [B, vectors, depth]
+  std::vector<at::Tensor> steps;            // as WatchedVectors::step has them; empty without
   at::Tensor distributions;                 // log probabilities [B, T, V]
   at::Tensor log_probabilities;             // [B, T] of the target's tokens
 };
@@ -56,13 +62,22 @@ struct TraceOptions {
   // What the source's vectors become before they enter; undefined: as they are.
   std::function<at::Tensor(const at::Tensor& input)> input = {};
   // What the weights [B, H, rows, keys] of an attention become; `call` counts the calls from 0.
-  // The attention is then computed from these weights by tensor operations. An undefined tensor
-  // leaves it as it is.
+  // The attention is then computed from these weights by tensor operations, and what copies by
+  // weights copies by these. An undefined tensor leaves it as it is.
   std::function<at::Tensor(const Site& site, size_t call, const at::Tensor& weights)> weights = {};
 };
 
 // Has the network compute batch.target, without dropout.
 NetworkTrace trace_network(PairNetwork& network, const Batch& batch,
                            const TraceOptions& options = {});
+
+// The log probabilities [N, V] behind one step of the network, watched alike. `state` [N] becomes
+// that after the step.
+at::Tensor trace_step(PairNetwork& network, const at::Tensor& tokens, StepState& state,
+                      const TraceOptions& options = {});
+
+// The network's states [1] before each token of batch.target, of one pair; empty where a state is
+// more than tensors of the recurrence and the source.
+std::vector<StepState> trace_states(PairNetwork& network, const Batch& batch);
 
 }  // namespace attend

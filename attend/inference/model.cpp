@@ -56,6 +56,8 @@ struct Model::Loaded {
                   options.threads > 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
                   options.strict) {
+    // Who differentiates by what enters it pays nothing for its weights.
+    for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
     predictor.place(parse_devices(options.device, options.place));
     predictor.pack(parse_weight_type(options.weights));
   }

@@ -1,5 +1,6 @@
 #include "attend/models/seq2seq.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
 #include <algorithm>
@@ -251,7 +252,10 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
       at::embedding(target_weight(), shift_right(batch.target).to(devices_.decoder)), dropout_,
       generator);
   const bool draws = reward_ && generator,
-             keeps_weights = gate_ || (coverage_weight_ > 0 && generator);
+             keeps_weights = gate_ || (coverage_weight_ > 0 && generator),
+             keeps_steps =
+                 at::GradMode::is_enabled() && VectorWatch::current() != nullptr && !past_;
+  Teaching result;
   std::vector<Tensor> states, contexts, all_weights, log_probabilities, entropies;
   for (auto* each : {&states, &contexts, &all_weights, &log_probabilities, &entropies})
     each->reserve(static_cast<size_t>(embedded.size(1)));
@@ -260,14 +264,15 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
     const AttentionStep step = advance(token, memory, decoder, generator);
     contexts.push_back(step.context);
     states.push_back(decoder_->output(decoder.recurrent));
-    if (!draws && !keeps_weights) continue;
-    all_weights.push_back(attention_->weights(step, memory.attention));
+    if (draws || keeps_weights) all_weights.push_back(attention_->weights(step, memory.attention));
+    if (keeps_steps)
+      result.steps.push_back({{states.back(), token, contexts.back(), {}},
+                              keeps_weights ? all_weights.back() : Tensor()});
     if (!draws) continue;
     const HardDraw draw = hard_draw(attention_->scores(step, memory.attention), all_weights.back());
     log_probabilities.push_back(draw.log_probability);
     entropies.push_back(draw.entropy);
   }
-  Teaching result;
   result.readout = {at::stack(states, 1), embedded, at::stack(contexts, 1), {}};
   if (past_) {
     const SiteScope here({.part = NetworkPart::decoder});
@@ -288,7 +293,17 @@ Tensor Seq2Seq::logits(const Batch& batch, const DropoutGenerator& generator) {
 }
 
 Tensor Seq2Seq::log_probabilities(const Batch& batch) {
-  return logits(batch, {}).log_softmax(-1, at::kDouble);
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, {});
+  const Teaching teaching = teach(batch, memory, std::move(decoder), {});
+  if (teaching.steps.empty())
+    return logits(teaching.readout, teaching.weights, batch.source, {})
+        .log_softmax(-1, at::kDouble);
+  std::vector<Tensor> steps;
+  for (const auto& [readout, weights] : teaching.steps)
+    steps.push_back(
+        watched(WatchedVectors::step,
+                logits(readout, weights, batch.source, {}).log_softmax(-1, at::kDouble)));
+  return at::stack(steps, 1);
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {

@@ -83,6 +83,8 @@ class Seq2Seq : public PairNetwork {
     Readout readout;
     at::Tensor weights;  // [B, T, S]; undefined unless something wants them
     HardDraw draws;      // [B, T] each; undefined unless something was drawn
+    // A token each, weights where there are some; empty unless somebody watches who differentiates.
+    std::vector<std::pair<Readout, at::Tensor>> steps;
   };
 
   bool has_part(const char* name) const;

@@ -45,6 +45,8 @@ class SiteScope {
 enum class WatchedVectors {
   input,  // of the tokens or frames, before positions are added
   layer,  // what a layer reads
+  step,   // log probabilities [B, V] of a token, where gradients of each token go back from its
+          // own step alone
 };
 
 // While it lives, stands in for the vectors [B, T, depth] that networks of its thread report.

@@ -21,8 +21,10 @@ class WithoutWatch {
 
 }  // namespace
 
-AttentionWatch::AttentionWatch(Answer answer)
-    : answer_(std::move(answer)), outer_(std::exchange(current_watch, this)) {}
+AttentionWatch::AttentionWatch(Answer answer, Weights weights)
+    : answer_(std::move(answer)),
+      weights_(std::move(weights)),
+      outer_(std::exchange(current_watch, this)) {}
 
 AttentionWatch::~AttentionWatch() { current_watch = outer_; }
 
@@ -32,6 +34,10 @@ AttentionResult AttentionWatch::answer(const at::Tensor& query, const at::Tensor
                                        const at::Tensor& value, const AttentionSpec& spec) const {
   const WithoutWatch without;
   return answer_(query, key, value, spec);
+}
+
+at::Tensor AttentionWatch::weights(const at::Tensor& query) const {
+  return weights_ ? weights_(query) : at::Tensor();
 }
 
 }  // namespace attend

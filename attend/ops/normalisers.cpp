@@ -136,6 +136,7 @@ std::vector<NormaliserRow> whole_rows() {
        .merge = Merge::sums,
        .kernel = Normaliser::sigmoid,
        .sums_to_one = false,
+       .range = WeightRange::between,
        .shift_invariant = false},
       {.name = "none",
        .syntax = "none",
@@ -146,6 +147,7 @@ std::vector<NormaliserRow> whole_rows() {
        .merge = Merge::sums,
        .kernel = Normaliser::none,
        .sums_to_one = false,
+       .range = WeightRange::numbers,
        .shift_invariant = false},
   };
 }

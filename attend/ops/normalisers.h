@@ -52,6 +52,13 @@ enum class Temperature {
   gradient,  // the scores that the row's gradient is taken at; the row does so itself
 };
 
+// What a weight may be, whatever the scores are.
+enum class WeightRange {
+  shares,   // 0 or more; those of a query sum to 1 or, of a row that says so, to less
+  between,  // from 0 to 1, each by itself
+  numbers,  // any number, below 0 too
+};
+
 // What a seed decides while a model trains.
 enum class Draws {
   nothing,
@@ -72,8 +79,9 @@ struct NormaliserRow {
   Lse lse = Lse::logarithm;
   Merge merge = Merge::none;
   std::optional<kernels::Normaliser> kernel = {};  // without one the row is composed
-  bool takes_sink = false;           // a score without a value may take part in the sum
-  bool sums_to_one = true;           // a query's weights do, where it has a key and no sink
+  bool takes_sink = false;  // a score without a value may take part in the sum
+  bool sums_to_one = true;  // a query's weights do, where it has a key and no sink
+  WeightRange range = WeightRange::shares;
   bool shift_invariant = true;       // a number added to all scores of a query changes no weight
   bool sequential = false;           // a row needs the weights of the one before
   bool order_dependent = false;      // a key's weight depends on which keys stand before it

@@ -59,6 +59,21 @@ class Translation(program.Case):
         for figure in ("comprehensiveness", "permuted_weights", "tau_random_weights"):
             self.assertIn(figure, text)
 
+    def test_evidence_is_part_of_the_json(self):
+        record, = self.maps("--evidence")
+        figures = {one["name"]: one for one in record["evidence"]}
+        self.assertIn("permuted_weights", figures)
+        self.assertIn(figures["comprehensiveness"]["passed"], (True, False))
+        # The word has three letters: too few to rank.
+        self.assertIsNone(figures["tau_random_weights"]["value"])
+        self.assertIn("four keys", figures["tau_random_weights"]["missing"])
+        text = self.explain("--evidence", "--out", "x.png")
+        self.assertIn("permuted_weights", text)
+        self.assertRegex(text, r"tau_random_weights +-  not computed: .*four keys")
+        self.explain("--evidence", "--out", "x.json")
+        self.assertEqual(json.loads((self.folder / "x.json").read_text()), record)
+        self.refused("--evidence", "--view", "heads", names=["--evidence", "leave --view heads"])
+
     def test_files(self):
         self.explain("--out", "x.html")
         page = (self.folder / "x.html").read_text()
@@ -95,12 +110,41 @@ class Translation(program.Case):
         self.refused("--target", "B ? B", names=["'?' is no token"])
         self.refused("--view", "heads", "--layer", 4, "--head", 1, "--out", "x.dot",
                      names=["x.dot", "one sequence"])
+        self.refused("--out", "x.dot", names=["--out x.dot: the answer looks", "one sequence"])
         self.refused("--view", "graph", names=["--view graph", "with --out"])
         self.refused("--view", "graph", "--out", "x.json", names=["x.json", ".graphml"])
         self.refused("--view", "graph", "--layer", 1, "--out", "x.svg", names=["take --view heads"])
         self.refused("--view", "graph", "--head", 3, "--out", "x.svg", names=["--head 3", "has 2"])
         run = self.attend("explain", self.model, "bab", "--view", "sideways")
         self.assertNotEqual(run.returncode, 0)
+
+    def test_faithfulness_says_what_it_leaves_out(self):
+        self.write("test.tsv", "bab\tB ? B\ndad\tD A D\ntutut\tT U T U T\nkik\tK ? K\n")
+        arguments = ["faithfulness", self.model, "--data", "test.tsv", "--forced", "--method",
+                     "attention", "--figure", "tau_gradient,comprehensiveness"]
+        run = self.succeed(*arguments, "--json")
+        record = json.loads(run.stdout)
+        self.assertEqual(record["examples"], 2)
+        left_out, = record["left_out"]
+        self.assertEqual(left_out["examples"], 2)
+        self.assertIn("'?' is no token", left_out["why"])
+        self.assertNotIn("--target", run.stderr)
+        self.assertIn("left out: 2 examples: ", run.stderr)
+        figures = record["methods"]["attention"]
+        self.assertEqual(figures["comprehensiveness"]["examples"], 2)
+        self.assertEqual(figures["tau_gradient"]["examples"], 1)
+        self.assertIn("four keys", figures["tau_gradient"]["missing"])
+        self.assertIn("over 1 answers", self.succeed(*arguments).stdout)
+        self.write("none.tsv", "bab\tB ? B\n")
+        self.refuse("faithfulness", self.model, "--data", "none.tsv", "--forced",
+                    names=["none of the 1 examples", "'?' is no token"])
+
+    def test_faithfulness_depends_on_neither_run_nor_threads(self):
+        self.write("test.tsv", "babab\tB A B\ndadad\tD A D\ntutut\tT U T\n")
+        runs = [self.succeed("faithfulness", self.model, "--data", "test.tsv", "--json",
+                             "--threads", threads, "--method", "attention,gradient").stdout
+                for threads in (1, 1, 3)]
+        self.assertEqual(len(set(runs)), 1)
 
     def test_faithfulness_of_a_data_set(self):
         self.write("test.tsv", "bab\tB A B\ndad\tD A D\ntut\tT U T\n")

@@ -31,7 +31,8 @@ std::string message(const auto& call) {
 
 // Every writer of an alignment, for the checks that all of them make.
 std::vector<std::string (*)(const Alignment&)> writers() {
-  return {alignment_svg, alignment_png, alignment_json,
+  return {alignment_svg, alignment_png,
+          [](const Alignment& alignment) { return alignment_json(alignment); },
           [](const Alignment& alignment) { return alignment_text(alignment); }};
 }
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "attend/base/error.h"
+#include "attend/explain/alignment.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/rank_correlation.h"
@@ -22,7 +24,9 @@ using test::SmallModel;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-double tau(const std::vector<double>& a, const std::vector<double>& b) { return kendall_tau(a, b); }
+double tau(const std::vector<double>& a, const std::vector<double>& b) {
+  return kendall_tau(a, b).value_or(7);
+}
 
 TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_EQ(tau({1, 2, 3, 4}, {10, 20, 30, 40}), 1);
@@ -31,8 +35,8 @@ TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_NEAR(tau({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6, 1e-12);
   // Of 6 pairs one is tied in a and one in b; of the other 4 three agree and one does not.
   EXPECT_NEAR(tau({1, 1, 2, 3}, {1, 2, 2, 0}), (1 - 3) / 5.0, 1e-12);
-  EXPECT_EQ(tau({1, 1}, {1, 2}), 0);
-  EXPECT_EQ(tau({}, {}), 0);
+  EXPECT_FALSE(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
+  EXPECT_FALSE(kendall_tau({}, {}).has_value());
   EXPECT_THAT(test::error_of([] { tau({1}, {1, 2}); }), HasSubstr("1 and 2 values"));
 }
 
@@ -133,6 +137,103 @@ TEST(Evidence, HasAFigureForEveryRowThatApplies) {
               HasSubstr("did you mean tau_gradient?"));
 }
 
+// The figures of a method by name.
+std::map<std::string, FigureValue> figures_of(const SmallModel& small, const char* method,
+                                              const WeightTestOptions& options = {}) {
+  const Subject subject = small.subject();
+  EvidenceTester tester(subject, options);
+  const MethodRow& row = find_method(method);
+  std::map<std::string, FigureValue> figures;
+  for (const MeasuredFigure& one : tester.measure(row, method_scores(row, subject, tester.trace())))
+    figures.emplace(one.row->name, one.figure);
+  return figures;
+}
+
+TEST(Evidence, RanksTheTokensInScopeAlone) {
+  // Three keys of five, of which any two maps would agree on the zeros outside.
+  SmallModel small = test::model_with_rules("window");
+  auto figures = figures_of(small, "attention");
+  for (const char* name : {"tau_gradient", "tau_occlusion", "tau_random_weights"}) {
+    ASSERT_NE(figures.at(name).missing, nullptr) << name;
+    EXPECT_THAT(figures.at(name).missing, HasSubstr("four keys"));
+  }
+  EXPECT_EQ(figures.at("uniform_weights").missing, nullptr);
+  // What reads no weights speaks of all tokens.
+  figures = figures_of(small, "gradient");
+  EXPECT_EQ(figures.at("tau_occlusion").missing, nullptr);
+  small.source = "a b c d e a b c";
+  const Subject subject = small.subject();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const Tensor scope = method_scope(find_method("attention"), subject, trace);
+  EXPECT_TRUE(scope[1].equal(at::arange(8) < 3)) << scope;
+  EXPECT_TRUE(method_scope(find_method("shifted"), subject, trace)[0].equal(scope[1]));
+  EXPECT_TRUE(method_scope(find_method("gradient"), subject, trace).all().item<bool>());
+}
+
+TEST(Evidence, FollowsTheScopesOfAllLayers) {
+  const SmallModel small("narrow", "classifier",
+                         {"model.depth=8", "model.heads=2", "model.layers=2",
+                          "model.scope=window:1", "model.pooling=class"});
+  const Subject subject = small.subject();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  // The class token sees one token further in each layer.
+  const auto seen = [&](const char* method) {
+    return method_scope(find_method(method), subject, trace)[0].sum().item<int64_t>();
+  };
+  EXPECT_EQ(seen("attention"), 1);
+  EXPECT_EQ(seen("rollout"), 2);
+}
+
+TEST(Evidence, IsTheSameEachTimeAndLeavesTheDefaultGeneratorAlone) {
+  for (const char* name : {"seq2seq", "classifier_mean"}) {
+    SCOPED_TRACE(name);
+    const SmallModel small = small_model(name);
+    const auto first = figures_of(small, "attention");
+    at::manual_seed(11);
+    const Tensor wanted = at::rand({3});
+    at::manual_seed(11);
+    const auto again = figures_of(small, "attention");
+    EXPECT_TRUE(at::rand({3}).equal(wanted));
+    for (const auto& [figure, value] : first) {
+      EXPECT_EQ(again.at(figure).value, value.value) << figure;
+      EXPECT_EQ(again.at(figure).other, value.other) << figure;
+    }
+    const auto other = figures_of(small, "attention", {.seed = 5});
+    EXPECT_NE(other.at("permuted_weights").value, first.at("permuted_weights").value);
+  }
+}
+
+TEST(Evidence, ARandomTokenIsAnotherThanTheLargest) {
+  SmallModel small = small_model("classifier_fixed");
+  small.source = "a";
+  EXPECT_THAT(figures_of(small, "occlusion").at("flips_by_token").missing, HasSubstr("one token"));
+  // Of two tokens the other is the only one: the baseline is what leaving that one out does.
+  small.source = "a b";
+  const Subject subject = small.subject();
+  const Tensor plain = trace_network(subject.network(), subject.batch).distributions[0][0];
+  for (const bool first : {true, false}) {
+    const Tensor left =
+        answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // without the largest: the other
+    EvidenceTester tester(subject);
+    const Tensor scores = at::tensor({first ? 1.0 : 0.0, first ? 0.0 : 1.0}).to(at::kDouble);
+    const auto figures = tester.measure(find_method("occlusion"), scores.unsqueeze(0),
+                                        {&find_figure("flips_by_token")});
+    const Tensor kept = answers_of(subject, {{first ? 0L : 1L}}).answers[0][0];
+    EXPECT_EQ(figures[0].figure.value, left.ne(plain.argmax()).item<double>());
+    EXPECT_EQ(figures[0].figure.other, kept.ne(plain.argmax()).item<double>());
+  }
+}
+
+TEST(Evidence, ACardTellsWhatWasNotComputed) {
+  const std::vector<EvidenceFigure> card =
+      evidence_card({{&find_figure("tau_random_weights"), {.missing = "the reason"}}});
+  EXPECT_EQ(card[0].missing, "the reason");
+  EXPECT_TRUE(card[0].passed) << "it failed nothing";
+  const std::string json = alignment_json({{"a"}, {"b"}, at::ones({1, 1}), "x"}, card);
+  EXPECT_THAT(json, HasSubstr(R"("value":null)"));
+  EXPECT_THAT(json, HasSubstr(R"("missing":"the reason")"));
+}
+
 TEST(Evidence, ACardSaysWhatFailed) {
   const std::vector<EvidenceFigure> card = evidence_card(
       {{&find_figure("comprehensiveness"), {0.1, 0.2}}, {&find_figure("tau_gradient"), {0.5}}});
@@ -186,6 +287,20 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
   std::ostringstream out;
   write_page(out, page);
   EXPECT_THAT(out.str(), HasSubstr("a note"));
+}
+
+// A model that fills in answers with the tokens that it reads.
+TEST(LayerMaps, TwoSequencesOfEqualTokensAreTwo) {
+  const SmallModel small = small_model("encoder");
+  const Subject subject = small.subject();
+  ASSERT_EQ(subject.source, subject.target);
+  const MethodRow& row = find_method("occlusion");
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const ExplanationPage page =
+      answer_page(subject, {{{&row, method_scores(row, subject)}}}, layer_maps(subject, trace));
+  EXPECT_NE(page.methods[0].rows, page.methods[0].columns);
+  EXPECT_EQ(page.tokens[page.methods[0].rows].name, "answer");
+  EXPECT_EQ(page.maps[0].rows, page.maps[0].columns) << "self-attention is over one";
 }
 
 }  // namespace evidence_test

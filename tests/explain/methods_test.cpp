@@ -143,6 +143,17 @@ TEST(Methods, FlowThroughOneLayerIsItsWeight) {
   EXPECT_LE((flow - weights).abs().max().item<double>(), 1e-8);
 }
 
+TEST(Methods, WhatFollowsSharesRefusesWeightsBelowZero) {
+  const SmallModel small("signed", "classifier",
+                         {"model.depth=8", "model.heads=2", "model.layers=1",
+                          "model.normaliser=none", "model.pooling=class"});
+  for (const char* name : {"flow", "rollout"})
+    EXPECT_THAT(test::error_of([&] { method_scores(find_method(name), small.subject()); }),
+                HasSubstr("weights may be below 0"));
+  EXPECT_TRUE(
+      at::isfinite(method_scores(find_method("attention"), small.subject())).all().item<bool>());
+}
+
 TEST(Methods, FlowIsAtLeastRollOut) {
   const SmallModel small = small_model("classifier_mean");
   const Subject subject = small.subject();
@@ -311,6 +322,26 @@ TEST(Trace, SeesEveryLayerAndHead) {
   EXPECT_THAT(names("lm"), ElementsAre("layer 1: 2 heads 9x9", "layer 2: 2 heads 9x9"));
   EXPECT_THAT(names("encoder"), ElementsAre("encoder 1: 2 heads 6x6", "encoder 2: 2 heads 6x6"));
   EXPECT_THAT(names("classifier_fixed"), ElementsAre("pooling: 2 heads 1x5"));
+}
+
+// What copies by weights copies by those that took their place: without any it copies nothing, as
+// where its gate lets nothing through.
+TEST(Trace, CopiesByTheWeightsThatItIsGiven) {
+  const SmallModel small(
+      "copy", "seq2seq",
+      {"model.hidden=8", "model.embedding=6", "model.attention_depth=5", "model.copy=true"});
+  const Subject subject = small.subject();
+  TraceOptions nothing;
+  nothing.weights = [](const Site&, size_t, const Tensor& weights) {
+    return at::zeros_like(weights);
+  };
+  const auto answer = [&] {
+    return trace_network(subject.network(), subject.batch, nothing).distributions.detach();
+  };
+  const Tensor copied = answer();
+  const at::NoGradGuard not_recorded;
+  subject.network().named_parameters()["gate.bias"].fill_(1e3);
+  EXPECT_TRUE(copied.allclose(answer(), 1e-9, 1e-9));
 }
 
 TEST(Trace, LeavesTheAnswerAsItIs) {

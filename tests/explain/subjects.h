@@ -26,7 +26,8 @@ struct SmallModel {
     for (const std::string& one : settings) assign(config.settings(), one);
     TextConfig text;
     text.source_units = text.target_units = "space";
-    if (config.continues() || config.fills()) text.joint_vocabulary = true;
+    text.joint_vocabulary =
+        config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
     target = config.answers_labels() ? "good" : config.fills() ? source : "x y z";
     const std::vector<Example> examples = {{source, {target}},
@@ -74,6 +75,35 @@ inline std::vector<SmallModel> small_models() {
   add("classifier_class", "classifier", with(layers, {"model.layers=2", "model.pooling=class"}));
   add("classifier_mean", "classifier", with(layers, {"model.layers=2"}));
   return models;
+}
+
+// Models whose rows of weights obey other rules: keys out of scope, sums that are not 1, signs.
+inline std::vector<SmallModel> models_with_rules() {
+  const auto decoder = [](const char* name, std::vector<std::string> more) {
+    std::vector<std::string> all = {"model.hidden=8", "model.embedding=6",
+                                    "model.attention_depth=5"};
+    all.insert(all.end(), more.begin(), more.end());
+    return SmallModel(name, "seq2seq", all);
+  };
+  std::vector<SmallModel> models;
+  models.push_back(decoder("window", {"model.scope=window:1"}));
+  models.push_back(decoder("sigmoid", {"model.normaliser=sigmoid"}));
+  models.push_back(decoder("unnormalised", {"model.normaliser=none"}));
+  models.push_back(decoder("sink", {"model.bias=sink"}));
+  models.push_back(decoder("sparsemax", {"model.normaliser=sparsemax"}));
+  models.emplace_back("causal", "lm",
+                      std::vector<std::string>{"model.depth=8", "model.heads=2",
+                                               "model.feed_forward=10", "model.layers=2"});
+  models.emplace_back("mean", "classifier",
+                      std::vector<std::string>{"model.depth=8", "model.heads=2",
+                                               "model.feed_forward=10", "model.layers=2"});
+  return models;
+}
+
+inline SmallModel model_with_rules(const std::string& name) {
+  for (SmallModel& model : models_with_rules())
+    if (model.name == name) return model;
+  throw std::logic_error("no model " + name);
 }
 
 inline SmallModel small_model(const std::string& name) {

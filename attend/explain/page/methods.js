@@ -51,9 +51,10 @@ function listed(names) {
 }
 
 function cardParts(method) {
-  const passed = method.card.filter(entry => entry.passed).length;
+  const made = method.card.filter(entry => !entry.missing);
+  const passed = made.filter(entry => entry.passed).length;
   const verdict = method.card.length
-    ? `${passed} of ${method.card.length} tests passed.`
+    ? `${passed} of ${made.length} tests passed.`
     : 'This method was not tested here: nothing says that its map can be relied on.';
   const list = element('ul');
   for (const entry of method.card) {
@@ -61,8 +62,9 @@ function cardParts(method) {
       ? ` (95 %: ${figure(entry.interval[0])} to ${figure(entry.interval[1])})` : '';
     list.append(element('li', {},
       element('div', {class: 'value'}, element('strong', {}, entry.name),
-              element('span', {class: entry.passed ? 'good' : 'bad'}, entry.passed ? 'passed' : 'failed')),
-      element('div', {class: 'value'}, figure(entry.value) + interval),
+              entry.missing ? element('span', {class: 'soft'}, 'not computed')
+                : element('span', {class: entry.passed ? 'good' : 'bad'}, entry.passed ? 'passed' : 'failed')),
+      element('div', {class: 'value'}, entry.missing || figure(entry.value) + interval),
       element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes with ${entry.bar}.` : entry.meaning)));
   }
   return [element('h2', {}, method.name), element('p', {class: 'soft'}, method.meaning),
