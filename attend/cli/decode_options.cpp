@@ -32,8 +32,20 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
       ->check(CLI::Range(0, 1000000));
   command
       .add_option("--maximum-length", search.maximum_length,
-                  "tokens of an answer at most; else 3 for a source token, and 10")
+                  "tokens of an answer at most; else 3 for a source token, and 10, or "
+                  "--minimum-length where that is more")
       ->check(CLI::Range(1, 1000000));
+  const std::map<std::string, UnknownTokens> unknown = {{"forbid", UnknownTokens::forbid},
+                                                        {"copy", UnknownTokens::copy},
+                                                        {"keep", UnknownTokens::keep}};
+  command
+      .add_option_function<std::string>(
+          "--unknown",
+          [&search, unknown](const std::string& name) { search.unknown = unknown.at(name); },
+          "for what the model has no token for: forbid, a token that it has; copy, the source "
+          "token "
+          "that was attended to most; keep, <unk>. Else forbid, with model.copy copy")
+      ->check(CLI::IsMember({"forbid", "copy", "keep"}));
   command.add_flag("--strict", options.model.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");
   command

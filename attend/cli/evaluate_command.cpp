@@ -91,6 +91,9 @@ Figures measure(const EvaluateOptions& options, const Model& model) {
   if (figures.evaluation.truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
                figures.evaluation.truncated, model.maximum_source_length());
+  if (figures.evaluation.cut > 0 && !model.continues())
+    fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data,
+               figures.evaluation.cut);
   figures.likelihood = likelihood(model, examples);
   figures.texts = {figures.evaluation.answers, references(model, examples)};
   if (model.answers_labels()) figures.labels = count_labels(figures.texts);
@@ -146,6 +149,8 @@ json as_json(const EvaluateOptions& options, const Figures& figures, bool labels
     lengths.back().update(rates(options, errors));
   }
   json result = {{"loss", figures.likelihood.loss()},
+                 {"known_loss", figures.likelihood.known().loss()},
+                 {"unknown_symbols", figures.likelihood.unknown},
                  {"examples", figures.evaluation.errors.examples},
                  {"beam", options.search.beam},
                  {"decode_seconds", figures.seconds},
@@ -191,6 +196,7 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
     fmt::print("perplexity           {:6.4f}\n", figures.likelihood.perplexity());
   if (asks_for(options, "bits_per_byte"))
     fmt::print("bits per byte        {:6.4f}\n", figures.likelihood.bits_per_byte());
+  fmt::print("{}", unknown_line(figures.likelihood.unknown, figures.likelihood.known().loss()));
   fmt::print("examples             {:6}\n", figures.evaluation.errors.examples);
   fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
   print_confusion(figures.labels);
@@ -247,17 +253,23 @@ void add_evaluate_command(CLI::App& app) {
       "the\n"
       "nearest counts. With bleu or chrf, sacreBLEU's to the digit, each line is a sentence of "
       "one\n"
-      "reference. JSON keys: loss, examples, beam, decode_seconds, by_length: [{source_length,\n"
+      "reference. JSON keys: loss, known_loss (without unknown symbols, of which there are\n"
+      "unknown_symbols), examples, beam, decode_seconds, by_length: [{source_length,\n"
       "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
       "accuracy,\n"
       "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"
       "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
       "bleu}];\n"
       "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
-      "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, perplexity,\n"
-      "bits_per_byte, symbols and bytes, each token with half a context or more in front of it,\n"
+      "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, known_loss,\n"
+      "perplexity, bits_per_byte, symbols, unknown_symbols and bytes, each token with half a "
+      "context\n"
+      "or more in front of it,\n"
       "but for the first; and window_loss, of windows that fill the context one after another, as\n"
-      "in validation.\n"
+      "in validation. What a model has no token for is one token, <unk>, however it is written, "
+      "so\n"
+      "that perplexity says little where many are unknown; bits_per_byte is of the known ones "
+      "alone.\n"
       "Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.");
   command->callback([options] { run_evaluate(*options); });
 }

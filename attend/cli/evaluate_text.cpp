@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
+#include "attend/cli/text_metrics.h"
 #include "attend/data/tables.h"
 #include "attend/inference/evaluation.h"
 
@@ -21,6 +22,8 @@ json measure_text(const Model& model, const std::string& path) {
           {"bits_per_byte", likelihood.bits_per_byte()},
           {"window_loss", window_loss},
           {"symbols", likelihood.tokens},
+          {"unknown_symbols", likelihood.unknown},
+          {"known_loss", likelihood.known().loss()},
           {"bytes", likelihood.bytes}};
 }
 
@@ -49,6 +52,7 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json) {
   fmt::print("perplexity           {:6.4f}\n", figures["perplexity"].get<double>());
   if (!masked) {
     fmt::print("bits per byte        {:6.4f}\n", figures["bits_per_byte"].get<double>());
+    fmt::print("{}", unknown_line(figures["unknown_symbols"], figures["known_loss"]));
     fmt::print("loss in windows      {:6.4f} nats a token\n", figures["window_loss"].get<double>());
   }
   fmt::print("symbols              {:6}\n", figures["symbols"].get<int64_t>());

@@ -32,25 +32,81 @@ nlohmann::json as_json(const PredictOptions& options, const Model& model, const 
     prediction["log_probabilities"] = candidate.log_probabilities;
     if (model.attends()) prediction["weights"] = candidate.weights;
   }
-  nlohmann::json result = {
-      {"source", source}, {"predictions", predictions}, {"cut", answer.truncated}};
+  nlohmann::json result = {{"source", source},
+                           {"predictions", predictions},
+                           {"cut", answer.truncated},
+                           {"unknown", answer.unknown}};
+  if (!answer.error.empty()) result["error"] = answer.error;
   if (options.details) result["source_symbols"] = answer.source;
   return result;
+}
+
+// A model of texts answers with line breaks and TABs, too, which would break the output's lines.
+std::string in_one_line(const Model& model, const std::string& text) {
+  if (!model.continues() && !model.fills()) return text;
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n' || c == '\t' || c == '\\') line += '\\';
+    line += c == '\n' ? 'n' : c == '\t' ? 't' : c;
+  }
+  return line;
 }
 
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
                   const Answer& answer) {
   if (options.json) {
-    fmt::print("{}\n", as_json(options, model, source, answer).dump());
+    // A source that cannot be read may be no UTF-8.
+    const auto handler = nlohmann::json::error_handler_t::replace;
+    fmt::print("{}\n", as_json(options, model, source, answer).dump(-1, ' ', false, handler));
   } else if (options.search.nbest == 1) {
-    fmt::print("{}\n", answer.candidates.empty() ? "" : answer.best().text);
+    fmt::print("{}\n", answer.candidates.empty() ? "" : in_one_line(model, answer.best().text));
   } else if (answer.candidates.empty()) {
     fmt::print("{}\t\t\n", source);
   } else {
     for (const Candidate& candidate : answer.candidates)
-      fmt::print("{}\t{}\t{:.4f}\n", source, candidate.text, candidate.score);
+      fmt::print("{}\t{}\t{:.4f}\n", source, in_one_line(model, candidate.text), candidate.score);
   }
 }
+
+// What is told behind the last answer.
+struct Tally {
+  int64_t lines = 0, bad = 0;
+  int64_t answers = 0, cut = 0;
+  int64_t tokens = 0, unknown = 0;  // of sources
+  int64_t unknown_line = 0;         // the first that has one
+  std::string unknown_token;
+
+  void add(const Answer& answer) {
+    ++lines;
+    bad += answer.error.empty() ? 0 : 1;
+    for (const Candidate& candidate : answer.candidates) {
+      ++answers;
+      cut += candidate.complete ? 0 : 1;
+    }
+    if (unknown == 0 && !answer.unknown.empty()) {
+      unknown_line = lines;
+      unknown_token = answer.unknown[0];
+    }
+    tokens += std::ssize(answer.source);
+    unknown += std::ssize(answer.unknown);
+  }
+
+  void tell(const Model& model) const {
+    if (unknown > 0)
+      fmt::print(stderr,
+                 "attend: {} of {} source tokens are unknown to the model, first in line {}: {}\n",
+                 unknown, tokens, unknown_line, in_quotes(unknown_token));
+    // A continuation of a text has no end of its own.
+    if (cut > 0 && !model.continues())
+      fmt::print(
+          stderr,
+          "attend: {} of {} answers are cut at the longest length; --maximum-length sets it\n", cut,
+          answers);
+    if (bad > 0)
+      fmt::print(stderr, "attend: {} of {} lines cannot be read; their answers are empty\n", bad,
+                 lines);
+  }
+};
 
 // What is read of the lines: sources, and with --prefixes what stands behind a TAB.
 struct Questions {
@@ -70,7 +126,7 @@ Questions read_questions(const PredictOptions& options, std::vector<std::string>
 }
 
 void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> lines,
-                  int64_t first) {
+                  int64_t first, Tally& tally) {
   const Questions questions = read_questions(options, std::move(lines));
   SearchOptions search = options.search;
   if (search.sampling) search.sampling->first = static_cast<uint64_t>(first - 1);
@@ -81,6 +137,10 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
             fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
                        first + static_cast<int64_t>(i), model.continues() ? "last" : "first",
                        model.maximum_source_length());
+          if (!answer.error.empty())
+            fmt::print(stderr, "attend: standard input, line {}: {}\n",
+                       first + static_cast<int64_t>(i), answer.error);
+          tally.add(answer);
           print_answer(options, model, questions.sources[i], answer);
         });
   } catch (const SourceError& error) {
@@ -99,10 +159,13 @@ void run_predict(const PredictOptions& options) {
   const Model model = Model::ensemble(options.models, options.model);
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
+  Tally tally;
   while (reader.read(lines)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
-    answer_lines(options, model, std::move(lines), first);
+    answer_lines(options, model, std::move(lines), first, tally);
   }
+  tally.tell(model);
+  if (tally.bad > 0) throw CLI::RuntimeError(1);
 }
 
 // Any of them draws the answers.
@@ -140,6 +203,10 @@ void add_predict_command(CLI::App& app) {
   add_sampling_options(*command, *options);
   command->add_flag("--prefixes", options->prefixes,
                     "lines are a source, a TAB and what the answer begins with");
+  command->add_flag(
+      "--skip-bad", options->model.skip_bad,
+      "answer a line that cannot be read with an empty one, and name it; otherwise it "
+      "ends the command");
   command->add_flag("--json", options->json, "one JSON object a line");
   command->add_flag("--details", options->details,
                     "with --json: tokens, their probabilities and what they attended to");
@@ -152,10 +219,19 @@ void add_predict_command(CLI::App& app) {
       "Output: one answer a line; with --nbest or --samples of N, lines of source TAB answer TAB\n"
       "score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
-      "\"complete\"}], \"cut\"};\n"
+      "\"complete\"}], \"cut\",\n"
+      "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
       "with --details also source_symbols, and of each prediction symbols, log_probabilities "
       "(last\n"
       "that of the end, which a label has not) and weights [symbols, source_symbols].\n"
+      "Of language models and encoders, without --json, line breaks, TABs and backslashes in "
+      "answers\n"
+      "are \\n, \\t and \\\\. Standard error says at the end how many source tokens are unknown, "
+      "and "
+      "how\n"
+      "many answers are cut at the longest length (complete is false). With --skip-bad, a line "
+      "that\n"
+      "cannot be read makes the exit code 1.\n"
       "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
       "there;\n"
       "what a line gets depends on the seed and its number alone.\n"

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace attend {
 namespace {
@@ -62,6 +63,12 @@ std::string metric_lines(const std::string& name, const json& metric) {
   return fmt::format("{}|{} = {:.2f}{}\n", metric["name"].get<std::string>(),
                      metric["signature"].get<std::string>(), metric["score"].get<double>(),
                      name == "bleu" ? " " + bleu_line(metric) : "");
+}
+
+std::string unknown_line(int64_t unknown, double known_loss) {
+  if (unknown == 0) return "";
+  return fmt::format("unknown symbols      {:6}; without them {:.4f} nats, perplexity {:.4f}\n",
+                     unknown, known_loss, std::exp(known_loss));
 }
 
 }  // namespace attend

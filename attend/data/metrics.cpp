@@ -113,8 +113,13 @@ double Likelihood::loss() const { return tokens == 0 ? 0 : nats / static_cast<do
 
 double Likelihood::perplexity() const { return std::exp(loss()); }
 
+Likelihood Likelihood::known() const {
+  return {.nats = nats - unknown_nats, .tokens = tokens - unknown, .bytes = bytes - unknown_bytes};
+}
+
 double Likelihood::bits_per_byte() const {
-  return bytes == 0 ? 0 : nats / std::numbers::ln2 / static_cast<double>(bytes);
+  const Likelihood read = known();
+  return read.bytes <= 0 ? 0 : read.nats / std::numbers::ln2 / static_cast<double>(read.bytes);
 }
 
 }  // namespace attend

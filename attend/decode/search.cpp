@@ -55,6 +55,8 @@ class Search {
          const SpecialTokens& special, const SearchOptions& options)
       : model_(model), special_(special), options_(options), state_(std::move(start)) {
     const int64_t answers = options.sampling ? options.nbest : 1;
+    by_length_ = std::all_of(tasks.begin(), tasks.end(),
+                             [](const SearchTask& task) { return task.length > 0; });
     sentences_.resize(tasks.size());
     owners_.reserve(tasks.size());
     for (size_t b = 0; b < tasks.size(); ++b) {
@@ -103,8 +105,9 @@ class Search {
   }
 
   NextQuery query(int64_t step) const {
-    NextQuery query{.count = options_.beam, .with_weights = keeps_weights()};
-    if (step < options_.minimum_length) query.excluded = special_.eos;
+    NextQuery query{
+        .count = options_.beam, .excluded = special_.never, .with_weights = keeps_weights()};
+    if (by_length_ || step < options_.minimum_length) query.excluded.push_back(special_.eos);
     const bool any = std::any_of(sentences_.begin(), sentences_.end(),
                                  [&](const Sentence& each) { return each.is_given(step); });
     if (!any) return query;
@@ -119,18 +122,14 @@ class Search {
   NextTokens drawn(const Tensor& tokens, int64_t step) {
     const NextQuery asked = query(step);
     const StepResult result = model_.step(tokens, state_, asked.with_weights);
-    Tensor allowed = result.log_probabilities;
-    if (asked.excluded >= 0) {
-      allowed = allowed.clone();
-      allowed.select(1, asked.excluded).fill_(impossible);
-    }
     std::vector<double> uniforms;
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
         uniforms.push_back(
             internal::uniform(*options_.sampling, sentence.task->stream, live.answer, step));
-    NextTokens found = internal::drawn(allowed, uniforms, *options_.sampling);
+    NextTokens found = internal::drawn(without_excluded(result.log_probabilities, asked), uniforms,
+                                       *options_.sampling);
     if (!asked.given.empty()) put_given(result.log_probabilities, asked.given, found);
     found.weights = result.weights;
     return found;
@@ -167,10 +166,14 @@ class Search {
     return extensions;
   }
 
+  // At the longest length EOS alone goes on; the other hypotheses stay as they are.
   void advance(Sentence& sentence, int64_t first_row, int64_t step, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
+    const bool at_longest = step == sentence.task->longest;
+    std::vector<bool> has_ended(sentence.live.size());
     std::vector<Live> next;
     for (const Extension& extension : extensions(sentence, first_row, step, candidates)) {
+      if (at_longest && extension.token != special_.eos) continue;
       const Live& from = sentence.live[extension.live];
       const int64_t row = first_row + static_cast<int64_t>(extension.live);
       const auto index = static_cast<int64_t>(nodes_.size());
@@ -178,10 +181,16 @@ class Search {
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
         sentence.finished.push_back({hypothesis(sentence, live), live.answer});
+        has_ended[extension.live] = true;
       } else {
         next.push_back(live);
         origins.push_back(row);
       }
+    }
+    for (size_t i = 0; at_longest && i < sentence.live.size(); ++i) {
+      if (has_ended[i]) continue;
+      next.push_back(sentence.live[i]);
+      origins.push_back(first_row + static_cast<int64_t>(i));
     }
     sentence.live = std::move(next);
   }
@@ -211,7 +220,7 @@ class Search {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || length >= last_step(*sentence.task)) {
+      if (rows == 0 || length >= steps(*sentence.task)) {
         results[sentence.index] = ranked(sentence);
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
@@ -242,8 +251,9 @@ class Search {
     return hypotheses;
   }
 
-  static int64_t last_step(const SearchTask& task) {
-    return task.length > 0 ? std::min(task.length, task.longest) : task.longest;
+  // How many steps a task takes: EOS is one behind the tokens of the answer.
+  static int64_t steps(const SearchTask& task) {
+    return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
 
   const Node& node(int64_t index) const { return nodes_[static_cast<size_t>(index)]; }
@@ -305,6 +315,7 @@ class Search {
   const SpecialTokens special_;
   const SearchOptions& options_;
   StepState state_;
+  bool by_length_ = false;  // no EOS ends the answers
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // the sentence of each row of the state
   std::vector<Node> nodes_;
@@ -324,6 +335,9 @@ void SearchOptions::check() const {
   from("length_penalty", length_penalty, 0);
   from("coverage_penalty", coverage_penalty, 0);
   from("minimum_length", static_cast<double>(minimum_length), 0);
+  if (maximum_length > 0 && minimum_length > maximum_length)
+    fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
+         minimum_length, maximum_length);
   if (!sampling) return;
   if (!(sampling->temperature > 0))
     fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
@@ -344,21 +358,6 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
            task.prefix.size(), task.longest);
   at::NoGradGuard no_gradient;
   return Search(model, std::move(start), tasks, special, options).run();
-}
-
-std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
-                                               const std::vector<std::vector<int64_t>>& targets,
-                                               const SpecialTokens& special) {
-  std::vector<SearchTask> tasks(targets.size());
-  for (size_t i = 0; i < targets.size(); ++i) {
-    tasks[i].prefix = targets[i];
-    tasks[i].longest = static_cast<int64_t>(tasks[i].prefix.size());
-  }
-  auto found = search(model, std::move(start), tasks, special, {});
-  std::vector<std::vector<double>> scores;
-  scores.reserve(found.size());
-  for (auto& hypotheses : found) scores.push_back(std::move(hypotheses.at(0).log_probabilities));
-  return scores;
 }
 
 }  // namespace attend

@@ -21,12 +21,14 @@ class NotANumber : public Error {
 struct SpecialTokens {
   int64_t bos = 0;
   int64_t eos = 0;
+  std::vector<int64_t> never = {};  // in no answer, unless it is told to begin with them
 };
 
 // One sentence of a search.
 struct SearchTask {
   int64_t longest = 0;  // tokens of the answer at most, those of the prefix included
-  // How many tokens an answer has that no EOS ends; 0: EOS ends it.
+  // How many tokens an answer has that no EOS ends; 0: EOS ends it. All tasks of a search have such
+  // a length, or none.
   int64_t length = 0;
   std::vector<int64_t> prefix = {};  // what the answer begins with
   int64_t source_length = 0;         // for the coverage penalty
@@ -38,7 +40,8 @@ struct Hypothesis {
   std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
   double score = 0;                       // what hypotheses are ranked by
   double log_probability = 0;             // the sum
-  bool complete = false;                  // false: cut at the longest length
+  bool complete = false;                  // false: cut at the longest length, behind which EOS is
+                                          // not what the beam, or the draw, takes
   at::Tensor weights;                     // [tokens, S] float on the CPU, where asked for and had
 };
 
@@ -46,9 +49,9 @@ struct Hypothesis {
 // sentence.
 //
 // Beam search (Graves 2012, Sutskever et al. 2014): a hypothesis that ends leaves the beam, which
-// narrows by one; a sentence is done when its beam is empty or at its longest length. Best first,
-// complete ones before those that were cut. The penalties rank what was found; the beam itself
-// keeps the most probable.
+// narrows by one; a sentence is done when its beam is empty, or when its hypotheses have the
+// longest length and those that EOS extends have ended. Best first, complete ones before those that
+// were cut. The penalties rank what was found; the beam itself keeps the most probable.
 //
 // With `sampling`: nbest answers a sentence, in the order of their random numbers.
 //
@@ -58,11 +61,5 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,
                                             const SearchOptions& options);
-
-// The log probability that the model gives to each token of the targets. Where EOS ends a target,
-// it is the last of its tokens.
-std::vector<std::vector<double>> score_targets(StepModel& model, StepState start,
-                                               const std::vector<std::vector<int64_t>>& targets,
-                                               const SpecialTokens& special);
 
 }  // namespace attend

@@ -21,6 +21,13 @@ enum class LengthPenalty {
   wu,     // ((5 + L) / 6)^a (Wu et al. 2016, eq. 14)
 };
 
+// What stands in an answer for what the model has no token for.
+enum class UnknownTokens {
+  forbid,  // nothing does: the answer is made of the tokens of training
+  copy,    // the source token that the step attended to most (Luong et al. 2015b, 3.3)
+  keep,    // <unk>
+};
+
 struct SearchOptions {
   int64_t beam = 1;             // hypotheses kept a source; 1 is greedy search
   int64_t nbest = 1;            // hypotheses returned, at most beam; or answers drawn
@@ -30,9 +37,13 @@ struct SearchOptions {
   // tokens of the source, w_ji the weight that target token j gave to i. 0 is none.
   double coverage_penalty = 0;
   int64_t minimum_length = 0;             // tokens before the end may come
-  int64_t maximum_length = 0;             // tokens behind the prefix; 0: as long as the model says
+  int64_t maximum_length = 0;             // tokens behind the prefix; 0: as long as the model says,
+                                          // or minimum_length where that is more
   bool with_weights = false;              // keep the attention of each hypothesis
   std::optional<Sampling> sampling = {};  // draw answers; beam does not count
+  // Not given: copy where the model copies (model.copy), else forbid, since <unk> is no part of any
+  // text and a token that was attended to may be of another kind than those of answers.
+  std::optional<UnknownTokens> unknown = {};
 
   void check() const;  // Error on a value out of range
 };

@@ -1,9 +1,50 @@
 #include "attend/inference/evaluation.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "attend/data/text_windows.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
+namespace {
+
+// How many bytes of texts belong to unknown tokens, and which part of the likelihood.
+class UnknownPart {
+ public:
+  explicit UnknownPart(const Model& model) : model_(model) {}
+
+  void read(const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) {
+      const auto size = static_cast<int64_t>(token.size());
+      bytes_ += size;
+      if (model_.parts().target_vocabulary.id(token) != Vocabulary::unknown) continue;
+      ++unknown_;
+      unknown_bytes_ += size;
+    }
+    tokens_ += std::ssize(tokens);
+  }
+
+  // `ends` of the bytes belong to ends of texts. What stands between tokens is shared out evenly.
+  void put(const std::vector<EncodedPair>& pairs, int64_t ends, Likelihood& all) const {
+    if (unknown_ == 0) return;
+    const double between =
+        static_cast<double>(all.bytes - ends - bytes_) / static_cast<double>(tokens_);
+    all.unknown = unknown_;
+    all.unknown_bytes = unknown_bytes_ + std::llround(between * static_cast<double>(unknown_));
+    const auto logs = model_.predictor().token_log_probabilities(pairs);
+    for (size_t i = 0; i < pairs.size(); ++i)
+      for (size_t t = 0; t < pairs[i].target.size(); ++t)
+        if (pairs[i].target[t] == Vocabulary::unknown) all.unknown_nats -= logs[i][t];
+  }
+
+ private:
+  const Model& model_;
+  int64_t tokens_ = 0, bytes_ = 0;
+  int64_t unknown_ = 0, unknown_bytes_ = 0;
+};
+
+}  // namespace
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const SearchOptions& options,
@@ -22,6 +63,7 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
     const auto answer = predictor.best_tokens(prediction);
     const auto length = static_cast<int64_t>(prediction.source.size());
     evaluation.truncated += prediction.truncated ? 1 : 0;
+    if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
     evaluation.errors.add(answer, right);
     evaluation.answers.push_back(codec.join(answer));
     evaluation.lengths.push_back(length);
@@ -39,11 +81,16 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
   const std::vector<EncodedPair> pairs = model.parts().encode(examples);
   Likelihood likelihood;
+  UnknownPart unknown(model);
   for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
   for (const Example& example : examples)
-    for (const std::string& target : example.targets)
+    for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
+      // What fills its source in takes unknown tokens for places to fill.
+      if (!model.fills()) unknown.read(model.parts().codecs.target.split(target));
+    }
   likelihood.nats = model.predictor().loss(pairs) * static_cast<double>(likelihood.tokens);
+  unknown.put(pairs, std::ssize(pairs), likelihood);
   return likelihood;
 }
 
@@ -53,10 +100,19 @@ TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   const std::vector<int64_t> tokens = model.parts().encode_text(text);
   const int64_t context = model.parts().config.chosen().context(), half = context / 2;
   // Half of what fills the context is predicted, from the other half on.
-  const double loss = model.predictor().loss(windows_in_order(tokens, context - half, half));
-  const auto count = static_cast<int64_t>(tokens.size());
-  return {{loss * static_cast<double>(count), count, static_cast<int64_t>(text.size())},
-          model.predictor().loss(windows_in_order(tokens, context - 1, 1))};
+  const std::vector<EncodedPair> windows = windows_in_order(tokens, context - half, half);
+  Likelihood all{.tokens = std::ssize(tokens), .bytes = std::ssize(text)};
+  all.nats = model.predictor().loss(windows) * static_cast<double>(all.tokens);
+  if (std::find(tokens.begin(), tokens.end(), Vocabulary::unknown) != tokens.end()) {
+    UnknownPart unknown(model);
+    for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+      end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      unknown.read(model.parts().codecs.target.split_lines(
+          std::string_view(text).substr(begin, end - begin)));
+    }
+    unknown.put(windows, /*ends=*/0, all);
+  }
+  return {all, model.predictor().loss(windows_in_order(tokens, context - 1, 1))};
 }
 
 std::vector<std::vector<std::string>> references(const Model& model,

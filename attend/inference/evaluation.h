@@ -21,6 +21,7 @@ struct Evaluation {
   std::vector<int64_t> lengths;              // of each source
   std::vector<std::string> answers;          // to each example
   int64_t truncated = 0;                     // sources that are longer than the model reads
+  int64_t cut = 0;                           // answers that are cut at the longest length
 };
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,

@@ -22,10 +22,15 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 }
 
 Answer answer_of(const PairModel& model, Prediction prediction) {
-  Answer answer{std::move(prediction.source), prediction.truncated, {}};
+  Answer answer{std::move(prediction.source),
+                std::move(prediction.unknown),
+                prediction.truncated,
+                std::move(prediction.error),
+                {}};
   answer.candidates.reserve(prediction.hypotheses.size());
-  for (Hypothesis& hypothesis : prediction.hypotheses) {
-    auto tokens = model.target_vocabulary.decode(hypothesis.tokens);
+  for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
+    Hypothesis& hypothesis = prediction.hypotheses[i];
+    std::vector<std::string>& tokens = prediction.tokens[i];
     answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
                                  std::move(hypothesis.log_probabilities), hypothesis.score,
                                  hypothesis.log_probability, hypothesis.complete,
@@ -55,21 +60,20 @@ struct Model::Loaded {
         predictor(model, networks_of(folders),
                   options.threads > 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
-                  options.strict) {
+                  {.strict = options.strict, .skip = options.skip_bad}) {
     // Who differentiates by what enters it pays nothing for its weights.
     for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
     predictor.place(parse_devices(options.device, options.place));
     predictor.pack(parse_weight_type(options.weights));
   }
 
-  std::vector<std::shared_ptr<PairNetwork>> networks_of(
-      const std::vector<std::string>& folders) const {
+  std::vector<std::shared_ptr<PairNetwork>> networks_of(const std::vector<std::string>& folders) {
     auto networks = load_members(model, {folders.begin() + 1, folders.end()});
     networks.insert(networks.begin(), model.network);
     return networks;
   }
 
-  const PairModel model;
+  PairModel model;
   Predictor predictor;
 };
 
@@ -212,9 +216,7 @@ bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::reads_files() const { return parts().text.reads_frames(); }
 
-int64_t Model::maximum_source_length() const {
-  return parts().config.chosen().maximum_source_length();
-}
+int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }
 
 SourceImage Model::source_image(const std::string& source) const {
   const PairModel& model = parts();

@@ -24,8 +24,9 @@ struct ModelOptions {
   // of 8 bits and an exponent; "int8": weights of a byte, and a scale for each unit. Both are
   // faster and a little off. Error where the model has no steps for such.
   std::string weights = "float32";
-  int64_t threads = 0;  // that compute, for all calls together; 0: one a core
-  bool strict = false;  // a source longer than the model reads is an Error; otherwise truncated
+  int64_t threads = 0;    // that compute, for all calls together; 0: one a core
+  bool strict = false;    // a source longer than the model reads is an Error; otherwise truncated
+  bool skip_bad = false;  // a source that is an Error gets an Answer with it and ends no call
 };
 
 // One answer to a source.
@@ -44,7 +45,9 @@ struct Candidate {
 // What a model answers to one source.
 struct Answer {
   std::vector<std::string> source;    // the tokens that were read
+  std::vector<std::string> unknown;   // those of them that the model does not know
   bool truncated = false;             // the source was longer than the model reads
+  std::string error;                  // with ModelOptions::skip_bad: why the source was not read
   std::vector<Candidate> candidates;  // best first; none for an empty source
 
   // The first candidate. Error where there is none.
@@ -95,6 +98,7 @@ class SourceError : public Error {
 //
 // Errors of all calls: SourceError on a source that is not UTF-8, that cannot be read or that names
 // a language which was not in training, and, with ModelOptions::strict, on one that is too long.
+// Answers to the sources before it are told first.
 class Model {
  public:
   // A folder that `attend train` or train_model() made. Error on a folder that holds no model or a
@@ -110,13 +114,16 @@ class Model {
   ~Model();
 
   // An answer for each source; of a language model its continuation. `prefixes`, where there are
-  // any, are what the answers begin with, one a source. Error on options out of range.
+  // any, are what the answers begin with, one a source. Error on options out of range and on
+  // UnknownTokens::copy where nothing of a text is attended to; SourceError on a prefix with a
+  // token that the model does not know, or with more than it has positions for.
   std::vector<Answer> answer(const std::vector<std::string>& sources,
                              const SearchOptions& options = {},
                              const std::vector<std::string>& prefixes = {}) const;
 
-  // The same, each answer told as soon as it and those before it are there: by one thread at a
-  // time, in the order of the sources. What `take` throws ends the call.
+  // The same, each answer told as soon as it and those before it are there: by the calling thread,
+  // in the order of the sources. `take` may call the model. What it throws ends the call, and it is
+  // not called again.
   using Take = std::function<void(size_t index, Answer answer)>;
   void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
                    const std::vector<std::string>& prefixes, const Take& take) const;

@@ -3,9 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <mutex>
+#include <cmath>
+#include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "attend/inference/model.h"
@@ -19,7 +19,8 @@ using at::Tensor;
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
 constexpr int64_t sentences_a_batch = 64;
 
-constexpr SpecialTokens special{Vocabulary::bos, Vocabulary::eos};
+// 32 MB of log probabilities of all tokens.
+constexpr int64_t numbers_a_batch = int64_t{1} << 22;
 
 bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   if (a.size() != b.size()) return false;
@@ -45,38 +46,39 @@ std::vector<int64_t> in_order(size_t count) {
 class InOrder {
  public:
   InOrder(std::vector<Prediction>& predictions, const std::vector<int64_t>& awaited,
-          const Predictor::Take& take)
-      : predictions_(predictions), take_(take), is_there_(predictions.size(), true) {
+          bool skips_errors, const Predictor::Take& take)
+      : predictions_(predictions),
+        skips_errors_(skips_errors),
+        take_(take),
+        is_there_(predictions.size(), true) {
     for (const int64_t i : awaited) is_there_[static_cast<size_t>(i)] = false;
     tell();
   }
 
-  void add(const std::vector<int64_t>& texts, std::vector<std::vector<Hypothesis>> found) {
-    const std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const auto text = static_cast<size_t>(texts[i]);
-      predictions_[text].hypotheses = std::move(found[i]);
-      is_there_[text] = true;
-    }
+  void add(const std::vector<int64_t>& texts) {
+    for (const int64_t text : texts) is_there_[static_cast<size_t>(text)] = true;
     tell();
   }
 
  private:
   void tell() {
-    for (; next_ < predictions_.size() && is_there_[next_]; ++next_)
-      take_(next_, std::move(predictions_[next_]));
+    for (; next_ < predictions_.size() && is_there_[next_]; ++next_) {
+      Prediction& prediction = predictions_[next_];
+      if (!prediction.error.empty() && !skips_errors_) throw SourceError(next_, prediction.error);
+      take_(next_, std::move(prediction));
+    }
   }
 
   std::vector<Prediction>& predictions_;
+  bool skips_errors_;
   const Predictor::Take& take_;
   std::vector<bool> is_there_;
   size_t next_ = 0;
-  std::mutex mutex_;
 };
 
 }  // namespace
 
-std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
+std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders) {
   std::vector<std::shared_ptr<PairNetwork>> networks;
   networks.reserve(folders.size());
@@ -89,6 +91,7 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
           "on the same data",
           folder);
     networks.push_back(member.network);
+    model.others_read = std::min(model.others_read, member.maximum_source_length());
   }
   return networks;
 }
@@ -101,12 +104,12 @@ struct Predictor::Reading {
 };
 
 Predictor::Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
-                     int64_t threads, bool strict)
+                     int64_t threads, BadTexts bad_texts)
     : model_(model),
       networks_(std::move(networks)),
       ensemble_(as_step_models(networks_)),
       threads_(threads),
-      strict_(strict) {}
+      bad_texts_(bad_texts) {}
 
 void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
@@ -145,6 +148,8 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   auto tokens = model_.codecs.source.split(text);
   prediction.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
   prediction.source = std::move(tokens);
 }
 
@@ -165,14 +170,15 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
         prediction.source =
             frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());
       }
+      if (bad_texts_.strict && prediction.truncated)
+        fail(
+            "{} has over {} tokens (model.maximum_source_length); shorten it, or have it cut "
+            "without --strict",
+            in_quotes(texts[i]), model_.maximum_source_length());
     } catch (const Error& error) {
-      throw SourceError(i, error.what());
+      prediction.error = error.what();
+      continue;
     }
-    if (strict_ && prediction.truncated)
-      throw SourceError(
-          i, fmt::format("{} has over {} tokens (model.maximum_source_length); shorten it, or have "
-                         "it cut without --strict",
-                         in_quotes(texts[i]), model_.config.chosen().maximum_source_length()));
     // What goes on with its source can begin with none.
     if (encoded.source_length() > 0 || wants_equal_lengths())
       reading.answered.push_back(static_cast<int64_t>(i));
@@ -180,12 +186,19 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
   return reading;
 }
 
+Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) const {
+  Reading reading = read(texts);
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (!reading.predictions[i].error.empty()) throw SourceError(i, reading.predictions[i].error);
+  return reading;
+}
+
 void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                           const std::function<void(const std::vector<int64_t>&)>& work) {
+                           int64_t most, const BatchWork& work, const BatchWork& tell) {
   const auto count = static_cast<int64_t>(order.size());
   // Small inputs are shared out too, large ones in batches of a good size.
   const auto size = static_cast<size_t>(
-      std::clamp<int64_t>((count + threads_.count() - 1) / threads_.count(), 1, sentences_a_batch));
+      std::clamp<int64_t>((count + threads_.count() - 1) / threads_.count(), 1, most));
   std::vector<std::vector<int64_t>> batches;
   std::map<int64_t, size_t> open;  // the batch of each length that is not full
   for (const int64_t i : order) {
@@ -196,11 +209,72 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
     if (found->second == batches.size()) batches.emplace_back();
     batches[found->second].push_back(i);
   }
-  threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
+  const auto compute = [&](int64_t b) {
     at::NoGradGuard no_gradient;
     const SteadyRows steady;
     work(batches[static_cast<size_t>(b)]);
-  });
+  };
+  const auto tell_batch = [&](int64_t b) { tell(batches[static_cast<size_t>(b)]); };
+  threads_.run(static_cast<int64_t>(batches.size()), compute,
+               tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
+}
+
+int64_t Predictor::maximum_answer_length() const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const auto& network : networks_) least = std::min(least, network->maximum_answer_length());
+  return least;
+}
+
+SearchTask Predictor::task_of(const EncodedPair& text, const std::string& prefix,
+                              const SearchOptions& options) const {
+  const std::vector<std::string> begin = model_.codecs.target.split(prefix);
+  SearchTask task;
+  task.source_length = text.source_length();
+  task.prefix = model_.target_vocabulary.encode(begin);
+  for (size_t i = 0; i < begin.size(); ++i)
+    if (task.prefix[i] == Vocabulary::unknown)
+      fail("the answer cannot begin with {}, which is no token of the model; it knows {} others",
+           in_quotes(begin[i]), model_.target_vocabulary.size() - Vocabulary::unknown - 1);
+  const int64_t most = maximum_answer_length();
+  if (std::ssize(begin) > most)
+    fail("the answer cannot begin with {} tokens: the model has positions for {}; shorten it",
+         begin.size(), most);
+  const int64_t more = options.maximum_length > 0
+                           ? options.maximum_length
+                           : std::max(longest_answer(task.source_length), options.minimum_length);
+  task.length = model_.config.answer_length(task.source_length);
+  task.longest = std::min(std::ssize(begin) + more, most);
+  return task;
+}
+
+UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
+  const auto all = [&](auto has) { return std::all_of(networks_.begin(), networks_.end(), has); };
+  if (!options.unknown)
+    return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
+                                                                      : UnknownTokens::forbid;
+  if (*options.unknown == UnknownTokens::copy &&
+      (model_.text.reads_frames() || !all([](const auto& network) { return network->attends(); })))
+    fail(
+        "an unknown token is copied from the source token that is attended to most, and {}; forbid "
+        "or keep unknown tokens",
+        model_.text.reads_frames() ? "the source has no tokens" : "the model attends to nothing");
+  return *options.unknown;
+}
+
+void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const {
+  // A language is told to the model and is no part of the text.
+  const int64_t first = model_.text.language_token ? 1 : 0;
+  const int64_t words = std::ssize(prediction.source) - first;
+  for (const Hypothesis& hypothesis : prediction.hypotheses) {
+    auto& tokens =
+        prediction.tokens.emplace_back(model_.target_vocabulary.decode(hypothesis.tokens));
+    if (unknown != UnknownTokens::copy || words < 1) continue;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      if (hypothesis.tokens[t] != Vocabulary::unknown) continue;
+      const Tensor weights = hypothesis.weights[static_cast<int64_t>(t)].narrow(0, first, words);
+      tokens[t] = prediction.source[static_cast<size_t>(first + weights.argmax().item<int64_t>())];
+    }
+  }
 }
 
 void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
@@ -209,31 +283,46 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   if (!prefixes.empty() && prefixes.size() != texts.size())
     fail("[predict] {} prefixes for {} sources; give one a source, or none", prefixes.size(),
          texts.size());
+  if (options.minimum_length > maximum_answer_length())
+    fail(
+        "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
+        options.minimum_length, maximum_answer_length());
+  const UnknownTokens unknown = unknown_tokens(options);
+  SearchOptions asked = options;
+  asked.with_weights |= unknown == UnknownTokens::copy;
+  SpecialTokens special{Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos}};
+  if (unknown == UnknownTokens::forbid) special.never.push_back(Vocabulary::unknown);
   Reading reading = read(texts);
   std::vector<SearchTask> tasks(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    SearchTask& task = tasks[i];
-    task.source_length = reading.encoded[i].source_length();
-    if (options.sampling) task.stream = options.sampling->first + i;
+  for (const int64_t answered : reading.answered) {
+    const auto i = static_cast<size_t>(answered);
     try {
-      if (!prefixes.empty())
-        task.prefix = model_.target_vocabulary.encode(model_.codecs.target.split(prefixes[i]));
+      tasks[i] = task_of(reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
+      if (options.sampling) tasks[i].stream = options.sampling->first + i;
     } catch (const Error& error) {
-      throw SourceError(i, error.what());
+      reading.predictions[i].error = error.what();
     }
-    task.length = model_.config.answer_length(task.source_length);
-    task.longest =
-        static_cast<int64_t>(task.prefix.size()) +
-        (options.maximum_length > 0 ? options.maximum_length : longest_answer(task.source_length));
   }
-  InOrder telling(reading.predictions, reading.answered, take);
-  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
+  std::erase_if(reading.answered, [&](int64_t i) {
+    return !reading.predictions[static_cast<size_t>(i)].error.empty();
+  });
+  InOrder telling(reading.predictions, reading.answered, bad_texts_.skip, take);
+  const auto answer = [&](const std::vector<int64_t>& batch) {
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
     for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
-    telling.add(batch, search(decoder(), start(make_batch(reading.encoded, batch)), of_batch,
-                              special, options));
-  });
+    auto found =
+        search(decoder(), start(make_batch(reading.encoded, batch)), of_batch, special, asked);
+    for (size_t b = 0; b < batch.size(); ++b) {
+      Prediction& prediction = reading.predictions[static_cast<size_t>(batch[b])];
+      prediction.hypotheses = std::move(found[b]);
+      name_tokens(prediction, unknown);
+      if (options.with_weights) continue;
+      for (Hypothesis& hypothesis : prediction.hypotheses) hypothesis.weights = Tensor();
+    }
+  };
+  in_batches(reading.encoded, reading.answered, sentences_a_batch, answer,
+             [&](const std::vector<int64_t>& batch) { telling.add(batch); });
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
@@ -247,25 +336,42 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
 }
 
 std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) const {
-  if (prediction.hypotheses.empty()) return {};
-  return model_.target_vocabulary.decode(prediction.hypotheses[0].tokens);
+  return prediction.tokens.empty() ? std::vector<std::string>() : prediction.tokens[0];
+}
+
+std::vector<std::vector<double>> Predictor::token_log_probabilities(
+    const std::vector<EncodedPair>& pairs) {
+  std::vector<std::vector<double>> found(pairs.size());
+  const auto score = [&](const std::vector<int64_t>& batch) {
+    const Batch examples = make_batch(pairs, batch);
+    std::vector<Tensor> of_networks;
+    for (const auto& network : networks_) {
+      const Tensor all = network->log_probabilities(examples);
+      of_networks.push_back(all.gather(2, examples.target.to(all.device()).unsqueeze(2))
+                                .squeeze(2)
+                                .to(at::kCPU, at::kDouble));
+    }
+    // log((1 / n) sum_m p_m)
+    const Tensor tokens =
+        at::stack(of_networks).logsumexp(0) - std::log(static_cast<double>(networks_.size()));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto pair = static_cast<size_t>(batch[i]);
+      const auto* first = tokens.data_ptr<double>() + static_cast<int64_t>(i) * tokens.size(1);
+      found[pair].assign(first, first + pairs[pair].target_length());
+    }
+  };
+  int64_t longest = 1;
+  for (const EncodedPair& pair : pairs) longest = std::max(longest, pair.target_length());
+  const int64_t most = numbers_a_batch / (longest * model_.target_vocabulary.size());
+  in_batches(pairs, in_order(pairs.size()), std::clamp<int64_t>(most, 1, sentences_a_batch), score);
+  return found;
 }
 
 std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>& pairs) {
-  std::vector<double> sums(pairs.size());
-  in_batches(pairs, in_order(pairs.size()), [&](const std::vector<int64_t>& batch) {
-    std::vector<std::vector<int64_t>> targets;
-    targets.reserve(batch.size());
-    for (const int64_t i : batch) {
-      const EncodedPair& pair = pairs[static_cast<size_t>(i)];
-      targets.push_back(pair.target);
-      if (!pair.no_eos) targets.back().push_back(special.eos);
-    }
-    const auto scores = score_targets(decoder(), start(make_batch(pairs, batch)), targets, special);
-    for (size_t i = 0; i < batch.size(); ++i)
-      sums[static_cast<size_t>(batch[i])] =
-          std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
-  });
+  std::vector<double> sums;
+  sums.reserve(pairs.size());
+  for (const std::vector<double>& tokens : token_log_probabilities(pairs))
+    sums.push_back(std::accumulate(tokens.begin(), tokens.end(), 0.0));
   return sums;
 }
 
@@ -288,24 +394,26 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
 }
 
 std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {
-  const Reading reading = read(texts);
+  const Reading reading = read_all(texts);
   std::vector<Tensor> firsts(texts.size());
-  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
-    StepState state = start(make_batch(reading.encoded, batch));
-    const Tensor bos = at::full({static_cast<int64_t>(batch.size())}, special.bos, at::kLong);
-    const Tensor found = decoder().step(bos, state, /*with_weights=*/false).log_probabilities;
-    for (size_t i = 0; i < batch.size(); ++i)
-      firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
-  });
+  in_batches(
+      reading.encoded, reading.answered, sentences_a_batch, [&](const std::vector<int64_t>& batch) {
+        StepState state = start(make_batch(reading.encoded, batch));
+        const Tensor bos =
+            at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
+        const Tensor found = decoder().step(bos, state, /*with_weights=*/false).log_probabilities;
+        for (size_t i = 0; i < batch.size(); ++i)
+          firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
+      });
   return firsts;
 }
 
 Tensor Predictor::steps(const std::vector<int64_t>& source) {
   const std::vector<EncodedPair> pairs = {{source, {}}};
   std::vector<Tensor> found;
-  in_batches(pairs, {0}, [&](const std::vector<int64_t>& batch) {
+  in_batches(pairs, {0}, 1, [&](const std::vector<int64_t>& batch) {
     StepState state = start(make_batch(pairs, batch));
-    Tensor token = at::full({1}, special.bos, at::kLong);
+    Tensor token = at::full({1}, Vocabulary::bos, at::kLong);
     for (size_t i = 0; i < source.size(); ++i) {
       found.push_back(decoder().step(token, state, /*with_weights=*/false).log_probabilities);
       token = found.back().argmax(1);
@@ -318,15 +426,17 @@ std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
                                          std::vector<std::vector<std::string>>& tokens) {
   if (networks_.size() > 1)
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
-  Reading reading = read(texts);
+  Reading reading = read_all(texts);
   std::vector<Tensor> vectors(texts.size());
-  in_batches(reading.encoded, reading.answered, [&](const std::vector<int64_t>& batch) {
-    const Batch sources = make_batch(reading.encoded, batch);
-    const Tensor found =
-        networks_[0]->encodings(sources.source, sources.source_lengths).to(at::kCPU, at::kFloat);
-    for (size_t i = 0; i < batch.size(); ++i)
-      vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
-  });
+  in_batches(reading.encoded, reading.answered, sentences_a_batch,
+             [&](const std::vector<int64_t>& batch) {
+               const Batch sources = make_batch(reading.encoded, batch);
+               const Tensor found = networks_[0]
+                                        ->encodings(sources.source, sources.source_lengths)
+                                        .to(at::kCPU, at::kFloat);
+               for (size_t i = 0; i < batch.size(); ++i)
+                 vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
+             });
   tokens.clear();
   for (Prediction& prediction : reading.predictions) tokens.push_back(std::move(prediction.source));
   return vectors;

@@ -16,23 +16,34 @@ namespace attend {
 // What a network answers to one text.
 struct Prediction {
   std::vector<std::string> source;     // the tokens that were read
+  std::vector<std::string> unknown;    // those of them that the model does not know
   bool truncated = false;              // the text was longer than the model reads
-  std::vector<Hypothesis> hypotheses;  // none for an empty text
+  std::string error;                   // why the text could not be read; empty where it could
+  std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
+  // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
+  std::vector<std::vector<std::string>> tokens;
 };
 
-// The networks of models whose vocabularies are those of `model`, to decode as one with it. Errors
-// as load_pair_model, and on other vocabularies.
-std::vector<std::shared_ptr<PairNetwork>> load_members(const PairModel& model,
+// What becomes of texts that cannot be read.
+struct BadTexts {
+  bool strict = false;  // one that is longer than the model reads is such, and not cut
+  bool skip = false;    // they are answered with Prediction::error; otherwise they end the call
+};
+
+// The networks of models whose vocabularies are those of `model`, to decode as one with it; it then
+// reads no more of a source than each of them. Errors as load_pair_model, and on other
+// vocabularies.
+std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders);
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
 // errors and what answers depend on are those of Model, which is this with a loaded folder.
 class Predictor {
  public:
-  // Several networks decode as one: probabilities are the means of theirs. Error on none. With
-  // `strict`, SourceError on a text that is longer than the model reads. `model` must outlive it.
+  // Several networks decode as one: probabilities are the means of theirs. Error on none. `model`
+  // must outlive it.
   Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
-            int64_t threads, bool strict = false);
+            int64_t threads, BadTexts bad_texts = {});
 
   // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
@@ -53,8 +64,10 @@ class Predictor {
   // The best answer's tokens; none for an empty text.
   std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
-  // The log probability of each pair's target, its end, if it has one, included.
-  std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);
+  // The log probability of each token of each pair's target, its end, if it has one, included. With
+  // the weights as they were loaded, packed or not.
+  std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
+  std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
   // Mean negative log-likelihood of a target token, ends included, in nats.
   double loss(const std::vector<EncodedPair>& pairs);
@@ -78,11 +91,23 @@ class Predictor {
   // The tokens of each text, their ids, and which texts can be answered.
   Reading read(const std::vector<std::string>& texts) const;
   void read_text(const std::string& text, Prediction& prediction, EncodedPair& encoded) const;
+  // The same. SourceError on the first text that cannot be read.
+  Reading read_all(const std::vector<std::string>& texts) const;
 
-  // Calls `work` with batches of pairs of one source length, in parallel. Batches whose first pair
-  // comes earlier begin earlier.
+  // What is searched for behind a text. Error on a prefix that is too long or has unknown tokens.
+  SearchTask task_of(const EncodedPair& text, const std::string& prefix,
+                     const SearchOptions& options) const;
+  UnknownTokens unknown_tokens(const SearchOptions& options) const;
+  int64_t maximum_answer_length() const;
+  // Fills in the tokens of each hypothesis.
+  void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
+
+  using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
+  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches
+  // whose first pair comes earlier begin earlier. The calling thread calls `tell` with each that is
+  // done.
   void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                  const std::function<void(const std::vector<int64_t>& batch)>& work);
+                  int64_t most, const BatchWork& work, const BatchWork& tell = {});
 
   StepModel& decoder();
   StepState start(const Batch& batch);
@@ -92,7 +117,7 @@ class Predictor {
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   Ensemble ensemble_;
   WorkerThreads threads_;
-  bool strict_;
+  BadTexts bad_texts_;
 };
 
 }  // namespace attend

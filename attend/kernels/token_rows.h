@@ -14,8 +14,9 @@ struct TokenRows {
   const PackedMatrix* matrix = nullptr;  // a column a token
   const float* a = nullptr;              // row r at a + r * a_stride
   int64_t a_stride = 0;
-  int64_t best = 1;       // how many of a row's most probable tokens are wanted, 1 to the tokens
-  int64_t excluded = -1;  // a token that is none of them, or -1
+  int64_t best = 1;  // how many of a row's most probable tokens are wanted, 1 to the tokens
+  const int64_t* excluded = nullptr;  // [excluded_count]: tokens that are none of them
+  int64_t excluded_count = 0;
   const int64_t* given = nullptr;  // [rows]: the one token of a row, or -1; null: of all -1
   // [rows, best]: largest first, equal ones by their tokens; -inf where there are no more. Of a
   // row with a given token that one, then -inf.

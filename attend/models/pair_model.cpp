@@ -110,8 +110,8 @@ SourceShape PairModel::source_shape() const {
 
 at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader, bool* cut) const {
   const at::Tensor frames = reader.read(name);
-  if (cut != nullptr) *cut = frames.size(0) > config.chosen().maximum_source_length();
-  return frames.slice(0, 0, config.chosen().maximum_source_length());
+  if (cut != nullptr) *cut = frames.size(0) > maximum_source_length();
+  return frames.slice(0, 0, maximum_source_length());
 }
 
 std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +27,8 @@ struct PairModel {
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
+  // What the models read that decode as one with it.
+  int64_t others_read = std::numeric_limits<int64_t>::max();
 
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
@@ -32,11 +36,16 @@ struct PairModel {
   // What the network's sources are.
   SourceShape source_shape() const;
 
-  // Truncates a source to config.chosen().maximum_source_length() tokens; returns whether it did.
+  // How many tokens, or frames, of a source are read.
+  int64_t maximum_source_length() const {
+    return std::min(config.chosen().maximum_source_length(), others_read);
+  }
+
+  // Truncates a source to maximum_source_length() tokens; returns whether it did.
   // Its last tokens are dropped, or, where the model goes on with its source, its first.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
-    const int64_t over = std::ssize(tokens) - config.chosen().maximum_source_length();
+    const int64_t over = std::ssize(tokens) - maximum_source_length();
     if (over <= 0) return false;
     const auto first = config.continues() ? tokens.begin() : tokens.end() - over;
     tokens.erase(first, first + over);
@@ -51,7 +60,7 @@ struct PairModel {
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Truncates sounds and texts to config.chosen().maximum_source_length(); adds to `cut` how many
+  // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many
   // sounds were longer. Error on a text that is not UTF-8, and on an image or a sound that cannot
   // be read.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;

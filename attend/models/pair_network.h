@@ -2,6 +2,9 @@
 
 #include <torch/nn/module.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "attend/data/batches.h"
 #include "attend/nn/devices.h"
 #include "attend/nn/dropout.h"
@@ -62,6 +65,13 @@ class PairNetwork : public torch::nn::Module, public StepModel {
 
   // Whether step() has weights to show.
   virtual bool attends() const = 0;
+
+  // Whether the unknown token in an answer stands for one of the source, which the network copies.
+  // Such a network attends.
+  virtual bool copies() const { return false; }
+
+  // How many tokens of an answer there are positions for.
+  virtual int64_t maximum_answer_length() const { return std::numeric_limits<int64_t>::max(); }
 
  protected:
   at::Tensor to_device(const at::Tensor& x) const { return x.to(device_); }

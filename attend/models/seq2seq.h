@@ -59,6 +59,7 @@ class Seq2Seq : public PairNetwork {
   NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return attention_ != nullptr; }
+  bool copies() const override { return !gate_.is_empty(); }
   // Error also where an embedding would be on two devices.
   void place(const Devices& devices) override;
 

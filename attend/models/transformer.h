@@ -43,6 +43,8 @@ class Transformer : public PairNetwork {
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return true; }
+  // The start takes a position.
+  int64_t maximum_answer_length() const override { return target_embedding_->positions() - 1; }
 
  private:
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths,

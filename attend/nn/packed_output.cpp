@@ -40,7 +40,8 @@ NextTokens PackedOutput::best(const float* vectors, int64_t rows, int64_t stride
                        .a = vectors,
                        .a_stride = stride,
                        .best = best,
-                       .excluded = query.excluded,
+                       .excluded = query.excluded.data(),
+                       .excluded_count = std::ssize(query.excluded),
                        .given = query.given.empty() ? nullptr : query.given.data(),
                        .log_probabilities = found.data_ptr<float>(),
                        .tokens = next.tokens.data_ptr<int64_t>()});

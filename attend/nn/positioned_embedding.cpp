@@ -3,6 +3,7 @@
 #include <torch/nn/init.h>
 
 #include <cmath>
+#include <limits>
 
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
@@ -32,6 +33,10 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
       return learned_->forward(x, first);
     });
   return attend::dropout(vectors, dropout, generator);
+}
+
+int64_t PositionedEmbedding::positions() const {
+  return learned_ ? learned_->maximum() : std::numeric_limits<int64_t>::max();
 }
 
 std::vector<std::string> position_choices() { return {"sinusoidal", "learned", "rotary", "none"}; }

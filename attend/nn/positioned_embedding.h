@@ -25,6 +25,9 @@ class PositionedEmbedding : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout,
                      const DropoutGenerator& generator);
 
+  // How many positions there are; without end unless they are learned.
+  int64_t positions() const;
+
   const at::Tensor& weight() const { return embedding_->weight; }  // [tokens, depth]
 
  private:

@@ -35,6 +35,8 @@ class LearnedPositions : public torch::nn::Module {
   // Error when the last one passes the maximum.
   at::Tensor forward(const at::Tensor& x, int64_t offset = 0) const;
 
+  int64_t maximum() const { return table_.size(0); }
+
  private:
   at::Tensor table_;
 };

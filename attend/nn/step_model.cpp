@@ -39,13 +39,15 @@ void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& 
   found.tokens.narrow(1, 0, 1).copy_(at::where(is_given, index, found.tokens.narrow(1, 0, 1)));
 }
 
+at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery& query) {
+  if (query.excluded.empty()) return log_probabilities;
+  at::Tensor allowed = log_probabilities.clone();
+  for (const int64_t token : query.excluded) allowed.select(1, token).fill_(impossible_log);
+  return allowed;
+}
+
 NextTokens next_of(const at::Tensor& log_probabilities, const NextQuery& query) {
-  at::Tensor allowed = log_probabilities;
-  if (query.excluded >= 0) {
-    allowed = allowed.clone();
-    allowed.select(1, query.excluded).fill_(impossible_log);
-  }
-  NextTokens found = most_probable_of(allowed, query.count);
+  NextTokens found = most_probable_of(without_excluded(log_probabilities, query), query.count);
   if (!query.given.empty()) put_given(log_probabilities, query.given, found);
   return found;
 }

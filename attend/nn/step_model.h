@@ -40,10 +40,10 @@ struct StepResult {
 
 // What a search asks of a step.
 struct NextQuery {
-  int64_t count = 1;                // the most probable tokens of each hypothesis, 1 or more
-  int64_t excluded = -1;            // a token that is none of them; -1: all may be
-  std::vector<int64_t> given = {};  // [N]: the one token of a hypothesis, -1: the most probable;
-                                    // empty: these for all
+  int64_t count = 1;                   // the most probable tokens of each hypothesis, 1 or more
+  std::vector<int64_t> excluded = {};  // tokens that are none of them
+  std::vector<int64_t> given = {};  // [N]: the one token of a hypothesis, excluded or not, -1: the
+                                    // most probable; empty: these for all
   bool with_weights = false;        // as of step()
 };
 
@@ -54,6 +54,9 @@ struct NextTokens {
   at::Tensor tokens;             // [N, K] int64 on the CPU
   at::Tensor weights;            // as StepResult has them
 };
+
+// log_probabilities [N, V] with -inf for the tokens that a query excludes.
+at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery& query);
 
 // What a query finds in log_probabilities [N, V].
 NextTokens next_of(const at::Tensor& log_probabilities, const NextQuery& query);

@@ -14,7 +14,9 @@ struct WorkerThreads::Call {
   const std::function<void(int64_t)>& work;
   int64_t jobs;
   int64_t begun = 0, ended = 0;
-  int64_t failed = jobs;  // the first that threw
+  bool tells = false;
+  std::deque<int64_t> untold = {};  // those that have ended well
+  int64_t failed = jobs;            // the first that threw
   std::exception_ptr error = {};
 
   bool is_done() const { return ended == begun && (begun == jobs || error); }
@@ -69,22 +71,48 @@ void WorkerThreads::serve() {
     }
     lock.lock();
     ++call.ended;
-    if (error && job < call.failed) {
-      call.failed = job;
-      call.error = error;
-      std::erase(waiting_, &call);
+    if (error) {
+      abandon(call, job, error);
+    } else if (call.tells) {
+      call.untold.push_back(job);
     }
-    if (call.is_done()) changed_.notify_all();
+    if (call.tells || call.is_done()) changed_.notify_all();
   }
 }
 
-void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work) {
+void WorkerThreads::abandon(Call& call, int64_t job, const std::exception_ptr& error) {
+  if (job >= call.failed) return;
+  call.failed = job;
+  call.error = error;
+  std::erase(waiting_, &call);
+}
+
+void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work,
+                        const std::function<void(int64_t)>& tell) {
   if (jobs <= 0) return;
-  Call call{work, jobs};
+  Call call{.work = work, .jobs = jobs, .tells = static_cast<bool>(tell)};
   std::unique_lock lock(mutex_);
   waiting_.push_back(&call);
   changed_.notify_all();
-  changed_.wait(lock, [&] { return call.is_done(); });
+  while (true) {
+    changed_.wait(lock, [&] { return !call.untold.empty() || call.is_done(); });
+    if (call.untold.empty()) break;
+    const int64_t job = call.untold.front();
+    call.untold.pop_front();
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      tell(job);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (!error) continue;
+    constexpr int64_t before_all = -1;
+    abandon(call, before_all, error);
+    changed_.wait(lock, [&] { return call.is_done(); });
+    break;
+  }
   if (call.error) std::rethrow_exception(call.error);
 }
 

@@ -27,12 +27,19 @@ class WorkerThreads {
   // Runs work(0) ... work(jobs - 1), up to count() of them at once, and returns when all have
   // ended. Several threads may call at once; the jobs of their calls take turns. When jobs throw,
   // those that have not begun are left out, and the exception of the first by number is thrown.
-  void run(int64_t jobs, const std::function<void(int64_t job)>& work);
+  //
+  // `tell`, if any, is called by the calling thread for each job that has ended well, while others
+  // run. It may call run() in turn. What it throws ends the call, as what a job throws does, and is
+  // thrown; nothing is told after it.
+  void run(int64_t jobs, const std::function<void(int64_t job)>& work,
+           const std::function<void(int64_t job)>& tell = {});
 
  private:
   struct Call;
   void serve();
   void stop();
+  // Begins no more jobs of a call, which ends by the exception of the first by number.
+  void abandon(Call& call, int64_t job, const std::exception_ptr& error);
 
   std::mutex mutex_;
   std::condition_variable changed_;

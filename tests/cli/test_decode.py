@@ -158,12 +158,38 @@ class Limits(Models):
         self.assertTrue(all(len(record["predictions"][0]["symbols"]) <= 1 for record in cut))
 
     def test_prefixes(self):
-        lines = [f"{source}\tZ {target.split()[1]}" for source, target in zip(SOURCES, TARGETS)]
+        lines = [f"{source}\tE {target.split()[1]}" for source, target in zip(SOURCES, TARGETS)]
         lines[0] = SOURCES[0]
         answers = self.predict([self.models[0]], "--prefixes", lines=lines)
         self.assertEqual(answers[0], self.predict([self.models[0]])[0])
         for answer, target in zip(answers[1:], TARGETS[1:]):
             self.assertEqual(answer.split()[1], target.split()[1])
+
+        run = self.attend("predict", self.models[0], "--prefixes", stdin="aba\nbab\tB QQ\n")
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(len(run.stdout.splitlines()), 1)
+        self.assertRegex(run.stderr, r"line 2: .*'QQ', which is no token of the model")
+
+    def test_a_limit_cuts_no_answer_that_fits(self):
+        for beam in ("1", "5"):
+            options = ["--beam", beam, "--minimum-length", "3"]
+            free = self.details([self.models[0]], *options)
+            longest = max(len(record["predictions"][0]["symbols"]) for record in free)
+            self.assertEqual(free, self.details([self.models[0]], *options, "--maximum-length",
+                                                longest))
+
+    def test_cut_answers_are_counted(self):
+        run = self.succeed("predict", self.models[0], "--maximum-length", "2", "--temperature", "2",
+                           "--json", stdin="".join(f"{source}\n" for source in SOURCES))
+        answers = [json.loads(line)["predictions"][0] for line in run.stdout.splitlines()]
+        cut = sum(not answer["complete"] for answer in answers)
+        self.assertTrue(0 < cut < len(SOURCES), cut)
+        self.assertIn(f"attend: {cut} of {len(SOURCES)} answers are cut at the longest length",
+                      run.stderr)
+        self.refuse("predict", self.models[0], "--minimum-length", "5", "--maximum-length", "2",
+                    names=["minimum_length 5", "maximum_length 2"])
+        run = self.succeed("predict", self.models[0], "--minimum-length", "40", stdin="bab\n")
+        self.assertGreaterEqual(len(run.stdout.split()), 40)
 
     def test_details(self):
         for record in self.details([self.models[0]], "--beam", "3", "--nbest", "2"):
@@ -190,6 +216,88 @@ class Limits(Models):
                                        for column in zip(*answer["weights"]))
                 # Sums of single-precision weights.
                 self.assertAlmostEqual(answer["score"], score, 4)
+
+
+class WhatIsNoToken(Models):
+    def test_is_never_drawn(self):
+        drawn = self.predict([self.models[0]], "--samples", "40", "--temperature", "4")
+        tokens = {token for row in drawn for token in row.split("\t")[1].split()}
+        self.assertGreater(len(tokens), 10)
+        self.assertFalse(tokens & {"<pad>", "<s>", "</s>", "<unk>"})
+        kept = self.predict([self.models[0]], "--samples", "40", "--temperature", "4", "--unknown",
+                            "keep")
+        tokens = {token for row in kept for token in row.split("\t")[1].split()}
+        self.assertEqual(tokens & {"<pad>", "<s>", "</s>", "<unk>"}, {"<unk>"})
+
+    def test_is_copied(self):
+        options = ["--samples", "40", "--temperature", "4", "--seed", "3"]
+        kept = self.details([self.models[0]], *options, "--unknown", "keep")
+        copied = self.details([self.models[0]], *options, "--unknown", "copy")
+        places = 0
+        for one, other in zip(kept, copied):
+            for a, b in zip(one["predictions"], other["predictions"]):
+                for token, copy, row in zip(a["symbols"], b["symbols"], a["weights"]):
+                    places += token == "<unk>"
+                    self.assertEqual(copy, one["source_symbols"][row.index(max(row))]
+                                     if token == "<unk>" else token)
+        self.assertGreater(places, 0)
+
+    def test_is_counted_in_sources(self):
+        run = self.succeed("predict", self.models[0], "--json", stdin="bab\nbXbY\n\nZ\n")
+        self.assertEqual([json.loads(line)["unknown"] for line in run.stdout.splitlines()],
+                         [[], ["X", "Y"], [], ["Z"]])
+        self.assertIn("attend: 3 of 8 source tokens are unknown to the model, first in line 2: 'X'\n",
+                      run.stderr)
+        self.assertNotIn("unknown", self.succeed("predict", self.models[0], stdin="bab\n").stderr)
+
+
+class BadLines(Models):
+    LINES = b"bab\nbib\n\xff\nbub\n\xfe\n"
+
+    def test_what_stands_before_them_is_answered(self):
+        run = self.attend("predict", self.models[0], stdin=self.LINES)
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(run.stdout.splitlines(),
+                         self.predict([self.models[0]], lines=["bab", "bib"]))
+        self.assertRegex(run.stderr, r"attend: standard input, line 3: .*UTF-8.*\n\Z")
+
+    def test_are_skipped_and_named(self):
+        run = self.attend("predict", self.models[0], "--skip-bad", stdin=self.LINES)
+        self.assertEqual(run.returncode, 1)
+        first, second, fourth = self.predict([self.models[0]], lines=["bab", "bib", "bub"])
+        self.assertEqual(run.stdout.splitlines(), [first, second, "", fourth, ""])
+        for number in (3, 5):
+            self.assertIn(f"attend: standard input, line {number}: ", run.stderr)
+        self.assertIn("attend: 2 of 5 lines cannot be read; their answers are empty\n", run.stderr)
+        run = self.attend("predict", self.models[0], "--skip-bad", "--json", stdin=self.LINES)
+        records = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual(["error" in record for record in records],
+                         [False, False, True, False, True])
+        self.assertEqual(records[2]["predictions"], [])
+        self.assertIn("UTF-8", records[2]["error"])
+        self.assertEqual(self.attend("predict", self.models[0], "--skip-bad",
+                                     stdin="bab\n").returncode, 0)
+
+
+class TextsOfLines(program.Case):
+    def test_one_line_in_one_line_out(self):
+        self.write("text.txt", "a b\n\\n\tc\n" * 60)
+        self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--out", "lm", *settings(
+            {"model.type": "lm", "model.depth": 16, "model.heads": 2, "model.layers": 1,
+             "model.feed_forward": 16, "model.context": 16, "train.epochs": 1, "train.replicas": 1}))
+        options = ["--maximum-length", "40", "--samples", "2", "--seed", "3"]
+        lines = "a\nb\n\n"
+        texts = [answer["target"] for line in
+                 self.succeed("predict", "lm", *options, "--json", stdin=lines).stdout.splitlines()
+                 for answer in json.loads(line)["predictions"]]
+        run = self.succeed("predict", "lm", *options, stdin=lines)
+        rows = [row.split("\t") for row in run.stdout.split("\n")[:-1]]
+        self.assertEqual([len(row) for row in rows], [3] * 6)
+        self.assertTrue(any("\n" in text for text in texts) and any("\t" in text for text in texts))
+        self.assertEqual([row[1] for row in rows],
+                         [text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
+                          for text in texts])
+        self.assertNotIn("cut at the longest", run.stderr)
 
 
 class Scores(Models):

@@ -49,6 +49,18 @@ class Text(program.Case):
         self.assertLess(figures["valid_loss"], 0.3)
         self.assertGreater(figures["valid_loss"], math.log(2) / 21)
 
+    def test_counts_what_it_does_not_know(self):
+        self.write("odd.txt", text(20, 3).replace("cat", "XYZ"))
+        odd = (self.folder / "odd.txt").read_text().count("XYZ") * 3
+        figures = json.loads(self.succeed("evaluate", self.model, "--data", "odd.txt",
+                                          "--json").stdout)
+        self.assertEqual(figures["unknown_symbols"], odd)
+        self.assertGreater(odd, 0)
+        self.assertAlmostEqual(figures["bits_per_byte"], figures["known_loss"] / math.log(2), 9)
+        self.assertNotAlmostEqual(figures["known_loss"], figures["loss"], 3)
+        self.assertIn(f"unknown symbols      {odd:6}; without them",
+                      self.succeed("evaluate", self.model, "--data", "odd.txt").stdout)
+
     def test_evaluates(self):
         figures = json.loads(self.succeed("evaluate", self.model, "--data",
                                           self.shared / "rest.txt", "--json").stdout)

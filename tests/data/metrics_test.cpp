@@ -75,6 +75,15 @@ TEST(Metrics, MeasureLikelihood) {
   EXPECT_DOUBLE_EQ(likelihood.bits_per_byte(), 0.5);
   EXPECT_EQ(Likelihood{}.perplexity(), 1);
   EXPECT_EQ(Likelihood{}.bits_per_byte(), 0);
+  const Likelihood half{.nats = 2 * std::log(2.0) + 9,
+                        .tokens = 5,
+                        .bytes = 10,
+                        .unknown_nats = 9,
+                        .unknown = 3,
+                        .unknown_bytes = 6};
+  EXPECT_DOUBLE_EQ(half.known().perplexity(), 2);
+  EXPECT_DOUBLE_EQ(half.bits_per_byte(), 0.5);
+  EXPECT_GT(half.perplexity(), 2);
 }
 
 }  // namespace metrics_test

@@ -27,7 +27,7 @@ std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   EXPECT_EQ(found.size(), static_cast<size_t>(draws));
   std::vector<int64_t> counts(tokens);
   for (const Hypothesis& hypothesis : found)
-    ++counts[static_cast<size_t>(hypothesis.complete ? ends.eos : hypothesis.tokens[0])];
+    ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? ends.eos : hypothesis.tokens[0])];
   return counts;
 }
 
@@ -45,7 +45,7 @@ TableModel model_of(const std::vector<double>& probabilities) {
   TableModel model(1, 1);
   model.table = torch::tensor(at::ArrayRef<double>(probabilities), torch::kDouble)
                     .log()
-                    .expand({1, 1, tokens, tokens});
+                    .expand({1, 2, tokens, tokens});
   return model;
 }
 
@@ -114,7 +114,21 @@ TEST(Sampling, LogProbabilitiesAreTheModels) {
   TableModel model = model_of(probabilities);
   const Hypothesis found = search(model, model.start(), tasks_of({1}), ends,
                                   {.sampling = Sampling{.temperature = 0.1, .top_k = 1}})[0][0];
-  EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.4));
+  EXPECT_DOUBLE_EQ(found.log_probabilities[0], std::log(0.4));
+}
+
+// Those that are left keep their shares.
+TEST(Sampling, NeverDrawsWhatIsExcluded) {
+  TableModel model = model_of(probabilities);
+  SpecialTokens special = ends;
+  special.never = {0, 3};
+  const auto found = search(model, model.start(), tasks_of({1}), special,
+                            {.nbest = draws, .sampling = Sampling{.temperature = 2}})[0];
+  std::vector<int64_t> counts(tokens);
+  for (const Hypothesis& hypothesis : found)
+    ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? ends.eos : hypothesis.tokens[0])];
+  const double end = std::sqrt(0.2), other = std::sqrt(0.4);
+  expect_frequencies(counts, {0, end / (end + other), other / (end + other), 0});
 }
 
 // What a sentence gets depends on its stream alone, not on those beside it.

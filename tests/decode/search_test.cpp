@@ -54,7 +54,6 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
   std::vector<Scored> all;
   const auto visit = [&](auto&& self, std::vector<int64_t>& prefix, double log_p) -> void {
     const auto step = static_cast<int64_t>(prefix.size());
-    if (step >= longest) return;
     const int64_t before = prefix.empty() ? ends.bos : prefix.back();
     for (int64_t next = 0; next < tokens; ++next) {
       const double total = log_p + model.log_probability(sentence, step, before, next);
@@ -63,6 +62,7 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
           all.push_back({prefix, score_of(model, prefix, total, options)});
         continue;
       }
+      if (step == longest) continue;
       prefix.push_back(next);
       self(self, prefix, total);
       prefix.pop_back();
@@ -106,7 +106,7 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
   torch::manual_seed(31);
   constexpr int64_t longest = 4;
   TableModel model(longest, 3);
-  model.attention = torch::rand({longest, tokens, 3});
+  model.attention = torch::rand({longest + 1, tokens, 3});
   SearchOptions options = GetParam();
   options.beam = 400;
   options.nbest = 10;
@@ -187,7 +187,70 @@ TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   const auto found = search(model, model.start(), tasks_of({6}), ends, {});
   EXPECT_EQ(found[0][0].tokens.size(), 6U);
   EXPECT_FALSE(found[0][0].complete);
-  EXPECT_EQ(model.calls, 6);
+  EXPECT_EQ(model.calls, 7);
+}
+
+// Greedily `2 3 end`, a beam of two keeps `2 end` too, which is less probable.
+TEST(BeamSearch, AnswersOfTheLongestLengthMayEnd) {
+  TableModel model(2, 1);
+  const Tensor two = torch::tensor({0.0, 0.0, 1.0, 0.0}, torch::kDouble).log();
+  const Tensor three = torch::tensor({0.0, 0.1, 0.1, 0.8}, torch::kDouble).log();
+  const Tensor end = torch::tensor({0.0, 0.9, 0.1, 0.0}, torch::kDouble).log();
+  model.table =
+      torch::stack({two.expand({4, 4}), three.expand({4, 4}), end.expand({4, 4})}).unsqueeze(0);
+  for (const int64_t beam : {1, 2, 5}) {
+    const Hypothesis found =
+        search(model, model.start(), tasks_of({2}), ends, {.beam = beam})[0][0];
+    EXPECT_EQ(found.tokens, (std::vector<int64_t>{2, 3})) << beam;
+    EXPECT_TRUE(found.complete);
+    EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.8) + std::log(0.9));
+    EXPECT_EQ(found.log_probabilities.size(), 3U);
+  }
+  // Behind `2` another token is more probable than the end.
+  const auto cut = search(model, model.start(), tasks_of({1}), ends, {});
+  EXPECT_EQ(cut[0][0].tokens, (std::vector<int64_t>{2}));
+  EXPECT_FALSE(cut[0][0].complete);
+}
+
+// What a limit leaves is what a search without it finds up to there.
+TEST(BeamSearch, ALimitLosesNoAnswerThatFits) {
+  torch::manual_seed(40);
+  TableModel model(8, 6);
+  const SearchOptions options{.beam = 4, .nbest = 4};
+  const auto all =
+      search(model, model.start(), tasks_of(std::vector<int64_t>(6, 8)), ends, options);
+  const auto few =
+      search(model, model.start(), tasks_of(std::vector<int64_t>(6, 3)), ends, options);
+  const auto that_fit = [](const std::vector<Hypothesis>& found) {
+    std::vector<std::vector<int64_t>> answers;
+    for (const Hypothesis& each : found)
+      if (each.complete && each.tokens.size() <= 3) answers.push_back(each.tokens);
+    return answers;
+  };
+  size_t fitted = 0;
+  for (size_t b = 0; b < 6; ++b) {
+    EXPECT_EQ(that_fit(few[b]), that_fit(all[b]));
+    EXPECT_EQ(few[b].size(), 4U);
+    fitted += that_fit(few[b]).size();
+  }
+  EXPECT_GT(fitted, 0U);
+  EXPECT_LT(fitted, 24U);
+}
+
+TEST(BeamSearch, ExcludedTokensComeInNoAnswer) {
+  torch::manual_seed(41);
+  TableModel model(4, 3);
+  SpecialTokens special = ends;
+  special.never = {0, 3};
+  auto tasks = tasks_of({4, 4, 4});
+  tasks[1].prefix = {3};
+  const auto found = search(model, model.start(), tasks, special, {.beam = 9, .nbest = 9});
+  for (size_t b = 0; b < 3; ++b)
+    for (const Hypothesis& hypothesis : found[b])
+      for (size_t t = b == 1 ? 1 : 0; t < hypothesis.tokens.size(); ++t)
+        EXPECT_EQ(hypothesis.tokens[t], 2);
+  EXPECT_EQ(found[1][0].tokens[0], 3) << "told to begin with it";
+  EXPECT_EQ(found[0].size(), 5U) << "of 0 to 4 tokens";
 }
 
 TEST(BeamSearch, NoSentencesGiveNoAnswers) {
@@ -260,7 +323,7 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
 TEST(BeamSearch, AnswersOfAGivenLength) {
   torch::manual_seed(39);
   TableModel model(4, 2);
-  model.table.select(-1, ends.eos).fill_(-std::numeric_limits<double>::infinity());
+  model.table.select(-1, ends.eos).add_(2);
   auto tasks = tasks_of({4, 2});
   for (SearchTask& task : tasks) task.length = 3;
   const auto found = search(model, model.start(), tasks, ends, {.beam = 4, .nbest = 4});
@@ -278,27 +341,6 @@ TEST(BeamSearch, AnswersOfAGivenLength) {
   ASSERT_EQ(found[1].size(), 4U);
 }
 
-// The targets' log probabilities as a loop finds them.
-TEST(ScoreTargets, IsTheLogProbabilityOfEachTokenAndTheEnd) {
-  torch::manual_seed(38);
-  TableModel model(5, 3);
-  const int64_t eos = ends.eos;
-  const std::vector<std::vector<int64_t>> targets = {{2, 3, 3, 0, eos}, {eos}, {3}};
-  const auto scores = score_targets(model, model.start(), targets, ends);
-  ASSERT_EQ(scores.size(), 3U);
-  for (size_t b = 0; b < 3; ++b) {
-    const std::vector<int64_t>& all = targets[b];
-    ASSERT_EQ(scores[b].size(), all.size());
-    int64_t before = ends.bos;
-    for (size_t t = 0; t < all.size(); ++t) {
-      EXPECT_EQ(scores[b][t], model.log_probability(static_cast<int64_t>(b),
-                                                    static_cast<int64_t>(t), before, all[t]));
-      before = all[t];
-    }
-  }
-  EXPECT_EQ(model.calls, 5);
-}
-
 TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   TableModel model(2, 1);
   const auto error = [&](const SearchOptions& options) {
@@ -310,6 +352,8 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.length_penalty = -1}), HasSubstr("length_penalty must be at least 0"));
   EXPECT_THAT(error({.coverage_penalty = std::nan("")}), HasSubstr("coverage_penalty"));
   EXPECT_THAT(error({.minimum_length = -1}), HasSubstr("minimum_length"));
+  EXPECT_THAT(error({.minimum_length = 5, .maximum_length = 2}),
+              HasSubstr("minimum_length 5 is over maximum_length 2"));
   EXPECT_THAT(error({.sampling = Sampling{.temperature = 0}}), HasSubstr("temperature"));
   EXPECT_THAT(error({.sampling = Sampling{.top_k = -1}}), HasSubstr("top_k"));
   EXPECT_THAT(error({.sampling = Sampling{.top_p = 0}}), HasSubstr("top_p"));

@@ -9,13 +9,16 @@
 namespace attend::test {
 
 constexpr int64_t tokens = 4;  // of which 0 starts and 1 ends
-constexpr SpecialTokens ends{0, 1};
+inline const SpecialTokens ends{0, 1};
 
 // A table of probabilities that depend on the token before, the step and the sentence.
 class TableModel : public StepModel {
  public:
-  explicit TableModel(int64_t steps, int64_t sentences) {
-    table = torch::randn({sentences, steps, tokens, tokens}, torch::kDouble).mul(2).log_softmax(-1);
+  // For answers of up to `longest` tokens and their end.
+  explicit TableModel(int64_t longest, int64_t sentences) {
+    table = torch::randn({sentences, longest + 1, tokens, tokens}, torch::kDouble)
+                .mul(2)
+                .log_softmax(-1);
   }
 
   StepState start() const {

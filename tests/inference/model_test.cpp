@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "attend/inference/evaluation.h"
+#include "attend/inference/predictor.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/parameters_file.h"
 #include "tests/models/networks.h"
@@ -30,9 +31,12 @@ const std::vector<std::string> texts = {"cab", "a", "bad", "abba", "", "dabcabba
 class ModelTest : public testing::Test {
  protected:
   // A folder with a model of that type.
-  std::string make(const std::string& type, uint64_t seed = 3) {
-    ModelConfig config =
-        test::SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
+  std::string make(const std::string& type, uint64_t seed = 3,
+                   const std::string& setting = "model.maximum_source_length=6") {
+    ModelConfig config = test::SomeNetwork{
+        type,
+        {"model.maximum_source_length=6", "model.context=16",
+         setting}}.config();
     TextConfig text = config.row().text;
     text.source_units = "char";
     if (config.row().learns_from_text()) text.target_units = "char";
@@ -157,6 +161,31 @@ TEST_P(EveryType, AnEnsembleOfTwiceTheSameIsThatModel) {
   EXPECT_THAT([&] { two.embed({"cab"}); }, ThrowsMessage<Error>(HasSubstr("load one of them")));
 }
 
+// No member is given more than it has positions for.
+TEST_F(ModelTest, AnEnsembleReadsWhatEachOfItsModelsReads) {
+  const std::string longer = make("transformer", 3),
+                    shorter = make("transformer_shared", 4, "model.maximum_source_length=4");
+  for (const auto& folders : {std::vector{longer, shorter}, {shorter, longer}}) {
+    const Model model = Model::ensemble(folders);
+    EXPECT_EQ(model.maximum_source_length(), 4);
+    const auto answers = model.answer({"cabba", "cabb"}, {.minimum_length = 20});
+    EXPECT_TRUE(answers[0].truncated);
+    EXPECT_FALSE(answers[1].truncated);
+    EXPECT_EQ(answers[0].best().tokens, answers[1].best().tokens);
+  }
+}
+
+TEST_F(ModelTest, SaysWhatItDoesNotKnowOrCannotRead) {
+  const Model model(make("seq2seq"), {.skip_bad = true});
+  const auto answers = model.answer({"cxaby", "\xff", "cab"}, {.maximum_length = 3});
+  EXPECT_EQ(answers[0].unknown, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(answers[0].error, "");
+  EXPECT_THAT(answers[1].error, HasSubstr("UTF-8"));
+  EXPECT_TRUE(answers[1].candidates.empty());
+  EXPECT_TRUE(answers[2].unknown.empty());
+  EXPECT_FALSE(answers[2].candidates.empty());
+}
+
 TEST_F(ModelTest, AnswersAreToldInOrderAndMayEndTheCall) {
   const Model model(make("seq2seq"), {.threads = 3});
   std::vector<size_t> told;
@@ -180,7 +209,7 @@ TEST_F(ModelTest, PrefixesAndDraws) {
   const auto drawn = [&](const std::string& text, uint64_t number) {
     const Sampling sampling{.seed = 7, .first = number};
     const auto answer =
-        model.answer({text}, {.nbest = 3, .maximum_length = 9, .sampling = sampling});
+        model.answer({text}, {.nbest = 20, .maximum_length = 9, .sampling = sampling});
     std::string all;
     for (const Candidate& candidate : answer[0].candidates) all += candidate.text + "|";
     return all;
@@ -243,6 +272,27 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(found.bytes, 6);
   EXPECT_THAT([&] { likelihood_of_text(model, "cab"); },
               ThrowsMessage<Error>(HasSubstr("goes on with no text")));
+}
+
+// What is left without the unknown tokens is what the others have by themselves.
+TEST_F(ModelTest, LikelihoodsTellWhatIsUnknown) {
+  const Model model(make("lm"));
+  const std::vector<Example> examples = {{"ca", {"bxa"}}, {"b", {"yy"}}};
+  const Likelihood found = likelihood(model, examples);
+  EXPECT_EQ(found.tokens, 7);
+  EXPECT_EQ(found.unknown, 3);
+  EXPECT_EQ(found.bytes, 7);
+  EXPECT_EQ(found.unknown_bytes, 3);
+  const auto logs = model.predictor().token_log_probabilities(model.parts().encode(examples));
+  EXPECT_NEAR(found.known().nats, -(logs[0][0] + logs[0][2] + logs[0][3] + logs[1][2]), 1e-4);
+  EXPECT_NEAR(found.unknown_nats, -(logs[0][1] + logs[1][0] + logs[1][1]), 1e-12);
+  EXPECT_EQ(likelihood(model, {{"ca", {"ba"}}}).unknown, 0);
+  const Likelihood text = likelihood_of_text(model, "cabxcab").likelihood;
+  EXPECT_EQ(text.tokens, 7);
+  EXPECT_EQ(text.unknown, 1);
+  EXPECT_EQ(text.unknown_bytes, 1);
+  EXPECT_GT(text.unknown_nats, 0);
+  EXPECT_EQ(likelihood_of_text(model, "cab").likelihood.unknown, 0);
 }
 
 TEST_F(ModelTest, RefusesWhatItCannotLoad) {

@@ -147,7 +147,7 @@ TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
 
 TEST(Predictor, RefusesByNumber) {
   const PairModel model = small_model(examples);
-  Predictor strict(model, {model.network}, 1, /*strict=*/true), lenient(model, {model.network}, 1);
+  Predictor strict(model, {model.network}, 1, {.strict = true}), lenient(model, {model.network}, 1);
   const auto refused = [](Predictor& predictor, const std::vector<std::string>& texts) {
     try {
       predictor.predict(texts, {});
@@ -160,9 +160,223 @@ TEST(Predictor, RefusesByNumber) {
   EXPECT_THAT(refused(lenient, {"ab", "a", "\xff"}), testing::StartsWith("2: "));
   EXPECT_THAT(
       [&] {
+        lenient.predict({"ab", "cd"}, {}, {"K AE", "K Q"});
+      },
+      ThrowsMessage<SourceError>(HasSubstr("source 2: the answer cannot begin with 'Q', which "
+                                           "is no token of the model; it knows 5 others")));
+  EXPECT_THAT(
+      [&] {
         lenient.predict({"ab"}, {}, {"K", "AE"});
       },
       ThrowsMessage<Error>(HasSubstr("2 prefixes for 1 sources")));
+}
+
+// What comes before a text that cannot be read is told first.
+TEST(Predictor, TellsWhatComesBeforeABadText) {
+  const PairModel model = small_model(examples);
+  const std::vector<std::string> texts = {"ab", "cd", "\xff", "dab"}, prefixes = {"", "", "", "Q"};
+  std::vector<size_t> told;
+  std::vector<std::string> errors(texts.size());
+  const Predictor::Take take = [&](size_t index, const Prediction& found) {
+    told.push_back(index);
+    errors[index] = found.error;
+    EXPECT_EQ(found.hypotheses.empty(), !found.error.empty());
+  };
+  Predictor stops(model, {model.network}, 2);
+  EXPECT_THROW(stops.predict_each(texts, {}, prefixes, take), SourceError);
+  EXPECT_EQ(told, (std::vector<size_t>{0, 1}));
+  told.clear();
+  Predictor skips(model, {model.network}, 2, {.skip = true});
+  skips.predict_each(texts, {}, prefixes, take);
+  EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(errors[0] + errors[1], "");
+  EXPECT_THAT(errors[2], HasSubstr("UTF-8"));
+  EXPECT_THAT(errors[3], HasSubstr("cannot begin with 'Q'"));
+  EXPECT_THAT(
+      [&] {
+        std::vector<std::vector<std::string>> tokens;
+        skips.encodings(texts, tokens);
+      },
+      ThrowsMessage<SourceError>(HasSubstr("source 3: ")))
+      << "vectors have no place for an error";
+}
+
+TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
+  const PairModel model = small_model(examples);
+  Predictor predictor(model, {model.network}, 4);
+  const std::vector<std::string> many(100, "cab");
+  for (int round = 0; round < 10; ++round) {
+    int told = 0;
+    const auto take = [&](size_t, const Prediction& found) {
+      EXPECT_EQ(found.hypotheses.size(), 1U);
+      ++told;
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THAT([&] { predictor.predict_each(many, {}, {}, take); },
+                ThrowsMessage<std::runtime_error>("enough"));
+    EXPECT_EQ(told, 1);
+  }
+}
+
+TEST(Predictor, TakeMayAskTheModel) {
+  const PairModel model = small_model(examples);
+  for (const int64_t threads : {1, 2}) {
+    Predictor predictor(model, {model.network}, threads);
+    const auto wanted = predictor.predict({"bad"}, {})[0].tokens;
+    int told = 0;
+    predictor.predict_each(texts, {}, {}, [&](size_t, const Prediction&) {
+      ++told;
+      EXPECT_EQ(predictor.predict({"bad"}, {})[0].tokens, wanted);
+    });
+    EXPECT_EQ(told, std::ssize(texts));
+  }
+}
+
+// Models that hold padding, the start and the unknown token for the most probable: recurrent and
+// Transformer, with packed steps and by LibTorch, alone and together.
+TEST(Predictor, NeverAnswersWhatIsNoToken) {
+  for (const char* type : {"seq2seq", "transformer"}) {
+    torch::manual_seed(3);
+    ModelConfig config;
+    config.type = type;
+    if (config.type == "transformer") config.of<TransformerConfig>().tied = "none";
+    const PairModel model = make_pair_model({}, config, examples);
+    model.network->eval();
+    at::Tensor bias = model.network->named_parameters()["output.bias"].detach();
+    bias.slice(0, 0, 2).fill_(9);
+    bias[Vocabulary::unknown].fill_(9);
+    for (const size_t networks : {1, 2}) {
+      Predictor predictor(model, std::vector(networks, model.network), 2);
+      for (const bool packed : {false, true}) {
+        if (packed) predictor.pack();
+        for (SearchOptions search :
+             {SearchOptions{}, SearchOptions{.beam = 4, .nbest = 4},
+              SearchOptions{.nbest = 20, .sampling = Sampling{.temperature = 2}}}) {
+          search.minimum_length = 3;
+          search.maximum_length = 5;
+          for (const Prediction& found : predictor.predict(texts, search))
+            for (const Hypothesis& hypothesis : found.hypotheses)
+              for (const int64_t token : hypothesis.tokens)
+                EXPECT_GT(token, Vocabulary::unknown) << type << networks << packed;
+          search.unknown = UnknownTokens::keep;
+          const auto kept = predictor.predict({"cab"}, search)[0];
+          EXPECT_THAT(kept.tokens[0], testing::Contains("<unk>"));
+          EXPECT_THAT(kept.hypotheses[0].tokens,
+                      testing::Each(testing::Ge<int64_t>(Vocabulary::eos)));
+        }
+      }
+    }
+  }
+}
+
+// The unknown token becomes the source token with the largest weight.
+TEST(Predictor, CopiesWhatIsAttendedTo) {
+  const PairModel model = small_model(examples);
+  model.network->named_parameters()["output.bias"].detach()[Vocabulary::unknown].fill_(9);
+  Predictor predictor(model, {model.network}, 2);
+  const SearchOptions keep{
+      .maximum_length = 4, .with_weights = true, .unknown = UnknownTokens::keep};
+  const SearchOptions copy{.maximum_length = 4, .unknown = UnknownTokens::copy};
+  const auto kept = predictor.predict({"cazb", "qab"}, keep);
+  const auto copied = predictor.predict({"cazb", "qab"}, copy);
+  EXPECT_EQ(kept[0].unknown, (std::vector<std::string>{"z"}));
+  EXPECT_EQ(kept[1].unknown, (std::vector<std::string>{"q"}));
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(kept[i].tokens[0], std::vector<std::string>(4, "<unk>"));
+    const Hypothesis& hypothesis = kept[i].hypotheses[0];
+    EXPECT_EQ(copied[i].hypotheses[0].log_probabilities, hypothesis.log_probabilities);
+    EXPECT_FALSE(copied[i].hypotheses[0].weights.defined()) << "nobody asked for them";
+    for (int64_t t = 0; t < 4; ++t) {
+      const auto place = hypothesis.weights[t].argmax().item<int64_t>();
+      EXPECT_EQ(copied[i].tokens[0][static_cast<size_t>(t)],
+                kept[i].source[static_cast<size_t>(place)]);
+    }
+  }
+}
+
+TEST(Predictor, CopiesUnlessTold) {
+  torch::manual_seed(3);
+  ModelConfig config;
+  config.of<Seq2SeqConfig>().copy = true;
+  TextConfig text;
+  text.target_units = "char";
+  text.joint_vocabulary = true;
+  const PairModel copies = make_pair_model(text, config, examples);
+  copies.network->eval();
+  // Nothing is generated, all is copied.
+  copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
+  Predictor predictor(copies, {copies.network}, 1);
+  const Prediction found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
+  EXPECT_EQ(found.tokens[0], std::vector<std::string>(3, "z"));
+  const Prediction without =
+      predictor.predict({"zz"}, {.maximum_length = 3, .unknown = UnknownTokens::forbid})[0];
+  for (const std::string& token : without.tokens[0]) EXPECT_NE(token, "<unk>");
+  config = {};
+  config.of<Seq2SeqConfig>().score = "none";
+  const PairModel blind = make_pair_model({}, config, examples);
+  EXPECT_THAT(
+      [&] {
+        Predictor(blind, {blind.network}, 1).predict({"ab"}, {.unknown = UnknownTokens::copy});
+      },
+      ThrowsMessage<Error>(HasSubstr("the model attends to nothing; forbid or keep")));
+}
+
+TEST(Predictor, KeepsTheMinimumLength) {
+  const PairModel model = small_model(examples);
+  model.network->named_parameters()["output.bias"].detach()[Vocabulary::eos].fill_(9);
+  Predictor predictor(model, {model.network}, 1);
+  EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].tokens[0].size(), 50U);
+}
+
+// Answers have as many tokens as there are positions for, behind the start.
+TEST(Predictor, LearnedPositionsEndAnswers) {
+  torch::manual_seed(3);
+  ModelConfig config;
+  config.type = "transformer";
+  config.of<TransformerConfig>().positions = "learned";
+  config.of<TransformerConfig>().maximum_source_length = 2;
+  const PairModel model = make_pair_model({}, config, examples);
+  model.network->eval();
+  const int64_t most = model.network->maximum_answer_length();
+  EXPECT_EQ(most, longest_answer(2));
+  const auto begin = [](int64_t tokens) {
+    std::string text = "K";
+    for (int64_t i = 1; i < tokens; ++i) text += " K";
+    return text;
+  };
+  Predictor predictor(model, {model.network}, 1);
+  const SearchOptions search{.minimum_length = most, .maximum_length = 1000};
+  const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(most)});
+  for (const Prediction& each : found) {
+    EXPECT_EQ(std::ssize(each.tokens[0]), most);
+  }
+  EXPECT_THAT(
+      [&] {
+        predictor.predict({"ca", "ca"}, {}, {"", begin(most + 1)});
+      },
+      ThrowsMessage<SourceError>(HasSubstr(
+          "source 2: the answer cannot begin with 17 tokens: the model has positions for 16")));
+  EXPECT_THAT([&] { predictor.predict({"ca"}, {.minimum_length = most + 1}); },
+              ThrowsMessage<Error>(HasSubstr("minimum_length 17")));
+}
+
+// Rounded weights are for answers.
+TEST(Predictor, PackedWeightsLeaveLikelihoodsAsTheyAre) {
+  torch::manual_seed(3);
+  ModelConfig config;
+  config.type = "transformer";
+  const PairModel model = make_pair_model({}, config, examples);
+  model.network->eval();
+  const std::vector<EncodedPair> pairs = model.encode(examples);
+  for (const size_t networks : {1, 2}) {
+    Predictor predictor(model, std::vector(networks, model.network), 2);
+    predictor.pack();
+    const auto wanted = predictor.log_probabilities(pairs);
+    const double loss = predictor.loss(pairs);
+    predictor.pack(WeightType::int8);
+    EXPECT_EQ(predictor.log_probabilities(pairs), wanted);
+    EXPECT_EQ(predictor.loss(pairs), loss);
+  }
 }
 
 TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {

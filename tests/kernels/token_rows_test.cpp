@@ -162,8 +162,13 @@ TEST(TokenRows, EqualOnesComeInTheOrderOfTheirTokens) {
     output.bias[70] = 1;
     output.matrix = {output.weight.data(), output.bias.data(), 100, 2};
     EXPECT_EQ(output.find({.best = 4}, 0, 1).tokens, (std::vector<int64_t>{70, 0, 1, 2}));
-    EXPECT_EQ(output.find({.best = 4, .excluded = 70}, 0, 1).tokens,
-              (std::vector<int64_t>{0, 1, 2, 3}));
+    const std::vector<int64_t> excluded = {70, 1, 2};
+    EXPECT_EQ(
+        output.find({.best = 4, .excluded = excluded.data(), .excluded_count = 1}, 0, 1).tokens,
+        (std::vector<int64_t>{0, 1, 2, 3}));
+    EXPECT_EQ(
+        output.find({.best = 4, .excluded = excluded.data(), .excluded_count = 3}, 0, 1).tokens,
+        (std::vector<int64_t>{0, 3, 4, 5}));
   });
 }
 
@@ -174,8 +179,8 @@ TEST(TokenRows, ExcludedAndGivenTokensCountInTheSum) {
       const Found plain = output.find({.best = 2}, 0, 7);
       const int64_t excluded = plain.tokens[0];
       const std::vector<int64_t> given = {-1, output.tokens - 1, -1, 0, 1, -1, 1};
-      const Found found =
-          output.find({.best = 2, .excluded = excluded, .given = given.data()}, 0, 7);
+      const Found found = output.find(
+          {.best = 2, .excluded = &excluded, .excluded_count = 1, .given = given.data()}, 0, 7);
       for (int64_t r = 0; r < 7; ++r) {
         const auto at = static_cast<size_t>(2 * r);
         const auto token = given[static_cast<size_t>(r)];

@@ -49,7 +49,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     EXPECT_TRUE(at::allclose(got.log_probabilities, want.log_probabilities, 1e-5, 1e-5)) << t;
     ASSERT_EQ(got.weights.sizes(), want.weights.sizes());
     EXPECT_TRUE(at::allclose(got.weights, want.weights, 1e-5, 1e-6)) << t;
-    NextQuery query{.count = 3, .excluded = 5, .with_weights = true};
+    NextQuery query{.count = 3, .excluded = {0, 1, 5}, .with_weights = true};
     query.given.assign(static_cast<size_t>(before.size(0)), -1);
     query.given[0] = 4;
     const NextTokens found = network.next(before, asked, query);

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -65,6 +66,48 @@ TEST(WorkerThreads, ThrowsTheFirstExceptionAndGoesOn) {
   std::atomic<int> count = 0;
   threads.run(2, [&](int64_t) { ++count; });
   EXPECT_EQ(count, 2);
+}
+
+TEST(WorkerThreads, TellTheCallingThreadOfEachJob) {
+  const std::thread::id here = std::this_thread::get_id();
+  for (const int64_t count : {1, 3}) {
+    WorkerThreads threads(count);
+    std::vector<int64_t> told;
+    threads.run(
+        7, [&](int64_t) { EXPECT_NE(std::this_thread::get_id(), here); },
+        [&](int64_t job) {
+          EXPECT_EQ(std::this_thread::get_id(), here);
+          told.push_back(job);
+          // The threads are free for what the told one asks.
+          std::atomic<int> more = 0;
+          threads.run(2, [&](int64_t) { ++more; });
+          EXPECT_EQ(more, 2);
+        });
+    std::sort(told.begin(), told.end());
+    EXPECT_EQ(told, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  }
+}
+
+TEST(WorkerThreads, WhatTellingThrowsEndsTheCall) {
+  WorkerThreads threads(2);
+  for (int round = 0; round < 50; ++round) {
+    int told = 0;
+    const auto tell = [&](int64_t) {
+      ++told;
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(threads.run(
+                     9, [](int64_t) {}, tell),
+                 std::runtime_error);
+    EXPECT_EQ(told, 1);
+  }
+  std::vector<int64_t> told;
+  const auto fail_at_two = [](int64_t job) {
+    if (job == 2) throw std::runtime_error("two");
+  };
+  EXPECT_THROW(WorkerThreads(1).run(9, fail_at_two, [&](int64_t job) { told.push_back(job); }),
+               std::runtime_error);
+  EXPECT_EQ(told, (std::vector<int64_t>{0, 1})) << "those that ended well";
 }
 
 TEST(WorkerThreads, ComputeWithOneThreadAndLeaveTheCallersAlone) {

@@ -22,6 +22,7 @@ class TokenRow {
   TokenRow(const TokenRows& p, int64_t row)
       : best_(p.best),
         excluded_(p.excluded),
+        excluded_end_(p.excluded + p.excluded_count),
         values_(p.log_probabilities + row * p.best),
         tokens_(p.tokens + row * p.best) {
     std::fill_n(values_, best_, kNever);
@@ -62,7 +63,8 @@ class TokenRow {
     for (int64_t c = 0; c < PackedMatrix::panel; ++c) {
       if (!(logits[c] > values_[best_ - 1])) continue;
       largest = std::max(largest, logits[c]);
-      if (first + c != excluded_) insert(logits[c], first + c);
+      if (std::find(excluded_, excluded_end_, first + c) == excluded_end_)
+        insert(logits[c], first + c);
     }
     if (!(largest > reference_ + kSlack)) return;
     const float factor = std::exp(reference_ - largest);
@@ -80,7 +82,8 @@ class TokenRow {
     tokens_[at] = token;
   }
 
-  int64_t best_, excluded_;
+  int64_t best_;
+  const int64_t *excluded_, *excluded_end_;
   float* values_;
   int64_t* tokens_;
   float reference_ = std::numeric_limits<float>::lowest() / 2;
