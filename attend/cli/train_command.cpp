@@ -65,7 +65,7 @@ void run_train(const TrainOptions& options, const ProcessOptions& processes) {
   }
   const auto [outcome, metric] = train_together(options, processes);
   if (place_of_environment().rank > 0) return;
-  if (options.json) {
+  if (options.json)
     fmt::print("{}\n", nlohmann::json{{"model", options.out},
                                       {"steps", outcome.steps},
                                       {"skipped_steps", outcome.skipped},
@@ -73,11 +73,11 @@ void run_train(const TrainOptions& options, const ProcessOptions& processes) {
                                       {metric.key(), outcome.best_metric},
                                       {"seconds", outcome.seconds}}
                            .dump());
-    return;
-  }
-  fmt::print(stderr, "trained {} steps in {}; best validation {} {}; model in {}\n", outcome.steps,
-             clock_time(outcome.seconds), metric.words, metric.shown(outcome.best_metric),
-             options.out);
+  else
+    fmt::print(stderr, "trained {} steps in {}; best validation {} {}; model in {}\n",
+               outcome.steps, clock_time(outcome.seconds), metric.words,
+               metric.shown(outcome.best_metric), options.out);
+  if (outcome.left_out > 0) throw CLI::RuntimeError(1);
 }
 
 void add_training_data_options(CLI::App& command, TrainOptions& options) {
@@ -136,6 +136,9 @@ void add_train_command(CLI::App& app) {
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");
+  command->add_flag("--skip-bad", options->skip_bad,
+                    "leave images and sounds out that cannot be read, and name them; the exit code "
+                    "is 1 then");
   command->add_flag("--dump-config", options->dump_config, "print what would run, and stop");
   command->add_flag("--json", options->json, "print the outcome as one JSON object");
   command->footer(
