@@ -22,6 +22,11 @@ struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
 };
 
+struct Smoothing {
+  double share;
+  int64_t first;
+};
+
 // A tensor is undefined where its gradient is not asked for.
 struct Gradients {
   Tensor vectors, weight, bias;
@@ -33,7 +38,7 @@ struct Gradients {
 // those of the bias.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
-              double smoothing, const Gradients& gradients) {
+              const Smoothing& smoothing, const Gradients& gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
@@ -41,7 +46,8 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   problem.logits = static_cast<S*>(logits.data_ptr());
   if (output.bias.defined()) problem.bias = output.bias.data_ptr<Sum>();
   problem.target = target.data_ptr<int64_t>();
-  problem.smoothing = smoothing;
+  problem.smoothing = smoothing.share;
+  problem.first = smoothing.first;
   problem.with_slopes = gradients.wanted();
   if (gradients.bias.defined()) problem.bias_slopes = gradients.bias.data_ptr<Sum>();
   return kernels::cross_entropy(problem);
@@ -49,8 +55,8 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
 
 // The loss of a chunk that begins at row `first`; adds its gradients to those of all. The weight
 // may be bfloat16; the bias and sums are float32 then.
-double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, double smoothing,
-                  const Gradients& gradients) {
+double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
+                  const Smoothing& smoothing, const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
   const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
@@ -77,16 +83,18 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, 
 
 // The same by tensor operations, with all logits at once.
 Tensor whole_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  double smoothing, int64_t ignored) {
-  return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
-                                smoothing);
+                  const Smoothing& smoothing, int64_t ignored) {
+  return smoothed_cross_entropy(output.logits(vectors), target, smoothing.share, ignored,
+                                smoothing.first);
 }
 
 class TokenLoss : public torch::autograd::Function<TokenLoss> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
-                        const Tensor& target, double smoothing, bool with_gradients) {
+                        const Tensor& target, double share, int64_t first_smoothed,
+                        bool with_gradients) {
+    const Smoothing smoothing{share, first_smoothed};
     const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
                           ? at::kBFloat16
                           : vectors.scalar_type();
@@ -104,14 +112,15 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     }
     context->save_for_backward({gradients.vectors, gradients.weight, gradients.bias, vectors,
                                 weight, bias.value_or(Tensor()), target});
-    context->saved_data["smoothing"] = smoothing;
+    context->saved_data["share"] = share;
+    context->saved_data["first"] = first_smoothed;
     return at::scalar_tensor(loss, vectors.options());
   }
 
   static variable_list backward(torch::autograd::AutogradContext* context,
                                 const variable_list& upstream) {
     const variable_list saved = context->get_saved_variables();
-    variable_list gradients(6), inputs;
+    variable_list gradients(7), inputs;
     for (size_t i = 0; i < 3; ++i) {
       if (!saved[i].defined()) continue;
       gradients[i] = saved[i] * upstream[0];
@@ -119,8 +128,10 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     }
     if (!at::GradMode::is_enabled()) return gradients;
     // The saved gradients are constants. To be differentiated again, they have to be functions.
-    const Tensor loss = whole_loss(saved[3], {saved[4], saved[5]}, saved[6],
-                                   context->saved_data["smoothing"].toDouble(), /*ignored=*/-1);
+    const Tensor loss =
+        whole_loss(saved[3], {saved[4], saved[5]}, saved[6],
+                   {context->saved_data["share"].toDouble(), context->saved_data["first"].toInt()},
+                   /*ignored=*/-1);
     const variable_list found = torch::autograd::grad({loss}, inputs, {upstream[0]},
                                                       /*retain_graph=*/true, /*create_graph=*/true);
     for (size_t i = 0, n = 0; i < 3; ++i)
@@ -136,7 +147,7 @@ Tensor TokenOutput::logits(const Tensor& vectors) const {
 }
 
 Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  double smoothing, int64_t ignored) {
+                  double smoothing, int64_t ignored, int64_t first) {
   if (vectors.dim() != 2 || target.dim() != 1 || vectors.size(0) != target.size(0) ||
       vectors.size(1) != output.weight.size(1))
     fail(
@@ -146,7 +157,7 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
         fmt::join(target.sizes(), ", "));
   const bool fused = vectors.is_cpu() &&
                      (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble);
-  if (!fused) return whole_loss(vectors, output, target, smoothing, ignored);
+  if (!fused) return whole_loss(vectors, output, target, {smoothing, first}, ignored);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);
   const Tensor tokens = all ? target.contiguous() : target.index_select(0, used);
@@ -157,7 +168,17 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return TokenLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                          tokens, smoothing, at::GradMode::is_enabled());
+                          tokens, smoothing, first, at::GradMode::is_enabled());
+}
+
+Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double smoothing,
+                              int64_t ignored, int64_t first) {
+  const Tensor logs = logits.log_softmax(-1);
+  const Tensor right = at::nll_loss(logs, target, {}, at::Reduction::Sum, ignored);
+  // A token of probability 0 would make 0 times its logarithm NaN.
+  if (smoothing == 0) return right;
+  const Tensor means = logs.slice(-1, first).mean(-1).masked_fill(target == ignored, 0.0);
+  return (1 - smoothing) * right - smoothing * means.sum();
 }
 
 }  // namespace attend
