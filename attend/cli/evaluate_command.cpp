@@ -11,6 +11,7 @@
 #include "attend/cli/evaluate_text.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/text_metrics.h"
+#include "attend/data/readable.h"
 #include "attend/data/tables.h"
 #include "attend/inference/evaluation.h"
 #include "attend/runs/comparison.h"
@@ -25,7 +26,7 @@ struct EvaluateOptions : DecodeOptions {
   std::vector<std::string> metrics;
   BleuOptions bleu;
   std::string scores;
-  bool json = false;
+  bool json = false, skip_bad = false;
 };
 
 const std::vector<std::string> metric_names = {"bleu",        "chrf",           "chrf++",
@@ -38,6 +39,7 @@ struct Figures {
   LabelCounts labels;  // of a classifier
   Likelihood likelihood;
   double seconds = 0;
+  int64_t left_out = 0;  // examples that cannot be read
 };
 
 bool asks_for(const EvaluateOptions& options, const std::string& name) {
@@ -65,6 +67,21 @@ std::vector<Example> read_examples(const EvaluateOptions& options, const Model& 
                     model.reads_files(), pairs);
 }
 
+// Returns how many images and sounds it left out.
+int64_t leave_out_bad(std::vector<Example>& examples, const Model& model, const std::string& name) {
+  if (!model.reads_files()) return 0;
+  const size_t all = examples.size();
+  FrameConfig frames = model.text().frames;
+  const int64_t bad = take_out_unreadable(
+      examples, model.text().reads_images(), frames,
+      [](const std::string& reason) { fmt::print(stderr, "attend: {}\n", reason); });
+  if (bad > 0)
+    fmt::print(stderr, "attend: {}: {} of {} examples cannot be read and are left out\n", name, bad,
+               all);
+  if (examples.empty()) fail("{}: holds nothing else to measure", name);
+  return bad;
+}
+
 void write_scores(const std::string& path, const Model& model,
                   const std::vector<Example>& examples) {
   const std::vector<double> scores = model.log_probabilities(examples);
@@ -78,9 +95,10 @@ void write_scores(const std::string& path, const Model& model,
 }
 
 Figures measure(const EvaluateOptions& options, const Model& model) {
-  const auto examples = read_examples(options, model);
-  model.check_labels(examples, options.data);
+  auto examples = read_examples(options, model);
   Figures figures;
+  if (options.skip_bad) figures.left_out = leave_out_bad(examples, model, options.data);
+  model.check_labels(examples, options.data);
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
@@ -217,6 +235,7 @@ void run_evaluate(EvaluateOptions options) {
     fmt::print("{}\n", as_json(options, figures, labels).dump());
   else
     print_figures(options, figures, labels);
+  if (figures.left_out > 0) throw CLI::RuntimeError(1);
 }
 
 }  // namespace
@@ -241,6 +260,9 @@ void add_evaluate_command(CLI::App& app) {
   add_text_metric_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");
+  command->add_flag("--skip-bad", options->skip_bad,
+                    "leave images and sounds out that cannot be read, and name them; the exit code "
+                    "is 1 then");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(
       "Examples:\n"

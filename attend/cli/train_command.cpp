@@ -95,17 +95,20 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
   }
   const Trained trained = train_together(options, processes);
   if (place_of_environment().rank > 0) return;
-  if (!command.json) return print_outcome(trained, options.out);
   const auto& [outcome, metric] = trained;
-  fmt::print("{}\n", nlohmann::json{{"model", options.out},
-                                    {"steps", outcome.steps},
-                                    {"steps_before", outcome.steps_before},
-                                    {"ended_by", outcome.ended_by},
-                                    {"skipped_steps", outcome.skipped},
-                                    {"rollbacks", outcome.rollbacks},
-                                    {metric.key(), outcome.best_metric},
-                                    {"seconds", outcome.seconds}}
-                         .dump());
+  if (command.json)
+    fmt::print("{}\n", nlohmann::json{{"model", options.out},
+                                      {"steps", outcome.steps},
+                                      {"steps_before", outcome.steps_before},
+                                      {"ended_by", outcome.ended_by},
+                                      {"skipped_steps", outcome.skipped},
+                                      {"rollbacks", outcome.rollbacks},
+                                      {metric.key(), outcome.best_metric},
+                                      {"seconds", outcome.seconds}}
+                           .dump());
+  else
+    print_outcome(trained, options.out);
+  if (outcome.left_out > 0) throw CLI::RuntimeError(1);
 }
 
 void add_training_data_options(CLI::App& command, TrainOptions& options) {
@@ -176,6 +179,9 @@ void add_train_command(CLI::App& app) {
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");
+  command->add_flag("--skip-bad", options->skip_bad,
+                    "leave images and sounds out that cannot be read, and name them; the exit code "
+                    "is 1 then");
   command->add_flag("--dump-config", own->dump_config, "print what would run, and stop");
   command->add_flag(
       "--json", own->json,

@@ -15,6 +15,7 @@ class Vocabulary {
   static constexpr int64_t bos = 1;
   static constexpr int64_t eos = 2;
   static constexpr int64_t unknown = 3;
+  static constexpr int64_t first_target = eos;  // padding and BOS are never what comes next
 
   Vocabulary();  // the fixed tokens alone
 

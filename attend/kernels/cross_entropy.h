@@ -8,7 +8,8 @@ namespace attend::kernels {
 
 // Rows of logits against the tokens that they should have named:
 //   p = softmax(logits + bias)
-//   loss = -(1 - smoothing) log p_target - smoothing / V sum_j log p_j   (Szegedy et al. 2016)
+//   loss = -(1 - smoothing) log p_target - smoothing / (V - first) sum_{j >= first} log p_j
+// (Szegedy et al. 2016)
 template <class S>
 struct CrossEntropy {
   int64_t rows = 0;
@@ -17,6 +18,7 @@ struct CrossEntropy {
   const Compute<S>* bias = nullptr;   // [V]; null: none
   const int64_t* target = nullptr;    // [rows], 0 .. V - 1
   double smoothing = 0;               // 0 .. 1
+  int64_t first = 0;                  // the first of the tokens over which it spreads, below V
   bool with_slopes = false;           // write dloss/dlogit over the logits
   Compute<S>* bias_slopes = nullptr;  // [V], to which the slopes' sums over rows are added; or null
 };

@@ -99,7 +99,7 @@ Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& gene
   const Tensor vectors = vectors_of(shared.own(text), generator);
   const Tensor target = shared.own(predicted(batch, text.size(1)));
   return token_loss(vectors.flatten(0, 1), output(), to_device(target).flatten(), smoothing,
-                    Vocabulary::padding);
+                    Vocabulary::padding, Vocabulary::first_target);
 }
 
 Tensor LanguageModel::encodings(const Tensor& source, const Tensor&) {

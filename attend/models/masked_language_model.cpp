@@ -80,7 +80,8 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator
                                           output().weight.size(0), draws);
   const Tensor loss = token_loss(
       vectors(masked.shown, batch.source_lengths, generator).reshape({-1, output().weight.size(1)}),
-      output(), to_device(masked.asked).flatten(), smoothing, Vocabulary::padding);
+      output(), to_device(masked.asked).flatten(), smoothing, Vocabulary::padding,
+      Vocabulary::first_target);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }

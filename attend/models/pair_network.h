@@ -25,7 +25,8 @@ struct TopVectors {
 class PairNetwork : public torch::nn::Module, public StepModel {
  public:
   // What training lowers: a scalar, summed over the tokens of batch.target, EOS included, in nats.
-  // `smoothing` spreads that much probability over the other tokens (Szegedy et al. 2016). Without
+  // `smoothing` spreads that much probability over the tokens that may come next, those from
+  // Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without
   // a generator and smoothing it is the negative log-likelihood of the targets; a network that
   // learns from a random part of their tokens scales that part's to all.
   virtual at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,

@@ -325,7 +325,7 @@ Tensor Seq2Seq::objective(const Batch& batch, const DropoutGenerator& generator,
     loss = sequence_loss(logits, target, smoothing);
   } else {
     loss = token_loss(vectors(teaching.readout, generator).flatten(0, 1), output(),
-                      target.flatten(), smoothing, Vocabulary::padding);
+                      target.flatten(), smoothing, Vocabulary::padding, Vocabulary::first_target);
   }
   const Tensor more = generator ? signal(teaching, logits, target) : Tensor();
   return more.defined() ? loss + more - more.detach() : loss;
@@ -449,8 +449,8 @@ bool Seq2Seq::pack(WeightType weights) {
 }
 
 Tensor sequence_loss(const Tensor& logits, const Tensor& target, double smoothing) {
-  return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), target.reshape({-1}), {},
-                                at::Reduction::Sum, Vocabulary::padding, smoothing);
+  return smoothed_cross_entropy(logits.reshape({-1, logits.size(-1)}), target.reshape({-1}),
+                                smoothing, Vocabulary::padding, Vocabulary::first_target);
 }
 
 }  // namespace attend

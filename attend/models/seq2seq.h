@@ -151,8 +151,8 @@ class Seq2Seq : public PairNetwork {
 };
 
 // Cross-entropy of logits [B, T, V] against target [B, T], summed over the tokens that are not
-// padding, in nats. `smoothing` spreads that much probability over all tokens (Szegedy et al.
-// 2016).
+// padding, in nats. `smoothing` spreads that much probability over the tokens from
+// Vocabulary::first_target on (Szegedy et al. 2016).
 at::Tensor sequence_loss(const at::Tensor& logits, const at::Tensor& target, double smoothing);
 
 }  // namespace attend

@@ -123,7 +123,8 @@ Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& genera
                               double smoothing) {
   const SharedSequence shared(batch.target.size(1), batch.source.size(1));
   return token_loss(decode(batch, shared, generator).flatten(0, 1), output(),
-                    to_device(shared.own(batch.target)).flatten(), smoothing, Vocabulary::padding);
+                    to_device(shared.own(batch.target)).flatten(), smoothing, Vocabulary::padding,
+                    Vocabulary::first_target);
 }
 
 Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {

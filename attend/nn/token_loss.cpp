@@ -24,6 +24,11 @@ struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
 };
 
+struct Smoothing {
+  double share;
+  int64_t first;
+};
+
 // A tensor is undefined where its gradient is not asked for.
 struct Gradients {
   Tensor vectors, weight, bias;
@@ -35,7 +40,7 @@ struct Gradients {
 // those of the bias.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
-              double smoothing, const Gradients& gradients) {
+              const Smoothing& smoothing, const Gradients& gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
@@ -43,7 +48,8 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   problem.logits = pointer_of<S>(logits);
   problem.bias = pointer_of<const Sum>(output.bias);
   problem.target = target.data_ptr<int64_t>();
-  problem.smoothing = smoothing;
+  problem.smoothing = smoothing.share;
+  problem.first = smoothing.first;
   problem.with_slopes = gradients.wanted();
   problem.bias_slopes = pointer_of<Sum>(gradients.bias);
   return kernels::cross_entropy(problem);
@@ -51,8 +57,8 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
 
 // The loss of a chunk that begins at row `first`; adds its gradients to those of all. The weight
 // may be bfloat16; the bias and sums are float32 then.
-double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, double smoothing,
-                  const Gradients& gradients) {
+double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
+                  const Smoothing& smoothing, const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
   const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
@@ -79,17 +85,19 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output, 
 
 // The same by tensor operations, with all logits at once.
 Tensor whole_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  double smoothing, int64_t ignored) {
-  return at::cross_entropy_loss(output.logits(vectors), target, {}, at::Reduction::Sum, ignored,
-                                smoothing);
+                  const Smoothing& smoothing, int64_t ignored) {
+  return smoothed_cross_entropy(output.logits(vectors), target, smoothing.share, ignored,
+                                smoothing.first);
 }
 
 class TokenLoss : public torch::autograd::Function<TokenLoss> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
-                        const Tensor& target, double smoothing, bool with_gradients) {
+                        const Tensor& target, double share, int64_t first_smoothed,
+                        bool with_gradients) {
     const WithoutAutocast no_autocast;
+    const Smoothing smoothing{share, first_smoothed};
     const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
                           ? at::kBFloat16
                           : vectors.scalar_type();
@@ -107,7 +115,8 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     }
     context->save_for_backward({gradients.vectors, gradients.weight, gradients.bias, vectors,
                                 weight, bias.value_or(Tensor()), target});
-    context->saved_data["smoothing"] = smoothing;
+    context->saved_data["share"] = share;
+    context->saved_data["first"] = first_smoothed;
     return at::scalar_tensor(loss, vectors.options());
   }
 
@@ -119,13 +128,15 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     if (at::GradMode::is_enabled())
       gradients = twin_gradients(
           {saved[3], saved[4], saved[5]}, upstream, [&](const variable_list& own) -> variable_list {
-            return {whole_loss(own[0], {own[1], own[2]}, saved[6],
-                               context->saved_data["smoothing"].toDouble(), /*ignored=*/-1)};
+            return {whole_loss(
+                own[0], {own[1], own[2]}, saved[6],
+                {context->saved_data["share"].toDouble(), context->saved_data["first"].toInt()},
+                /*ignored=*/-1)};
           });
     else
       for (size_t i = 0; i < 3; ++i)
         gradients.push_back(saved[i].defined() ? saved[i] * upstream[0] : Tensor());
-    gradients.resize(6);
+    gradients.resize(7);
     return gradients;
   }
 };
@@ -137,7 +148,7 @@ Tensor TokenOutput::logits(const Tensor& vectors) const {
 }
 
 Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  double smoothing, int64_t ignored) {
+                  double smoothing, int64_t ignored, int64_t first) {
   if (vectors.dim() != 2 || target.dim() != 1 || vectors.size(0) != target.size(0) ||
       vectors.size(1) != output.weight.size(1))
     fail(
@@ -150,7 +161,7 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
       (vectors.scalar_type() == at::kFloat || vectors.scalar_type() == at::kDouble) &&
       !has_forward_gradient(vectors) && !has_forward_gradient(output.weight) &&
       !has_forward_gradient(output.bias);
-  if (!fused) return whole_loss(vectors, output, target, smoothing, ignored);
+  if (!fused) return whole_loss(vectors, output, target, {smoothing, first}, ignored);
   const Tensor used = (target != ignored).nonzero().squeeze(1);
   const bool all = used.size(0) == target.size(0);
   const Tensor tokens = all ? target.contiguous() : target.index_select(0, used);
@@ -161,7 +172,17 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return TokenLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                          tokens, smoothing, at::GradMode::is_enabled());
+                          tokens, smoothing, first, at::GradMode::is_enabled());
+}
+
+Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double smoothing,
+                              int64_t ignored, int64_t first) {
+  const Tensor logs = logits.log_softmax(-1);
+  const Tensor right = at::nll_loss(logs, target, {}, at::Reduction::Sum, ignored);
+  // A token of probability 0 would make 0 times its logarithm NaN.
+  if (smoothing == 0) return right;
+  const Tensor means = logs.slice(-1, first).mean(-1).masked_fill(target == ignored, 0.0);
+  return (1 - smoothing) * right - smoothing * means.sum();
 }
 
 }  // namespace attend

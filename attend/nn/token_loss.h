@@ -14,12 +14,17 @@ struct TokenOutput {
 
 // The cross-entropy of softmax(vectors W^T + b) against target, summed over the rows whose target
 // is not `ignored`, in nats: the same as of the logits, of which only some rows exist at a time, so
-// that memory does not grow with rows x tokens. `smoothing` spreads that much probability over all
-// tokens (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in vectors,
-// weight and bias; the gradients are computed with the loss, where they are recorded. Where they
-// are to be differentiated again (create_graph), all logits exist at once. Error on shapes that do
-// not fit.
+// that memory does not grow with rows x tokens. `smoothing` spreads that much probability over the
+// tokens from `first` on (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in
+// vectors, weight and bias; the gradients are computed with the loss, where they are recorded.
+// Where they are to be differentiated again (create_graph), all logits exist at once. Error on
+// shapes that do not fit.
 at::Tensor token_loss(const at::Tensor& vectors, const TokenOutput& output,
-                      const at::Tensor& target, double smoothing, int64_t ignored);
+                      const at::Tensor& target, double smoothing, int64_t ignored,
+                      int64_t first = 0);
+
+// The same of logits [N, V].
+at::Tensor smoothed_cross_entropy(const at::Tensor& logits, const at::Tensor& target,
+                                  double smoothing, int64_t ignored, int64_t first = 0);
 
 }  // namespace attend

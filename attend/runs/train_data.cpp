@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "attend/base/error.h"
+#include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_lines.h"
@@ -154,6 +155,24 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
   return lines;
 }
 
+// Returns how many images and sounds it left out. Those that are validated have the size of those
+// that are learned.
+int64_t leave_out_bad(Texts& texts, const std::string& name, const TextConfig& text,
+                      const Say& say) {
+  FrameConfig frames = text.frames;
+  const auto tell = [&](const std::string& reason) { say("attend: " + reason); };
+  const size_t all = texts.train.size() + texts.valid.size();
+  int64_t bad = 0;
+  for (std::vector<Example>* part : {&texts.train, &texts.valid}) {
+    bad += take_out_unreadable(*part, text.reads_images(), frames, tell);
+    if (part->empty()) fail("{}: nothing can be read to learn from or to validate on", name);
+  }
+  if (bad > 0)
+    say(fmt::format("attend: {}: {} of {} examples cannot be read and are left out", name, bad,
+                    all));
+  return bad;
+}
+
 // Of an image 0: its size is checked where it is read.
 int64_t source_length(const TextConfig& text, const TokenisedExamples& tokenised, int64_t example) {
   if (text.reads_images()) return 0;
@@ -197,6 +216,9 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   Texts texts = text       ? read_text_lines(options, config)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, say)}
                            : read_both(options, config.text, say);
+  const int64_t left_out = options.skip_bad && config.text.reads_frames()
+                               ? leave_out_bad(texts, options.data, config.text, say)
+                               : 0;
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
     const std::string name = options.data + part;
@@ -206,6 +228,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     return result;
   };
   PairData data{prepared(texts.train, ", training"), prepared(texts.valid, ", validation")};
+  data.left_out = left_out;
   if (streamed)
     data.stream = training_files(options);
   else

@@ -321,7 +321,9 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
     watch.say("warning: " + slow);
   watch.say(description(data, model));
   if (!settled.empty()) watch.say(settled);
-  return run_training(options, config, model, data, resume, world, watch);
+  Trained trained = run_training(options, config, model, data, resume, world, watch);
+  trained.outcome.left_out = data.left_out;
+  return trained;
 }
 
 }  // namespace attend

@@ -154,6 +154,40 @@ class Images(program.Case):
         self.refuse("predict", self.model, stdin=self.image + "000\n", names=["index 7000"])
         self.refuse("predict", self.model, stdin="a.txt\n", names=["a.txt", "file.idx:17"])
 
+    def test_skips_what_it_cannot_read(self):
+        images, labels = bars(3, 2)
+        names = ["a0.png", "a1.png", "cut.png", "a2.png"]
+        for i, image in enumerate(images):
+            self.write(f"a{i}.png", png([image[8 * y:8 * y + 8] for y in range(8)]))
+        self.write("cut.png", png([[0] * 8] * 8)[:45])
+        lines = "".join(f"{name}\n" for name in names)
+        run = self.attend("predict", self.model, stdin=lines)
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(len(run.stdout.splitlines()), 2)
+        self.assertRegex(run.stderr, r"line 3: .*cut\.png")
+        run = self.attend("predict", self.model, "--skip-bad", stdin=lines)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual([line == "" for line in run.stdout.splitlines()],
+                         [False, False, True, False])
+        self.write("train.tsv", "cut.png\t0\na0.png\t0\na1.png\t1\na2.png\t1\n")
+        self.write("valid.tsv", "none.png\t0\na0.png\t0\n")
+        asked = ["train", "--data", "train.tsv", "--valid", "valid.tsv", "--out", "m",
+                 "--source-units", "image", *settings(VIT | {"data.patch": 2, "train.epochs": 1})]
+        self.refuse(*asked, names=["cut.png"])
+        run = self.attend(*asked, "--skip-bad")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("2 of 6 examples cannot be read and are left out", run.stderr)
+        self.assertIn("none.png", run.stderr)
+        self.assertTrue((self.folder / "m/weights.safetensors").exists())
+        self.write("test.tsv", "".join(f"{name}\t{label}\n" for name, label in
+                                       zip(names, [labels[0], labels[1], 0, labels[2]])))
+        self.refuse("evaluate", self.model, "--data", "test.tsv", names=["cut.png"])
+        run = self.attend("evaluate", self.model, "--data", "test.tsv", "--skip-bad", "--json")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertEqual(json.loads(run.stdout)["examples"], 3)
+        self.assertIn("cut.png", run.stderr)
+        self.assertIn("1 of 4 examples cannot be read and are left out", run.stderr)
+
     def test_refuses_tables_of_what_is_not_there(self):
         self.write("train.tsv", "a.png\t1\nb.png\t0\n")
         self.refuse("train", "--data", "train.tsv", "--valid", "train.tsv", "--out", "m",

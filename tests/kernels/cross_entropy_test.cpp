@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -16,6 +17,7 @@ struct Rows {
   int64_t rows, tokens;
   bool with_bias;
   double smoothing;
+  int64_t first = 0;
   std::vector<S> logits = {};
   std::vector<Compute<S>> bias = {};
   std::vector<int64_t> target = {};
@@ -50,8 +52,9 @@ Expected by_definition(const Rows<S>& r) {
     for (int64_t j = 0; j < r.tokens; ++j) sum += std::exp(r.logit(row, j));
     for (int64_t j = 0; j < r.tokens; ++j) {
       const double p = std::exp(r.logit(row, j)) / sum;
-      const double wanted = (j == r.target[static_cast<size_t>(row)] ? 1 - r.smoothing : 0) +
-                            r.smoothing / static_cast<double>(r.tokens);
+      const double wanted =
+          (j == r.target[static_cast<size_t>(row)] ? 1 - r.smoothing : 0) +
+          (j < r.first ? 0 : r.smoothing / static_cast<double>(r.tokens - r.first));
       expected.loss -= wanted * std::log(p);
       expected.slopes.push_back(p - wanted);
       expected.bias_slopes[static_cast<size_t>(j)] += p - wanted;
@@ -73,8 +76,10 @@ TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
   const double unit = std::numeric_limits<Compute<S>>::epsilon();
   const double storing = std::is_same_v<S, BFloat16> ? 1.0 / 256 : unit;
   for (const int64_t tokens : {1, 2, 3, 59, 111, 1000}) {
-    for (const bool with_bias : {false, true}) {
-      Rows<S> r{3, tokens, with_bias, with_bias ? 0.1 : 0.0};
+    for (const int64_t first : {-1, 0, 2}) {
+      if (first >= tokens) continue;
+      const bool with_bias = first >= 0;
+      Rows<S> r{3, tokens, with_bias, with_bias ? 0.1 : 0.0, std::max<int64_t>(first, 0)};
       r.draw();
       const Expected expected = by_definition(r);
       const double close = unit * (24 + static_cast<double>(tokens));
@@ -85,6 +90,7 @@ TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
         if (with_bias) problem.bias = r.bias.data();
         problem.target = r.target.data();
         problem.smoothing = r.smoothing;
+        problem.first = r.first;
         EXPECT_NEAR(cross_entropy(problem), expected.loss, 32 * 3 * close);
         problem.with_slopes = true;
         problem.bias_slopes = bias_slopes.data();

@@ -187,7 +187,7 @@ TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
     for (int64_t i = 0; i < 3; ++i)
       for (int64_t t = 0; t < batch.target_lengths[i].item<int64_t>(); ++t)
         expected -= (1 - smoothing) * log_p[i][t][batch.target[i][t]].item<double>() +
-                    smoothing * log_p[i][t].mean().item<double>();
+                    smoothing * log_p[i][t].slice(0, Vocabulary::eos).mean().item<double>();
     EXPECT_NEAR(network->objective(batch, {}, smoothing).item<double>(), expected, 1e-9);
   }
 }
@@ -255,7 +255,7 @@ TEST(Seq2Seq, LossIsTheCrossEntropyOfTheTokensAlone) {
       const auto token = target[b][t].item<int64_t>();
       if (token == Vocabulary::padding) continue;
       plain -= log_p[b][t][token].item<double>();
-      uniform -= log_p[b][t].mean().item<double>();
+      uniform -= log_p[b][t].slice(0, Vocabulary::eos).mean().item<double>();
     }
   }
   EXPECT_NEAR(sequence_loss(logits, target, 0.0).item<double>(), plain, 1e-12 * plain);

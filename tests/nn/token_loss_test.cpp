@@ -5,6 +5,7 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <limits>
 
 #include "attend/base/error.h"
@@ -19,7 +20,7 @@ using test::error_of;
 
 // Written from the definition, with all logits at once.
 Tensor by_definition(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                     double smoothing, int64_t ignored) {
+                     double smoothing, int64_t ignored, int64_t first = 0) {
   Tensor logits = at::matmul(vectors, output.weight.t());
   if (output.bias.defined()) logits = logits + output.bias;
   const Tensor log_p = logits - logits.logsumexp(1, /*keepdim=*/true);
@@ -27,7 +28,8 @@ Tensor by_definition(const Tensor& vectors, const TokenOutput& output, const Ten
   for (int64_t row = 0; row < target.size(0); ++row) {
     const auto right = target[row].item<int64_t>();
     if (right == ignored) continue;
-    loss = loss - (1 - smoothing) * log_p[row][right] - smoothing * log_p[row].mean();
+    loss =
+        loss - (1 - smoothing) * log_p[row][right] - smoothing * log_p[row].slice(0, first).mean();
   }
   return loss;
 }
@@ -171,6 +173,36 @@ TEST(TokenLoss, HasForwardMode) {
     EXPECT_NEAR(found.item<double>(), wanted.item<double>(), 1e-7);
   }
   torch::autograd::ForwardADLevel::release_idx(level);
+}
+
+// Smoothing leaves the first tokens alone: with no probability at all they cost nothing.
+TEST(TokenLoss, SmoothingBeginsAtTheFirstToken) {
+  torch::manual_seed(7);
+  const auto leaf = [](std::vector<int64_t> shape) {
+    return torch::randn(shape, torch::kDouble).requires_grad_();
+  };
+  for (const int64_t tokens : {3, 7, 59}) {
+    const std::vector<Tensor> x = {leaf({20, 3}), leaf({tokens, 3}), leaf({tokens})};
+    const Tensor target = torch::randint(0, tokens, {20}, torch::kLong);
+    for (const int64_t first : {0, 1, 2}) {
+      const Tensor found = token_loss(x[0], {x[1], x[2]}, target, 0.1, -1, first);
+      const Tensor whole =
+          smoothed_cross_entropy(TokenOutput{x[1], x[2]}.logits(x[0]), target, 0.1, -1, first);
+      const Tensor wanted = by_definition(x[0], {x[1], x[2]}, target, 0.1, -1, first);
+      EXPECT_NEAR(found.item<double>(), wanted.item<double>(), 1e-11);
+      EXPECT_NEAR(whole.item<double>(), wanted.item<double>(), 1e-11);
+      const auto slopes = torch::autograd::grad({found}, x);
+      const auto expected = torch::autograd::grad({wanted}, x);
+      for (size_t i = 0; i < x.size(); ++i)
+        EXPECT_TRUE(torch::allclose(slopes[i], expected[i], 1e-10, 1e-12)) << first;
+    }
+  }
+  const double no = -std::numeric_limits<double>::infinity();
+  const Tensor bias = torch::tensor({no, no, 0.0, 0.0}, torch::kDouble);
+  const Tensor loss =
+      token_loss(torch::ones({1, 1}, torch::kDouble), {torch::zeros({4, 1}, torch::kDouble), bias},
+                 torch::full({1}, 3, torch::kLong), 0.1, 0, 2);
+  EXPECT_NEAR(loss.item<double>(), std::log(2.0), 1e-12);
 }
 
 TEST(TokenLoss, WithoutTargetsIsNothing) {

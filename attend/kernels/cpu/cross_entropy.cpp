@@ -26,7 +26,8 @@ HWY_INLINE S Narrow(Compute<S> x) {
   }
 }
 
-// One row. The part behind the last whole vector is done number by number.
+// One row. The tokens before the first that smoothing reaches, and those behind the last whole
+// vector, are done number by number.
 template <class S>
 class LogitRow {
  public:
@@ -36,10 +37,11 @@ class LogitRow {
       : problem_(problem),
         logits_(problem.logits + row * problem.tokens),
         target_(problem.target[row]),
-        whole_(problem.tokens / kLanes<T> * kLanes<T>) {}
+        first_(problem.smoothing > 0 ? problem.first : 0),
+        whole_(first_ + (problem.tokens - first_) / kLanes<T> * kLanes<T>) {}
 
   double loss() {
-    const auto tokens = static_cast<double>(problem_.tokens);
+    const auto tokens = static_cast<double>(problem_.tokens - first_);
     find_largest();
     const double powers = sum_of_powers();
     const double log_sum = static_cast<double>(largest_) + std::log(powers);
@@ -63,22 +65,29 @@ class LogitRow {
     return Wide(logits_[j]) + (problem_.bias == nullptr ? T{0} : problem_.bias[j]);
   }
 
-  // The largest logit, and their sum.
+  // The tokens that are in no vector.
+  template <class F>
+  HWY_INLINE void for_others(F f) const {
+    for (int64_t j = 0; j < first_; ++j) f(j);
+    for (int64_t j = whole_; j < problem_.tokens; ++j) f(j);
+  }
+
+  // The largest logit, and the sum of those from the first on.
   void find_largest() {
     const Tag<T> d;
     auto largest = Set<T>(-std::numeric_limits<T>::infinity());
     auto sum = hn::Zero(d);
-    for (int64_t j = 0; j < whole_; j += kLanes<T>) {
+    for (int64_t j = first_; j < whole_; j += kLanes<T>) {
       const auto x = load(j);
       largest = hn::Max(largest, x);
       sum = hn::Add(sum, x);
     }
     largest_ = hn::GetLane(hn::MaxOfLanes(d, largest));
     sum_ = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (int64_t j = whole_; j < problem_.tokens; ++j) {
+    for_others([&](int64_t j) {
       largest_ = std::max(largest_, at(j));
-      sum_ += at(j);
-    }
+      if (j >= first_) sum_ += at(j);
+    });
   }
 
   // e^(x - largest): the difference first, as the product of a large x would lose its last bits.
@@ -92,28 +101,31 @@ class LogitRow {
   double sum_of_powers() const {
     const Tag<T> d;
     auto sum = hn::Zero(d);
-    for (int64_t j = 0; j < whole_; j += kLanes<T>) sum = hn::Add(sum, power(load(j)));
+    for (int64_t j = first_; j < whole_; j += kLanes<T>) sum = hn::Add(sum, power(load(j)));
     T total = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (int64_t j = whole_; j < problem_.tokens; ++j) total += power_at(j);
+    for_others([&](int64_t j) { total += power_at(j); });
     return static_cast<double>(total);
   }
 
-  // dloss/dlogit_j = p_j - (1 - s) [j = target] - s / V
+  // dloss/dlogit_j = p_j - (1 - s) [j = target] - s / (V - first) [j >= first]
   void write_slopes(T scale) {
-    const T share = static_cast<T>(problem_.smoothing / static_cast<double>(problem_.tokens));
+    const T share =
+        static_cast<T>(problem_.smoothing / static_cast<double>(problem_.tokens - first_));
+    const auto share_of = [&](int64_t j) { return j < first_ ? T{0} : share; };
     T* bias_slopes = problem_.bias_slopes;
-    const T right = power_at(target_) * scale - share - static_cast<T>(1 - problem_.smoothing);
+    const T right =
+        power_at(target_) * scale - share_of(target_) - static_cast<T>(1 - problem_.smoothing);
     const T bias_before = bias_slopes == nullptr ? T{0} : bias_slopes[target_];
-    for (int64_t j = 0; j < whole_; j += kLanes<T>) {
+    for (int64_t j = first_; j < whole_; j += kLanes<T>) {
       const auto slope = hn::MulSub(power(load(j)), Set<T>(scale), Set<T>(share));
       if (bias_slopes != nullptr) Store(hn::Add(Load(bias_slopes + j), slope), bias_slopes + j);
       Store(slope, logits_ + j);
     }
-    for (int64_t j = whole_; j < problem_.tokens; ++j) {
-      const T slope = power_at(j) * scale - share;
+    for_others([&](int64_t j) {
+      const T slope = power_at(j) * scale - share_of(j);
       if (bias_slopes != nullptr) bias_slopes[j] += slope;
       logits_[j] = Narrow<S>(slope);
-    }
+    });
     logits_[target_] = Narrow<S>(right);
     if (bias_slopes != nullptr) bias_slopes[target_] = bias_before + right;
   }
@@ -121,7 +133,7 @@ class LogitRow {
   const CrossEntropy<S>& problem_;
   S* logits_;
   const int64_t target_;
-  const int64_t whole_;
+  const int64_t first_, whole_;
   T largest_ = 0, sum_ = 0;
 };
 
