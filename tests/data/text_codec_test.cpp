@@ -37,7 +37,8 @@ TEST(Normalise, ToFormDOrNotAtAll) {
   EXPECT_EQ(normalised("\u00e9e\u0301", NormalForm::none), "\u00e9e\u0301");
   EXPECT_EQ(to_lower("\u00c9E\u0301", NormalForm::nfd), "e\u0301e\u0301");
   EXPECT_EQ(to_lower("\u00c9E\u0301", NormalForm::none), "\u00e9e\u0301");
-  EXPECT_THAT(error_of([] { parse_normal_form("nfkd"); }), HasSubstr("no normal form is called 'nfkd'"));
+  EXPECT_THAT(error_of([] { parse_normal_form("nfkd"); }),
+              HasSubstr("no normal form is called 'nfkd'"));
 }
 
 // What a model of that form learns and answers is in it, whatever the text was in.
