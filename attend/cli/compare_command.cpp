@@ -155,9 +155,8 @@ void run_compare(CompareOptions options) {
   const std::vector<Choice> choices = choices_of(options);
   check_rows(options, choices);
   const FolderLock lock = claim_folder(options, choices);
-  // BLEU is of sentences that have as many references each.
-  const std::vector<Example> examples = read_test(
-      options_of_run(options, choices[0], 1), options.test, {.group = options.metric != "bleu"});
+  const std::vector<Example> examples =
+      read_test(options_of_run(options, choices[0], 1), options.test, print_remark);
   const std::vector<ComparedRow> rows = run_all(options, choices, examples);
   const std::vector<ComparedFigure> figures = compared_figures(options.metric, examples);
   const std::string& folder = options.train.out;
@@ -167,6 +166,9 @@ void run_compare(CompareOptions options) {
   write_file(folder + "/comparison.json", json + "\n");
   write_file(folder + "/comparison.svg", comparison_chart(rows, figures));
   fmt::print("{}\n", options.json ? json : table);
+  const auto [count, sources, references] = count_examples(examples);
+  fmt::print(stderr, "measured on {} examples of {} sources, with {} references\n", count, sources,
+             references);
   fmt::print(stderr, "table, figures and plot: {0}/comparison.md, .json, .svg\n", folder);
 }
 

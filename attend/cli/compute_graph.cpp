@@ -2,10 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <sstream>
-
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/text_lines.h"
 #include "attend/explain/attention_graph.h"
 
 namespace attend {
@@ -25,8 +24,7 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
     for (int64_t i = 0; i < count; ++i) labels.push_back(std::to_string(i));
     return labels;
   }
-  std::istringstream lines(read_file(path));
-  for (std::string line; std::getline(lines, line);) labels.push_back(line);
+  labels = read_lines(path);
   if (static_cast<int64_t>(labels.size()) != count)
     fail("{}: has {} lines, the map {} positions; give one label a line", path, labels.size(),
          count);

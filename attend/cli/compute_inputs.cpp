@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 #include "attend/data/npy.h"
 #include "attend/data/tensor_json.h"
 #include "attend/nn/mechanism_table.h"
@@ -20,8 +21,8 @@ struct Input {
 };
 
 Input read_input(const std::string& path, const char* option) {
-  if (path.ends_with(".npy")) return {path, read_npy(path), false};
-  if (path.ends_with(".json")) return {path, read_tensor_json(path), true};
+  if (has_suffix(path, ".npy")) return {path, read_npy(path), false};
+  if (has_suffix(path, ".json")) return {path, read_tensor_json(path), true};
   fail("{} {}: is neither an .npy nor a .json file", option, in_quotes(path));
 }
 

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +15,7 @@ using nlohmann::ordered_json;
 
 struct CheckOptions {
   std::vector<std::string> files, targets;
+  std::string source_column, target_column;
   bool json = false;
 };
 
@@ -32,8 +34,10 @@ ordered_json as_json(const SideSummary& side) {
 ordered_json as_json(const FileSummary& file) {
   ordered_json result = {{"path", file.path},
                          {"lines", file.lines},
+                         {"files_read", file.media},
                          {"repeated", file.repeated},
                          {"source", as_json(file.source)}};
+  if (!file.columns.empty()) result["columns"] = file.columns;
   if (file.pairs) {
     result["several_targets"] = file.several_targets;
     result["target"] = as_json(file.target);
@@ -71,6 +75,10 @@ void print_file(const FileSummary& file) {
   fmt::print(
       "{}\n  {} lines, {} of them there before{}\n", file.path, file.lines, file.repeated,
       file.pairs ? fmt::format("; {} sources with several targets", file.several_targets) : "");
+  if (!file.columns.empty())
+    fmt::print("  the columns {} and {}, as the first row names them\n", in_quotes(file.columns[0]),
+               in_quotes(file.columns[1]));
+  if (file.media > 0) fmt::print("  {} images or sounds were read\n", file.media);
   fmt::print("  {:<18}{:>8}{:>8}{:>8}{:>9}\n", "length", "median", "90 %", "99 %", "longest");
   print_lengths("source words", file.source.words);
   print_lengths("source characters", file.source.characters);
@@ -104,14 +112,27 @@ void print_overlap(const std::string& first, const Overlap& overlap, const FileS
                overlap.new_labels.size(), first, fmt::join(overlap.new_labels, ", "));
 }
 
+// A file, or those of a folder that a training and an evaluation read.
+std::vector<std::string> files_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(path)) return {path};
+  std::vector<std::string> files;
+  for (const std::string suffix : {".tsv", ".txt"})
+    for (const std::string part : {"/train", "/valid", "/test"})
+      if (fs::exists(path + part + suffix)) files.push_back(path + part + suffix);
+  if (files.empty()) fail("{}: holds no train.tsv, valid.tsv, test.tsv or the like of .txt", path);
+  return files;
+}
+
 void run_check(const CheckOptions& options) {
   if (!options.targets.empty() && options.targets.size() != options.files.size())
     fail("--target: {} files for {} files of sources; give one each", options.targets.size(),
          options.files.size());
   std::vector<PairFiles> files;
-  files.reserve(options.files.size());
   for (size_t i = 0; i < options.files.size(); ++i)
-    files.push_back({options.files[i], options.targets.empty() ? "" : options.targets[i]});
+    for (const std::string& path : files_of(options.files[i]))
+      files.push_back({path, options.targets.empty() ? "" : options.targets[i],
+                       options.source_column, options.target_column});
   const DataSummary summary = check_data(files);
   if (options.json) {
     // A path need not be UTF-8.
@@ -132,22 +153,24 @@ void add_data_check_command(CLI::App& data) {
       "check", "Look for what is wrong with data: odd lines, repetitions, test lines in training");
   command
       ->add_option("files", options->files,
-                   "TSV files of pairs, or texts; the first, such as the training's, is compared "
-                   "with each other")
+                   "TSV or CSV files of pairs, texts, or folders with train.tsv and the like; the "
+                   "first, such as the training's, is compared with each other")
       ->type_name("FILE")
       ->required();
   command->add_option("--target", options->targets,
                       "the files of targets, where the others hold sources alone");
+  add_column_options(*command, options->source_column, options->target_column);
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"
       "  attend data check train.tsv valid.tsv test.tsv\n"
       "  attend data check train.en.gz test.en.gz --target train.de.gz test.de.gz\n"
-      "JSON keys: files: [{path, lines, repeated, source: {words, characters: {median, "
-      "percent_90,\n"
-      "percent_99, longest, longest_line}}, odd: [{kind, count, lines}]}], of pairs also\n"
-      "several_targets and target, of labels labels: {label: lines}; overlaps with the first "
-      "file:\n"
+      "  attend data check data    # train.tsv, valid.tsv and test.tsv of a folder\n"
+      "Where sources name images or sounds, these are read too.\n"
+      "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source: {words,\n"
+      "characters: {median, percent_90, percent_99, longest, longest_line}}, odd: [{kind, count,\n"
+      "lines}]}], of pairs also several_targets and target, of CSV columns, of labels labels:\n"
+      "{label: lines}; overlaps with the first file:\n"
       "[{path, sources, pairs, examples, new_labels}].");
   command->callback([options] { run_check(*options); });
 }

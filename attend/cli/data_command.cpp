@@ -88,7 +88,9 @@ void add_data_command(CLI::App& app) {
                     "<part>_path, <part>_words, <part>_pairs");
   cmudict->footer(
       "A word falls into its part by a hash of its spelling: 90 % train, 5 % valid, 5 % test,\n"
-      "with all its pronunciations. Stress is dropped.\n\n"
+      "with all its pronunciations. Stress is dropped. --set data.references=merged has a "
+      "training\n"
+      "and its evaluation take any of them for right.\n\n"
       "Example:\n"
       "  attend data cmudict --out data\n"
       "  attend data cmudict my.dict --out data --json");

@@ -1,6 +1,7 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
+#include "attend/data/line_reader.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokeniser.h"
 
@@ -24,20 +26,30 @@ struct LearnOptions {
 
 // Answers each line of standard input with a line.
 void change_lines(const std::function<std::string(const std::string&)>& change) {
-  std::string line;
-  for (int64_t number = 1; std::getline(std::cin, line); ++number) {
-    if (line.ends_with('\r')) line.pop_back();
-    try {
-      fmt::print("{}\n", change(line));
-    } catch (const Error& error) {
-      fail("standard input, line {}: {}", number, error.what());
+  LineReader reader(STDIN_FILENO, "standard input");
+  std::vector<std::string> lines;
+  while (reader.read(lines)) {
+    int64_t number = reader.lines_read() - std::ssize(lines);
+    for (const std::string& line : lines) {
+      ++number;
+      try {
+        fmt::print("{}\n", change(line));
+      } catch (const Error& error) {
+        fail("standard input, line {}: {}", number, error.what());
+      }
     }
+    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
   }
 }
 
-void run_learn(LearnOptions options) {
-  options.text.source_units = "space";
-  const TextCodec codec = make_codecs(options.text).source;
+// What texts are put through before they are split into words.
+TextCodec word_codec(TextConfig text) {
+  text.source_units = "space";
+  return make_codecs(text).source;
+}
+
+void run_learn(const LearnOptions& options) {
+  const TextCodec codec = word_codec(options.text);
   WordCounts counts;
   for (const std::string& path : options.files) count_tokens(path, codec, counts);
   const auto codes = BytePairEncoding::learn(counts, options.merges, options.minimum_count);
@@ -50,6 +62,14 @@ void run_learn(LearnOptions options) {
   else
     fmt::print("{} merges learned from {} different words: {}\n", codes.merges().size(),
                counts.size(), options.out);
+}
+
+void add_word_options(CLI::App& command, TextConfig& text) {
+  command.add_flag("--lowercase", text.lowercase, "as data.lowercase of the training");
+  command.add_flag("--tokenise", text.tokenise, "as data.tokenise of the training");
+  command.add_option("--normalise", text.normalise, "as data.normalise: nfc, nfd, nfkc or none")
+      ->check(CLI::IsMember(normal_form_names()))
+      ->capture_default_str();
 }
 
 void add_learn_command(CLI::App& bpe) {
@@ -67,10 +87,7 @@ void add_learn_command(CLI::App& bpe) {
   command->add_option("--minimum-count", options->minimum_count, "rarer pairs are not merged")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
-  command->add_flag("--lowercase", options->text.lowercase, "as data.lowercase of the training");
-  command->add_flag("--tokenise", options->text.tokenise, "as data.tokenise of the training");
-  command->add_option("--normalise", options->text.normalise, "as data.normalise: nfc or nfkc")
-      ->check(CLI::IsMember({"nfc", "nfkc"}));
+  add_word_options(*command, options->text);
   command->add_flag("--json", options->json,
                     "print one JSON object: path, merges, words (different ones)");
   command->footer(
@@ -81,20 +98,29 @@ void add_learn_command(CLI::App& bpe) {
   command->callback([options] { run_learn(*options); });
 }
 
+void add_apply_command(CLI::App& bpe) {
+  auto path = std::make_shared<std::string>();
+  auto text = std::make_shared<TextConfig>();
+  auto* apply =
+      bpe.add_subcommand("apply", "Write the lines of standard input as pieces, \"pul@@ ley\"");
+  apply->add_option("--codes", *path, "file of codes, such as subword-nmt's")->required();
+  add_word_options(*apply, *text);
+  apply->footer(
+      "Lines are put through the same as those that the codes were learned from.\n\n"
+      "Example:\n  attend data bpe apply --codes codes < text > pieces");
+  apply->callback([path, text] {
+    const auto codes = BytePairEncoding::load(*path);
+    const TextCodec codec = word_codec(*text);
+    change_lines([&](const std::string& line) { return codes.apply(codec.prepared(line)); });
+  });
+}
+
 void add_bpe_command(CLI::App& data) {
   auto* bpe = data.add_subcommand(
       "bpe", "Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often");
   bpe->require_subcommand(1);
   add_learn_command(*bpe);
-  auto path = std::make_shared<std::string>();
-  auto* apply =
-      bpe->add_subcommand("apply", "Write the lines of standard input as pieces, \"pul@@ ley\"");
-  apply->add_option("--codes", *path, "file of codes, such as subword-nmt's")->required();
-  apply->footer("Example:\n  attend data bpe apply --codes codes < text > pieces");
-  apply->callback([path] {
-    const auto codes = BytePairEncoding::load(*path);
-    change_lines([&](const std::string& line) { return codes.apply(line); });
-  });
+  add_apply_command(*bpe);
   auto* undo = bpe->add_subcommand("undo", "Put the pieces of standard input together again");
   undo->footer("Example:\n  attend data bpe undo < pieces > text");
   undo->callback([] { change_lines(BytePairEncoding::undo); });

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data, target, source_column, target_column;
+  std::string data, target, source_column, target_column, references;
   std::vector<std::string> metrics;
   BleuOptions bleu;
   std::string scores;
@@ -34,6 +34,7 @@ const std::vector<std::string> metric_names = {"bleu",        "chrf",           
                                                "f1",          "perplexity",     "bits_per_byte"};
 
 struct Figures {
+  ExampleCounts counts;
   Evaluation evaluation;
   ScoredTexts texts;
   LabelCounts labels;  // of a classifier
@@ -57,14 +58,28 @@ LabelCounts count_labels(const ScoredTexts& texts) {
   return counts;
 }
 
-// BLEU is of sentences that have as many references each; other rates of all that is right.
-std::vector<Example> read_examples(const EvaluateOptions& options, const Model& model) {
-  const PairOptions pairs = {.group = !asks_for_corpus_score(options)};
-  if (!options.target.empty()) return read_parallel(options.data, options.target, pairs).examples;
+std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model) {
+  TextConfig text = model.text();
+  if (!options.references.empty()) text.references = options.references;
   const bool folder = std::filesystem::is_directory(options.data);
-  return read_table({folder ? options.data + "/test.tsv" : options.data, "", options.source_column,
-                     options.target_column},
-                    model.reads_files(), pairs);
+  return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
+                        options.source_column, options.target_column},
+                       text, print_remark);
+}
+
+// BLEU and chrF are of the texts as they stand.
+void tell_form(const EvaluateOptions& options, const Model& model, const ScoredTexts& texts) {
+  if (!asks_for_corpus_score(options)) return;
+  const NormalForm form = parse_normal_form(model.text().normalise);
+  int64_t others = 0;
+  for (const auto& references : texts.references)
+    for (const std::string& reference : references)
+      others += normalised(reference, form) != reference;
+  if (others > 0)
+    print_remark(fmt::format(
+        "{}: {} references are not in the normal form of the answers (data.normalise = {}), which "
+        "BLEU and chrF tell apart",
+        options.data, others, model.text().normalise));
 }
 
 // Returns how many images and sounds it left out.
@@ -95,10 +110,11 @@ void write_scores(const std::string& path, const Model& model,
 }
 
 Figures measure(const EvaluateOptions& options, const Model& model) {
-  auto examples = read_examples(options, model);
+  auto examples = read_test_examples(options, model);
   Figures figures;
   if (options.skip_bad) figures.left_out = leave_out_bad(examples, model, options.data);
   model.check_labels(examples, options.data);
+  figures.counts = count_examples(examples);
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
@@ -114,6 +130,7 @@ Figures measure(const EvaluateOptions& options, const Model& model) {
                figures.evaluation.cut);
   figures.likelihood = likelihood(model, examples);
   figures.texts = {figures.evaluation.answers, references(model, examples)};
+  tell_form(options, model, figures.texts);
   if (model.answers_labels()) figures.labels = count_labels(figures.texts);
   if (!options.scores.empty()) write_scores(options.scores, model, examples);
   return figures;
@@ -169,7 +186,9 @@ json as_json(const EvaluateOptions& options, const Figures& figures, bool labels
   json result = {{"loss", figures.likelihood.loss()},
                  {"known_loss", figures.likelihood.known().loss()},
                  {"unknown_symbols", figures.likelihood.unknown},
-                 {"examples", figures.evaluation.errors.examples},
+                 {"examples", figures.counts.examples},
+                 {"sources", figures.counts.sources},
+                 {"references", figures.counts.references},
                  {"beam", options.search.beam},
                  {"decode_seconds", figures.seconds},
                  {"by_length", lengths}};
@@ -215,7 +234,11 @@ void print_figures(const EvaluateOptions& options, const Figures& figures, bool 
   if (asks_for(options, "bits_per_byte"))
     fmt::print("bits per byte        {:6.4f}\n", figures.likelihood.bits_per_byte());
   fmt::print("{}", unknown_line(figures.likelihood.unknown, figures.likelihood.known().loss()));
-  fmt::print("examples             {:6}\n", figures.evaluation.errors.examples);
+  const auto [examples, sources, references] = figures.counts;
+  fmt::print("examples             {:6}\n", examples);
+  fmt::print("sources              {:6}\n", sources);
+  if (references > examples)
+    fmt::print("references           {:6}, any of a source's is right\n", references);
   fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
   print_confusion(figures.labels);
 }
@@ -253,6 +276,12 @@ void add_evaluate_command(CLI::App& app) {
                       "the file of targets, where --data holds a source a line alone");
   add_column_options(*command, options->source_column, options->target_column);
   command
+      ->add_option(
+          "--references", options->references,
+          "each: every line is an example; merged: lines of one source are one, and any of "
+          "their targets is right; else as data.references of the model")
+      ->check(CLI::IsMember({"each", "merged"}));
+  command
       ->add_option("--metric", options->metrics,
                    "what to measure, separated by commas; else the rates that fit the model")
       ->delimiter(',')
@@ -271,12 +300,13 @@ void add_evaluate_command(CLI::App& app) {
       "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
       "  attend evaluate book-model --data rest-of-the-book.txt\n"
       "The token error rate is edits a reference token (PER for phonemes), the sequence error\n"
-      "rate the share of answers that match no reference (WER for words); of several references "
-      "the\n"
-      "nearest counts. With bleu or chrf, sacreBLEU's to the digit, each line is a sentence of "
-      "one\n"
-      "reference. JSON keys: loss, known_loss (without unknown symbols, of which there are\n"
-      "unknown_symbols), examples, beam, decode_seconds, by_length: [{source_length,\n"
+      "rate the share of answers that match no reference (WER for words). Every line is an "
+      "example,\n"
+      "unless references are merged: then the nearest of a source counts. BLEU and chrF are\n"
+      "sacreBLEU's to the digit, of the targets as they stand.\n"
+      "JSON keys: loss, known_loss (without unknown symbols, of which there are unknown_symbols),\n"
+      "examples, sources (different ones), references, beam, decode_seconds, by_length: "
+      "[{source_length,\n"
       "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
       "accuracy,\n"
       "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"

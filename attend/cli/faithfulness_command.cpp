@@ -55,9 +55,9 @@ void run_faithfulness(FaithfulnessCommand command) {
   const Model model(command.folder, loading);
   const bool folder = std::filesystem::is_directory(command.data);
   const std::vector<Example> examples =
-      read_table({folder ? command.data + "/test.tsv" : command.data, "", command.source_column,
-                  command.target_column},
-                 model.reads_files());
+      read_examples({folder ? command.data + "/test.tsv" : command.data, "", command.source_column,
+                     command.target_column},
+                    model.text(), print_remark);
   CountPrinter printer("explained");
   const Faithfulness measured =
       measure_faithfulness(model, examples, command.options,

@@ -10,7 +10,9 @@
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/progress.h"
+#include "attend/data/tables.h"
 #include "attend/explain/chart.h"
+#include "attend/inference/model.h"
 #include "attend/models/gradient_flow.h"
 
 namespace attend {
@@ -39,7 +41,8 @@ std::string name_of(const std::string& folder) {
 
 std::vector<ModelFlow> measure(const GradientsOptions& options) {
   const bool is_folder = std::filesystem::is_directory(options.data);
-  auto examples = read_pairs({is_folder ? options.data + "/test.tsv" : options.data});
+  auto examples = read_examples({is_folder ? options.data + "/test.tsv" : options.data},
+                                Model(options.models.at(0)).text(), print_remark);
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
   std::vector<ModelFlow> flows;

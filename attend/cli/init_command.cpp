@@ -29,7 +29,7 @@ const std::vector<Task>& task_table() {
       {"pronunciation",
        "Words to their sounds, with a recurrent network that attends",
        "--data data",
-       {"model.encoder_layers=2"}},
+       {"data.references=merged", "model.encoder_layers=2"}},
       {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
       {"language_model",
        "How a text goes on, character by character",

@@ -142,6 +142,8 @@ void ProgressPrinter::show_on_terminal(const std::string& line, bool stays) {
   fmt::print(stderr, "{}{}\r", erase_below, text);
 }
 
+void print_remark(const std::string& remark) { fmt::print(stderr, "attend: {}\n", remark); }
+
 CountPrinter::CountPrinter(std::string what)
     : what_(std::move(what)),
       terminal_(on_terminal()),

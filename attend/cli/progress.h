@@ -52,6 +52,9 @@ class CountPrinter {
   std::chrono::steady_clock::time_point start_, next_;
 };
 
+// Prints a remark of a reader (PairReader::remarks) on standard error.
+void print_remark(const std::string& remark);
+
 // Calls train_model and prints its messages and its progress to standard error. The first SIGINT or
 // SIGTERM saves everything; the function then throws CLI::RuntimeError(128 + signal).
 Trained train_with_progress(const TrainOptions& options);

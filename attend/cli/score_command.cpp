@@ -43,13 +43,14 @@ ScoredTexts read_texts(const ScoreOptions& options) {
 
 ErrorCounts count_errors(const ScoredTexts& texts, Units units) {
   ErrorCounts errors;
-  for (size_t i = 0; i < texts.answers.size(); ++i) {
-    std::vector<std::vector<std::string>> references;
-    references.reserve(texts.references[i].size());
-    for (const std::string& reference : texts.references[i])
-      references.push_back(split_units(reference, units));
-    errors.add(split_units(texts.answers[i], units), references);
-  }
+  for (size_t i = 0; i < texts.answers.size(); ++i)
+    at_answer(i, [&] {
+      std::vector<std::vector<std::string>> references;
+      references.reserve(texts.references[i].size());
+      for (const std::string& reference : texts.references[i])
+        references.push_back(split_units(reference, units));
+      errors.add(split_units(texts.answers[i], units), references);
+    });
   return errors;
 }
 
@@ -122,8 +123,10 @@ void add_score_command(CLI::App& app) {
       "  attend score --reference test.de < answers.de\n"
       "  attend score --metric bleu,chrf --reference a.txt --reference b.txt < answers.txt\n"
       "  attend score --metric accuracy,f1 --reference labels.txt < answers.txt\n"
-      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature. JSON: examples, and "
-      "a\n"
+      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they are of the texts "
+      "as\n"
+      "they stand, token_error, sequence_error and accuracy in Unicode's form NFC. JSON: examples, "
+      "and a\n"
       "key a metric: bleu {name, score, signature, precisions, brevity_penalty, "
       "hypothesis_length,\n"
       "reference_length}, chrf and chrf++ {name, score, signature}, f1 {precision, recall, f1,\n"

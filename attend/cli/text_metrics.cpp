@@ -33,8 +33,8 @@ std::string label_line(const std::string& name, const json& score) {
 void add_text_metric_options(CLI::App& command, BleuOptions& options) {
   command
       .add_option("--tokenise", options.tokenise,
-                  "BLEU's tokens: 13a, char, or none for texts that are tokenised")
-      ->check(CLI::IsMember({"13a", "char", "none"}))
+                  "BLEU's tokens: 13a, intl, zh, char, or none for texts that are tokenised")
+      ->check(CLI::IsMember(bleu_tokenisers()))
       ->capture_default_str();
   command.add_option("--smooth", options.smooth, "of BLEU's orders without a match")
       ->check(CLI::IsMember({"exp", "floor", "add-k", "none"}))

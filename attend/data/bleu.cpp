@@ -37,8 +37,8 @@ void BleuOptions::check() const {
   const auto known = [](const std::string& name, const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (!known(tokenise, {"13a", "char", "none"}))
-    fail("[bleu] tokenise is 13a, char or none, not {}", in_quotes(tokenise));
+  if (const auto names = bleu_tokenisers(); !known(tokenise, names))
+    fail("[bleu] tokenise is one of {}, not {}", fmt::join(names, ", "), in_quotes(tokenise));
   if (!known(smooth, {"exp", "floor", "add-k", "none"}))
     fail("[bleu] smooth is exp, floor, add-k or none, not {}", in_quotes(smooth));
   if (smooth_value && !(*smooth_value > 0 && std::isfinite(*smooth_value)))

@@ -11,8 +11,10 @@ namespace attend {
 
 // BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018), to the digit.
 struct BleuOptions {
-  // 13a splits as the WMT script mteval-v13a does; char makes each character a token; none takes
-  // the runs between white space, for texts that are tokenised.
+  // One of bleu_tokenisers(): 13a splits as the WMT script mteval-v13a does, intl as mteval-v14 by
+  // Unicode's punctuation and symbols; zh makes each Chinese character a token and splits the rest
+  // as 13a; char makes each character a token; none takes the runs between white space, for texts
+  // that are tokenised. Where Unicode's versions differ, intl is of utf8proc's.
   std::string tokenise = "13a";
   // What stands in for the matches of an order that has none (Chen & Cherry 2014): exp halves from
   // one such order to the next, floor takes a constant, add-k adds one to orders from 2, none is 0.
@@ -50,7 +52,9 @@ BleuScore bleu(const BleuCounts& counts, const BleuOptions& options);
 // varies.
 std::string bleu_signature(const BleuOptions& options, int64_t references);
 
-// The tokens of a text that is not lower-cased.
+std::vector<std::string> bleu_tokenisers();  // their names
+
+// The tokens of a text that is not lower-cased. Error on another name and on invalid UTF-8.
 std::vector<std::string> bleu_tokens(std::string_view text, const std::string& tokenise);
 
 }  // namespace attend

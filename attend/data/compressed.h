@@ -40,7 +40,8 @@ std::string read_packed(const std::string& path, int64_t maximum_bytes = int64_t
 
 // Calls `visit` with the name and the bytes of each regular file of a tar archive (itself packed or
 // not), in their order; folders and links are passed over. Error, naming the archive, on what is no
-// tar, on a file of over `maximum_file` bytes, and on over a million entries.
+// tar, on a file of over `maximum_file` bytes, on files that are together over 16 MiB and over 200
+// times the tar's size (sparse ones), and on over a million entries.
 void visit_tar(ByteReader archive,
                const std::function<void(const std::string& name, std::string bytes)>& visit,
                int64_t maximum_file = int64_t{1} << 30);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attend/base/error.h"
@@ -88,7 +90,17 @@ struct CsvReader::State {
   }
 
   bool next(Row& row) {
-    while (rows.empty() && read_on()) {
+    try {
+      while (rows.empty() && !problem && read_on()) {
+      }
+    } catch (const Error&) {
+      problem = std::current_exception();
+      problem_line = line;
+    }
+    if (rows.empty() && problem) {
+      line = problem_line;
+      broken = true;
+      std::rethrow_exception(problem);
     }
     if (rows.empty()) return false;
     row = std::move(rows.front());
@@ -106,6 +118,11 @@ struct CsvReader::State {
   int64_t line = 1;  // of the row that was told last, or that is wrong
   bool is_new_row = true, ended = false;
   size_t columns = 0, source = 0, target = 1;
+  std::vector<std::string> names;  // of the two
+  // What cannot be parsed is told behind the rows before it; nothing is read behind it.
+  std::exception_ptr problem;
+  int64_t problem_line = 0;
+  bool broken = false;  // it was told
 };
 
 namespace {
@@ -124,12 +141,22 @@ size_t column_of(const std::vector<std::string>& header, const std::string& name
 }
 
 // A text is one line.
-std::string one_line(std::string text) {
-  for (size_t i = 0; (i = text.find_first_of("\r\n\t", i)) != std::string::npos;) {
-    if (text.compare(i, 2, "\r\n") == 0) text.erase(i, 1);
-    text[i] = ' ';
+std::string one_line(std::string_view text) {
+  std::string line;
+  line.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "\r\n") ++i;
+    line += text[i] == '\r' || text[i] == '\n' || text[i] == '\t' ? ' ' : text[i];
   }
-  return text;
+  return line;
+}
+
+// What stands between the fields of a header that is one field to a reader of commas.
+void check_separator(const std::vector<std::string>& header, const std::string& name) {
+  if (header.size() != 1) return;
+  for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})
+    if (header[0].find(separator) != std::string::npos)
+      fail("{}: {} separate its columns; commas are wanted, so save it with those", name, shown);
 }
 
 }  // namespace
@@ -140,20 +167,20 @@ CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
   State::Row header;
   if (!state_->next(header)) fail("{}: is empty; a header is wanted", state_->bytes.name());
   state_->columns = header.fields.size();
-  if (source_column.empty() && target_column.empty()) {
-    if (state_->columns != 2)
-      fail("{}: has the columns {}; name two of them with --source-column and --target-column",
-           state_->bytes.name(), shown_names(header.fields));
-    return;
+  const std::string& name = state_->bytes.name();
+  check_separator(header.fields, name);
+  if (source_column.empty() != target_column.empty())
+    fail("{}: one column is named; name both, --source-column and --target-column", name);
+  if (source_column.empty() && state_->columns != 2)
+    fail("{}: has the columns {}; name two of them with --source-column and --target-column", name,
+         shown_names(header.fields));
+  if (!source_column.empty()) {
+    state_->source = column_of(header.fields, source_column, name);
+    state_->target = column_of(header.fields, target_column, name);
   }
-  if (source_column.empty() || target_column.empty())
-    fail("{}: one column is named; name both, --source-column and --target-column",
-         state_->bytes.name());
-  state_->source = column_of(header.fields, source_column, state_->bytes.name());
-  state_->target = column_of(header.fields, target_column, state_->bytes.name());
   if (state_->source == state_->target)
-    fail("{}: {} is the column of the sources and of the targets", state_->bytes.name(),
-         in_quotes(source_column));
+    fail("{}: {} is the column of the sources and of the targets", name, in_quotes(source_column));
+  state_->names = {header.fields[state_->source], header.fields[state_->target]};
 }
 
 CsvReader::~CsvReader() = default;
@@ -163,11 +190,17 @@ bool CsvReader::next(std::string& source, std::string& target) {
   if (!state_->next(row)) return false;
   if (row.fields.size() != state_->columns)
     fail("{}: has {} fields, the header {}", where(), row.fields.size(), state_->columns);
-  source = one_line(std::move(row.fields[state_->source]));
-  target = one_line(std::move(row.fields[state_->target]));
+  source = one_line(row.fields[state_->source]);
+  target = one_line(row.fields[state_->target]);
   return true;
 }
 
 std::string CsvReader::where() const { return state_->where(); }
+
+int64_t CsvReader::line() const { return state_->line; }
+
+bool CsvReader::goes_on() const { return !state_->broken; }
+
+const std::vector<std::string>& CsvReader::columns() const { return state_->names; }
 
 }  // namespace attend

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "attend/data/compressed.h"
 
@@ -13,7 +14,8 @@ namespace attend {
 class CsvReader {
  public:
   // Columns by their names in the header; where both are empty, the header must have two. Errors
-  // name the file: no header, no such column, the same column twice.
+  // name the file: no header, one that other characters than commas separate, no such column, the
+  // same column twice.
   CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
             int64_t maximum_line);
   ~CsvReader();
@@ -24,6 +26,11 @@ class CsvReader {
   bool next(std::string& source, std::string& target);
 
   std::string where() const;  // "pairs.csv:17", where that row begins
+  int64_t line() const;       // 17
+  // Whether reading can go on after an Error: not behind quotes that do not pair.
+  bool goes_on() const;
+  // The names that the header gives to both columns.
+  const std::vector<std::string>& columns() const;
 
  private:
   struct State;

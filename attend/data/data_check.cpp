@@ -7,13 +7,16 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/audio.h"
 #include "attend/data/characters-inl.h"
+#include "attend/data/csv.h"
+#include "attend/data/frames.h"
 #include "attend/data/lines-inl.h"
+#include "attend/data/tables.h"
 
 namespace attend {
 namespace {
 
-constexpr int64_t maximum_line = 1 << 20;
 constexpr size_t most_lines_shown = 5;
 constexpr size_t most_examples = 3;
 constexpr size_t most_labels = 100;
@@ -35,24 +38,57 @@ struct Lengths {
 // Walks one file or two, and goes on after lines that cannot be read.
 class Rows {
  public:
-  explicit Rows(const PairFiles& files) : source_(ByteReader(files.source), maximum_line) {
-    if (!files.target.empty()) target_.emplace(ByteReader(files.target), maximum_line);
+  explicit Rows(const PairFiles& files) {
+    if (files.is_csv())
+      table_.emplace(ByteReader(files.source), files.source_column, files.target_column,
+                     longest_line);
+    else
+      source_.emplace(ByteReader(files.source), longest_line);
+    if (!files.target.empty()) target_.emplace(ByteReader(files.target), longest_line);
   }
 
   bool next(Row& row) {
     row = {};
-    const bool more = read(source_, row.source, row.problem);
+    const bool more = table_ ? read_table(row) : read_lines(row);
+    count_ += more;
+    return more;
+  }
+
+  bool pairs() const { return table_ || target_ || tabs_; }
+  // The column names of CSV.
+  std::vector<std::string> columns() const {
+    return table_ ? table_->columns() : std::vector<std::string>();
+  }
+  int64_t count() const { return count_; }
+  int64_t number() const { return table_ ? table_->line() : source_->number(); }
+
+ private:
+  bool read_table(Row& row) {
+    if (!table_->goes_on()) return false;
+    try {
+      if (!table_->next(row.source, row.target)) return false;
+    } catch (const Error& error) {
+      row.problem = error.what();
+      return true;
+    }
+    try {
+      row.source = to_nfc(row.source);
+      row.target = to_nfc(row.target);
+    } catch (const Error& error) {
+      row.problem = fmt::format("{}: {}", table_->where(), error.what());
+    }
+    return true;
+  }
+
+  bool read_lines(Row& row) {
+    const bool more = read(*source_, row.source, row.problem);
     if (target_ && read(*target_, row.target, row.problem) != more)
       fail("{}: the other file has fewer lines; line i of both files must be a pair",
-           (more ? source_ : *target_).where());
+           (more ? *source_ : *target_).where());
     if (more && !target_) split(row);
     return more;
   }
 
-  bool pairs() const { return target_ || tabs_; }
-  int64_t number() const { return source_.number(); }
-
- private:
   static bool read(internal::Lines& lines, std::string& text, std::string& problem) {
     const int64_t before = lines.number();
     try {
@@ -73,7 +109,7 @@ class Rows {
     if (!tabs_ || !row.problem.empty()) return;
     if (tabs != 1) {
       row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
-                                source_.where(), tabs);
+                                source_->where(), tabs);
       return;
     }
     const size_t tab = row.source.find('\t');
@@ -81,9 +117,10 @@ class Rows {
     row.source.resize(tab);
   }
 
-  internal::Lines source_;
-  std::optional<internal::Lines> target_;
+  std::optional<CsvReader> table_;
+  std::optional<internal::Lines> source_, target_;
   bool tabs_ = false;
+  int64_t count_ = 0;
 };
 
 struct Count {
@@ -123,10 +160,11 @@ class FileCheck {
   explicit FileCheck(const PairFiles& files) {
     summary_.path = files.source;
     Rows rows(files);
+    summary_.columns = rows.columns();
     Row row;
     while (rows.next(row)) add(row, rows.number(), rows.pairs());
     summary_.pairs = rows.pairs();
-    summary_.lines = rows.number();
+    summary_.lines = rows.count();
   }
 
   FileSummary finish() {
@@ -138,8 +176,12 @@ class FileCheck {
       find_labels();
     }
     for (const auto& [source, targets] : sources_) summary_.several_targets += targets.size() > 1;
-    look_at_lengths();
-    for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_})
+    if (!media_.empty() && media_.size() == lengths_.size())
+      look_at_media();
+    else
+      look_at_lengths();
+    for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_,
+                          &header_, &unreadable_, &other_form_, &coloured_})
       if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
     return std::move(summary_);
   }
@@ -162,6 +204,9 @@ class FileCheck {
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
     if (!sources_[row.source].insert(row.target).second) ++summary_.repeated;
     if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
+    if (line == 1) first_target_ = row.target;
+    if (pairs && (names_image(row.source) || names_sound(row.source)))
+      media_.emplace_back(line, row.source);
     // A short one is a number or a sign.
     if (source.characters >= 10 && 2 * source.letters < source.characters) tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
@@ -170,10 +215,37 @@ class FileCheck {
   void find_labels() {
     const auto count = static_cast<int64_t>(targets_.size());
     if (targets_.size() > most_labels || count * least_lines_a_label > summary_.lines) return;
+    if (first_target_ && is_header(*first_target_, targets_)) tell(header_, 1);
     summary_.labels.assign(targets_.begin(), targets_.end());
     std::sort(summary_.labels.begin(), summary_.labels.end(), [](const auto& a, const auto& b) {
       return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
     });
+  }
+
+  // Reads each image or sound; those of training are all of one size or rate.
+  void look_at_media() {
+    ImageReader images;
+    std::optional<std::pair<int64_t, int64_t>> first;
+    for (const auto& [line, source] : media_) {
+      const std::string path = placed_source(source, summary_.path);
+      std::pair<int64_t, int64_t> form;
+      try {
+        if (names_image(source)) {
+          const Image image = images.read(path);
+          form = {image.height, image.width};
+          if (image.coloured) tell(coloured_, line);
+        } else {
+          form = {read_sound(path).rate, 0};
+        }
+      } catch (const Error& error) {
+        if (unreadable_.count == 0) unreadable_.example = error.what();
+        tell(unreadable_, line);
+        continue;
+      }
+      ++summary_.media;
+      if (!first) first = form;
+      if (form != *first) tell(other_form_, line);
+    }
   }
 
   void look_at_lengths() {
@@ -202,7 +274,9 @@ class FileCheck {
   FileSummary summary_;
   std::vector<Lengths> lengths_;
   Sources sources_;
-  std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
+  std::unordered_map<std::string, int64_t> targets_;    // of the first most_labels + 1
+  std::optional<std::string> first_target_;             // of line 1
+  std::vector<std::pair<int64_t, std::string>> media_;  // lines and the images or sounds they name
   OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
   OddLines long_{"long", "are over ten times as long as most",
@@ -213,6 +287,13 @@ class FileCheck {
                        "see whether they are text, or left-overs of another format"};
   OddLines unchanged_{"unchanged", "have a target that is the source",
                       "see whether these were left untranslated; a model learns to copy from them"};
+  OddLines header_{"header", "have a label of their own", "if that is a header, remove it"};
+  OddLines unreadable_{"unreadable", "name files that cannot be read",
+                       "mend or remove them: training stops there"};
+  OddLines other_form_{"other_form",
+                       "name images of another size, or sounds of another rate, than the first",
+                       "convert them: training stops there"};
+  OddLines coloured_{"coloured", "name images in colour", "they are read in grey"};
 };
 
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,

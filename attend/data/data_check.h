@@ -21,20 +21,24 @@ struct SideSummary {
 
 // Lines that deserve a look.
 struct OddLines {
-  std::string kind;     // "malformed", "empty", "long", "uneven", "no_letters", "unchanged"
+  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; where sources name
+  // images or sounds "unreadable", "other_form", "coloured".
+  std::string kind;
   std::string meaning;  // what such a line is
   std::string remedy;
   int64_t count = 0;
   std::vector<int64_t> lines = {};  // the first of them
-  std::string example = {};         // of "malformed", what is wrong with the first
+  std::string example = {};         // what is wrong with the first, where that differs
 };
 
 struct FileSummary {
   std::string path;
-  bool pairs = false;  // or plain text: there are no targets
-  int64_t lines = 0;
-  int64_t repeated = 0;         // lines that were there before
-  int64_t several_targets = 0;  // sources with more than one target
+  bool pairs = false;                     // or plain text: there are no targets
+  std::vector<std::string> columns = {};  // of CSV, the names of the two that were read
+  int64_t lines = 0;                      // of CSV, rows
+  int64_t media = 0;                      // images or sounds that sources name, which were read
+  int64_t repeated = 0;                   // lines that were there before
+  int64_t several_targets = 0;            // sources with more than one target
   SideSummary source, target;
   std::vector<OddLines> odd;                            // those that occur
   std::vector<std::pair<std::string, int64_t>> labels;  // where targets are, the commonest first
@@ -56,8 +60,9 @@ struct DataSummary {
 
 // Looks through files of pairs or of plain text (without a TAB in the first line). Targets are
 // taken for labels where there are at most 100 of them and ten lines for each. A line that cannot
-// be read is counted as malformed. Errors: a file that cannot be read at all, two files of
-// different lengths, no file.
+// be read is counted as malformed; CSV is not read behind quotes that do not pair. Where each
+// source is written as the name of an image or of a sound, these files are read. Errors: a file
+// that cannot be read at all, two files of different lengths, no file.
 DataSummary check_data(const std::vector<PairFiles>& files);
 
 }  // namespace attend

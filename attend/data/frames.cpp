@@ -1,9 +1,12 @@
 #include "attend/data/frames.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 #include "attend/data/audio.h"
 
 namespace attend {
@@ -41,10 +44,22 @@ bool reads_frames(const std::string& source_units) {
   return source_units == "image" || source_units == "sound";
 }
 
+bool names_image(std::string_view source) {
+  const auto [path, index] = file_and_index(std::string(source));
+  return index < 0 ? has_suffix(path, ".png") : path.find("idx") != std::string::npos;
+}
+
+bool names_sound(std::string_view source) {
+  constexpr std::string_view suffixes[] = {".wav", ".flac", ".ogg", ".opus",
+                                           ".mp3", ".aiff", ".au"};
+  return std::any_of(std::begin(suffixes), std::end(suffixes),
+                     [&](std::string_view suffix) { return has_suffix(source, suffix); });
+}
+
 Image ImageReader::read(const std::string& name) {
   const auto [path, index] = file_and_index(name);
   if (index < 0) {
-    if (!path.ends_with(".png"))
+    if (!has_suffix(path, ".png"))
       fail("{}: an image is a file.png, or file.idx:17 for one of an IDX file", path);
     return read_png(path);
   }
@@ -133,9 +148,12 @@ void take_image_size(const std::vector<Example>& examples, FrameConfig& config) 
   config.image_width = first.width;
 }
 
-void place_sources(std::vector<Example>& examples, const std::string& tsv_path) {
-  const std::filesystem::path folder = std::filesystem::path(tsv_path).parent_path();
-  for (Example& example : examples) example.source = (folder / example.source).string();
+std::string placed_source(const std::string& source, const std::string& table) {
+  return (std::filesystem::path(table).parent_path() / source).string();
+}
+
+void place_sources(std::vector<Example>& examples, const std::string& table) {
+  for (Example& example : examples) example.source = placed_source(example.source, table);
 }
 
 }  // namespace attend

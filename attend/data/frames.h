@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/data/frame_config.h"
@@ -22,6 +23,10 @@ class ImageReader {
   std::string path_;
   IdxArray images_;
 };
+
+// Whether a source is written as the name of an image or of a sound.
+bool names_image(std::string_view source);
+bool names_sound(std::string_view source);
 
 // An image's square patches, row by row: [S, patch^2] in 0 .. 1. Around it, where the patches go
 // past it, are zeros, as many on either side. Error, naming it, on an image of another size.
@@ -54,7 +59,8 @@ std::vector<std::string> frame_names(bool images, const FrameConfig& config, int
 // The size of the first example's image for a configuration that has none yet.
 void take_image_size(const std::vector<Example>& examples, FrameConfig& config);
 
-// Files that a TSV file names are in its folder, unless they begin with a slash.
-void place_sources(std::vector<Example>& examples, const std::string& tsv_path);
+// Files that a table names are in its folder, unless they begin with a slash.
+std::string placed_source(const std::string& source, const std::string& table);
+void place_sources(std::vector<Example>& examples, const std::string& table);
 
 }  // namespace attend

@@ -21,7 +21,7 @@ Image parse_png(std::string_view bytes, const std::string& name) {
   const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, &png_image_free);
   if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
     fail("{}: cannot be read as PNG: {}", name, png.message);
-  Image image{png.height, png.width, {}};
+  Image image{png.height, png.width, {}, (png.format & PNG_FORMAT_FLAG_COLOR) != 0};
   if (image.height * image.width > maximum_pixels)
     fail("{}: has {} x {} pixels; at most {} are read, so scale it down", name, image.width,
          image.height, maximum_pixels);

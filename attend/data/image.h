@@ -11,6 +11,7 @@ struct Image {
   int64_t height = 0;
   int64_t width = 0;
   std::string pixels;
+  bool coloured = false;  // whether a colour space was read as grey
 };
 
 // Reads a PNG picture of any kind: colours become grey, and what is transparent is laid on black.

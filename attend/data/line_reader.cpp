@@ -2,50 +2,67 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/lines-inl.h"
 
 namespace attend {
-namespace {
 
-constexpr size_t longest_line = size_t{1} << 24;
-
-}  // namespace
-
-LineReader::LineReader(int descriptor, std::string name)
-    : descriptor_(descriptor), name_(std::move(name)) {}
+LineReader::LineReader(int descriptor, std::string name, int64_t maximum_line)
+    : descriptor_(descriptor), name_(std::move(name)), maximum_line_(maximum_line) {}
 
 bool LineReader::read(std::vector<std::string>& lines) {
   lines.clear();
-  char buffer[1 << 16];
-  while (lines.empty() && !ended_) {
-    const ssize_t count = ::read(descriptor_, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("{} cannot be read: {}", name_, std::strerror(errno));
-    ended_ = count == 0;
-    pending_.append(buffer, static_cast<size_t>(count));
-    split(lines);
+  while (true) {
+    take(lines);
+    if (!lines.empty()) return true;
+    if (ended_) return false;
+    read_on();
   }
-  return !lines.empty();
 }
 
-void LineReader::split(std::vector<std::string>& lines) {
+void LineReader::read_on() {
+  char buffer[1 << 16];
+  const ssize_t count = ::read(descriptor_, buffer, sizeof buffer);
+  if (count < 0 && errno == EINTR) return;
+  if (count < 0) fail("{} cannot be read: {}", name_, std::strerror(errno));
+  ended_ = count == 0;
+  std::string_view bytes(buffer, static_cast<size_t>(count));
+  if (skipping_) {
+    const size_t end = bytes.find('\n');
+    skipping_ = end == std::string_view::npos;
+    bytes.remove_prefix(skipping_ ? bytes.size() : end + 1);
+  }
+  pending_ += bytes;
+}
+
+// Moves the lines that are there out of pending_, as far as the first that is none of a text.
+void LineReader::take(std::vector<std::string>& lines) {
   size_t begin = 0;
-  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
-    add(lines, pending_.substr(begin, end - begin));
+  std::string fault;
+  while (begin < pending_.size()) {
+    const size_t end = pending_.find('\n', begin);
+    const bool whole = end != std::string::npos || ended_;
+    std::string_view line = std::string_view(pending_).substr(begin, end - begin);
+    // A carriage return may still become part of a line's end.
+    if (!whole && static_cast<int64_t>(line.size()) <= maximum_line_ + 1) break;
+    if (lines_read_ == 0 && line.starts_with(internal::byte_order_mark))
+      line.remove_prefix(internal::byte_order_mark.size());
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    fault = internal::fault_of(line, maximum_line_);
+    if (!fault.empty() && !lines.empty()) break;
+    ++lines_read_;
+    begin = end == std::string::npos ? pending_.size() : end + 1;
+    skipping_ = !whole;
+    if (!fault.empty()) break;
+    lines.emplace_back(line);
+  }
   pending_.erase(0, begin);
-  if (pending_.size() > longest_line)
-    fail("{}, line {}: over {} bytes; break it into lines", name_, lines_read_ + 1, longest_line);
-  if (ended_ && !pending_.empty()) add(lines, std::exchange(pending_, ""));
-}
-
-void LineReader::add(std::vector<std::string>& lines, std::string line) {
-  if (!line.empty() && line.back() == '\r') line.pop_back();
-  lines.push_back(std::move(line));
-  ++lines_read_;
+  if (!fault.empty() && lines.empty()) fail("{}, line {}: {}", name_, lines_read_, fault);
 }
 
 }  // namespace attend

@@ -7,27 +7,30 @@
 namespace attend {
 
 // Lines of an open file as they come: one read gives all the lines that are there, so that a pipe
-// is answered in batches and a person at once. A last line without an end counts; CR before a line
-// end is left out.
+// is answered in batches and a person at once. Lines are what they are in files: LF or CRLF, a byte
+// order mark at the beginning is skipped, a last line without an end counts.
 class LineReader {
  public:
   // The descriptor stays the caller's; `name` is for messages, as in "standard input".
-  LineReader(int descriptor, std::string name);
+  LineReader(int descriptor, std::string name, int64_t maximum_line = 1 << 20);
 
-  // Waits for lines; false at the end of input. Error where it cannot be read, and on 16 MB without
-  // a line end, which is no text.
+  // Waits for lines; false at the end of input. Error where it cannot be read, and, naming the
+  // line, on a NUL, a carriage return within it, or over maximum_line bytes. Such a line is told
+  // alone: those before it come first, and the next call goes on behind it.
   bool read(std::vector<std::string>& lines);
 
-  int64_t lines_read() const { return lines_read_; }
+  int64_t lines_read() const { return lines_read_; }  // lines that are no text included
 
  private:
-  void split(std::vector<std::string>& lines);
-  void add(std::vector<std::string>& lines, std::string line);
+  void read_on();
+  void take(std::vector<std::string>& lines);
 
   int descriptor_;
   std::string name_;
+  int64_t maximum_line_;
   std::string pending_ = {};
   bool ended_ = false;
+  bool skipping_ = false;  // behind too much of a line, to its end
   int64_t lines_read_ = 0;
 };
 

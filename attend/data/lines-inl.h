@@ -11,9 +11,22 @@
 
 namespace attend::internal {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+// Why a line, without its end, is none of a text; empty where it is one.
+inline std::string fault_of(std::string_view line, int64_t maximum_line) {
+  if (static_cast<int64_t>(line.size()) > maximum_line)
+    return fmt::format("the line has over {} bytes; split it", maximum_line);
+  if (line.find('\0') != std::string_view::npos)
+    return "holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)";
+  if (line.find('\r') != std::string_view::npos)
+    return "a carriage return within the line; end lines with LF or CRLF";
+  return "";
+}
+
 // Walks the lines of a text file: LF or CRLF, a byte order mark skipped, the last line with or
 // without an end. Error, naming file and line, on what is no text: a NUL, a carriage return within
-// a line, a line over `maximum_line` bytes. The next call goes on after such a line.
+// a line, a line over `maximum_line` bytes. The next call goes on behind such a line.
 class Lines {
  public:
   Lines(std::string_view bytes, std::string name, int64_t maximum_line)
@@ -38,9 +51,12 @@ class Lines {
     if (rest_.empty()) return false;
     ++number_;
     line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    check(line);
+    if (const std::string fault = fault_of(line, maximum_line_); !fault.empty()) {
+      pass_line(end);
+      fail("{}: {}", where(), fault);
+    }
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
     return true;
   }
 
@@ -49,7 +65,17 @@ class Lines {
 
  private:
   void skip_byte_order_mark() {
-    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
+  }
+
+  // Goes behind a line that ends at `end` of the rest, or later where more of it is to be read.
+  void pass_line(size_t end) {
+    while (end == std::string_view::npos) {
+      rest_ = {};
+      if (!read_on()) return;
+      end = rest_.find('\n');
+    }
+    rest_.remove_prefix(end + 1);
   }
 
   // More bytes behind the rest; false where there are none, or the line is too long anyway.
@@ -63,19 +89,6 @@ class Lines {
     buffer_ = std::move(bytes);
     rest_ = buffer_;
     return count > 0;
-  }
-
-  void check(std::string_view line) const {
-    if (static_cast<int64_t>(line.size()) > maximum_line_) {
-      fail("{}: the line has over {} bytes; split it", where(), maximum_line_);
-    }
-    if (line.find('\0') != std::string_view::npos) {
-      fail("{}: holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)",
-           where());
-    }
-    if (line.find('\r') != std::string_view::npos) {
-      fail("{}: a carriage return within the line; end lines with LF or CRLF", where());
-    }
   }
 
   std::string_view rest_;

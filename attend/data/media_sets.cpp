@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
 #include "attend/data/folder-inl.h"
 #include "attend/data/random-inl.h"
 
@@ -187,7 +188,7 @@ std::vector<WrittenTable> write_sound_tables(const std::string& recordings,
   if (!fs::is_directory(recordings)) fail("{}: no such folder", recordings);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(recordings))
-    if (entry.path().extension() == ".wav") files.push_back(entry.path());
+    if (has_suffix(entry.path().native(), ".wav")) files.push_back(entry.path());
   if (files.empty()) fail("{}: holds no .wav files", recordings);
   std::sort(files.begin(), files.end());
   std::vector<std::string> train, valid, test;

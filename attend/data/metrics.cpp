@@ -56,7 +56,9 @@ ErrorCounts& ErrorCounts::operator+=(const ErrorCounts& other) {
   return *this;
 }
 
-double ErrorCounts::token_error_rate() const { return share(edits, reference_tokens); }
+double ErrorCounts::token_error_rate() const {
+  return share(edits, std::max<int64_t>(reference_tokens, 1));
+}
 
 double ErrorCounts::sequence_error_rate() const { return share(wrong, examples); }
 

@@ -21,7 +21,8 @@ struct ErrorCounts {
            const std::vector<std::vector<std::string>>& references);
   ErrorCounts& operator+=(const ErrorCounts& other);
 
-  double token_error_rate() const;     // edits a reference token (PER for phonemes)
+  // Edits a reference token (PER for phonemes); where all references are empty, edits.
+  double token_error_rate() const;
   double sequence_error_rate() const;  // share of wrong answers (WER for words)
 };
 

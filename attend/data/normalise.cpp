@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attend/base/error.h"
+#include "attend/base/find_row.h"
 #include "attend/data/characters-inl.h"
 
 namespace attend {
@@ -25,17 +26,25 @@ bool is_mark(utf8proc_int32_t character) {
          property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_ME;
 }
 
-std::string map(std::string_view text, int form) {
-  if (is_ascii(text)) return std::string(text);
-  internal::check_characters(text);
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | form));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-  if (size < 0) fail("text cannot be normalised: {}", utf8proc_errmsg(size));
-  return std::string(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+struct FormRow {
+  std::string name;
+  NormalForm form;
+  int options;  // of utf8proc
+};
+
+const std::vector<FormRow>& form_table() {
+  static const std::vector<FormRow> table = {
+      {"nfc", NormalForm::nfc, UTF8PROC_COMPOSE},
+      {"nfd", NormalForm::nfd, UTF8PROC_DECOMPOSE},
+      {"nfkc", NormalForm::nfkc, UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+      {"none", NormalForm::none, 0}};
+  return table;
+}
+
+int option_of(NormalForm form) {
+  return std::find_if(form_table().begin(), form_table().end(),
+                      [&](const FormRow& row) { return row.form == form; })
+      ->options;
 }
 
 }  // namespace
@@ -58,11 +67,31 @@ void internal::check_characters(std::string_view text) {
   }
 }
 
-std::string to_nfc(std::string_view text) { return map(text, 0); }
+NormalForm parse_normal_form(std::string_view name) {
+  return find_row(form_table(), "normal form", name).form;
+}
 
-std::string to_nfkc(std::string_view text) { return map(text, UTF8PROC_COMPAT); }
+std::vector<std::string> normal_form_names() {
+  std::vector<std::string> names;
+  for (const FormRow& row : form_table()) names.push_back(row.name);
+  return names;
+}
 
-std::string to_lower(std::string_view text) {
+std::string normalised(std::string_view text, NormalForm form) {
+  if (is_ascii(text)) return std::string(text);
+  internal::check_characters(text);
+  if (form == NormalForm::none) return std::string(text);
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | option_of(form)));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
+  if (size < 0) fail("text cannot be normalised: {}", utf8proc_errmsg(size));
+  return std::string(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+}
+
+std::string to_lower(std::string_view text, NormalForm form) {
   internal::check_characters(text);
   std::string lower;
   lower.reserve(text.size());
@@ -74,7 +103,7 @@ std::string to_lower(std::string_view text) {
     lower.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(size));
   }
   // A capital letter may be composed with a mark that its small one is not.
-  return to_nfc(lower);
+  return normalised(lower, form);
 }
 
 }  // namespace attend

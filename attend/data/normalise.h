@@ -2,19 +2,26 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attend {
 
-// The text in Unicode's normal form C, in which equal texts have equal bytes. Error on invalid
-// UTF-8, naming the byte (counted from 1), and on more than 1000 combining marks in a row, whose
-// ordering would take quadratic time.
-std::string to_nfc(std::string_view text);
+// Unicode's normal forms, in each of which equal texts have equal bytes: letters composed with
+// their marks (C) or apart from them (D), or composed, and taken apart what only looks different
+// (KC: ligatures, full-width letters, superscripts). `none` leaves texts as they are.
+enum class NormalForm { none, nfc, nfd, nfkc };
 
-// The same in form KC, which also takes apart what only looks different: ligatures, full-width
-// letters, superscripts.
-std::string to_nfkc(std::string_view text);
+// "nfc", "nfd", "nfkc" or "none"; Error otherwise.
+NormalForm parse_normal_form(std::string_view name);
+std::vector<std::string> normal_form_names();
 
-// Each letter as its lower-case one, where there is a single one; in NFC. Errors as to_nfc.
-std::string to_lower(std::string_view text);
+// The text in that form. Error on invalid UTF-8, naming the byte (counted from 1), and on more than
+// 1000 combining marks in a row, whose ordering would take quadratic time.
+std::string normalised(std::string_view text, NormalForm form);
+inline std::string to_nfc(std::string_view text) { return normalised(text, NormalForm::nfc); }
+
+// Each letter as its lower-case one, where there is a single one; in that form. Errors as
+// normalised.
+std::string to_lower(std::string_view text, NormalForm form = NormalForm::nfc);
 
 }  // namespace attend

@@ -83,8 +83,9 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
   return bytes;
 }
 
+// `room` is how many bytes entries may still have, all together: they may share what is packed.
 std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index,
-                                              size_t archive_size, const std::string& name) {
+                                              zip_uint64_t& room, const std::string& name) {
   zip_stat_t status;
   constexpr zip_uint64_t wanted = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD;
   if (zip_stat_index(archive, index, 0, &status) != 0 || (status.valid & wanted) != wanted)
@@ -98,9 +99,11 @@ std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index
   if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
     fail("{}: is compressed by method {}; use numpy.savez or savez_compressed", where,
          status.comp_method);
-  if (status.size / maximum_growth > archive_size)
-    fail("{}: is said to have {} bytes, more than an archive of {} can hold", where, status.size,
-         archive_size);
+  if (status.size > room)
+    fail(
+        "{}: is said to have {} bytes, more than can be in the archive beside the arrays before it",
+        where, status.size);
+  room -= status.size;
   const std::string bytes = read_entry(archive, index, status, where);
   return {entry.substr(0, entry.size() - extension.size()), parse_npy(bytes, where)};
 }
@@ -130,8 +133,9 @@ NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
   if (entries > maximum_npz_entries)
     fail("{}: has {} arrays; at most {} are read", name, entries, maximum_npz_entries);
   NamedTensors tensors;
+  zip_uint64_t room = maximum_growth * bytes.size();
   for (zip_int64_t index = 0; index < entries; ++index) {
-    auto array = read_array(archive.get(), static_cast<zip_uint64_t>(index), bytes.size(), name);
+    auto array = read_array(archive.get(), static_cast<zip_uint64_t>(index), room, name);
     const auto [entry, is_new] = tensors.insert(std::move(array));
     if (!is_new) fail("{}: array {} comes twice", name, in_quotes(entry->first));
   }

@@ -12,8 +12,8 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 // The arrays of a NumPy .npz file by name: a ZIP archive of NAME.npy entries, stored or deflated.
 // Strict: nothing else in the archive, no name twice, nothing encrypted, checksums that match, no
-// more bytes than deflate can pack into the file, and each array as parse_npy wants it. Error
-// otherwise, naming the file and the array.
+// more bytes in all than deflate can pack into the file, and each array as parse_npy wants it.
+// Error otherwise, naming the file and the array.
 NamedTensors parse_npz(std::string_view bytes, const std::string& name);
 NamedTensors read_npz(const std::string& path);
 

@@ -1,6 +1,7 @@
 #include "attend/data/pairs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
@@ -8,6 +9,8 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
+#include "attend/data/characters-inl.h"
 #include "attend/data/compressed.h"
 #include "attend/data/csv.h"
 #include "attend/data/lines-inl.h"
@@ -15,7 +18,9 @@
 namespace attend {
 namespace {
 
-std::pair<std::string, std::string> parse_line(std::string_view line) {
+bool is_blank(std::string_view text) { return split_words(text).empty(); }
+
+std::pair<std::string_view, std::string_view> parse_line(std::string_view line) {
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos) {
     fail("no TAB; each line is a source, a TAB and a target");
@@ -23,50 +28,19 @@ std::pair<std::string, std::string> parse_line(std::string_view line) {
   if (line.find('\t', tab + 1) != std::string_view::npos) {
     fail("more than one TAB; each line is a source, a TAB and a target");
   }
-  // Of the whole line, so that a bad byte is counted from its start. NFC leaves the TAB alone.
-  const std::string normal = to_nfc(line);
-  const size_t cut = normal.find('\t');
-  std::pair<std::string, std::string> pair{normal.substr(0, cut), normal.substr(cut + 1)};
-  if (split_units(pair.first, Units::space).empty()) fail("the source, before the TAB, is empty");
-  if (split_units(pair.second, Units::space).empty()) fail("the target, after the TAB, is empty");
+  // Of the whole line, so that a bad byte is counted from its start.
+  internal::check_characters(line);
+  const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
+  if (is_blank(pair.first)) fail("the source, before the TAB, is empty");
+  if (is_blank(pair.second)) fail("the target, after the TAB, is empty");
   return pair;
 }
 
 // A text of a line of its own.
 std::string parse_side(internal::Lines& lines, std::string_view line) {
-  return internal::at_line(lines, [&] { return to_nfc(line); });
+  internal::at_line(lines, [&] { internal::check_characters(line); });
+  return std::string(line);
 }
-
-bool is_blank(const std::string& text) { return split_units(text, Units::space).empty(); }
-
-// Puts pairs together to examples.
-class Examples {
- public:
-  explicit Examples(bool group) : group_(group) {}
-
-  void add(std::string source, std::string target) {
-    if (!group_) {
-      examples_.push_back({std::move(source), {std::move(target)}});
-      return;
-    }
-    // A source may have many targets: looking for each among the others would be quadratic.
-    if (!seen_.insert(fmt::format("{}\t{}", source, target)).second) return;
-    const auto [place, added] = places_.emplace(source, examples_.size());
-    if (added) examples_.push_back({std::move(source), {}});
-    examples_[place->second].targets.push_back(std::move(target));
-  }
-
-  std::vector<Example> take(const std::string& name, std::string_view wanted) {
-    if (examples_.empty()) fail("{}: is empty; {}", name, wanted);
-    return std::move(examples_);
-  }
-
- private:
-  bool group_;
-  std::vector<Example> examples_;
-  std::unordered_map<std::string, size_t> places_;
-  std::unordered_set<std::string> seen_;
-};
 
 constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
 
@@ -74,10 +48,7 @@ constexpr std::string_view wanted_lines = "each line is a source, a TAB and a ta
 
 bool PairFiles::is_csv() const {
   if (!source_column.empty() || !target_column.empty()) return true;
-  std::string_view name = source;
-  for (const std::string_view packed : {".gz", ".xz"})
-    if (name.ends_with(packed)) name.remove_suffix(packed.size());
-  return target.empty() && name.ends_with(".csv");
+  return target.empty() && has_suffix(without_packing(source), ".csv");
 }
 
 struct PairReader::Streams {
@@ -95,8 +66,8 @@ struct PairReader::Streams {
   std::optional<internal::Lines> source, target;
 };
 
-PairReader::PairReader(const PairFiles& files, const PairOptions& options)
-    : streams_(std::make_unique<Streams>(files, options.maximum_line)), options_(options) {}
+PairReader::PairReader(const PairFiles& files, int64_t maximum_line)
+    : streams_(std::make_unique<Streams>(files, maximum_line)), files_(files) {}
 
 PairReader::~PairReader() = default;
 
@@ -116,8 +87,8 @@ bool PairReader::next_row(std::string& source, std::string& target) {
   CsvReader& table = *streams_->table;
   if (!table.next(source, target)) return false;
   try {
-    source = to_nfc(source);
-    target = to_nfc(target);
+    internal::check_characters(source);
+    internal::check_characters(target);
   } catch (const Error& error) {
     fail("{}: {}", table.where(), error.what());
   }
@@ -140,40 +111,71 @@ bool PairReader::next_of_two(std::string& source, std::string& target) {
     if (!more) return false;
     source = parse_side(sources, source_line);
     target = parse_side(targets, target_line);
-    const bool no_source = is_blank(source);
-    if (!no_source && !is_blank(target)) return true;
-    if (!options_.skip_empty) fail("{}: is empty", (no_source ? sources : targets).where());
+    if (!is_blank(source) && !is_blank(target)) return true;
     ++skipped_;
   }
 }
 
+std::vector<std::string> PairReader::remarks() const {
+  std::vector<std::string> remarks;
+  if (streams_->table && files_.source_column.empty()) {
+    const std::vector<std::string>& names = streams_->table->columns();
+    remarks.push_back(fmt::format("{}: the first row names the columns {} and {}", files_.source,
+                                  in_quotes(names[0]), in_quotes(names[1])));
+  }
+  if (skipped_ > 0)
+    remarks.push_back(
+        fmt::format("{}: {} pairs with an empty side are left out", files_.source, skipped_));
+  return remarks;
+}
+
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,
-                                 const PairOptions& options) {
-  Examples examples(options.group);
-  internal::Lines lines(bytes, name, options.maximum_line);
+                                 int64_t maximum_line) {
+  std::vector<Example> examples;
+  internal::Lines lines(bytes, name, maximum_line);
   std::string_view line;
   while (lines.next(line)) {
-    auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
-    examples.add(std::move(source), std::move(target));
+    const auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
+    examples.push_back({std::string(source), {std::string(target)}});
   }
-  return examples.take(name, wanted_lines);
+  if (examples.empty()) fail("{}: is empty; {}", name, wanted_lines);
+  return examples;
 }
 
-std::vector<Example> read_pairs(const PairFiles& file, const PairOptions& options) {
-  PairReader reader(file, options);
-  Examples examples(options.group);
+std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell) {
+  PairReader reader(files);
+  std::vector<Example> examples;
   std::string source, target;
-  while (reader.next(source, target)) examples.add(std::move(source), std::move(target));
-  return examples.take(file.source, wanted_lines);
+  while (reader.next(source, target)) examples.push_back({std::move(source), {std::move(target)}});
+  if (examples.empty())
+    fail("{}: is empty; {}", files.source,
+         files.target.empty() ? wanted_lines : "line i of both files must be a pair");
+  if (tell)
+    for (const std::string& remark : reader.remarks()) tell(remark);
+  return examples;
 }
 
-ParallelText read_parallel(const std::string& source_path, const std::string& target_path,
-                           const PairOptions& options) {
-  PairReader reader({source_path, target_path}, options);
-  Examples examples(options.group);
-  std::string source, target;
-  while (reader.next(source, target)) examples.add(std::move(source), std::move(target));
-  return {examples.take(source_path, "line i of both files must be a pair"), reader.skipped()};
+std::vector<Example> merge_references(std::vector<Example> examples) {
+  std::vector<Example> merged;
+  std::unordered_map<std::string, size_t> places;
+  for (Example& example : examples) {
+    const auto [place, is_new] = places.emplace(to_nfc(example.source), merged.size());
+    if (is_new) merged.push_back({std::move(example.source), {}});
+    std::vector<std::string>& targets = merged[place->second].targets;
+    std::move(example.targets.begin(), example.targets.end(), std::back_inserter(targets));
+  }
+  return merged;
+}
+
+ExampleCounts count_examples(const std::vector<Example>& examples) {
+  ExampleCounts counts{.examples = std::ssize(examples)};
+  std::unordered_set<std::string_view> sources;
+  for (const Example& example : examples) {
+    sources.insert(example.source);
+    counts.references += std::ssize(example.targets);
+  }
+  counts.sources = std::ssize(sources);
+  return counts;
 }
 
 std::string parse_text(std::string_view bytes, const std::string& name) {

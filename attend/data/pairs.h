@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,27 +28,23 @@ struct PairFiles {
   bool is_csv() const;
 };
 
-struct PairOptions {
-  int64_t maximum_line = 1 << 20;  // bytes
-  // Whether lines of the same source become one example with several targets, in order of first
-  // appearance, a repeated line counting once. Otherwise every line is an example.
-  bool group = true;
-  // Whether a pair of two files with an empty side is passed over; otherwise it is an Error.
-  bool skip_empty = false;
-};
+// Bytes of a line, or of a row of CSV, that is read at most.
+constexpr int64_t longest_line = 1 << 20;
 
-// The pairs of files one at a time; texts come out in NFC. UTF-8, with or without a byte order
-// mark; LF or CRLF. Errors name file and line: a missing file, no TAB, more than one TAB, a side
-// that is empty or blank, invalid UTF-8, a NUL or a lone carriage return, a line over
-// options.maximum_line bytes, two files of different lengths. ByteReader and CsvReader throw
-// theirs.
+// The pairs of files one at a time, as they stand. UTF-8, with or without a byte order mark; LF or
+// CRLF. Of two files, pairs with an empty or blank side are passed over. Errors name file and line:
+// a missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or
+// a lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
+// ByteReader and CsvReader throw theirs.
 class PairReader {
  public:
-  explicit PairReader(const PairFiles& files, const PairOptions& options = {});
+  explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
   ~PairReader();
 
   bool next(std::string& source, std::string& target);  // false at the end
-  int64_t skipped() const { return skipped_; }          // pairs with an empty side
+  // What a person should know of what was read so far, as "t.csv: ..": names that were taken from
+  // the first row of a CSV file unasked, pairs that were passed over.
+  std::vector<std::string> remarks() const;
 
  private:
   struct Streams;
@@ -56,26 +53,32 @@ class PairReader {
   bool next_of_two(std::string& source, std::string& target);
 
   std::unique_ptr<Streams> streams_;
-  PairOptions options_;
-  int64_t skipped_ = 0;
+  PairFiles files_;
+  int64_t skipped_ = 0;  // pairs with an empty side
 };
 
-// All of them. Error also where there are none.
-std::vector<Example> read_pairs(const PairFiles& file, const PairOptions& options = {});
+// Is told what a person should know of what is read.
+using Tell = std::function<void(const std::string& remark)>;
 
-struct ParallelText {
-  std::vector<Example> examples;
-  int64_t skipped = 0;  // pairs with an empty side
-};
-ParallelText read_parallel(const std::string& source_path, const std::string& target_path,
-                           const PairOptions& options = {});
+// Each pair as an example of its own, in their order. Error also where there are none.
+std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {});
 
-// read_pairs for the bytes of a file; `name` stands for it in messages.
+// read_pairs for the bytes of a file of lines; `name` stands for it in messages.
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,
-                                 const PairOptions& options = {});
+                                 int64_t maximum_line = longest_line);
 
-// A whole text in NFC, its lines ending with LF; packed by gzip or xz or not. Error, naming file
-// and line, on an empty file, invalid UTF-8, a NUL or a lone carriage return.
+// The examples of one source, whose texts are equal in NFC, as one example with all their targets,
+// in order of first appearance; a target stays there as often as it was.
+std::vector<Example> merge_references(std::vector<Example> examples);
+
+// What a figure over examples is over.
+struct ExampleCounts {
+  int64_t examples = 0, sources = 0, references = 0;  // sources: different ones
+};
+ExampleCounts count_examples(const std::vector<Example>& examples);
+
+// A whole text, its lines ending with LF; packed by gzip or xz or not. Error, naming file and line,
+// on an empty file, invalid UTF-8, a NUL or a lone carriage return.
 std::string read_text(const std::string& path);
 std::string parse_text(std::string_view bytes, const std::string& name);
 

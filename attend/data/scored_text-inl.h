@@ -17,6 +17,12 @@ std::vector<std::string> characters_of(std::string_view text);
 // The runs between Unicode's white space. Errors as characters_of.
 std::vector<std::string> words_of(std::string_view text);
 
+// The code points of a text, and back. Errors as characters_of.
+std::u32string code_points_of(std::string_view text);
+std::string utf8_of(const std::u32string& text);
+
+bool is_white_space(char32_t c);
+
 // Unicode's full lower case: a capital sigma at the end of a word becomes a final one. Errors as
 // characters_of.
 std::string lower_case(std::string_view text);

@@ -26,13 +26,6 @@ void each_code_point(std::string_view text, const Take& take) {
   }
 }
 
-bool is_white_space(CodePoint c) {
-  if (c >= 0x1C && c <= 0x1F) return true;  // the separators of ASCII
-  return (c >= '\t' && c <= '\r') || c == ' ' || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
-
 bool is_cased(CodePoint c) {
   const utf8proc_category_t category = utf8proc_category(c);
   return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL ||
@@ -72,6 +65,13 @@ void append(std::string& text, CodePoint c) {
 
 }  // namespace
 
+bool is_white_space(char32_t c) {
+  if (c >= 0x1C && c <= 0x1F) return true;  // the separators of ASCII
+  return (c >= '\t' && c <= '\r') || c == ' ' || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
 std::vector<std::string> characters_of(std::string_view text) {
   std::vector<std::string> characters;
   characters.reserve(text.size());
@@ -83,12 +83,27 @@ std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   bool within = false;
   each_code_point(text, [&](CodePoint c, std::string_view bytes) {
-    const bool space = is_white_space(c);
+    const bool space = is_white_space(static_cast<char32_t>(c));
     if (!space && !within) words.emplace_back();
     if (!space) words.back() += bytes;
     within = !space;
   });
   return words;
+}
+
+std::u32string code_points_of(std::string_view text) {
+  std::u32string characters;
+  characters.reserve(text.size());
+  each_code_point(text,
+                  [&](CodePoint c, std::string_view) { characters += static_cast<char32_t>(c); });
+  return characters;
+}
+
+std::string utf8_of(const std::u32string& text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (const char32_t c : text) append(bytes, static_cast<CodePoint>(c));
+  return bytes;
 }
 
 std::string lower_case(std::string_view text) {

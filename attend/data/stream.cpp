@@ -22,7 +22,7 @@ bool ExampleStream::read(Example& example) {
   while (true) {
     if (reader_ && reader_->next(example.source, example.targets[0])) return true;
     if (next_file_ == files_.size()) return false;
-    reader_ = std::make_unique<PairReader>(files_[next_file_++], PairOptions{.skip_empty = true});
+    reader_ = std::make_unique<PairReader>(files_[next_file_++]);
   }
 }
 

@@ -1,27 +1,35 @@
 #include "attend/data/tables.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
+#include "attend/base/suffix.h"
 #include "attend/data/frames.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
 
 namespace attend {
 
-std::vector<Example> read_table(const PairFiles& file, bool sources_are_files,
-                                const PairOptions& options) {
-  std::vector<Example> examples = read_pairs(file, options);
-  if (sources_are_files) place_sources(examples, file.source);
-  return examples;
+std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
+                                   const Tell& tell) {
+  std::vector<Example> examples = read_pairs(files, tell);
+  if (text.reads_frames()) place_sources(examples, files.source);
+  return text.merges_references() ? merge_references(std::move(examples)) : examples;
 }
 
 bool names_text(const std::string& path) {
   namespace fs = std::filesystem;
   if (fs::is_directory(path))
     return fs::exists(path + "/train.txt") || fs::exists(path + "/test.txt");
-  fs::path name = path;
-  if (name.extension() == ".gz" || name.extension() == ".xz") name.replace_extension();
-  return name.extension() != ".tsv" && name.extension() != ".csv";
+  const std::string_view name = without_packing(path);
+  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv");
+}
+
+bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines) {
+  const auto rare = std::count_if(lines.begin(), lines.end(),
+                                  [](const auto& label) { return label.second == 1; });
+  return lines.size() > 1 && rare == 1 && lines.at(first) == 1;
 }
 
 std::vector<Example> lines_of(const std::string& text) {

@@ -1,20 +1,28 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "attend/data/pairs.h"
+#include "attend/data/text_config.h"
 
 namespace attend {
 
-// The pairs of a TSV or CSV file. With `sources_are_files`, the images and sounds that it names are
-// in its folder, unless they begin with a slash. Errors as read_pairs.
-std::vector<Example> read_table(const PairFiles& file, bool sources_are_files,
-                                const PairOptions& options = {});
+// The pairs of files as a model reads them: those of one source are one example where
+// text.references is "merged", and the images and sounds that a table names are in its folder,
+// unless they begin with a slash. Errors as read_pairs.
+std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
+                                   const Tell& tell = {});
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
 // whose name, without .gz or .xz, ends in neither .tsv nor .csv.
 bool names_text(const std::string& path);
+
+// Returns whether the label of a file's first line looks like a header's: no other line has it,
+// while each other label is there more than once. `lines` counts those of each label.
+bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines);
 
 // The lines of a text that are not blank, each its own target.
 std::vector<Example> lines_of(const std::string& text);

@@ -1,6 +1,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <memory>
@@ -14,10 +15,15 @@ namespace {
 
 constexpr int64_t maximum_entries = 1'000'000;
 
+// What sparse files may make of a tar, as ByteReader allows it of packed bytes.
+constexpr int64_t harmless_sparse_bytes = int64_t{16} << 20;
+constexpr int64_t maximum_sparse_growth = 200;
+
 // What libarchive reads from. No exception may cross its C.
 struct Source {
   ByteReader* bytes;
   std::array<char, 1 << 16> buffer;
+  int64_t read;
   std::exception_ptr problem;
 };
 
@@ -25,8 +31,9 @@ la_ssize_t read_some(archive* /*reader*/, void* data, const void** block) {
   auto* source = static_cast<Source*>(data);
   *block = source->buffer.data();
   try {
-    return static_cast<la_ssize_t>(
-        source->bytes->read(source->buffer.data(), source->buffer.size()));
+    const size_t count = source->bytes->read(source->buffer.data(), source->buffer.size());
+    source->read += static_cast<int64_t>(count);
+    return static_cast<la_ssize_t>(count);
   } catch (...) {
     source->problem = std::current_exception();
     return ARCHIVE_FATAL;
@@ -62,20 +69,35 @@ class Tar {
   }
 
   // What a sparse file leaves out is zero, so that its size is no promise of bytes to come.
-  std::string bytes(const std::string& path) {
+  std::string bytes(archive_entry* entry, const std::string& path) {
     std::string bytes;
     std::array<char, 1 << 16> piece;
     while (true) {
       const la_ssize_t count = archive_read_data(reader_.get(), piece.data(), piece.size());
-      if (count == 0) return bytes;
+      if (count == 0) break;
       if (count < 0) check(static_cast<int>(count));
+      check_size(static_cast<int64_t>(bytes.size()) + count, path);
       bytes.append(piece.data(), static_cast<size_t>(count));
-      if (static_cast<int64_t>(bytes.size()) > maximum_file_)
-        fail("{}: {} has over {} bytes", name_, in_quotes(path), maximum_file_);
     }
+    // libarchive does not give the zeros at the end.
+    const int64_t size = std::max<int64_t>(archive_entry_size(entry), std::ssize(bytes));
+    check_size(size, path);
+    bytes.resize(static_cast<size_t>(size));
+    given_ += size;
+    return bytes;
   }
 
  private:
+  // Of a file of which there are so many bytes.
+  void check_size(int64_t size, const std::string& path) const {
+    if (size > maximum_file_)
+      fail("{}: {} has over {} bytes", name_, in_quotes(path), maximum_file_);
+    const int64_t all = given_ + size;
+    if (all > harmless_sparse_bytes && all / maximum_sparse_growth > source_.read)
+      fail("{}: {}: the files come to over {} times the archive's size; such are not read", name_,
+           in_quotes(path), maximum_sparse_growth);
+  }
+
   void check(int code) const {
     if (code == ARCHIVE_OK || code == ARCHIVE_WARN) return;
     if (source_.problem) std::rethrow_exception(source_.problem);
@@ -91,6 +113,7 @@ class Tar {
   std::string name_;
   int64_t maximum_file_;
   int64_t entries_ = 0;
+  int64_t given_ = 0;  // bytes of the files before
   Source source_ = {};
   std::unique_ptr<archive, Closer> reader_;
 };
@@ -105,7 +128,7 @@ void visit_tar(ByteReader archive,
     if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr)
       continue;
     const std::string path = tar.path(entry);
-    visit(path, tar.bytes(path));
+    visit(path, tar.bytes(entry, path));
   }
 }
 

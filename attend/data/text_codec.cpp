@@ -19,7 +19,7 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   TextCodec codec{.units = pieces                ? Units::space
                            : reads_frames(units) ? Units::line
                                                  : parse_units(units)};
-  codec.nfkc = text.normalise == "nfkc";
+  codec.form = parse_normal_form(text.normalise);
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
@@ -48,7 +48,7 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
   constexpr std::string_view spaces = " \t";
   const size_t begin = std::min(text.find_first_not_of(spaces), text.size());
   const size_t end = std::min(text.find_first_of(spaces, begin), text.size());
-  const std::string token = to_nfc(text.substr(begin, end - begin));
+  const std::string token = normalised(text.substr(begin, end - begin), form);
   if (token.empty()) return {};
   if (!is_language_token(token))
     fail(
@@ -61,11 +61,15 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
   return tokens;
 }
 
+std::string TextCodec::prepared(std::string_view text) const {
+  std::string changed = normalised(text, form);
+  if (lowercase) changed = to_lower(changed, form);
+  return tokenise ? attend::tokenise(changed) : changed;
+}
+
 std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
-  std::string changed = nfkc ? to_nfkc(text) : to_nfc(text);
-  if (lowercase) changed = to_lower(changed);
-  if (tokenise) changed = attend::tokenise(changed);
-  if (!codes) return split_units(changed, units);
+  const std::string changed = prepared(text);
+  if (!codes) return split_units(changed, units, form);
   std::vector<std::string> pieces;
   for (const std::string_view word : split_words(changed))
     for (std::string& piece : codes->split(word)) pieces.push_back(std::move(piece));

@@ -16,19 +16,20 @@ namespace attend {
 struct TextCodec {
   Units units = Units::character;
   std::optional<BytePairEncoding> codes = {};  // splits the words of Units::space further
-  bool nfkc = false;
+  NormalForm form = NormalForm::nfc;
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;
 
-  // Normalised, lower-cased, tokenised and split, in this order. With language_token the first word
-  // is a token as it stands (Johnson et al. 2017), and the rest is split. Error on invalid UTF-8,
-  // and where that word is not written as <..>.
+  // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
+  std::string prepared(std::string_view text) const;
+  // Prepared and split. With language_token the first word is a token as it stands (Johnson et al.
+  // 2017), and the rest is split. Errors as prepared, and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
   // Splits a text of several lines in the same way; a line break becomes a token of its own.
   std::vector<std::string> split_lines(std::string_view text) const;
-  // What was split, but for letter case, normal form and, where words are split, white space other
-  // than line breaks.
+  // What was split, but for letter case, the normal form, which is this codec's, and, where words
+  // are split, white space other than line breaks.
   std::string join(const std::vector<std::string>& tokens) const;
   // The tokens that there are whatever the texts hold: bytes; none of other units.
   std::vector<std::string> alphabet() const;

@@ -1,5 +1,7 @@
 #include "attend/data/text_config.h"
 
+#include "attend/data/normalise.h"
+
 namespace attend {
 
 Setting TextConfig::source_units_setting() {
@@ -9,6 +11,16 @@ Setting TextConfig::source_units_setting() {
           {},
           {},
           {"char", "space", "line", "byte", "bpe", "image", "sound"}};
+}
+
+Setting TextConfig::references_setting() {
+  return {"data.references",
+          &references,
+          "each: every line is an example; merged: lines of one source are one example, and any of "
+          "their targets is right, as of the pronunciations of a word",
+          {},
+          {},
+          {"each", "merged"}};
 }
 
 Settings TextConfig::settings() {
@@ -32,11 +44,12 @@ Settings TextConfig::settings() {
        .is_file = true},
       {"data.normalise",
        &normalise,
-       "Unicode's normal form that texts are put into; nfkc also takes ligatures and the like "
-       "apart",
+       "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "
+       "ligatures and the like apart, none leaves texts as they are",
        {},
        {},
-       {"nfc", "nfkc"}},
+       normal_form_names()},
+      references_setting(),
       {"data.lowercase", &lowercase, "whether letters become lower-case; not those of labels"},
       {"data.tokenise", &tokenise,
        "whether words and punctuation are set apart, and put together again in answers"},

@@ -19,6 +19,7 @@ struct TextConfig {
   std::string source_bpe = "";
   std::string target_bpe = "";
   std::string normalise = "nfc";
+  std::string references = "each";
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;  // a source begins with one, such as <2de>
@@ -27,8 +28,10 @@ struct TextConfig {
 
   bool reads_frames() const { return attend::reads_frames(source_units); }
   bool reads_images() const { return source_units == "image"; }
+  bool merges_references() const { return references == "merged"; }
 
   Setting source_units_setting();
+  Setting references_setting();
   Settings settings();  // keys data.*, those of frames where the source units are such
 };
 

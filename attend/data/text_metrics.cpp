@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "attend/base/error.h"
+#include "attend/data/characters-inl.h"
 #include "attend/data/chrf.h"
 #include "attend/data/metrics.h"
 
@@ -25,13 +26,8 @@ int64_t reference_count(const ScoredTexts& texts) {
 template <class Counts, class Count>
 Counts sum_of(const ScoredTexts& texts, const std::vector<size_t>& which, const Count& count) {
   Counts counts;
-  for (const size_t i : which) {
-    try {
-      counts += count(texts.answers[i], texts.references[i]);
-    } catch (const Error& error) {
-      fail("answer {} or a reference of it: {}", i + 1, error.what());
-    }
-  }
+  for (const size_t i : which)
+    counts += at_answer(i, [&] { return count(texts.answers[i], texts.references[i]); });
   return counts;
 }
 
@@ -76,8 +72,13 @@ json score_json(const LabelCounts::Score& score) {
 
 json labels_json(const ScoredTexts& texts) {
   LabelCounts counts;
-  for (size_t i = 0; i < texts.answers.size(); ++i)
+  for (size_t i = 0; i < texts.answers.size(); ++i) {
+    at_answer(i, [&] {
+      internal::check_characters(texts.answers[i]);
+      for (const std::string& label : texts.references[i]) internal::check_characters(label);
+    });
     counts.add(texts.answers[i], texts.references[i]);
+  }
   json result = score_json(counts.macro());
   result["micro_f1"] = counts.accuracy();
   for (const auto& [label, score] : counts.scores()) result["labels"][label] = score_json(score);

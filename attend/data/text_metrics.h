@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/base/error.h"
 #include "attend/data/bleu.h"
 
 namespace attend {
@@ -14,6 +15,17 @@ struct ScoredTexts {
   std::vector<std::string> answers;
   std::vector<std::vector<std::string>> references;
 };
+
+// Calls `work` on answer i, counted from 0, and puts its number in front of the message when it
+// fails.
+template <class Work>
+auto at_answer(size_t i, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    fail("answer {} or a reference of it: {}", i + 1, error.what());
+  }
+}
 
 // BLEU of those texts, by their indices.
 double bleu_of(const ScoredTexts& texts, const std::vector<size_t>& which,

@@ -90,8 +90,8 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
-std::vector<std::string> split_units(std::string_view text, Units units) {
-  const std::string normal = to_nfc(text);
+std::vector<std::string> split_units(std::string_view text, Units units, NormalForm form) {
+  const std::string normal = normalised(text, form);
   if (units == Units::character) return split_characters(normal);
   std::vector<std::string> tokens;
   if (units == Units::byte) {

@@ -8,17 +8,18 @@
 
 namespace attend {
 
-// What one token of a sequence is: a character (a Unicode code point after NFC), a run of text
-// between ASCII white space, the whole text without the white space around it, or a byte of its
-// UTF-8; in NFC too. A byte is named by itself where it is printable ASCII, and "<0xC3>" otherwise.
+// What one token of a sequence is: a character (a Unicode code point), a run of text between ASCII
+// white space, the whole text without the white space around it, or a byte of its UTF-8. A byte is
+// named by itself where it is printable ASCII, and "<0xC3>" otherwise.
 enum class Units { character, space, line, byte };
 
 // "char", "space", "line" or "byte"; Error otherwise.
 Units parse_units(std::string_view name);
 
-// The tokens of a text. Errors as to_nfc. Empty text gives no tokens, nor does white space as a
-// line.
-std::vector<std::string> split_units(std::string_view text, Units units);
+// The tokens of a text in that normal form. Errors as normalised. Empty text gives no tokens, nor
+// does white space as a line.
+std::vector<std::string> split_units(std::string_view text, Units units,
+                                     NormalForm form = NormalForm::nfc);
 
 // The inverse of split_units: joined by nothing or by one space. Bytes that are no UTF-8 together
 // become U+FFFD, a run of them at a time.

@@ -163,9 +163,12 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
     Prediction& prediction = reading.predictions[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
+      const bool blank = split_words(texts[i]).empty();
       if (!model_.text.reads_frames()) {
-        read_text(texts[i], prediction, encoded);
-      } else if (!split_units(texts[i], Units::line).empty()) {
+        // White space asks nothing, though characters and bytes of it are tokens; a text goes on
+        // behind it.
+        if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
+      } else if (!blank) {
         encoded.frames = model_.source_frames(texts[i], reader, &prediction.truncated);
         prediction.source =
             frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());

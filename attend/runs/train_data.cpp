@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
+#include "attend/data/image.h"
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
@@ -24,14 +26,6 @@ PairFiles training_files(const TrainOptions& options) {
 PairFiles validation_files(const TrainOptions& options) {
   if (options.valid.empty()) return {options.data + "/valid.tsv"};
   return {options.valid, options.valid_target, options.source_column, options.target_column};
-}
-
-std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Say& say) {
-  if (files.target.empty()) return read_table(files, text.reads_frames());
-  auto [examples, skipped] = read_parallel(files.source, files.target, {.skip_empty = true});
-  if (skipped > 0)
-    say(fmt::format("attend: {}: {} pairs with an empty side are left out", files.source, skipped));
-  return std::move(examples);
 }
 
 void check_files(const TrainOptions& options, const TextConfig& text) {
@@ -70,20 +64,54 @@ Texts split(std::vector<Example> all, const std::string& name) {
   return parts;
 }
 
-Texts read_both(const TrainOptions& options, const TextConfig& text, const Say& say) {
-  std::vector<Example> train = read_examples(training_files(options), text, say);
+// A header makes a class of its own.
+void tell_header(const std::vector<Example>& examples, const std::string& name, const Tell& tell) {
+  WordCounts lines;
+  for (const Example& example : examples)
+    for (const std::string& label : example.targets) ++lines[label];
+  const std::string& first = examples[0].targets[0];
+  if (is_header(first, lines))
+    tell(fmt::format("{}: label {} is in the first line, {}, alone; if that is a header, remove it",
+                     name, in_quotes(first), in_quotes(examples[0].source)));
+}
+
+// Answers come in the form that the model has learned, of which their reader should know.
+void tell_form(const std::vector<Example>& examples, const TextConfig& text,
+               const std::string& name, const Tell& tell) {
+  const NormalForm form = parse_normal_form(text.normalise);
+  int64_t others = 0;
+  for (const Example& example : examples)
+    for (const std::string& target : example.targets) others += normalised(target, form) != target;
+  if (others > 0)
+    tell(
+        fmt::format("{}: {} targets are not in the normal form in which answers will come "
+                    "(data.normalise = {})",
+                    name, others, text.normalise));
+}
+
+void tell_colours(const std::string& image, const Tell& tell) {
+  if (has_suffix(image, ".png") && read_png(image).coloured)
+    tell(fmt::format("{}: is in colour; images are read in grey", image));
+}
+
+Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell) {
+  const PairFiles files = training_files(options);
+  std::vector<Example> train = read_examples(files, config.text, tell);
+  if (config.model.answers_labels()) tell_header(train, files.source, tell);
+  tell_form(train, config.text, files.source, tell);
+  if (config.text.reads_images()) tell_colours(train[0].source, tell);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
-  return {std::move(train), read_examples(validation_files(options), text, say)};
+  return {std::move(train), read_examples(validation_files(options), config.text, tell)};
 }
 
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
-                                              const Say& say) {
+                                              const Tell& tell) {
   if (text.reads_frames())
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
   if (options.valid.empty() && !fs::is_directory(options.data))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
-  return read_examples(validation_files(options), text, say);
+  return read_examples(validation_files(options), text, tell);
 }
 
 std::string target_limit(const RunConfig& config) {
@@ -213,9 +241,10 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
       options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
   if (text && config.model.continues()) return read_texts(options, config);
   const bool streamed = !text && config.train.shuffle_buffer > 0;
+  const Tell tell = [&](const std::string& remark) { say("attend: " + remark); };
   Texts texts = text       ? read_text_lines(options, config)
-                : streamed ? Texts{{}, read_streamed_validation(options, config.text, say)}
-                           : read_both(options, config.text, say);
+                : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell)}
+                           : read_both(options, config, tell);
   const int64_t left_out = options.skip_bad && config.text.reads_frames()
                                ? leave_out_bad(texts, options.data, config.text, say)
                                : 0;

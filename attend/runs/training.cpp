@@ -266,10 +266,16 @@ std::string description(const PairData& data, const PairModel& model) {
   if (!data.text.empty())
     return fmt::format("a text of {} bytes, one of {} to validate on; {} tokens", data.text.size(),
                        data.valid_text.size(), model.target_vocabulary.size());
-  return fmt::format(
-      "{} training and {} validation sources; {} source and {} target tokens",
-      data.stream.source.empty() ? fmt::format("{}", data.train.examples.size()) : "streamed",
-      data.valid.examples.size(), model.source_vocabulary.size(), model.target_vocabulary.size());
+  const auto counted = [&](const TokenisedExamples& part) {
+    const auto [examples, sources, references] = count_examples(part.examples);
+    return model.text.merges_references()
+               ? fmt::format("{} ({} lines, those of one source together)", examples, references)
+               : fmt::format("{}", examples);
+  };
+  return fmt::format("{} training and {} validation examples; {} source and {} target tokens",
+                     data.stream.source.empty() ? counted(data.train) : "streamed",
+                     counted(data.valid), model.source_vocabulary.size(),
+                     model.target_vocabulary.size());
 }
 
 }  // namespace
@@ -282,8 +288,8 @@ std::string training_config(const TrainOptions& options) {
 }
 
 std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
-                               const PairOptions& pairs) {
-  return read_table({path}, new_config(options).text.reads_frames(), pairs);
+                               const Tell& tell) {
+  return read_examples({path}, new_config(options).text, tell);
 }
 
 Trained train_model(const TrainOptions& options, const TrainWatch& given) {

@@ -53,7 +53,7 @@ std::string training_config(const TrainOptions& options);
 // The pairs of a TSV file as a model that options describe reads them, in a test. Error on settings
 // that do not fit, and as read_pairs.
 std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
-                               const PairOptions& pairs = {});
+                               const Tell& tell = {});
 
 // Trains a model into options.out. With options.resume what is there is trained further; where it
 // was trained to its end, nothing is left to do. Error when another process is training there.

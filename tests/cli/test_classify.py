@@ -150,6 +150,51 @@ class Reviews(program.Case):
                     names=["model.type", "seq2seq, transformer, classifier"])
 
 
+class Repeats(program.Case):
+    """What stands in a file several times is learned and counted as often."""
+
+    def train(self, data, *options, **chosen):
+        self.write("train.tsv", data)
+        return self.succeed("train", "--data", "train.tsv", "--valid", "train.tsv", "--out",
+                            "model", *options, *settings(SMALL | {
+                                "model.pooling": "mean", "train.label_smoothing": 0} | chosen))
+
+    def test_probabilities_are_those_of_the_lines(self):
+        self.train(90 * "x\tA\n" + 10 * "x\tB\n" + 50 * "y\tB\n" + 50 * "z\tA\n",
+                   **{"train.epochs": 60, "train.metric": "loss"})
+        line = self.succeed("predict", "model", "--beam", "2", "--nbest", "2", "--json",
+                            stdin="x\n").stdout
+        shares = {answer["target"]: math.exp(answer["log_probability"])
+                  for answer in json.loads(line)["predictions"]}
+        # 0.9 of the lines are A; were repetitions left out, it would be 0.5.
+        self.assertTrue(0.8 < shares["A"] < 0.97, shares)
+        self.write("test.tsv", 9 * "z\tA\n" + "y\tA\n")
+        told = json.loads(self.succeed("evaluate", "model", "--data", "test.tsv", "--json").stdout)
+        self.assertEqual((told["examples"], told["sources"]), (10, 2))
+        self.assertAlmostEqual(told["accuracy"], 0.9)
+        self.write("both.tsv", "z\tA\nz\tB\n")
+        for references, accuracy, examples in (("each", 0.5, 2), ("merged", 1, 1)):
+            told = json.loads(self.succeed("evaluate", "model", "--data", "both.tsv", "--json",
+                                           "--references", references).stdout)
+            self.assertEqual((told["accuracy"], told["examples"]), (accuracy, examples))
+
+    def test_a_header_is_pointed_out(self):
+        rows = as_tsv(reviews(40, 4))
+        run = self.train("sentence\tlabel\n" + rows, **{"train.steps": 2})
+        self.assertIn("train.tsv: label 'label' is in the first line, 'sentence', alone; if that is "
+                      "a header, remove it", run.stderr)
+        shutil.rmtree(self.folder / "model")
+        self.assertNotIn("header", self.train(rows, **{"train.steps": 2}).stderr)
+        table = "text,label\n" + rows.replace("\t", ",")
+        self.write("T.CSV", table)
+        run = self.succeed("train", "--data", "T.CSV", "--valid", "T.CSV", "--out", "other",
+                           *settings(SMALL | {"train.steps": 2}))
+        self.assertIn("T.CSV: the first row names the columns 'text' and 'label'", run.stderr)
+        self.write("s.csv", table.replace(",", ";"))
+        self.refuse("train", "--data", "s.csv", "--out", "third", *settings(SMALL),
+                    names=["s.csv", "semicolons", "commas"])
+
+
 class Films(program.Case):
     """Real sentences: a slice of rt-polarity."""
 

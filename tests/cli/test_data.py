@@ -69,6 +69,35 @@ class Data(program.Case):
         self.refuse("evaluate", "model", "--data", "t.csv", "--source-column", "words",
                     "--target-column", "sound", names=["'words'", "id, word, sound"])
 
+    def test_bpe_applies_to_what_it_was_learned_from(self):
+        text = "cafe\u0301 cafe\u0301\n"
+        self.write("text", text)
+        for options in ([], ["--normalise", "nfd"], ["--normalise", "none"], ["--tokenise"]):
+            self.succeed("data", "bpe", "train", "text", "--merges", 9, "--out", "codes", *options)
+            run = self.succeed("data", "bpe", "apply", "--codes", "codes", *options, stdin=text)
+            self.assertNotIn("@@", run.stdout, options)
+        capitals = self.succeed("data", "bpe", "apply", "--codes", "codes", "--lowercase",
+                                stdin=b"\xef\xbb\xbf" + text.upper().encode()).stdout
+        self.assertEqual(capitals, "caf\u00e9 caf\u00e9\n")
+
+    def test_check_of_a_folder_and_a_table(self):
+        self.write("train.tsv", "a\tx\nb\ty\n")
+        self.write("test.tsv", "a\tx\n")
+        told = json.loads(self.succeed("data", "check", ".", "--json").stdout)
+        self.assertEqual([file["lines"] for file in told["files"]], [2, 1])
+        self.assertEqual(told["overlaps"][0]["pairs"], 1)
+        self.write("t.csv", 'id,"text",stars\n1,"so, so",3\n')
+        columns = ["--source-column", "text", "--target-column", "stars"]
+        page = self.succeed("data", "check", "t.csv", *columns).stdout
+        self.assertIn("1 lines", page)
+        self.assertIn("the columns 'text' and 'stars'", page)
+        self.write("images.tsv", "none.png\t1\n")
+        page = self.succeed("data", "check", "images.tsv").stdout
+        self.assertIn("1 lines name files that cannot be read (1)", page)
+        self.assertIn("none.png: no such file", page)
+        (self.folder / "empty").mkdir()
+        self.refuse("data", "check", "empty", names=["empty: holds no train.tsv"])
+
     def test_tokens(self):
         text = "Don't stop (ever)!\n\nnaïve 3.5\n"
         tokens = self.succeed("data", "tokenise", stdin=text).stdout
@@ -117,6 +146,10 @@ class Data(program.Case):
         told = json.loads(self.succeed("evaluate", "moved", "--data", "valid.en.gz", "--target",
                                        "valid.de.gz", "--json").stdout)
         self.assertEqual(told["examples"], 16)
+        run = self.succeed("evaluate", "moved", "--data", "train.en.gz", "--target", "train.de.gz",
+                           "--json")
+        self.assertEqual(json.loads(run.stdout)["examples"], 80)
+        self.assertIn("train.en.gz: 1 pairs with an empty side are left out", run.stderr)
         self.refuse("evaluate", "moved", "--data", "train.en.gz", "--target", "valid.de.gz",
                     names=["train.en.gz:17", "has 16 lines"])
 

@@ -334,6 +334,96 @@ class Scores(Models):
                                r"attend = \d+\.\d\d [\d./]+ \(BP = ")
 
 
+class Counting(Models):
+    """Every line counts as often as it stands there, whatever else is asked for."""
+
+    def setUp(self):
+        super().setUp()
+        lines = PAIRS.splitlines()
+        # Of one source its target nine times, one of another three times; one line that is wrong.
+        self.lines = 9 * lines[:1] + 3 * lines[1:2] + [f"{SOURCES[0]}\t{TARGETS[1]}"] + lines[2:8]
+        self.write("lines.tsv", "".join(f"{line}\n" for line in self.lines))
+
+    def figures(self, *options):
+        return json.loads(self.succeed("evaluate", self.models[0], "--data", "lines.tsv", "--json",
+                                       *options).stdout)
+
+    def test_each_line_counts(self):
+        answers = self.predict([self.models[0]], lines=[line.split("\t")[0] for line in self.lines])
+        targets = [line.split("\t")[1] for line in self.lines]
+        wrong = sum(answer != target for answer, target in zip(answers, targets))
+        told = self.figures("--metric", "sequence_error,accuracy")
+        self.assertEqual((told["examples"], told["sources"], told["references"]), (19, 8, 19))
+        self.assertAlmostEqual(told["sequence_error_rate"], wrong / 19, 12)
+        self.assertEqual(told["by_length"][0]["examples"], 19)
+        text = self.succeed("evaluate", self.models[0], "--data", "lines.tsv").stdout
+        self.assertRegex(text, r"examples +19\nsources +8\ndecoded")
+
+    def test_no_metric_changes_another(self):
+        alone = self.figures("--metric", "token_error")
+        beside = self.figures("--metric", "token_error,bleu,chrf,accuracy,perplexity")
+        for name in ("token_error_rate", "loss", "examples", "sources", "by_length"):
+            if name != "by_length":
+                self.assertEqual(alone[name], beside[name], name)
+        self.assertEqual([part["token_error_rate"] for part in alone["by_length"]],
+                         [part["token_error_rate"] for part in beside["by_length"]])
+
+    def test_references_are_merged_where_asked(self):
+        told = self.figures("--references", "merged", "--metric", "sequence_error,bleu",
+                            "--tokenise", "none")
+        self.assertEqual((told["examples"], told["sources"], told["references"]), (8, 8, 19))
+        self.assertIn("nrefs:var", told["bleu"]["signature"])
+        text = self.succeed("evaluate", self.models[0], "--data", "lines.tsv", "--references",
+                            "merged").stdout
+        self.assertRegex(text, r"examples +8\nsources +8\nreferences +19, any of a source's is right\n")
+
+    def test_a_training_says_that_it_merges(self):
+        for references, told in (("each", "19 training and 60 validation examples;"),
+                                 ("merged", "8 (19 lines, those of one source together) training "
+                                            "and 60 (60 lines, those of one source together)")):
+            run = self.succeed("train", "--data", "lines.tsv", "--valid", self.data, "--out",
+                               references, *settings(SMALL | {"data.references": references,
+                                                              "train.steps": 2}))
+            self.assertIn(told, run.stderr)
+        # What the model was trained on says how it is measured.
+        told = json.loads(self.succeed("evaluate", "merged", "--data", "lines.tsv", "--json").stdout)
+        self.assertEqual(told["examples"], 8)
+
+    def test_lines_are_as_in_files(self):
+        answers = self.succeed("predict", self.models[0], stdin="bab\nbab\n\n \t \n").stdout
+        marked = self.succeed("predict", self.models[0],
+                              stdin=b"\xef\xbb\xbfbab\r\nbab\n\n \t \n").stdout
+        self.assertEqual(marked, answers)
+        self.assertEqual(answers.splitlines()[2:], ["", ""], "white space asks nothing")
+        run = self.attend("predict", self.models[0], stdin=b"bab\nb\0b\n")
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(run.stdout, answers.splitlines()[0] + "\n", "what came before is answered")
+        self.assertIn("standard input, line 2: holds a NUL byte", run.stderr)
+
+    def test_normal_forms(self):
+        apart = "".join(f"{source}\t{target} e\u0301\n" for source, target in zip(SOURCES, TARGETS))
+        self.write("nfd.tsv", apart)
+        train = ["train", "--data", "nfd.tsv", "--valid", "nfd.tsv"]
+        run = self.succeed(*train, "--out", "nfc", *settings(SMALL | {"train.steps": 2}))
+        self.assertIn("nfd.tsv: 60 targets are not in the normal form in which answers will come "
+                      "(data.normalise = nfc)", run.stderr)
+        for form, letter in (("nfd", "e\u0301"), ("none", "e\u0301"), ("nfc", "\u00e9")):
+            chosen = SMALL | {"data.normalise": form, "train.epochs": 6}
+            run = self.succeed(*train, "--out", f"in-{form}", *settings(chosen))
+            self.assertEqual("normal form" in run.stderr, form == "nfc")
+            answers = self.succeed("predict", f"in-{form}", "--prefixes",
+                                   stdin="bab\tB e\u0301\nbab\tB \u00e9\n").stdout
+            self.assertTrue(answers.splitlines()[0].startswith(f"B {letter}"), form)
+        # Both commands are of the texts as they stand.
+        told = json.loads(self.succeed("evaluate", "in-nfc", "--data", "nfd.tsv", "--metric", "bleu",
+                                       "--tokenise", "none", "--json").stdout)
+        self.write("right.txt", "".join(line.split("\t")[1] + "\n" for line in apart.splitlines()))
+        answers = "".join(f"{line}\n" for line in self.predict(["in-nfc"]))
+        scored = json.loads(self.succeed("score", "--reference", "right.txt", "--tokenise", "none",
+                                         "--json", stdin=answers).stdout)
+        self.assertEqual(told["bleu"], scored["bleu"])
+
+
 class Score(program.Case):
     def setUp(self):
         super().setUp()
@@ -386,8 +476,15 @@ class Score(program.Case):
         self.refuse("score", "--reference", "no.txt", stdin="a\n", names=["no.txt"])
         self.refuse("score", "--reference", "a.txt", "--metric", "ter", stdin="a\n",
                     names=["ter"])
-        self.refuse("score", "--reference", "a.txt", stdin=b"a\n\xff\nb\nc\n",
-                    names=["answer 2", "UTF-8"])
+        for metric in ("bleu", "f1", "accuracy", "token_error"):
+            self.refuse("score", "--reference", "a.txt", "--metric", metric,
+                        stdin=b"a\n\xff\nb\nc\n", names=["answer 2", "UTF-8"])
+
+    def test_empty_references(self):
+        self.write("empty.txt", "\n\n")
+        figures = json.loads(self.succeed("score", "--reference", "empty.txt", "--metric",
+                                          "token_error", "--json", stdin="a b\nc\n").stdout)
+        self.assertEqual(figures["token_error_rate"], 3)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ class Evaluate(Dictionary):
                                        *options).stdout)
 
     def test_rates_are_those_of_the_answers(self):
-        report = self.evaluate(self.shared / "test.tsv", "--beam", "2")
+        report = self.evaluate(self.shared / "test.tsv", "--beam", "2", "--references", "merged")
         answers = self.predict(self.unseen, "--beam", "2")
         totals = collections.Counter()
         by_length = collections.defaultdict(collections.Counter)
@@ -166,6 +166,8 @@ class Evaluate(Dictionary):
             by_length[len(word)].update(counts)
         self.assertGreater(totals["wrong"], 0)
         self.assert_rates(report, totals)
+        self.assertEqual(report["sources"], len(self.unseen))
+        self.assertEqual(report["references"], sum(map(len, self.unseen.values())))
         self.assertEqual([part["source_length"] for part in report["by_length"]],
                          sorted(by_length))
         for part in report["by_length"]:
@@ -181,8 +183,8 @@ class Evaluate(Dictionary):
         (self.folder / "test.tsv").write_text(as_pairs(self.words))
         report = self.evaluate(self.folder)
         self.assertEqual(set(report), {"token_error_rate", "sequence_error_rate", "loss",
-                                       "perplexity", "examples", "beam", "decode_seconds",
-                                       "by_length"})
+                                       "perplexity", "examples", "sources", "references", "beam",
+                                       "decode_seconds", "by_length"})
         self.assertLess(report["token_error_rate"], 0.02)
         self.assertEqual((report["examples"], report["beam"]), (200, 1))
         self.assertAlmostEqual(report["perplexity"], math.exp(report["loss"]), 9)

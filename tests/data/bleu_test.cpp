@@ -109,6 +109,42 @@ TEST(Bleu, SplitsAs13aDoes) {
   EXPECT_THAT(tokens(" \t\u00a0 "), ElementsAre());
 }
 
+// Both as sacreBLEU 2.6.0 splits these.
+TEST(Bleu, SplitsAsIntlDoes) {
+  const auto tokens = [](const std::string& text) { return bleu_tokens(text, "intl"); };
+  EXPECT_THAT(tokens("1,000.5 people, e.g. 3-4 in 2000. "),
+              ElementsAre("1,000.5", "people", ",", "e", ".", "g", ".", "3-4", "in", "2000."));
+  EXPECT_THAT(tokens("«Ça va?», dit-il: 50 % ½ – a+b=c; $5"),
+              ElementsAre("«", "Ça", "va", "?", "»", ",", "dit", "-", "il", ":", "50", "%", "½",
+                          "–", "a", "+", "b", "=", "c", ";", "$", "5"));
+  EXPECT_THAT(
+      tokens("don't—stop… 5€ x→y &amp;"),
+      ElementsAre("don", "'", "t", "—", "stop", "…", "5", "€", "x", "→", "y", "&", "amp", ";"));
+  EXPECT_THAT(tokens(",5"), ElementsAre(",5"));
+  EXPECT_THAT(tokens(" ,5"), ElementsAre(",", "5"));
+  EXPECT_THAT(tokens("٣٫٥ №5 Ⅷ,"), ElementsAre("٣٫٥", "№", "5", "Ⅷ,"));
+}
+
+TEST(Bleu, SplitsAsZhDoes) {
+  const auto tokens = [](const std::string& text) { return bleu_tokens(text, "zh"); };
+  EXPECT_THAT(tokens("我有3.5个苹果，你呢？OK, fine."),
+              ElementsAre("我", "有", "3.5", "个", "苹", "果", "，", "你", "呢", "？", "OK", ",",
+                          "fine", "."));
+  EXPECT_THAT(tokens("１２、·don't—stop… 5€ x→y a‐b"),
+              ElementsAre("１", "２", "、", "·don't", "—", "stop", "…", "5", "€", "x", "→", "y",
+                          "a", "‐", "b"));
+  EXPECT_THAT(tokens("ᄒ한국어 カタカナ ﾊﾝ 𠀀字 "),
+              ElementsAre("ᄒ한국어", "カタカナ", "ﾊ", "ﾝ", "𠀀", "字"));
+  EXPECT_THAT(tokens(" .5 in 2000."), ElementsAre(".5", "in", "2000."));
+}
+
+// Escapes are written out in one walk over the line.
+TEST(Bleu, TakesTimeInProportionToALine) {
+  std::string line;
+  for (int i = 0; i < 200'000; ++i) line += "&amp;";
+  EXPECT_EQ(bleu_tokens(line, "13a").size(), 200'000U);
+}
+
 TEST(Bleu, CharactersAreCodePoints) {
   EXPECT_THAT(bleu_tokens("né 🙂\u3000z", "char"), ElementsAre("n", "é", "🙂", "z"));
 }
@@ -141,7 +177,7 @@ TEST(Bleu, RefusesMisuse) {
   const auto error = [](const BleuOptions& options, const std::vector<std::string>& right) {
     return test::error_of([&] { count_bleu("a", right, options); });
   };
-  EXPECT_THAT(error({.tokenise = "14"}, {"a"}), HasSubstr("13a, char or none, not '14'"));
+  EXPECT_THAT(error({.tokenise = "14"}, {"a"}), HasSubstr("13a, intl, zh, char, none, not '14'"));
   EXPECT_THAT(error({.smooth = "no"}, {"a"}), HasSubstr("exp, floor, add-k or none, not 'no'"));
   EXPECT_THAT(error({.smooth_value = 0.0}, {"a"}), HasSubstr("above 0, got 0"));
   EXPECT_THAT(error({}, {}), HasSubstr("at least one reference"));

@@ -112,7 +112,7 @@ TEST(SplitCmudict, WritesEveryWordOnOneSide) {
   EXPECT_EQ(counts.train_pairs + counts.valid_pairs + counts.test_pairs, 1000);
   std::vector<std::string> all;
   const auto read = [&](const char* name, int64_t words, int64_t pairs, Part part) {
-    const auto examples = read_pairs({out + "/" + name});
+    const auto examples = merge_references(read_pairs({out + "/" + name}));
     EXPECT_EQ(static_cast<int64_t>(examples.size()), words);
     int64_t targets = 0;
     for (const Example& example : examples) {

@@ -54,6 +54,9 @@ TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal(""), HasSubstr("t.csv: is empty"));
   EXPECT_THAT(refusal("a,b,c\n1,2,3\n"), HasSubstr("has the columns 'a, b, c'; name two"));
   EXPECT_THAT(refusal("a,b\n", "a"), HasSubstr("name both"));
+  EXPECT_THAT(refusal("a;b\n1;2\n"), HasSubstr("semicolons separate its columns; commas"));
+  EXPECT_THAT(refusal("a;b\n1;2\n", "a", "b"), HasSubstr("semicolons separate its columns"));
+  EXPECT_THAT(refusal("a\tb\n1\t2\n"), HasSubstr("TABs separate its columns"));
   EXPECT_THAT(refusal("a,b\n", "a", "c"), HasSubstr("has no column 'c'; there are 'a, b'"));
   EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("of the sources and of the targets"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));
@@ -69,13 +72,17 @@ TEST(Csv, RefusesByLine) {
 TEST(Csv, PairsComeFromFilesOfThatName) {
   const test::TemporaryFolder folder;
   const std::string table = "word,sound\nab,A B\nab,\"A, B\"\n";
-  for (const std::string name : {"t.csv", "t.csv.gz", "t.csv.xz"}) {
-    const std::string bytes = name == "t.csv"      ? table
-                              : name == "t.csv.gz" ? test::gzip(table)
-                                                   : test::xz(table);
-    const auto examples = read_pairs({folder.write(name, bytes)});
-    ASSERT_EQ(examples.size(), 1U);
-    EXPECT_THAT(examples[0].targets, ElementsAre("A B", "A, B"));
+  for (const std::string name : {"t.csv", "t.csv.gz", "t.csv.xz", "t.CSV", "t.Csv.GZ"}) {
+    const std::string bytes = name == "t.csv.xz"                         ? test::xz(table)
+                              : name == "t.csv.gz" || name == "t.Csv.GZ" ? test::gzip(table)
+                                                                         : table;
+    std::vector<std::string> told;
+    const auto examples = read_pairs({folder.write(name, bytes)},
+                                     [&](const std::string& remark) { told.push_back(remark); });
+    ASSERT_EQ(examples.size(), 2U);
+    EXPECT_THAT(examples[1].targets, ElementsAre("A, B"));
+    EXPECT_THAT(
+        told, ElementsAre(folder / name + ": the first row names the columns 'word' and 'sound'"));
   }
   const std::string other = folder.write("t.txt", table);
   EXPECT_EQ(read_pairs({other, "", "sound", "word"}).size(), 2U) << "columns say that it is CSV";
@@ -85,6 +92,30 @@ TEST(Csv, PairsComeFromFilesOfThatName) {
   EXPECT_THAT(error("a,b\nx, \n"), HasSubstr("bad.csv:2: the target is empty"));
   EXPECT_THAT(error("a,b\nx,\xff\n"), HasSubstr("bad.csv:2: "));
   EXPECT_THAT(error("a,b\n"), HasSubstr("is empty"));
+}
+
+// Many line breaks in one field: each byte is moved once, not once a break behind it.
+TEST(Csv, TakesTimeInProportionToARow) {
+  std::string field;
+  for (int i = 0; i < 500'000; ++i) field += "\r\n";
+  const auto pairs = read("a,b\n\"" + field + "\",x\n", "", "", 1 << 21);
+  ASSERT_EQ(pairs.size(), 1U);
+  EXPECT_EQ(pairs[0].first, std::string(500'000, ' '));
+}
+
+// Where a row cannot be parsed, those before it in the same piece are there.
+TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
+  CsvReader reader(ByteReader("a,b\n1,2\n3\n4,5\nx\"y,3\n6,7\n", "t.csv"), "", "", 1000);
+  EXPECT_THAT(reader.columns(), ElementsAre("a", "b"));
+  std::string a, b;
+  EXPECT_TRUE(reader.next(a, b));
+  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:3: has 1 fields"));
+  EXPECT_TRUE(reader.goes_on());
+  EXPECT_TRUE(reader.next(a, b));
+  EXPECT_EQ(a, "4");
+  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:5: a quote within"));
+  EXPECT_EQ(reader.line(), 5);
+  EXPECT_FALSE(reader.goes_on());
 }
 
 std::string in_csv(const std::string& field) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attend/base/files.h"
+#include "attend/data/image.h"
 #include "tests/support/files.h"
 #include "tests/support/packed.h"
 
@@ -108,6 +110,74 @@ TEST_F(DataCheck, ReadsTwoFilesAsPairs) {
   EXPECT_THAT(file.odd[0].example, HasSubstr("s:2: invalid UTF-8"));
   const std::string shorter = folder.write("u", "x\n");
   EXPECT_THAT(error_of([&] { check_data({{source, shorter}}); }), HasSubstr("fewer lines"));
+}
+
+TEST_F(DataCheck, ReadsCsvAsPairs) {
+  std::string text = "id,text,stars\n";
+  for (int i = 0; i < 20; ++i) text += fmt::format("{},\"so,\nso {}\",{}\n", i, i, i % 2);
+  const std::string path = folder.write("t.csv", text + "1,2\n21,,0\n22,x,\xff\n23,\"y,1\n");
+  const FileSummary file = check_data({{path, "", "text", "stars"}}).files[0];
+  EXPECT_TRUE(file.pairs);
+  EXPECT_THAT(file.columns, ElementsAre("text", "stars"));
+  EXPECT_EQ(file.lines, 24);
+  EXPECT_THAT(file.labels, ElementsAre(Pair("0", 10), Pair("1", 10)));
+  EXPECT_EQ(file.source.words.longest, 3);
+  ASSERT_EQ(file.odd.size(), 2u);
+  EXPECT_EQ(file.odd[0].kind, "malformed");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(42, 44, 45));
+  EXPECT_THAT(file.odd[0].example, HasSubstr("t.csv:42: has 2 fields, the header 3"));
+  EXPECT_EQ(file.odd[1].kind, "empty");
+  EXPECT_THAT(file.odd[1].lines, ElementsAre(43));
+}
+
+TEST_F(DataCheck, ReadsTheImagesThatSourcesName) {
+  write_file(folder / "a.png", png_bytes({2, 3, std::string(6, 'x')}));
+  write_file(folder / "b.PNG", png_bytes({3, 2, std::string(6, 'x')}));
+  folder.write("c.png", "no picture");
+  const FileSummary file = check_data({{folder.write("t.tsv",
+                                                     "a.png\t1\nb.PNG\t2\nc.png\t1\n"
+                                                     "none.png\t2\na.png\t2\n")}})
+                               .files[0];
+  EXPECT_EQ(file.media, 3);
+  ASSERT_EQ(file.odd.size(), 2u);
+  EXPECT_EQ(file.odd[0].kind, "unreadable");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(3, 4));
+  EXPECT_THAT(file.odd[0].example, HasSubstr("c.png: cannot be read as PNG"));
+  EXPECT_EQ(file.odd[1].kind, "other_form");
+  EXPECT_THAT(file.odd[1].lines, ElementsAre(2));
+}
+
+TEST_F(DataCheck, ReadsTheSoundsThatSourcesName) {
+  folder.write("a.wav", "no sound");
+  const std::string text = folder.write("t.tsv", "a.wav\tone\nb.flac\ttwo\n");
+  const FileSummary file = check_data({{text}}).files[0];
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "unreadable");
+  EXPECT_EQ(file.odd[0].count, 2);
+  EXPECT_THAT(check("a.wav\tx\nwords\ty\n").odd, IsEmpty()) << "texts, one of which names a sound";
+}
+
+TEST_F(DataCheck, PointsOutAHeader) {
+  std::string text = "sentence\tlabel\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("a text {}\t{}\n", i, i % 2);
+  const FileSummary file = check(text);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "header");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(1));
+  EXPECT_THAT(check(text + "another\tlabel\n").odd, IsEmpty());
+  EXPECT_THAT(check(text + "another\tfair\n").odd, IsEmpty()) << "rare labels are no header";
+}
+
+// Of a line that is longer than is read at once, too: what follows keeps its number.
+TEST_F(DataCheck, GoesOnBehindALongLine) {
+  const std::string text = "a\tx\nb\t" + std::string(3 << 20, 'y') + "\nc\tz\nd\n";
+  const FileSummary file = check(text);
+  EXPECT_EQ(file.lines, 4);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(2, 4));
+  const std::string source = folder.write("s", "a\n" + std::string(3 << 20, 'y') + "\nc\n"),
+                    target = folder.write("t", "x\ny\nz\n");
+  EXPECT_EQ(check_data({{source, target}}).files[0].lines, 3);
 }
 
 TEST_F(DataCheck, StopsWhereAFileCannotBeUnpacked) {

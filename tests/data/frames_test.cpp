@@ -66,10 +66,15 @@ TEST(Png, BecomesGrey) {
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.pixels, grey);
+  EXPECT_FALSE(image.coloured);
   // White, and what cannot be seen.
   const std::string colours("\xff\xff\xff\xff\xff\xff\xff\x00", 8);
-  EXPECT_EQ(parse_png(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png").pixels,
-            std::string("\xff\x00", 2));
+  const Image coloured = parse_png(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png");
+  EXPECT_EQ(coloured.pixels, std::string("\xff\x00", 2));
+  EXPECT_TRUE(coloured.coloured);
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("X.PNG", png_bytes(grey, 3, 2, PNG_FORMAT_GRAY));
+  EXPECT_EQ(ImageReader().read(path).pixels, grey) << "a name in capitals";
 }
 
 TEST(Png, IsWrittenAsItIsRead) {

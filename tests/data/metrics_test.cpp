@@ -42,6 +42,16 @@ TEST(Metrics, OfNothingAreZero) {
   EXPECT_EQ(ErrorCounts{}.sequence_error_rate(), 0);
 }
 
+// What is answered where nothing is right is wrong.
+TEST(Metrics, OfEmptyReferencesAreTheEdits) {
+  ErrorCounts errors;
+  errors.add(letters("ab"), {{}});
+  errors.add({}, {{}});
+  errors.add(letters("c"), {{}});
+  EXPECT_EQ(errors.token_error_rate(), 3);
+  EXPECT_DOUBLE_EQ(errors.sequence_error_rate(), 2.0 / 3);
+}
+
 // Of 3 "a", 2 became "a"; of 2 "b", 1 became "a"; "c" was answered once and never right.
 TEST(Metrics, CountLabels) {
   LabelCounts counts;

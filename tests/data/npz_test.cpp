@@ -106,7 +106,7 @@ TEST(Npz, RefusesLies) {
   std::string huge = with_field(bytes, central, 24, "\xf0\xff\xff\xff");
   huge = with_field(huge, local, 22, "\xf0\xff\xff\xff");
   EXPECT_THAT(message(huge),
-              HasSubstr("is said to have 4294967280 bytes, more than an archive of"));
+              HasSubstr("is said to have 4294967280 bytes, more than can be in the archive"));
   const auto size = static_cast<uint32_t>(format_npy(counted).size() - 1);
   const std::string less(reinterpret_cast<const char*>(&size), 4);
   EXPECT_FALSE(message(with_field(with_field(bytes, central, 24, less), local, 22, less)).empty());
@@ -138,6 +138,52 @@ TEST(Npz, TakesNoMemoryForASizeThatIsALie) {
   const int64_t before = peak_memory();
   EXPECT_THAT(message(lie), HasSubstr("'x.npy': is shorter than the archive says"));
   EXPECT_LT(peak_memory() - before, 1 << 18) << "kilobytes";
+}
+
+std::string little_endian(size_t number, int bytes) {
+  std::string result;
+  for (int i = 0; i < bytes; ++i) result += static_cast<char>(number >> (8 * i) & 0xff);
+  return result;
+}
+
+// An archive of three entries that share what is packed in `one`, an archive of "x.npy": the header
+// of each stands in the extra field of the one before it.
+std::string shared_entries(const std::string& one) {
+  const size_t central = one.find("PK\1\2"), end = one.find("PK\5\6");
+  const size_t name_end = 30 + 5;
+  const size_t extra =
+      static_cast<unsigned char>(one[28]) + 256U * static_cast<unsigned char>(one[29]);
+  const std::string data = one.substr(name_end + extra, central - name_end - extra);
+  std::string headers, entries;
+  for (const char name : {'z', 'y', 'x'}) {
+    std::string header = one.substr(0, name_end);
+    header[30] = name;
+    if (!headers.empty()) {
+      header += "AA" + little_endian(headers.size(), 2) + headers;
+      header.replace(28, 2, little_endian(header.size() - name_end, 2));
+    } else {
+      header.replace(28, 2, little_endian(0, 2));
+    }
+    headers = header;
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    std::string entry = one.substr(central, end - central);
+    entry.replace(42, 4, little_endian(i * (name_end + 4), 4));
+    entry[46] = static_cast<char>('x' + i);
+    entries += entry;
+  }
+  std::string record = one.substr(end);
+  record[8] = record[10] = 3;
+  record.replace(12, 4, little_endian(entries.size(), 4));
+  record.replace(16, 4, little_endian(headers.size() + data.size(), 4));
+  return headers + data + entries + record;
+}
+
+TEST(Npz, BoundsAllArraysTogether) {
+  const std::string zeros = format_npy(at::zeros({1 << 20}, at::kByte));
+  const std::string one = archive_of({{"x.npy", zeros, ZIP_CM_DEFLATE}});
+  EXPECT_EQ(parse_npz(one, "a.npz").at("x").numel(), 1 << 20);
+  EXPECT_THAT(message(shared_entries(one)), HasSubstr("'y.npy': is said to have 1048"));
 }
 
 TEST(Npz, RefusesNamesTwice) {

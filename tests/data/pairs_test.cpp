@@ -17,13 +17,31 @@ std::string pairs_error(std::string_view text) {
   return error_of([&] { parse_pairs(text, "p.tsv"); });
 }
 
-TEST(Pairs, GroupsTheTargetsOfASource) {
+// A line counts as often as it stands there, whatever figures are over.
+TEST(Pairs, EachLineIsAnExample) {
   const auto examples = parse_pairs("b\tone\na\ttwo\nb\tthree\nb\tone\n", "p.tsv");
+  ASSERT_EQ(examples.size(), 4u);
+  for (const Example& example : examples) EXPECT_EQ(example.targets.size(), 1u);
+  EXPECT_EQ(examples[3].source, "b");
+  EXPECT_THAT(examples[3].targets, ElementsAre("one"));
+  const auto [count, sources, references] = count_examples(examples);
+  EXPECT_EQ(count, 4);
+  EXPECT_EQ(sources, 2);
+  EXPECT_EQ(references, 4);
+}
+
+TEST(Pairs, OfOneSourceAreMergedWhereAsked) {
+  const auto examples =
+      merge_references(parse_pairs("b\tone\na\ttwo\nb\tthree\nb\tone\n", "p.tsv"));
   ASSERT_EQ(examples.size(), 2u);
   EXPECT_EQ(examples[0].source, "b");
-  EXPECT_THAT(examples[0].targets, ElementsAre("one", "three"));
+  EXPECT_THAT(examples[0].targets, ElementsAre("one", "three", "one"));
   EXPECT_EQ(examples[1].source, "a");
   EXPECT_THAT(examples[1].targets, ElementsAre("two"));
+  const auto [count, sources, references] = count_examples(examples);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(sources, 2);
+  EXPECT_EQ(references, 4);
 }
 
 TEST(Pairs, ReadsEveryUsualWayToEndALine) {
@@ -43,11 +61,15 @@ TEST(Pairs, KeepsSpacesWithinTheSides) {
   EXPECT_EQ(examples[0].targets[0], " x");
 }
 
-TEST(Pairs, ComparesSourcesInNfc) {
-  const auto examples = parse_pairs("caf\u00e9\tx\ncafe\u0301\ty\n", "p.tsv");
-  ASSERT_EQ(examples.size(), 1u);
-  EXPECT_EQ(examples[0].source, "caf\u00e9");
-  EXPECT_THAT(examples[0].targets, ElementsAre("x", "y"));
+TEST(Pairs, StayAsTheyStandAndAreMergedByTheirNormalForm) {
+  const auto examples = parse_pairs("caf\u00e9\tx\ncafe\u0301\te\u0301\n", "p.tsv");
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_EQ(examples[1].source, "cafe\u0301");
+  EXPECT_THAT(examples[1].targets, ElementsAre("e\u0301"));
+  const auto merged = merge_references(examples);
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].source, "caf\u00e9");
+  EXPECT_THAT(merged[0].targets, ElementsAre("x", "e\u0301"));
 }
 
 TEST(Pairs, NameTheLine) {
@@ -71,8 +93,8 @@ TEST(Pairs, NameTheLine) {
 TEST(Pairs, BoundTheLine) {
   std::string line(100, 'a');
   line += "\tb";
-  EXPECT_EQ(parse_pairs(line, "p.tsv", {.maximum_line = 102}).size(), 1u);
-  EXPECT_THAT(error_of([&] { parse_pairs("a\tb\n" + line, "p.tsv", {.maximum_line = 101}); }),
+  EXPECT_EQ(parse_pairs(line, "p.tsv", 102).size(), 1u);
+  EXPECT_THAT(error_of([&] { parse_pairs("a\tb\n" + line, "p.tsv", 101); }),
               HasSubstr("p.tsv:2: the line has over 101 bytes"));
   line.insert(0, 10 << 20, 'a');
   EXPECT_THAT(pairs_error(line), HasSubstr("p.tsv:1: the line has"));
@@ -84,13 +106,6 @@ TEST(Pairs, ReadAFileAndNameIt) {
   const std::string empty = folder.write("empty.tsv", "");
   EXPECT_THAT(error_of([&] { read_pairs({empty}); }), HasSubstr(empty + ": is empty"));
   EXPECT_THAT(error_of([&] { read_pairs({folder / "none"}); }), HasSubstr("no such file"));
-}
-
-TEST(Pairs, KeepEveryLineWhereAsked) {
-  const auto examples = parse_pairs("a\tx\na\ty\na\tx\n", "p.tsv", {.group = false});
-  ASSERT_EQ(examples.size(), 3u);
-  EXPECT_EQ(examples[2].source, "a");
-  EXPECT_THAT(examples[2].targets, ElementsAre("x"));
 }
 
 // Lines around the size in which a file is read.
@@ -119,30 +134,30 @@ class Parallel : public testing::Test {
   std::string message(std::string_view source, std::string_view target) {
     return error_of([&] { read(source, target); });
   }
-  ParallelText read(std::string_view source, std::string_view target,
-                    const PairOptions& options = {}) {
-    return read_parallel(folder.write("s", source), folder.write("t", target), options);
+  std::vector<Example> read(std::string_view source, std::string_view target) {
+    told.clear();
+    return read_pairs({folder.write("s", source), folder.write("t", target)},
+                      [&](const std::string& remark) { told.push_back(remark); });
   }
   const test::TemporaryFolder folder;
+  std::vector<std::string> told;
 };
 
 TEST_F(Parallel, PairsTheLines) {
-  const ParallelText text = read("a b\nc\na b\n", test::gzip("x\ty\r\nz\nw"));
-  ASSERT_EQ(text.examples.size(), 2u);
-  EXPECT_EQ(text.examples[0].source, "a b");
-  EXPECT_THAT(text.examples[0].targets, ElementsAre("x\ty", "w"));
-  EXPECT_THAT(text.examples[1].targets, ElementsAre("z"));
-  EXPECT_EQ(read("a\na\n", "x\nx\n", {.group = false}).examples.size(), 2u);
+  const auto examples = read("a b\nc\na b\n", test::gzip("x\ty\r\nz\nx\ty"));
+  ASSERT_EQ(examples.size(), 3u);
+  EXPECT_EQ(examples[0].source, "a b");
+  EXPECT_THAT(examples[0].targets, ElementsAre("x\ty"));
+  EXPECT_THAT(examples[1].targets, ElementsAre("z"));
+  EXPECT_THAT(examples[2].targets, ElementsAre("x\ty"));
+  EXPECT_THAT(told, ElementsAre());
 }
 
-TEST_F(Parallel, SkipEmptySides) {
-  const std::string source = "a\n \nc\nd\n", target = "x\ny\n\nz\n";
-  const ParallelText text = read(source, target, {.skip_empty = true});
-  EXPECT_EQ(text.skipped, 2);
-  ASSERT_EQ(text.examples.size(), 2u);
-  EXPECT_THAT(text.examples[1].targets, ElementsAre("z"));
-  EXPECT_EQ(message(source, target), (folder / "s") + ":2: is empty");
-  EXPECT_EQ(message("a\n", " \n"), (folder / "t") + ":1: is empty");
+TEST_F(Parallel, LeaveOutEmptySidesAndSaySo) {
+  const auto examples = read("a\n \nc\nd\n", "x\ny\n\nz\n");
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_THAT(examples[1].targets, ElementsAre("z"));
+  EXPECT_THAT(told, ElementsAre((folder / "s") + ": 2 pairs with an empty side are left out"));
 }
 
 TEST_F(Parallel, NeedEquallyManyLines) {
@@ -157,7 +172,7 @@ TEST(Text, KeepsItsLines) {
   EXPECT_EQ(parse_text("\xEF\xBB\xBF"
                        "a\r\n\r\ncafe\u0301\n",
                        "t"),
-            "a\n\ncaf\u00e9\n");
+            "a\n\ncafe\u0301\n");
   EXPECT_EQ(parse_text("no end", "t"), "no end\n");
   EXPECT_THAT(error_of([] { parse_text("", "t"); }), HasSubstr("t: is empty"));
   EXPECT_THAT(error_of([] { parse_text("a\nb\xff", "t"); }),

@@ -85,6 +85,41 @@ TEST(Tar, RefusesWhatIsNone) {
   EXPECT_THAT(message(damaged), HasSubstr("a.tar: cannot be read as tar"));
 }
 
+// A file of GNU's sparse format: `size` zeros and no data.
+std::string hole_of(const std::string& name, int64_t size) {
+  std::string header(512, '\0');
+  const auto put = [&](size_t at, const std::string& text) {
+    header.replace(at, text.size(), text);
+  };
+  const auto octal = [](int64_t number) { return fmt::format("{:011o}", number); };
+  put(0, name);
+  put(100, "0000644");
+  put(124, octal(0));
+  put(136, octal(0));
+  put(156, "S");
+  put(257, "ustar  ");
+  put(386, octal(size));  // one region, of no bytes, at the end
+  put(398, octal(0));
+  put(483, octal(size));
+  put(148, "        ");
+  int64_t sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  put(148, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+  return header;
+}
+
+TEST(Tar, FillsHolesWithZerosWithinBounds) {
+  const std::string end(1024, '\0');
+  EXPECT_THAT(members_of(hole_of("a", 100'000) + end),
+              ElementsAre(Pair("a", std::string(100'000, '\0'))));
+  const int64_t gigabyte = int64_t{1} << 30;
+  EXPECT_THAT(error_of([&] { members_of(hole_of("a", gigabyte) + end, gigabyte); }),
+              HasSubstr("a.tar: 'a': the files come to over 200 times the archive's size"));
+  std::string many;
+  for (int i = 0; i < 20; ++i) many += hole_of(fmt::format("f{}", i), 1 << 20);
+  EXPECT_THAT(error_of([&] { members_of(many + end); }), HasSubstr("over 200 times"));
+}
+
 TEST(Tar, BoundsAFile) {
   const std::string tar = tar_of({{"a", std::string(600, 'a')}});
   EXPECT_EQ(members_of(tar, 600).size(), 1u);

@@ -26,9 +26,38 @@ TEST(Normalise, ToLowerAndToFormKC) {
   EXPECT_EQ(to_lower("ÀÉ ΣΑΣ Ⅷ ẞ a1"), "àé σασ ⅷ ß a1");
   EXPECT_EQ(to_lower("İ"), "i") << "a letter for a letter";
   EXPECT_EQ(to_lower("E\u0301"), "é");
-  EXPECT_EQ(to_nfkc("ﬁn ² Ａ ℃"), "fin 2 A °C");
+  EXPECT_EQ(normalised("ﬁn ² Ａ ℃", NormalForm::nfkc), "fin 2 A °C");
   EXPECT_THAT(error_of([] { to_lower("a\xff"); }), HasSubstr("invalid UTF-8 at byte 2"));
-  EXPECT_THAT(error_of([] { to_nfkc("é\xff"); }), HasSubstr("invalid UTF-8 at byte 3"));
+  for (const NormalForm form : {NormalForm::none, NormalForm::nfd, NormalForm::nfkc})
+    EXPECT_THAT(error_of([&] { normalised("é\xff", form); }), HasSubstr("invalid UTF-8 at byte 3"));
+}
+
+TEST(Normalise, ToFormDOrNotAtAll) {
+  EXPECT_EQ(normalised("caf\u00e9 \ud55c", NormalForm::nfd), "cafe\u0301 \u1112\u1161\u11ab");
+  EXPECT_EQ(normalised("\u00e9e\u0301", NormalForm::none), "\u00e9e\u0301");
+  EXPECT_EQ(to_lower("\u00c9E\u0301", NormalForm::nfd), "e\u0301e\u0301");
+  EXPECT_EQ(to_lower("\u00c9E\u0301", NormalForm::none), "\u00e9e\u0301");
+  EXPECT_THAT(error_of([] { parse_normal_form("nfkd"); }),
+              HasSubstr("no normal form is called 'nfkd'"));
+}
+
+// What a model of that form learns and answers is in it, whatever the text was in.
+TEST(TextCodec, KeepsToItsNormalForm) {
+  const std::string composed = "caf\u00e9", apart = "cafe\u0301";
+  for (const Units units : {Units::character, Units::space, Units::line, Units::byte}) {
+    for (const std::string& text : {composed, apart}) {
+      const auto through = [&](NormalForm form) {
+        const TextCodec codec{.units = units, .form = form};
+        return codec.join(codec.split(text));
+      };
+      EXPECT_EQ(through(NormalForm::nfc), composed);
+      EXPECT_EQ(through(NormalForm::nfd), apart);
+      EXPECT_EQ(through(NormalForm::none), text);
+    }
+  }
+  TextConfig text;
+  text.normalise = "nfd";
+  EXPECT_THAT(make_codecs(text).source.split("\u00e9"), ElementsAre("e", "\u0301"));
 }
 
 TEST(TextCodec, SplitsIntoPieces) {

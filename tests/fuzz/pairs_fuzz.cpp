@@ -6,11 +6,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return fuzz::accept_errors([&] {
     const auto examples = parse_pairs(fuzz::text(data, size), "input");
     for (const Example& example : examples) {
-      fuzz::expect(!example.targets.empty());
+      fuzz::expect(example.targets.size() == 1);
       fuzz::expect(!split_units(example.source, Units::space).empty());
-      fuzz::expect(to_nfc(example.source) == example.source);
       for (const std::string& target : example.targets) {
-        const auto tokens = split_units(target, Units::character);
+        const auto tokens = split_units(target, Units::character, NormalForm::none);
         fuzz::expect(join_units(tokens, Units::character) == target);
       }
     }

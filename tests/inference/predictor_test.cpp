@@ -145,6 +145,16 @@ TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
   EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2}));
 }
 
+TEST(Predictor, WhiteSpaceAsksNothing) {
+  const PairModel model = small_model({{"c a", {"K AE"}}});
+  Predictor predictor(model, {model.network}, 1);
+  const auto found = predictor.predict({" \t ", " "}, {});
+  for (const Prediction& one : found) {
+    EXPECT_TRUE(one.hypotheses.empty());
+    EXPECT_TRUE(one.source.empty());
+  }
+}
+
 TEST(Predictor, RefusesByNumber) {
   const PairModel model = small_model(examples);
   Predictor strict(model, {model.network}, 1, {.strict = true}), lenient(model, {model.network}, 1);

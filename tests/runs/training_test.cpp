@@ -58,9 +58,9 @@ TEST_F(TrainingTest, TellsWhatItDoesAndLeavesAModelThatAnswers) {
   EXPECT_FALSE(trained.outcome.interrupted);
   EXPECT_EQ(trained.outcome.steps, 12);
   EXPECT_EQ(last_step, 12);
-  EXPECT_THAT(said, Contains(HasSubstr("45 training and 45 validation sources")));
+  EXPECT_THAT(said, Contains(HasSubstr("45 training and 45 validation examples")));
   const Model model(options.out);
-  const auto examples = read_table({options.data}, model.reads_files());
+  const auto examples = read_examples({options.data}, model.text());
   const double error = evaluate(model, examples, {}).errors.token_error_rate();
   EXPECT_NEAR(error, trained.outcome.best_metric, 1e-9);
 }
