@@ -43,15 +43,17 @@ T* pointer_of(const at::Tensor& x) {
   return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
 }
 
-// Parts as the kernels read them: rows contiguous, vectors contiguous. Positions and the tensors of
-// the scope are kept here too, for the problem points to all of them.
+// Parts as the kernels read them: rows contiguous, vectors contiguous, and all of a bias that is
+// differentiated. Positions and the tensors of the scope are kept here too, for the problem points
+// to all of them.
 struct KernelInputs {
   Parts parts;
   at::Tensor query_positions, key_positions;
   std::vector<at::Tensor> of_scope;
   kernels::Scope scope;
 
-  KernelInputs(const Parts& parts, const LoweredSpec& spec);
+  KernelInputs(const Parts& parts, const LoweredSpec& spec,
+               const std::array<bool, part::count>& differentiated = {});
 
   template <class S>
   kernels::Problem<S> problem(const LoweredSpec& spec) const;
