@@ -16,7 +16,9 @@ namespace attend {
 // Every tensor here has a gradient. Query i stands at position i + offset among the keys: with
 // fewer queries than keys, the last ones, offset = keys - queries.
 
-// bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk].
+// bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk]. What an expanded
+// tensor repeats over the batch, the heads or the queries is read where it is, not copied, unless
+// it is differentiated.
 struct DenseBias {
   at::Tensor bias;
 };
