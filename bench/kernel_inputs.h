@@ -53,6 +53,7 @@ class KernelInputs {
     result_.context =
         kernels::contiguous(stored(rows * s.value_depth), s.heads, s.queries, s.value_depth);
     result_.lse = random(rows);
+    if (kernels::kIsHalf<S>) result_.unrounded = random(rows * s.value_depth);
     grad_context_ =
         kernels::contiguous(stored(rows * s.value_depth), s.heads, s.queries, s.value_depth);
     gradients.query = kernels::contiguous(stored(rows * s.depth), s.heads, s.queries, s.depth);
@@ -84,9 +85,15 @@ class KernelInputs {
       return kernels::View<const S>{view.data, view.batch_stride, view.head_stride,
                                     view.row_stride};
     };
+    kernels::View<const T> context;
+    if constexpr (kernels::kIsHalf<S>) {
+      const auto& s = problem.shape;
+      context = kernels::contiguous<const T>(result_.unrounded, s.heads, s.queries, s.value_depth);
+    } else {
+      context = constant(result_.context);
+    }
     kernels::attention_backward<S>(
-        problem, {constant(result_.context), result_.lse, constant(grad_context_), nullptr},
-        gradients, threads);
+        problem, {context, result_.lse, constant(grad_context_), nullptr}, gradients, threads);
   }
 
   // Arrays that live as long as this.

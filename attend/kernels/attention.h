@@ -125,18 +125,25 @@ struct Problem {
 // What forward writes. lse, [batch, heads, queries], contiguous, normalises a row: the natural
 // logarithm of the sum of exp(score) over the scope for softmax, the threshold t for sparsemax and
 // entmax, 0 for the others. A row with no key in scope gets context 0 and lse -inf (its sink's
-// score, where there are sinks). Beside scores of 1e8 a float has no digits for the difference of
-// lse from the largest: where this matters, backward and the weights compute the scores again.
+// score, where there are sinks), and a key whose score is -inf is as one out of scope; the least
+// finite number is a score like any other. NaN in what a row reads makes its context and lse NaN.
+// Beside scores of 1e8 a float has no digits for the difference of lse from the largest: where this
+// matters, backward and the weights compute the scores again.
 template <class S>
 struct Result {
   View<S> context;  // [batch, heads, queries, value_depth]
   Compute<S>* lse = nullptr;
+  // Where S has 16 bits, the context before it is rounded to them, contiguous, for backward; null:
+  // not wanted.
+  Compute<S>* unrounded = nullptr;
 };
 
-// What backward reads besides the problem: the result of forward and the gradients of both.
+// What backward reads besides the problem: the result of forward and the gradients of both. What
+// the scores of a row share in their gradients is taken from the context: rounded to 16 bits it
+// would be off by more than what is left of them.
 template <class S>
 struct Upstream {
-  View<const S> context;
+  View<const Compute<S>> context;  // where S has 16 bits, Result::unrounded
   const Compute<S>* lse = nullptr;
   View<const S> grad_context;
   const Compute<S>* grad_lse = nullptr;  // null: zero
@@ -160,8 +167,9 @@ struct Gradients {
   Compute<S>* widths = nullptr;   // [batch, heads, queries]
 };
 
-// threads: 0 takes as many as OpenMP gives. Results do not depend on it. Throws attend::Error on
-// shapes that do not fit, naming the argument, and where memory runs out, naming the size.
+// threads: 0 takes as many as OpenMP gives. Results do not depend on it, to the last bit. Throws
+// attend::Error on shapes that do not fit, naming the argument, and where memory runs out, naming
+// the size.
 template <class S>
 void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads = 0);
 

@@ -124,6 +124,13 @@ struct ConditionCheck {
     check_array("the mask of the scope", c.mask, row_count(s) * s.keys);
   }
 
+  void operator()(const Around& c) const {
+    check_array("the centres of the scope", c.centres, row_count(s));
+    if (c.reach < 0)
+      fail("[attention] the scope around centres reaches {} keys; it must not be negative",
+           c.reach);
+  }
+
   static void check_ascending(const char* name, const int64_t* starts, int64_t count) {
     for (int64_t n = 0; n < count; ++n) {
       if (starts[n] < 0 || starts[n] > starts[n + 1])

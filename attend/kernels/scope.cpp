@@ -1,6 +1,7 @@
 #include "attend/kernels/scope.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attend::kernels {
 namespace {
@@ -75,6 +76,24 @@ bool DenseMask::allows(const Row& row, int64_t key) const {
               key * key_stride] != 0;
 }
 
+KeyRange Around::hull(const Row& row, int64_t keys) const {
+  const double centre =
+      centres[row.batch * batch_stride + row.head * head_stride + row.query * query_stride];
+  const auto away = static_cast<double>(reach);
+  const auto is_near = [&](int64_t key) {
+    return std::abs(static_cast<double>(key) - centre) <= away;
+  };
+  // Each border is rounded, so that the last key may be one further or nearer.
+  const auto key_at = [&](double place) {
+    return static_cast<int64_t>(std::clamp(place, -1.0, static_cast<double>(keys)));
+  };
+  if (std::isnan(centre)) return {0, 0};
+  int64_t begin = key_at(std::ceil(centre - away)), last = key_at(std::floor(centre + away));
+  begin = is_near(begin - 1) ? begin - 1 : is_near(begin) ? begin : begin + 1;
+  last = is_near(last + 1) ? last + 1 : is_near(last) ? last : last - 1;
+  return {std::max<int64_t>(0, begin), std::min(keys, last + 1)};
+}
+
 Scope causal(int64_t offset) { return {{{Window{.right = 0, .offset = offset}}}}; }
 
 Scope intersect(const Scope& a, const Scope& b) {
@@ -137,8 +156,12 @@ Cover BlockScope::cover(int64_t begin, int64_t end) const {
 Cover BlockScope::clause_cover(const ClauseRows& rows, int64_t begin, int64_t end) const {
   if (end <= rows.outer.begin || begin >= rows.outer.end) return Cover::empty;
   if (!rows.fills) return inspect(rows, begin, end);
-  const bool full = rows.inner.begin <= begin && end <= rows.inner.end;
-  return full ? Cover::full : Cover::partial;
+  if (rows.inner.begin <= begin && end <= rows.inner.end) return Cover::full;
+  // Rows that see few keys each may leave gaps.
+  const bool any = std::any_of(rows.ranges, rows.ranges + rows_, [&](const KeyRange& range) {
+    return std::max(begin, range.begin) < std::min(end, range.end);
+  });
+  return any ? Cover::partial : Cover::empty;
 }
 
 // Reading a tile's mask is far cheaper than computing the tile: a block that is empty or full is

@@ -121,8 +121,22 @@ struct DenseMask {
   bool allows(const Row& row, int64_t key) const;
 };
 
+// |j - centres| <= reach, a centre a query; NaN is near no key. A stride of 0 broadcasts. The reach
+// is not negative.
+struct Around {
+  const double* centres = nullptr;
+  int64_t batch_stride = 0;
+  int64_t head_stride = 0;
+  int64_t query_stride = 0;
+  int64_t reach = 0;
+
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return true; }
+  bool allows(const Row&, int64_t) const { return true; }
+};
+
 using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
-                               BlockLayout, DenseMask>;
+                               BlockLayout, DenseMask, Around>;
 using Clause = std::vector<Condition>;
 
 struct Scope {

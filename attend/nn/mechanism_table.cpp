@@ -64,7 +64,9 @@ Mechanisms global_attention() {
        .memory = annotations,
        .choices = {.score = "location"},
        .decoder_query = "state",
-       .time = "n m d_q"},
+       .time = "n m d_q",
+       .space = "n m",
+       .paths = composed},
   };
 }
 
@@ -100,6 +102,7 @@ Mechanisms local_attention() {
        .queries = before,
        .memory = annotations,
        .choices = {.score = "location_sensitive"},
+       .space = "n m d",
        .carries = weights_before},
       {.name = "coverage",
        .title = "Coverage",
@@ -109,6 +112,7 @@ Mechanisms local_attention() {
        .memory = annotations,
        .choices = {.score = "coverage"},
        .decoder_query = "state",
+       .space = "n m d",
        .carries = "the sum of the weights before"},
       {.name = "cross",
        .title = "Encoder-decoder attention",
@@ -132,6 +136,7 @@ Mechanisms one_key() {
        .queries = before,
        .memory = annotations,
        .choices = {.score = "additive", .normaliser = "hard"},
+       .space = "n m d",
        .paths = composed,
        .module = "attend/nn/hard_attention.h for the training signal",
        .module_kind = ModuleKind::other},
@@ -142,6 +147,7 @@ Mechanisms one_key() {
        .queries = before,
        .memory = annotations,
        .choices = {.score = "additive", .normaliser = "gumbel:1"},
+       .space = "n m d",
        .paths = composed},
       {.name = "monotonic",
        .title = "Hard monotonic attention",
@@ -152,6 +158,7 @@ Mechanisms one_key() {
        .queries = before,
        .memory = annotations,
        .choices = {.score = "additive", .bias = "offset", .normaliser = "monotonic"},
+       .space = "n m d",
        .carries = weights_before,
        .paths = composed},
   };

@@ -79,12 +79,20 @@ struct AttentionResult {
 // which the context has, and all else may have any. Differentiable, twice (the second derivative is
 // taken on the composed path), in the queries, keys, values and every tensor of the score, the bias
 // and the sink. In forward mode: on the composed path, which automatic takes then. A query with no
-// key in scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. Keys and
-// values outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
+// key in scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. A key whose
+// score is -inf is as one out of scope; the least finite number is a score like any other. NaN in
+// what a query reads makes its context and lse NaN. Keys and values outside the scope have weight 0
+// but may be read: NaN or infinity in them may spread.
 //
-// Normaliser linear takes scores that cannot be negative, without a bias. Of positive_features it
-// counts as 0 in float32 what lies below exp(-87) of the largest feature of the query or of all
-// keys, those that only causality hides among them; a row of nothing else is as one without keys.
+// Normaliser linear takes scores that cannot be negative, without a bias. However small they are,
+// their ratio holds: features are measured from the largest one of their query and of their key, a
+// row from the largest key that it sees. A row whose sum lies below 2^-100 (float64: 2^-1000) of
+// these counts as one without keys. Where all queries see the same keys, features that are
+// exponentials (elu_features, positive_features) are measured from their own largest key, and no
+// row is lost. With a soft cap, which comes between, it is the sum itself that is compared.
+//
+// The kernels give the same bits whatever the number of threads. What LibTorch computes may not:
+// scores that multiply by a matrix, relative keys, linear attention and the composed path.
 //
 // Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
 // queries run one after another, the first from spec.past on. What follows them needs their

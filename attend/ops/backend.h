@@ -27,10 +27,14 @@ class Backend {
   // Why this problem is not for it, for messages; empty where it is.
   virtual std::string why_not(const Parts& parts, const LoweredSpec& spec) const = 0;
 
-  virtual AttentionResult forward(const Parts& parts, const LoweredSpec& spec) const = 0;
+  // unrounded: null, or takes the context before it is rounded to 16 bits, where it is; else it
+  // stays undefined.
+  virtual AttentionResult forward(const Parts& parts, const LoweredSpec& spec,
+                                  at::Tensor* unrounded) const = 0;
 
-  // The gradients of the parts where `wanted`, and always of queries, keys and values. `upstream`
-  // holds those of `result`; either may be undefined, for 0.
+  // The gradients of the parts where `wanted`, and always of queries, keys and values. The context
+  // of `result` is the unrounded one where forward gave it. `upstream` holds the gradients of
+  // `result`; either may be undefined, for 0.
   virtual Parts backward(const Parts& parts, const LoweredSpec& spec, const AttentionResult& result,
                          const AttentionResult& upstream,
                          const std::array<bool, part::count>& wanted) const = 0;

@@ -191,7 +191,8 @@ class BiasParts {
     return numbers.expand(shape);
   }
 
-  void add_dense(const Tensor& bias) {
+  void add_dense(const Tensor& given) {
+    const Tensor bias = without_repetitions(given);
     const Tensor whole = bias.expand({bias.size(0), bias.size(1), bias.size(2), spec_.keys});
     Tensor& dense = parts_[part::dense];
     dense = dense.defined() ? dense + whole : whole;

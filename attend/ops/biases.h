@@ -17,7 +17,9 @@ namespace attend {
 // offsets[b] among the keys: with fewer queries than keys, the last ones, offset = keys - queries.
 // offsets are int64 [B]; undefined: 0. AttentionSpec has them for all choices at once.
 
-// bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk].
+// bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk]. What an expanded
+// tensor repeats over the batch, the heads or the queries is read where it is, not copied, unless
+// it is differentiated.
 struct DenseBias {
   at::Tensor bias;
 };

@@ -54,8 +54,24 @@ Tensor empty_rows(const Tensor& scores) {
   return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
 }
 
+// Multiplies the scores of a linear normaliser by exp of their keys' shifts less the largest of
+// those in scope, and returns the logarithms of what their rows are then divided by, [B, H, Tq].
+Tensor shift_keys(const Parts& parts, const LoweredSpec& spec, Tensor& scores) {
+  const Tensor of_keys = key_shifts(spec);
+  if (of_keys.size(-1) != spec.keys || spec.keys == 0)
+    return (spec.query_shift + of_keys.sum(-1, true)).squeeze(-1);
+  const Tensor all = of_keys.expand({spec.batch, spec.heads, spec.queries, spec.keys});
+  const Tensor found = within_scope(all, parts, spec).amax(-1, true);
+  const Tensor top = found.masked_fill(found == minus_infinity, 0.0);
+  // Keys out of scope may be above it.
+  scores = scores * (of_keys - top).clamp_max(0.0).exp();
+  return (spec.query_shift + top).squeeze(-1);
+}
+
 Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
-  Tensor scores = within_scope(unscoped_scores(parts, spec), parts, spec);
+  Tensor scores = unscoped_scores(parts, spec), shift;
+  if (spec.key_shift.defined()) shift = shift_keys(parts, spec, scores);
+  scores = within_scope(scores, parts, spec);
   // One more key of a score a head takes part in the softmax and leaves it without a value.
   const Tensor& sinks = parts[part::sinks];
   if (sinks.defined()) {
@@ -64,8 +80,7 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   }
   auto [weights, lse] = spec.normaliser->normalise(scores, empty_rows(scores), spec.options);
   if (sinks.defined()) weights = weights.narrow(-1, 0, spec.keys);
-  const Tensor divisor = log_divisor(spec);
-  return {weights, divisor.defined() ? lse + divisor : lse};
+  return {weights, shift.defined() ? lse + shift : lse};
 }
 
 }  // namespace
@@ -78,9 +93,9 @@ AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec) 
 }
 
 Tensor composed_scores(const Parts& parts, const LoweredSpec& spec) {
-  const Tensor scores = unscoped_scores(parts, spec), divisor = log_divisor(spec);
-  return within_scope(divisor.defined() ? scores * divisor.unsqueeze(-1).exp() : scores, parts,
-                      spec);
+  Tensor scores = unscoped_scores(parts, spec);
+  if (spec.key_shift.defined()) scores = scores * (spec.query_shift + key_shifts(spec)).exp();
+  return within_scope(scores, parts, spec);
 }
 
 // The lse would not do: beside large scores it is rounded too coarsely to tell the weights.

@@ -8,7 +8,8 @@ namespace attend {
 class CpuBackend : public Backend {
  public:
   std::string why_not(const Parts& parts, const LoweredSpec& spec) const override;
-  AttentionResult forward(const Parts& parts, const LoweredSpec& spec) const override;
+  AttentionResult forward(const Parts& parts, const LoweredSpec& spec,
+                          at::Tensor* unrounded) const override;
   Parts backward(const Parts& parts, const LoweredSpec& spec, const AttentionResult& result,
                  const AttentionResult& upstream,
                  const std::array<bool, part::count>& wanted) const override;

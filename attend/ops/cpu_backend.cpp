@@ -46,7 +46,8 @@ std::string CpuBackend::why_not(const Parts& parts, const LoweredSpec& spec) con
   return {};
 }
 
-AttentionResult CpuBackend::forward(const Parts& parts, const LoweredSpec& spec) const {
+AttentionResult CpuBackend::forward(const Parts& parts, const LoweredSpec& spec,
+                                    Tensor* unrounded) const {
   return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> AttentionResult {
     using T = kernels::Compute<S>;
     const KernelInputs inputs(parts, spec);
@@ -54,12 +55,14 @@ AttentionResult CpuBackend::forward(const Parts& parts, const LoweredSpec& spec)
     const int64_t depth = parts[part::value].size(-1);
     const Tensor context =
         at::empty({spec.batch, spec.heads, spec.queries, depth}, query.options());
-    const Tensor lse =
-        at::empty({spec.batch, spec.heads, spec.queries}, query.options().dtype(stored_type<T>));
+    const auto arithmetic = query.options().dtype(stored_type<T>);
+    const Tensor lse = at::empty({spec.batch, spec.heads, spec.queries}, arithmetic);
+    const bool keeps = kernels::kIsHalf<S> && unrounded != nullptr;
+    if (keeps) *unrounded = at::empty(context.sizes(), arithmetic);
     kernels::attention_forward<S>(
         inputs.problem<S>(spec),
         {kernels::contiguous(pointer_of<S>(context), spec.heads, spec.queries, depth),
-         pointer_of<T>(lse)},
+         pointer_of<T>(lse), keeps ? pointer_of<T>(*unrounded) : nullptr},
         at::get_num_threads());
     return {context, lse};
   });
@@ -70,9 +73,11 @@ Parts CpuBackend::backward(const Parts& parts, const LoweredSpec& spec,
                            const std::array<bool, part::count>& wanted) const {
   return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> Parts {
     using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, spec);
-    const Tensor grad_context = upstream.context.defined() ? with_contiguous_rows(upstream.context)
-                                                           : at::zeros_like(result.context);
+    const KernelInputs inputs(parts, spec, wanted);
+    const Tensor grad_context =
+        upstream.context.defined()
+            ? with_contiguous_rows(upstream.context)
+            : at::zeros(result.context.sizes(), parts[part::query].options());
     const Tensor grad_lse = upstream.lse.defined() ? contiguous_numbers(upstream.lse) : Tensor();
     Parts gradients;
     for (size_t index = 0; index < part::count; ++index) {
@@ -87,7 +92,7 @@ Parts CpuBackend::backward(const Parts& parts, const LoweredSpec& spec,
     const auto data = [&](part::Index index) { return pointer_of<T>(gradients[index]); };
     kernels::attention_backward<S>(
         inputs.problem<S>(spec),
-        {view_of<S>(result.context), pointer_of<const T>(result.lse), view_of<S>(grad_context),
+        {view_of<T>(result.context), pointer_of<const T>(result.lse), view_of<S>(grad_context),
          pointer_of<const T>(grad_lse)},
         {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
          view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),

@@ -29,15 +29,17 @@ kernels::View<Pointed> view_of(const at::Tensor& x) {
   return {pointer_of<Pointed>(x), stride(0), stride(1), stride(2)};
 }
 
-// Parts as the kernels read them: settled, rows contiguous, vectors contiguous. Positions and the
-// tensors of the scope are kept here too, for the problem points to all of them.
+// Parts as the kernels read them: settled, rows contiguous, vectors contiguous, and all of a bias
+// that is differentiated. Positions and the tensors of the scope are kept here too, for the problem
+// points to all of them.
 struct KernelInputs {
   Parts parts;
   at::Tensor query_positions, key_positions;
   std::vector<at::Tensor> of_scope;
   kernels::Scope scope;
 
-  KernelInputs(const Parts& parts, const LoweredSpec& spec);
+  KernelInputs(const Parts& parts, const LoweredSpec& spec,
+               const std::array<bool, part::count>& differentiated = {});
 
   template <class S>
   kernels::Problem<S> problem(const LoweredSpec& spec) const;

@@ -56,7 +56,12 @@ class ScopeConversion {
   }
 
   kernels::Condition operator()(const Around& condition) {
-    return (*this)(DenseMask{mask_around(condition, spec_.keys)});
+    // In float64 16-bit centres and far positions compare as they are.
+    const Tensor centres = condition.centres.detach()
+                               .to(at::kCPU, at::kDouble)
+                               .expand({spec_.batch, spec_.heads, spec_.queries});
+    return kernels::Around{keep<double>(centres), centres.stride(0), centres.stride(1),
+                           centres.stride(2), std::min(condition.reach, kernels::kUnbounded)};
   }
 
   kernels::Condition operator()(const DenseMask& condition) {
@@ -99,12 +104,18 @@ Tensor with_contiguous_rows(const Tensor& x) {
   return plain.size(-1) <= 1 || plain.stride(-1) == 1 ? plain : plain.contiguous();
 }
 
-KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec)
+KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec,
+                           const std::array<bool, part::count>& differentiated)
     : parts(given), query_positions(spec.query_positions), key_positions(spec.key_positions) {
-  for (const auto index : {part::query, part::key, part::value})
-    parts[index] = with_contiguous_rows(parts[index]);
-  for (size_t index = part::vector; index < part::count; ++index)
-    if (parts[index].defined()) parts[index] = contiguous_numbers(parts[index]);
+  for (size_t index = 0; index < part::count; ++index) {
+    if (!parts[index].defined()) continue;
+    // Axes that an expanded tensor repeats are read as they are. Their gradients are not added up
+    // here: autograd wants one for each.
+    const bool has_strides =
+        index < part::vector || index == part::dense || index == part::relative;
+    const bool in_place = has_strides && (index < part::vector || !differentiated[index]);
+    parts[index] = in_place ? with_contiguous_rows(parts[index]) : contiguous_numbers(parts[index]);
+  }
   scope = kernel_scope(spec, of_scope);
 }
 

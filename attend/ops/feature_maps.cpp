@@ -8,11 +8,11 @@ namespace {
 
 using at::Tensor;
 
-// Katharopoulos et al. 2020, eq. 7: elu(x) + 1, which is exp(x) below 0.
+// Katharopoulos et al. 2020, eq. 7: log(elu(x) + 1), which is x below 0.
 Tensor elu_features(const Tensor& x, const Parameters&) {
   // No clamp, whose derivative at 0 depends on LibTorch's version.
   const Tensor above = x > 0;
-  return at::where(above, x + 1, x.masked_fill(above, 0.0).exp());
+  return at::where(above, x.masked_fill(above.logical_not(), 0.0).log1p(), x);
 }
 
 // Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
@@ -39,7 +39,7 @@ ScoreRow elu_features_row() {
           .family = Family::dot,
           .map_query = elu_features,
           .map_key = elu_features,
-          .features = Features::positive};
+          .features = Features::logarithms};
 }
 
 ScoreRow positive_features_row() {

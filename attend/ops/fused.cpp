@@ -1,6 +1,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "attend/base/error.h"
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
@@ -66,8 +68,13 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     saved.reserve(part::count + 2);
     for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
       saved.push_back(x->value_or(Tensor()));
-    const auto [attended, lse] = backend->forward(parts_of(saved), *spec);
-    saved.insert(saved.end(), {attended, lse});
+    const bool keeps = std::any_of(saved.begin(), saved.end(), [](const Tensor& x) {
+      return x.defined() && x.requires_grad();
+    });
+    Tensor unrounded;
+    const auto [attended, lse] =
+        backend->forward(parts_of(saved), *spec, keeps ? &unrounded : nullptr);
+    saved.insert(saved.end(), {unrounded.defined() ? unrounded : attended, lse});
     // Backward reads the tensors of the scope again. As they are saved, changing them in place
     // before that is an error.
     append_tensors(spec->scope, saved);
@@ -114,7 +121,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
 
 BackendChoice fused_backend(const Parts& parts, const LoweredSpec& spec) {
   for (const Tensor& x : parts)
-    if (has_forward_gradient(x))
+    if (x.defined() && x._fw_grad(0).defined())
       return {nullptr, "forward-mode derivatives are those of the composed path"};
   return choose_backend(parts, spec);
 }

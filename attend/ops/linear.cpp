@@ -73,6 +73,14 @@ std::optional<RunningScope> running_scope(const LoweredSpec& spec, const at::Dev
   return scope;
 }
 
+// Whether all queries see the same keys.
+bool sees_alike(const RunningScope& scope, const LoweredSpec& spec) {
+  return scope.last >= spec.keys - 1 || spec.queries == 0;
+}
+
+// The shift of a key that nobody sees: below that of any other, and still a number to subtract.
+constexpr double no_shift = -1e30;
+
 // Sums of values and, in the last column, of weights.
 Tensor with_ones(const Tensor& value) {
   auto shape = value.sizes().vec();
@@ -80,16 +88,27 @@ Tensor with_ones(const Tensor& value) {
   return at::cat({value, at::ones(shape, value.options())}, -1);
 }
 
-Tensor sums_of(const Tensor& key, const Tensor& value) {
-  return at::matmul(key.transpose(-2, -1), value);
+// sum_j k_j v_j exp(shift_j), [..., A, E], divided by exp of the largest shift, [..., 1, 1].
+struct Sums {
+  Tensor sums, shift;
+};
+
+Sums sums_of(const Tensor& key, const Tensor& value, const Tensor& shift) {
+  const Tensor top = shift.amax(-2, /*keepdim=*/true);
+  return {at::matmul(key.transpose(-2, -1), value * (shift - top).exp()), top};
 }
 
-// [B, Hkv, T, n] as [B, Hkv, 1, chunks, chunk, n], with zeros at the end; the same behind a fifth
+Sums joined(const Sums& a, const Sums& b) {
+  const Tensor top = at::maximum(a.shift, b.shift);
+  return {a.sums * (a.shift - top).exp() + b.sums * (b.shift - top).exp(), top};
+}
+
+// [B, Hkv, T, n] as [B, Hkv, chunks, chunk, n], with `filling` at the end; the same behind a fifth
 // axis, of the queries of one group.
-Tensor in_chunks(const Tensor& x, int64_t chunk) {
+Tensor in_chunks(const Tensor& x, int64_t chunk, double filling = 0) {
   const int64_t length = x.size(-2), chunks = (length + chunk - 1) / chunk;
   const Tensor whole =
-      length % chunk == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, chunks * chunk - length});
+      length % chunk == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, chunks * chunk - length}, filling);
   auto shape = x.sizes().vec();
   shape.back() = chunk;
   shape.end()[-2] = chunks;
@@ -97,33 +116,56 @@ Tensor in_chunks(const Tensor& x, int64_t chunk) {
   return whole.reshape(shape);
 }
 
-// sum_{j <= i} (q_i . k_j) v_j and what the queries find in the sums `before`: queries
-// [B, Hkv, G, T, A], keys [B, Hkv, T, A], values [B, Hkv, T, E] -> [B, Hkv, G, T, E]. Each chunk
-// meets itself and the sums of those before it.
-Tensor causal_sums(const Tensor& query, const Tensor& key, const Tensor& value,
-                   const Tensor& before) {
+// The sums before each chunk, along a new axis 3; keys and values have one of 1 at 2.
+Sums sums_before(const Tensor& key, const Tensor& value, const Tensor& shift, const Sums& before) {
+  const int64_t chunks = key.size(3);
+  Sums state = before;
+  if (state.sums.defined()) {
+    state = {before.sums.unsqueeze(2), before.shift.unsqueeze(2)};
+  } else {
+    state = {at::zeros({key.size(0), key.size(1), 1, key.size(5), value.size(5)}, key.options()),
+             at::full({key.size(0), key.size(1), 1, 1, 1}, no_shift, key.options())};
+  }
+  std::vector<Tensor> sums = {state.sums}, shifts = {state.shift};
+  if (chunks > 1) {
+    const auto [own, of_own] = sums_of(key, value, shift);
+    for (int64_t c = 0; c + 1 < chunks; ++c) {
+      state = joined(state, {own.select(3, c), of_own.select(3, c)});
+      sums.push_back(state.sums);
+      shifts.push_back(state.shift);
+    }
+  }
+  return {at::stack(sums, 3), at::stack(shifts, 3)};
+}
+
+// sum_{j <= i} (q_i . k_j) v_j exp(shift_j) and what the queries find in the sums `before`, divided
+// by exp of the largest shift that a query sees: queries [B, Hkv, G, T, A], keys [B, Hkv, T, A],
+// values [B, Hkv, T, E], shifts [B, Hkv, T, 1] -> [B, Hkv, G, T, E] and [B, Hkv, 1, T, 1]. Each
+// chunk meets itself and the sums of those before it.
+Sums causal_sums(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& shift,
+                 const Sums& before) {
   const int64_t length = query.size(3);
   const int64_t chunk = std::min(length, longest_chunk);
   const Tensor q = in_chunks(query, chunk);
   const Tensor k = in_chunks(key, chunk).unsqueeze(2), v = in_chunks(value, chunk).unsqueeze(2);
-  Tensor sums = at::matmul(at::matmul(q, k.transpose(-2, -1)).tril(), v);
-  const int64_t chunks = q.size(3);
-  if (chunks > 1 || before.defined()) {
-    // One pass, without subtracting what would cancel.
-    const Tensor own = sums_of(k.narrow(3, 0, chunks - 1), v.narrow(3, 0, chunks - 1));
-    const Tensor first =
-        before.defined() ? before.unsqueeze(2).unsqueeze(3) : at::zeros_like(own.narrow(3, 0, 1));
-    sums = sums + at::matmul(q, at::cat({first, own}, 3).cumsum(3));
-  }
-  return sums.flatten(3, 4).narrow(3, 0, length);
+  const Tensor s = in_chunks(shift, chunk, no_shift).unsqueeze(2);
+  const auto [states, of_states] = sums_before(k, v, s, before);
+  const Tensor top = at::maximum(std::get<0>(s.cummax(-2)), of_states);
+  const Tensor later = at::ones({chunk, chunk}, s.options().dtype(at::kBool)).triu(1);
+  const Tensor factor = (s.transpose(-2, -1) - top).masked_fill(later, minus_infinity).exp();
+  Tensor sums = at::matmul(at::matmul(q, k.transpose(-2, -1)) * factor, v);
+  if (q.size(3) > 1 || before.sums.defined())
+    sums = sums + at::matmul(q, states) * (of_states - top).exp();
+  return {sums.flatten(3, 4).narrow(3, 0, length), top.flatten(3, 4).narrow(3, 0, length)};
 }
 
-// Keys or values moved so that query i sees those at 0 ... i, with zeros where there is none. Those
-// that every query sees, more than that, are left out.
-Tensor beside_queries(const Tensor& x, int64_t last, int64_t queries) {
+// Keys or values moved so that query i sees those at 0 ... i, with `filling` where there is none.
+// Those that every query sees, more than that, are left out.
+Tensor beside_queries(const Tensor& x, int64_t last, int64_t queries, double filling = 0) {
   const int64_t first = std::max<int64_t>(0, last), front = std::clamp<int64_t>(-last, 0, queries);
   const int64_t count = std::clamp<int64_t>(x.size(2) - first, 0, queries - front);
-  return at::constant_pad_nd(x.narrow(2, first, count), {0, 0, front, queries - front - count});
+  return at::constant_pad_nd(x.narrow(2, first, count), {0, 0, front, queries - front - count},
+                             filling);
 }
 
 // Each query head beside the head of the keys that it reads.
@@ -131,27 +173,32 @@ Tensor grouped(const Tensor& query, int64_t key_heads) {
   return query.unflatten(1, {key_heads, query.size(1) / key_heads});
 }
 
-AttentionResult normalised(const Tensor& grouped_sums, const LoweredSpec& spec) {
-  const Tensor sums = grouped_sums.flatten(1, 2);
+// Sums of queries in groups, with the shift of their keys.
+AttentionResult normalised(const Sums& of_groups, const LoweredSpec& spec) {
+  const Tensor sums = of_groups.sums.flatten(1, 2);
   const int64_t depth = sums.size(-1) - 1;
-  const Tensor normaliser = sums.narrow(-1, depth, 1), none_left = normaliser == 0;
+  const Tensor normaliser = sums.narrow(-1, depth, 1);
+  const Tensor none_left = normaliser < least_sum(sums.scalar_type());
   const Tensor divisor = normaliser.masked_fill(none_left, 1.0);
-  const Tensor lse = divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1);
-  const Tensor divided_by = log_divisor(spec);
-  return {sums.narrow(-1, 0, depth) / divisor, divided_by.defined() ? lse + divided_by : lse};
+  const Tensor shift = grouped(spec.query_shift, of_groups.sums.size(1)) + of_groups.shift;
+  const Tensor lse = (divisor.log() + shift.flatten(1, 2)).masked_fill(none_left, minus_infinity);
+  return {sums.narrow(-1, 0, depth).masked_fill(none_left, 0.0) / divisor, lse.squeeze(-1)};
 }
 
-// Mapped, in the dtype of the arithmetic; keys out of scope are 0, values have a column of ones.
+// In the dtype of the arithmetic; keys out of scope are 0, values have a column of ones.
 struct Inputs {
-  Tensor query, key, value;
+  Tensor query, key, value, shift;
 
-  Inputs(const Parts& parts, const LoweredSpec& spec, const Tensor& keys_in_scope) {
-    const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
-    key = parts[part::key].to(precision);
-    if (keys_in_scope.defined()) key = key.masked_fill(keys_in_scope.logical_not(), 0.0);
-    query = grouped(parts[part::query].to(precision), key.size(1));
+  Inputs(const Parts& parts, const LoweredSpec& spec, const Tensor& keys_in_scope)
+      : key(parts[part::key]), shift(spec.key_shift) {
+    if (keys_in_scope.defined()) {
+      const Tensor out = keys_in_scope.logical_not();
+      key = key.masked_fill(out, 0.0);
+      if (shift.size(2) == spec.keys) shift = shift.masked_fill(out, no_shift);
+    }
+    query = grouped(parts[part::query], key.size(1));
     if (spec.scale != 1) query = query * spec.scale;
-    value = with_ones(parts[part::value].to(precision));
+    value = with_ones(parts[part::value].to(key.scalar_type()));
   }
 };
 
@@ -163,38 +210,70 @@ Tensor largest(const Tensor& x, at::IntArrayRef axes) {
     for (const int64_t lowered : axes) shape.end()[lowered] = 1;
     return at::zeros(shape, x.options());
   }
-  const Tensor found = x.amax(axes, /*keepdim=*/true);
+  const Tensor found = x.detach().amax(axes, /*keepdim=*/true);
   return found.masked_fill(found == minus_infinity, 0.0);
+}
+
+// Features from their logarithms, those of a query and of a key divided by the largest of them.
+void shift_logarithms(Tensor& query, Tensor& key, const Tensor& unseen, bool alike,
+                      LoweredSpec& spec) {
+  if (alike) {
+    // Each feature from the largest that any key has of it: no sum is then below 1.
+    const Tensor seen = unseen.defined() ? key.masked_fill(unseen, minus_infinity) : key;
+    const Tensor of_features = largest(seen, {-2});
+    query = query + repeat_heads(of_features, spec.heads);
+    key = key - of_features;
+    spec.key_shift = at::zeros({key.size(0), key.size(1), 1, 1}, key.options());
+    // They may be above 0, and their exp must not become infinity. The largest of the others is 0,
+    // where a clamp has another derivative in LibTorch 2.15 than in 1.13.
+    if (unseen.defined()) key = key.masked_fill(unseen, 0.0);
+  } else {
+    spec.key_shift = largest(key, {-1});
+    key = key - spec.key_shift;
+  }
+  spec.query_shift = largest(query, {-1});
+  query = (query - spec.query_shift).exp();
+  key = key.exp();
+}
+
+// Features of the caller's own, divided by the largest of a query, of a key or, alike, of all keys.
+void divide_features(Tensor& query, Tensor& key, const Tensor& unseen, bool alike,
+                     LoweredSpec& spec) {
+  const auto divide = [](Tensor& x, const Tensor& sizes, at::IntArrayRef axes) {
+    const Tensor found = largest(sizes.detach().abs(), axes);
+    const Tensor size = found.masked_fill(found < least_sum(x.scalar_type()), 1.0);
+    x = x / size;
+    return size.log();
+  };
+  const Tensor seen = unseen.defined() ? key.masked_fill(unseen, 0.0) : key;
+  spec.key_shift = alike ? divide(key, seen, {-2, -1}) : divide(key, key, {-1});
+  spec.query_shift = divide(query, query, {-1});
 }
 
 }  // namespace
 
-Tensor log_divisor(const LoweredSpec& spec) {
-  if (!spec.query_shift.defined()) return {};
-  const Tensor& of_keys = spec.key_shift;
-  return spec.query_shift.squeeze(-1) +
-         of_keys.repeat_interleave(spec.heads / of_keys.size(1), 1).squeeze(-1);
+Tensor key_shifts(const LoweredSpec& spec) {
+  return repeat_heads(spec.key_shift, spec.heads).transpose(-2, -1);
 }
 
-void take_features(Parts& parts, LoweredSpec& spec) {
-  if (spec.score->features != Features::logarithms) return;
+void take_features(Parts& parts, LoweredSpec& spec, bool for_later_queries) {
+  const bool logarithms = spec.score->features == Features::logarithms;
   Tensor &query = parts[part::query], &key = parts[part::key];
-  // A constant of the row cancels only where nothing comes between the scores and their sum.
-  if (spec.normaliser->running_sums && spec.soft_cap == 0) {
-    Tensor seen = key.detach(), unseen;
-    const auto scope = running_scope(spec, key.device());
-    if (scope && scope->keys.defined()) unseen = scope->keys.logical_not();
-    if (unseen.defined()) seen = seen.masked_fill(unseen, minus_infinity);
-    spec.query_shift = largest(query.detach(), {-1});
-    spec.key_shift = largest(seen, {-2, -1});
-    query = query - spec.query_shift;
-    key = key - spec.key_shift;
-    // They may be above 0, and their exp must not become infinity. The largest of the others is 0,
-    // where a clamp has another derivative in LibTorch 2.15 than in 1.13.
-    if (unseen.defined()) key = key.masked_fill(unseen, 0.0);
+  // A factor of the row cancels only where nothing comes between the scores and their sum.
+  if (!spec.normaliser->running_sums || spec.soft_cap > 0) {
+    if (!logarithms) return;
+    query = query.exp();
+    key = key.exp();
+    return;
   }
-  query = query.exp();
-  key = key.exp();
+  const auto scope = running_scope(spec, key.device());
+  const bool alike = !for_later_queries && scope && sees_alike(*scope, spec);
+  Tensor unseen;
+  if (scope && scope->keys.defined()) unseen = scope->keys.logical_not();
+  query = query.to(at::toOpMathType(query.scalar_type()));
+  key = key.to(query.scalar_type());
+  logarithms ? shift_logarithms(query, key, unseen, alike, spec)
+             : divide_features(query, key, unseen, alike, spec);
 }
 
 std::string why_not_running_sums(const LoweredSpec& spec) {
@@ -209,49 +288,53 @@ std::string why_not_running_sums(const LoweredSpec& spec) {
 AttentionResult linear_attention(const Parts& parts, const LoweredSpec& spec) {
   const RunningScope scope = *running_scope(spec, parts[part::query].device());
   const Inputs x(parts, spec, scope.keys);
-  if (scope.last >= spec.keys - 1 || spec.queries == 0)
-    return normalised(at::matmul(x.query, sums_of(x.key, x.value).unsqueeze(2)), spec);
-  const auto beside = [&](const Tensor& y) { return beside_queries(y, scope.last, spec.queries); };
-  Tensor before;
-  if (scope.last > 0)
-    before = sums_of(x.key.narrow(2, 0, scope.last), x.value.narrow(2, 0, scope.last));
-  return normalised(causal_sums(x.query, beside(x.key), beside(x.value), before), spec);
+  if (sees_alike(scope, spec)) {
+    const Tensor sums = at::matmul(x.key.transpose(-2, -1), x.value);
+    return normalised({at::matmul(x.query, sums.unsqueeze(2)), x.shift.unsqueeze(2)}, spec);
+  }
+  const auto beside = [&](const Tensor& y, double filling) {
+    return beside_queries(y, scope.last, spec.queries, filling);
+  };
+  Sums before;
+  if (scope.last > 0) {
+    const auto first = [&](const Tensor& y) { return y.narrow(2, 0, scope.last); };
+    before = sums_of(first(x.key), first(x.value), first(x.shift));
+  }
+  return normalised(
+      causal_sums(x.query, beside(x.key, 0), beside(x.value, 0), beside(x.shift, no_shift), before),
+      spec);
 }
 
 AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const Score& score) {
   if (!value.defined()) fail("[linear attention] value is undefined");
-  Lowered lowered =
-      lower(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"});
+  const Lowered lowered =
+      lower(query, key, value, {.score = score, .scope = causal(), .normaliser = "linear"},
+            /*for_later_queries=*/true);
   const WithoutAutocast no_autocast;
-  const Parts& parts = lowered.parts;
   const auto& spec = lowered.spec;
   if (spec->queries != spec->keys || spec->queries == 0)
     fail(
         "[linear attention] a step has {} queries and {} keys; it must have one or more, as many "
         "of both",
         spec->queries, spec->keys);
-  Inputs x(parts, *spec, {});
-  Tensor before = sums;
-  if (before.defined()) {
+  const Inputs x(lowered.parts, *spec, {});
+  const Sums before = {sums, shift};
+  if (sums.defined()) {
     const std::vector<int64_t> wanted = {spec->batch, x.key.size(1), x.key.size(3),
                                          x.value.size(3)};
-    if (before.sizes() != at::IntArrayRef(wanted))
+    if (sums.sizes() != at::IntArrayRef(wanted))
       fail(
           "[linear attention] the sums so far have shape [{}], those of this step [{}]; they must "
           "match",
-          fmt::join(before.sizes(), ", "), fmt::join(wanted, ", "));
-    if (shift.defined() && spec->key_shift.defined()) {
-      const Tensor larger = at::maximum(shift, spec->key_shift);
-      before = before * (shift - larger).exp();
-      x.key = x.key * (spec->key_shift - larger).exp();
-      spec->key_shift = larger;
-    }
+          fmt::join(sums.sizes(), ", "), fmt::join(wanted, ", "));
   }
-  const Tensor own = sums_of(x.key, x.value);
-  sums = before.defined() ? before + own : own;
-  shift = spec->key_shift;
-  const auto [context, lse] = normalised(causal_sums(x.query, x.key, x.value, before), *spec);
+  const auto [context, lse] =
+      normalised(causal_sums(x.query, x.key, x.value, x.shift, before), *spec);
+  const Sums own = sums_of(x.key, x.value, x.shift);
+  const Sums after = sums.defined() ? joined(before, own) : own;
+  sums = after.sums;
+  shift = after.shift;
   return {with_axes_of(context.to(spec->stored), query), with_axes_of(lse, query)};
 }
 

@@ -11,7 +11,8 @@ namespace attend {
 struct LinearState {
   at::Tensor sums;   // [B, Hkv, features, Dv + 1]: sum_j phi(k_j) (v_j, 1) / exp(shift); float32 or
                      // float64; undefined before the first key
-  at::Tensor shift;  // [B, Hkv, 1, 1], without a gradient; undefined for elu_features and dot
+  at::Tensor shift;  // [B, Hkv, 1, 1]: the logarithm of the largest feature of a key so far,
+                     // without a gradient
 
   // Attention of T new positions, each of which sees those before it and itself; then they belong
   // to the state. What attention() with scope causal() and normaliser linear gives for them at the

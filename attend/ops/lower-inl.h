@@ -14,10 +14,11 @@ struct Lowered {
   PastWeights past = {};  // [B, H, Tk], in the dtype of the arithmetic
 };
 
-// Checks the tensors and brings them there. An undefined value is one of depth 0. What is computed
-// of them afterwards takes place WithoutAutocast.
+// Checks the tensors and brings them there. An undefined value is one of depth 0. Keys that later
+// queries read too stay apart from the queries. What is computed of them afterwards takes place
+// WithoutAutocast.
 Lowered lower(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-              const AttentionSpec& spec);
+              const AttentionSpec& spec, bool for_later_queries = false);
 
 // True where there are several queries and each needs the weights of those before.
 bool runs_in_order(const Lowered& lowered);
@@ -38,6 +39,10 @@ inline at::Tensor repeat_heads(const at::Tensor& x, int64_t heads) {
   return x.size(1) == heads ? x : x.repeat_interleave(heads / x.size(1), 1);
 }
 
+// The numbers that an expanded tensor holds: its axes of stride 0 become axes of 1. As it is where
+// it is differentiated, for then each repetition has a gradient of its own.
+at::Tensor without_repetitions(const at::Tensor& x);
+
 // A tensor of the spec in the dtype of the arithmetic; Error on another dtype or device.
 at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts,
                          const LoweredSpec& spec);
@@ -53,8 +58,8 @@ at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t que
 at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
 
-// The logarithm of what the scores of each row have been divided by, [B, H, Tq]; undefined: by 1.
-at::Tensor log_divisor(const LoweredSpec& spec);
+// LoweredSpec::key_shift as the scores have it, [B, H, 1, Tk or 1].
+at::Tensor key_shifts(const LoweredSpec& spec);
 
 // What dropout multiplies the weights by, [B, H, Tq, Tk].
 at::Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options);
@@ -64,8 +69,9 @@ AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec);
 at::Tensor composed_scores(const Parts& parts, const LoweredSpec& spec);
 at::Tensor composed_weights(const Parts& parts, const LoweredSpec& spec);
 
-// Makes features of their logarithms, where the score has given these.
-void take_features(Parts& parts, LoweredSpec& spec);
+// Makes features of their logarithms, where the score has given these, and divides those that a
+// linear normaliser sums up.
+void take_features(Parts& parts, LoweredSpec& spec, bool for_later_queries);
 
 // Why the linear normaliser has no running sums for this; empty where it has.
 std::string why_not_running_sums(const LoweredSpec& spec);

@@ -1,4 +1,5 @@
 #include <ATen/OpMathType.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -123,7 +124,8 @@ Score in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& l
 // Each head of keys or values serves a group of query heads.
 // Returns the parameters as they were applied.
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
-                      const Score& given, Parts& parts, LoweredSpec& lowered_spec) {
+                      const Score& given, Parts& parts, LoweredSpec& lowered_spec,
+                      bool for_later_queries) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
   // What has been mapped is not rounded to 16 bits again, nor are parameters of float32.
   const bool as_stored = given.leaves_inputs() && !given.row().map_past;
@@ -146,7 +148,7 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
     parts[part::vector] = vector.to(precision);
   lowered_spec.score = &score.row();
   lowered_spec.scale = score.scale(query.size(-1));
-  take_features(parts, lowered_spec);
+  take_features(parts, lowered_spec, for_later_queries);
   return score.parameters();
 }
 
@@ -229,7 +231,19 @@ Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts,
   if (given.device() != device)
     fail("[attention] {} is on {}, query on {}; they must match", name, given.device().str(),
          device.str());
-  return given.to(at::toOpMathType(lowered_spec.stored));
+  const at::ScalarType precision = at::toOpMathType(lowered_spec.stored);
+  // Converted whole, what is expanded would be written out.
+  if (given.scalar_type() == precision) return given;
+  return without_repetitions(given).to(precision).expand(given.sizes());
+}
+
+Tensor without_repetitions(const Tensor& x) {
+  const bool recorded = at::GradMode::is_enabled() && x.requires_grad();
+  if (recorded || x._fw_grad(0).defined()) return x;
+  Tensor once = x;
+  for (int64_t axis = 0; axis < x.dim(); ++axis)
+    if (x.size(axis) > 1 && x.stride(axis) == 0) once = once.narrow(axis, 0, 1);
+  return once;
 }
 
 Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
@@ -242,7 +256,7 @@ Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
 }
 
 Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& given_value,
-              const AttentionSpec& given) {
+              const AttentionSpec& given, bool for_later_queries) {
   const bool autocast = autocast_enabled();
   const WithoutAutocast no_autocast;
   const auto [query, key, value] = autocast ? as_widest(given_query, given_key, given_value)
@@ -270,7 +284,8 @@ Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& 
   lowered_spec.scope = with_four_axes(spec.scope, query.dim());
   check_scope(lowered_spec.scope, lowered_spec.batch, lowered_spec.heads, lowered_spec.queries,
               lowered_spec.keys);
-  lowered.parameters = map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec);
+  lowered.parameters =
+      map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec, for_later_queries);
   add_bias(spec.bias, query.dim(), lowered.parts, lowered_spec);
   add_sink(spec.sink, lowered.parts, lowered_spec);
   fold_temperature(lowered.parts, lowered_spec);

@@ -43,9 +43,10 @@ struct LoweredSpec : torch::CustomClassHolder {
   int64_t slope_offset = 0;     // -slopes |i + slope_offset - j|
   int64_t relative_offset = 0;  // relative[key position - query position + relative_offset]
   at::Tensor query_positions, key_positions;  // int64 [Tq] and [Tk]; undefined: i and j themselves
-  // Where the normaliser is linear, features that are exponentials have been divided by exp of
-  // these, or they would underflow: [B, H, Tq, 1] and [B, Hkv, 1, 1], without a gradient. Weights
-  // are the same; scores are exp(query_shift + key_shift) times those of the parts. Else undefined.
+  // Where the normaliser is linear, features have been divided by exp of these, or their products
+  // would underflow: [B, H, Tq, 1] and [B, Hkv, Tk, 1], or 1 for Tk where all queries see the same
+  // keys; without a gradient. Scores are exp(query_shift + key_shift) times those of the parts.
+  // Else undefined.
   at::Tensor query_shift, key_shift;
   int64_t batch = 0, heads = 0, queries = 0, keys = 0;
   // Dtype of the caller's queries. Other tensors have it or that of the arithmetic; within autocast

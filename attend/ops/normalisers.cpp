@@ -26,8 +26,7 @@ Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOp
 
 // Rows need no normaliser: theirs is 0.
 Normalised elementwise(const Tensor& weights, const Tensor& scores, const Tensor& empty) {
-  return with_empty(weights, at::zeros(scores.sizes().slice(0, scores.dim() - 1), scores.options()),
-                    empty);
+  return with_empty(weights, zero_of_each_row(scores), empty);
 }
 
 Normalised sigmoid(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
@@ -43,9 +42,10 @@ Normalised none(const Tensor& scores, const Tensor& empty, const NormaliserOptio
 // A row that has no key, or whose scores have all underflowed, has nothing to divide.
 Normalised linear(const Tensor& scores, const Tensor&, const NormaliserOptions&) {
   const Tensor kept = in_scope(scores);
-  const Tensor sum = kept.sum(-1, true), none_left = sum == 0;
+  const Tensor sum = kept.sum(-1, true), none_left = sum < least_sum(scores.scalar_type());
   const Tensor divisor = sum.masked_fill(none_left, 1.0);
-  return {kept / divisor, divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1)};
+  return {kept.masked_fill(none_left, 0.0) / divisor,
+          divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1)};
 }
 
 // The scores of a row, largest first and moved so that it is 0, none so small that sums of squares
@@ -57,30 +57,32 @@ Tensor sorted_from_largest(const Tensor& scores) {
 
 Tensor counts(const Tensor& sorted) { return at::arange(1, sorted.size(-1) + 1, sorted.options()); }
 
-// True where the score is one of the `size` largest, [..., Tq, 1]. Equal scores stand or fall
-// together.
-Tensor support_of(const Tensor& scores, const Tensor& size) {
-  const Tensor sorted = std::get<0>(scores.detach().sort(-1, /*descending=*/true));
-  const Tensor last = (size - 1).clamp_min(0).to(at::kLong);
-  return scores.detach() >= sorted.gather(-1, last);
-}
+// The keys whose scores are among the `size` largest, [..., Tq, 1]. Equal scores stand or fall
+// together. NaN is the largest, and nothing is less: all of its row are in the support, and NaN.
+struct Support {
+  Tensor without;  // true for the other keys
+  Tensor size;     // [..., Tq, 1]
 
-Tensor over_support(const Tensor& x, const Tensor& support) {
-  return x.masked_fill(support.logical_not(), 0.0);
-}
+  Support(const Tensor& scores, const Tensor& counted) {
+    const Tensor sorted = std::get<0>(scores.detach().sort(-1, /*descending=*/true));
+    const Tensor last = (counted - 1).clamp_min(0).to(at::kLong);
+    without = scores.detach() < sorted.gather(-1, last);
+    size = (scores.size(-1) - without.sum(-1, true)).to(scores.scalar_type());
+  }
+
+  Tensor of(const Tensor& x) const { return x.masked_fill(without, 0.0); }
+};
 
 // On its support a row's threshold is a smooth function of the scores, and autograd sees that one.
 Normalised sparsemax(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor finite = without_empty(scores, empty);
   if (finite.size(-1) == 0) return softmax(scores, empty, options);
   const Tensor sorted = sorted_from_largest(finite), k = counts(sorted);
-  const Tensor support =
-      support_of(finite, (k * sorted + 1 > sorted.cumsum(-1)).sum(-1, /*keepdim=*/true));
-  const Tensor size = support.sum(-1, true).to(scores.scalar_type());
+  const Support support(finite, (k * sorted + 1 > sorted.cumsum(-1)).sum(-1, /*keepdim=*/true));
   const Tensor top = finite.detach().amax(-1, true);
-  const Tensor moved = over_support(finite - top, support);
-  const Tensor threshold = (moved.sum(-1, true) - 1) / size;
-  return with_empty(over_support(moved - threshold, support), (threshold + top).squeeze(-1), empty);
+  const Tensor moved = support.of(finite - top);
+  const Tensor threshold = (moved.sum(-1, true) - 1) / support.size;
+  return with_empty(support.of(moved - threshold), (threshold + top).squeeze(-1), empty);
 }
 
 // How many of the sorted halves z have weight: those with z_k above the threshold of the first k.
@@ -95,15 +97,13 @@ Tensor entmax_size(const Tensor& z) {
 Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor finite = without_empty(scores, empty);
   if (finite.size(-1) == 0) return softmax(scores, empty, options);
-  const Tensor support = support_of(finite, entmax_size(sorted_from_largest(finite) / 2));
-  const Tensor size = support.sum(-1, true).to(scores.scalar_type());
+  const Support support(finite, entmax_size(sorted_from_largest(finite) / 2));
   const Tensor top = finite.detach().amax(-1, true);
-  const Tensor z = over_support(finite - top, support) / 2;
-  const Tensor mean = z.sum(-1, true) / size;
-  const Tensor spread = over_support(z - mean, support).square().sum(-1, true);
-  const Tensor threshold = mean - ((1 - spread) / size).sqrt();
-  return with_empty(over_support(z - threshold, support).square(),
-                    (2 * threshold + top).squeeze(-1), empty);
+  const Tensor z = support.of(finite - top) / 2;
+  const Tensor mean = z.sum(-1, true) / support.size;
+  const Tensor spread = support.of(z - mean).square().sum(-1, true);
+  const Tensor threshold = mean - ((1 - spread) / support.size).sqrt();
+  return with_empty(support.of(z - threshold).square(), (2 * threshold + top).squeeze(-1), empty);
 }
 
 // Rows that weigh every key by its score alone, or by exp of it.

@@ -37,20 +37,22 @@ Tensor perturbed(const Tensor& scores, uint64_t seed) {
   return seed == 0 ? scores : scores + gumbel_noise(scores, seed);
 }
 
+// NaN in the rows of x where `of` has one.
+Tensor with_nan_of(const Tensor& of, const Tensor& x) {
+  return x.masked_fill(of.detach().isnan().any(-1, /*keepdim=*/true),
+                       std::numeric_limits<double>::quiet_NaN());
+}
+
 // One-hot, of a row that is all -inf nothing.
 Tensor one_hot_of_largest(const Tensor& scores) {
   Tensor weights = at::zeros_like(scores);
   if (scores.numel() == 0) return weights;
   weights.scatter_(-1, scores.argmax(-1, /*keepdim=*/true), 1.0);
-  return weights.masked_fill_(scores == minus_infinity, 0.0);
+  return with_nan_of(scores, weights.masked_fill_(scores == minus_infinity, 0.0));
 }
 
 Tensor row_numbers(const Tensor& numbers, const Tensor& empty) {
   return empty.defined() ? numbers.masked_fill(empty.squeeze(-1), minus_infinity) : numbers;
-}
-
-Tensor zero_of_each_row(const Tensor& scores) {
-  return at::zeros(scores.sizes().slice(0, scores.dim() - 1), scores.options());
 }
 
 // Before the first query the first key is the one attended to.
@@ -165,10 +167,17 @@ Normalised monotonic_hard(const Tensor& scores, const Tensor& empty,
   const Tensor reached = start.cumsum(-1).gt(0);
   const Tensor found = reached.logical_and(scores.detach().ge(0)).to(at::kLong);
   const Tensor first = found.mul(found.cumsum(-1).eq(1));
-  return {first.to(scores.scalar_type()), row_numbers(zero_of_each_row(scores), empty)};
+  return {with_nan_of(previous, with_nan_of(scores, first.to(scores.scalar_type()))),
+          row_numbers(zero_of_each_row(scores), empty)};
 }
 
 }  // namespace
+
+Tensor zero_of_each_row(const Tensor& scores) {
+  const Tensor zero = at::zeros(scores.sizes().slice(0, scores.dim() - 1), scores.options());
+  return zero.masked_fill(scores.detach().isnan().any(-1),
+                          std::numeric_limits<double>::quiet_NaN());
+}
 
 Tensor log_sum_exp(const Tensor& scores) {
   if (scores.size(-1) == 0) return scores.logsumexp(-1);

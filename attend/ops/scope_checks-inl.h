@@ -19,9 +19,6 @@ void check_condition(const DenseMask& condition);
 void check_condition(const Around& condition);
 void check_conditions(const Scope& scope);
 
-// The keys as a mask, of four axes where the centres have three.
-at::Tensor mask_around(const Around& condition, int64_t keys);
-
 // How many blocks so many positions touch, the first of which stands at `first` in its own.
 inline int64_t blocks_of(int64_t block, int64_t first, int64_t count) {
   const int64_t end = first + count;

@@ -145,7 +145,11 @@ Tensor allowed(const DenseMask& condition, const MaskShape& shape) {
 }
 
 Tensor allowed(const Around& condition, const MaskShape& shape) {
-  return mask_around(condition, shape.keys).to(shape.device);
+  // In float64 16-bit centres and far positions compare as they are.
+  const Tensor centres = condition.centres.detach().to(at::kDouble).unsqueeze(-1);
+  const Tensor key = at::arange(shape.keys, centres.options());
+  const Tensor mask = (key - centres).abs() <= static_cast<double>(condition.reach);
+  return mask.to(shape.device);
 }
 
 }  // namespace
@@ -206,13 +210,6 @@ Scope around(Tensor centres, int64_t reach) {
   Around condition{std::move(centres), reach};
   check_condition(condition);
   return one_condition(std::move(condition));
-}
-
-Tensor mask_around(const Around& condition, int64_t keys) {
-  // In float64 16-bit centres and far positions compare as they are.
-  const Tensor centres = condition.centres.detach().to(at::kDouble).unsqueeze(-1);
-  const Tensor key = at::arange(keys, centres.options());
-  return (key - centres).abs() <= static_cast<double>(condition.reach);
 }
 
 Scope operator&(const Scope& a, const Scope& b) {

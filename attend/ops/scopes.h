@@ -66,7 +66,8 @@ struct DenseMask {
 
 // |j - centres_i| <= reach. centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B,
 // Tq]; any number dtype. No gradient flows to them: that of local attention comes from the Gaussian
-// bias beside it.
+// bias beside it. The kernels read the keys between the nearest and the farthest that a block of
+// queries sees, less the tiles that none of them sees.
 struct Around {
   at::Tensor centres;
   int64_t reach = 0;

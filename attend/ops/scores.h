@@ -25,9 +25,9 @@ enum class Family {
   location,           // q_j: the mapped query holds one score a key
 };
 
-// What the maps of a row of the dot family give: any numbers; features that are never negative, so
-// that no score is; or the logarithms of such.
-enum class Features { any, positive, logarithms };
+// What the maps of a row of the dot family give: any numbers, or the logarithms of features, which
+// are then never negative, so that no score is.
+enum class Features { any, logarithms };
 
 // f of the additive family.
 enum class Activation { tanh, sigmoid, relu, leaky_relu };

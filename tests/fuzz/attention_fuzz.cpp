@@ -117,8 +117,8 @@ void compare(const Case<S>& c, Layout layout, int threads) {
   const Shape& s = c.shape;
   const PlacedCase<S> placed{c, layout};
   Placed<S> context(s.batch, s.heads, s.queries, s.value_depth, layout);
-  std::vector<C> lse(c.rows());
-  attention_forward<S>(placed.problem(), {context.view(), lse.data()}, threads);
+  std::vector<C> lse(c.rows()), unrounded(kIsHalf<S> ? c.rows() * s.value_depth : 0);
+  attention_forward<S>(placed.problem(), {context.view(), lse.data(), pointer(unrounded)}, threads);
   const auto want = reference<double>(c);
   // Wide scores leave few digits to weights; a sparse one may then enter or leave the support.
   const double wide = 1e-3 * (1 + largest(want.lse)) + (kIsHalf<S> ? 0.02 : 0);
@@ -130,9 +130,11 @@ void compare(const Case<S>& c, Layout layout, int threads) {
   Placed<S> value(s.batch, s.key_heads, s.keys, s.value_depth, layout);
   std::vector<C> vector(s.heads * s.depth), dense(c.dense), slopes(c.slopes), sinks(c.sinks),
       relative(c.relative), centres(c.centres), widths(c.widths);
+  const Placed<C> exact(kIsHalf<S> ? unrounded : converted<C>(context.numbers()), s.batch, s.heads,
+                        s.queries, s.value_depth, layout);
   const Placed<S> grad(c.grad_context, s.batch, s.heads, s.queries, s.value_depth, layout);
   attention_backward<S>(
-      placed.problem(), {context.input(), lse.data(), grad.input(), c.grad_lse.data()},
+      placed.problem(), {exact.input(), lse.data(), grad.input(), c.grad_lse.data()},
       {query.view(), key.view(), value.view(), c.vector.empty() ? nullptr : vector.data(),
        pointer(dense), pointer(slopes), pointer(sinks), pointer(relative), pointer(centres),
        pointer(widths)},

@@ -46,6 +46,7 @@ const int64_t kTooLong[] = {3, 8}, kNegative[] = {-1, 3}, kDescending[] = {0, 4,
               kPast[] = {0, 4, 8}, kStarts[] = {0, 2, 5};
 const float kWidths[40] = {1, 1, 1, 0};
 const uint8_t kLayout[40] = {1};
+const double kCentres[1] = {2};
 
 Bad scope_of(const char* what, const char* wanted, const Condition& condition) {
   // after a good clause and a good condition
@@ -86,6 +87,8 @@ const Bad kBad[] = {
     scope_of("reaches -1 to the left", "neither must be negative", Window{.left = -1}),
     scope_of("and -2 to the right", "neither must be negative", Window{.right = -2}),
     scope_of("dilation 0", "at least 1", Window{.dilation = 0}),
+    scope_of("centres of the scope is null", "40 numbers", Around{}),
+    scope_of("reaches -1 keys", "not be negative", Around{kCentres, 0, 0, 0, -1}),
     scope_of("key lengths of the scope is null", "2 numbers", KeyLengths{}),
     scope_of("key length 1 of the scope is 8", "number of keys, 7", KeyLengths{kTooLong}),
     scope_of("key length 0 of the scope is -1", "number of keys, 7", KeyLengths{kNegative}),

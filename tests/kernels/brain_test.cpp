@@ -78,6 +78,36 @@ TEST(Brain, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
   expect_all(c);
 }
 
+// Gradients that cancel but for what the values differ by, which is half of the last place of the
+// context as it is stored.
+TEST(Brain, GradientsKnowTheUnroundedContext) {
+  auto c = bf16_case({1, 1, 1, 7, 2, 1, 1});
+  c.score.scale = 1;
+  const auto set = [](std::vector<BFloat16>& numbers, std::initializer_list<float> all) {
+    size_t n = 0;
+    for (BFloat16& x : numbers) x = narrow<BFloat16>(*(all.begin() + n++ % all.size()));
+  };
+  set(c.query, {0});
+  set(c.key, {256, 258});
+  set(c.value, {1, 1.0078125});
+  set(c.grad_context, {1});
+  c.grad_lse.clear();
+  c.sinks = {-100};  // takes next to nothing
+  on_every_brain_level([&] {
+    const GradientOutput<BFloat16> gradients = run_backward(c, run_forward(c));
+    // sum_j w_j (v_j - c) k_j = 1/4 (258 - 256) 2^-7
+    for (const BFloat16 x : gradients.query) EXPECT_EQ(widen(x), 0x1p-8F);
+  });
+  c.sinks = {257};
+  set(c.query, {1});
+  const auto want = reference<double>(c);
+  on_every_brain_level([&] {
+    const auto got = run_backward(c, run_forward(c));
+    // A rounded context would be off by 2^-9 of each of 7 rows of weight 0.2 to 0.7.
+    EXPECT_NEAR(got.sinks[0], want.sinks[0], 1e-3);
+  });
+}
+
 // The numbers, NaN by its bits: whatever makes one, it is one.
 std::vector<uint16_t> bits(const std::vector<BFloat16>& numbers) {
   std::vector<uint16_t> all;

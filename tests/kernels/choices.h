@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,7 @@ inline constexpr NormaliserChoice kNormalisers[] = {
 struct ScopeArrays {
   std::vector<int64_t> lengths, query_starts, key_starts;
   std::vector<uint8_t> layout, mask;
+  std::vector<double> centres;
 };
 
 struct ScopeChoice {
@@ -87,6 +89,17 @@ inline constexpr ScopeChoice kScopes[] = {
        arrays.layout.resize(((s.queries + kFirstQuery) / kBlock + 1) * columns);
        for (size_t i = 0; i < arrays.layout.size(); ++i) arrays.layout[i] = i * 31 % 7 < 3;
        return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock, kFirstQuery, kFirstKey}}}};
+     }},
+    // centres of halves, beyond both ends, and of queries that look nowhere
+    {"around",
+     [](const Shape& s, ScopeArrays& arrays) {
+       for (int64_t row = 0; row < s.batch * s.queries; ++row) {
+         const auto place = static_cast<double>(row * 7919 % (s.keys + 9)) - 4;
+         arrays.centres.push_back(row % 17 == 5   ? std::numeric_limits<double>::quiet_NaN()
+                                  : row % 17 == 9 ? std::numeric_limits<double>::infinity()
+                                                  : place + static_cast<double>(row % 2) / 2);
+       }
+       return Scope{{{Around{arrays.centres.data(), s.queries, 0, 1, 6}}}};
      }},
     {"mask", masked},
     {"mask_in_window",

@@ -40,6 +40,85 @@ std::vector<T> weights_of(const Case<T>& c, const Output<T>& forward) {
 constexpr Normaliser kSumToOne[] = {Normaliser::softmax, Normaliser::sparsemax,
                                     Normaliser::entmax15};
 
+constexpr Normaliser kAll[] = {Normaliser::softmax, Normaliser::sigmoid, Normaliser::none,
+                               Normaliser::sparsemax, Normaliser::entmax15};
+
+// What masks written as numbers hold: a number added to a whole row changes nothing.
+TYPED_TEST(Edges, RowsOfTheLargestNumbersShareTheWeight) {
+  using T = TypeParam;
+  constexpr T kMost = std::numeric_limits<T>::max();
+  for (const int queries : {1, 7}) {  // few, and a panel
+    for (const int form : {0, 1, 2, 3}) {
+      SCOPED_TRACE(std::to_string(queries) + " queries, form " + std::to_string(form));
+      const T large = form % 2 == 0 ? -kMost : kMost;
+      auto c = numbers<T>(Family::dot, Normaliser::softmax, std::vector<T>(queries, T(1)),
+                          std::vector<T>(3, form < 2 ? T(0) : large), {1, 2, 6});
+      c.grad_context.assign(queries, 1);
+      if (form < 2) {
+        c.dense.assign(3 * queries, large);
+        c.dense_axes = {false, false, true};
+      }
+      on_every_target([&] {
+        const Output<T> forward = run_forward(c);
+        for (const T weight : weights_of(c, forward)) EXPECT_NEAR(weight, 1.0 / 3, 1e-6);
+        for (const T context : forward.context) EXPECT_NEAR(context, 3, 1e-5);
+        for (const T lse : forward.lse) EXPECT_NEAR(lse / large, 1, 1e-6);
+        const GradientOutput<T> gradients = run_backward(c, forward);
+        for (const T by_value : gradients.value) EXPECT_NEAR(by_value, queries / 3.0, 1e-5);
+        for (size_t n = 0; n < gradients.dense.size(); ++n)
+          EXPECT_NEAR(gradients.dense[n], (c.value[n % 3] - 3) / 3, 1e-5);
+      });
+    }
+  }
+  // Beside other keys they have no weight, and they are keys that were seen.
+  auto c = numbers<T>(Family::dot, Normaliser::softmax, {1}, {0, -kMost}, {1, 2});
+  on_every_target([&] { EXPECT_EQ(run_forward(c).context[0], 1); });
+  c = numbers<T>(Family::dot, Normaliser::sigmoid, {1}, {-kMost, -kMost}, {1, 2});
+  on_every_target([&] { EXPECT_EQ(run_forward(c).lse[0], 0); });
+}
+
+// max(0, x) is 0 of the least number of all.
+TYPED_TEST(Edges, ReluOfMinusInfinityIsZero) {
+  using T = TypeParam;
+  for (const Activation activation : {Activation::relu, Activation::leaky_relu}) {
+    for (const int queries : {1, 7}) {
+      auto c =
+          numbers<T>(Family::additive, Normaliser::softmax,
+                     std::vector<T>(queries, -std::numeric_limits<T>::infinity()), {1, 2}, {1, 3});
+      c.score.activation = activation;
+      c.score.negative_slope = 0;
+      c.vector = {T(0.5)};
+      c.grad_context.assign(queries, 1);
+      on_every_target([&] {
+        const Output<T> forward = run_forward(c);
+        for (const T context : forward.context) EXPECT_EQ(context, 2);
+        const GradientOutput<T> gradients = run_backward(c, forward);
+        for (const auto* of : {&gradients.query, &gradients.key, &gradients.vector})
+          for (const T x : *of) EXPECT_EQ(x, 0);
+      });
+    }
+  }
+}
+
+// A key at the centre is 0 widths away.
+TYPED_TEST(Edges, NarrowGaussiansSeeTheirCentre) {
+  using T = TypeParam;
+  constexpr T kLeast = std::numeric_limits<T>::min();
+  for (const T width : {T(1e-18), T(5e-20), kLeast, kLeast / 1024}) {
+    auto c = numbers<T>(Family::dot, Normaliser::softmax, {0}, {0, 0, 0}, {5, 1, 7});
+    c.centres = {1};
+    c.widths = {width};
+    c.grad_context = {1};
+    on_every_target([&] {
+      const Output<T> forward = run_forward(c);
+      EXPECT_EQ(forward.context[0], 1);
+      const GradientOutput<T> gradients = run_backward(c, forward);
+      EXPECT_EQ(gradients.widths[0], 0);
+      EXPECT_EQ(gradients.centres[0], 0);
+    });
+  }
+}
+
 // Floats near 1e8 are 8 apart. An lse of 1e8 + 1.1 is rounded so far that it tells no weights.
 TYPED_TEST(Edges, EqualKeysOfLargeScoresShareTheWeight) {
   using T = TypeParam;
@@ -135,17 +214,65 @@ TYPED_TEST(Edges, SplitsOfEqualKeys) {
 
 TYPED_TEST(Edges, NanInAnySplitReachesContextAndLse) {
   using T = TypeParam;
-  for (const int64_t place : {int64_t{0}, int64_t{4000}, int64_t{8194}}) {
-    for (const bool only : {false, true}) {
-      std::vector<T> keys(8195, only ? -std::numeric_limits<T>::infinity() : T(1));
-      keys[place] = std::numeric_limits<T>::quiet_NaN();
-      const auto c =
-          numbers<T>(Family::dot, Normaliser::softmax, {1}, keys, std::vector<T>(keys.size(), 1));
-      on_every_target([&] {
-        const Output<T> forward = run_forward(c);
-        EXPECT_TRUE(std::isnan(forward.context[0])) << place;
-        EXPECT_TRUE(std::isnan(forward.lse[0])) << place;
-      });
+  for (const Normaliser normaliser : kAll) {
+    for (const int64_t place : {int64_t{0}, int64_t{4000}, int64_t{8194}}) {
+      for (const bool only : {false, true}) {
+        std::vector<T> keys(8195, only ? -std::numeric_limits<T>::infinity() : T(1));
+        keys[place] = std::numeric_limits<T>::quiet_NaN();
+        const auto c =
+            numbers<T>(Family::dot, normaliser, {1}, keys, std::vector<T>(keys.size(), 1));
+        on_every_target([&] {
+          const Output<T> forward = run_forward(c);
+          EXPECT_TRUE(std::isnan(forward.context[0])) << place << " " << int(normaliser);
+          EXPECT_TRUE(std::isnan(forward.lse[0])) << place << " " << int(normaliser);
+        });
+      }
+    }
+  }
+}
+
+// Of one head, with one NaN in each array in turn: rows that read it have no number left, the
+// others have all.
+TYPED_TEST(Edges, NanReachesContextAndLse) {
+  using T = TypeParam;
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  for (const int64_t queries : {3, 21}) {
+    for (const FamilyChoice& family : kFamilies) {
+      for (const NormaliserChoice& normaliser : kNormalisers) {
+        auto whole = random_case<T>({1, 1, 1, queries, 70, 9, 1}, family.family);
+        whole.score.activation = family.activation;
+        whole.normaliser = normaliser.normaliser;
+        if (normaliser.sinks) add_sinks(whole);
+        add_bias(whole, {"all", true, true, true, true, {true, true, true}});
+        const auto expect_nan = [&](const char* what, auto spoil, bool every_row) {
+          SCOPED_TRACE(std::string(what) + ", " + family.name + ", " + normaliser.name);
+          auto c = whole;
+          spoil(c);
+          const Output<T> forward = run_forward(c);
+          for (int64_t i = 0; i < queries; ++i) {
+            EXPECT_EQ(std::isnan(forward.context[i]), every_row || i == 1) << i;
+            EXPECT_EQ(std::isnan(forward.lse[i]), every_row || i == 1) << i;
+          }
+        };
+        expect_nan(
+            "query", [&](auto& c) { c.query[9 + 4] = kNan; }, false);
+        expect_nan(
+            "key", [&](auto& c) { c.key[65 * 9 + 4] = kNan; }, true);
+        expect_nan(
+            "dense", [&](auto& c) { c.dense[70 + 66] = kNan; }, false);
+        expect_nan(
+            "slopes", [&](auto& c) { c.slopes[0] = kNan; }, true);
+        expect_nan(
+            "relative", [&](auto& c) { c.relative[2 * c.relative_count - 1] = kNan; }, false);
+        expect_nan(
+            "centres", [&](auto& c) { c.centres[1] = kNan; }, false);
+        if (!whole.vector.empty())
+          expect_nan(
+              "vector", [&](auto& c) { c.vector[4] = kNan; }, true);
+        if (normaliser.sinks)
+          expect_nan(
+              "sink", [&](auto& c) { c.sinks[0] = kNan; }, true);
+      }
     }
   }
 }

@@ -40,6 +40,7 @@ template <class S>
 struct Output {
   std::vector<S> context;
   std::vector<Compute<S>> lse;
+  std::vector<Compute<S>> unrounded = {};  // empty: the context itself
 };
 
 template <class S>
@@ -59,7 +60,9 @@ Output<S> run_forward(const Case<S>& c, const RunOptions& run = {}) {
   const PlacedCase<S> placed{c, run.layout};
   Placed<S> context(s.batch, s.heads, s.queries, s.value_depth, run.layout);
   Output<S> out{{}, std::vector<Compute<S>>(c.rows(), 7)};
-  attention_forward<S>(placed.problem(), {context.view(), out.lse.data()}, run.threads);
+  if (kIsHalf<S>) out.unrounded.assign(c.rows() * s.value_depth, 7);
+  attention_forward<S>(placed.problem(), {context.view(), out.lse.data(), pointer(out.unrounded)},
+                       run.threads);
   out.context = context.numbers();
   EXPECT_TRUE(context.gaps_untouched());
   return out;
@@ -71,10 +74,10 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   using C = Compute<S>;
   const Shape& s = c.shape;
   const PlacedCase<S> placed{c, run.layout};
-  const auto like_context = [&](const std::vector<S>& numbers) {
-    return Placed<S>(numbers, s.batch, s.heads, s.queries, s.value_depth, run.layout);
-  };
-  const Placed<S> context = like_context(forward.context), grad = like_context(c.grad_context);
+  const Placed<C> context(
+      forward.unrounded.empty() ? converted<C>(forward.context) : forward.unrounded, s.batch,
+      s.heads, s.queries, s.value_depth, run.layout);
+  const Placed<S> grad(c.grad_context, s.batch, s.heads, s.queries, s.value_depth, run.layout);
   Placed<S> query(s.batch, s.heads, s.queries, s.depth, run.layout);
   Placed<S> key(s.batch, s.key_heads, s.keys, s.depth, run.layout);
   Placed<S> value(s.batch, s.key_heads, s.keys, s.value_depth, run.layout);
@@ -152,10 +155,10 @@ class Expected {
     // The largest error of an array of one number a head is told by its size in several draws.
     const uint64_t draws = c.sinks.empty() && c.slopes.empty() ? 2 : 6;
     for (uint64_t seed = 1; seed <= draws; ++seed)
-      composed_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed}));
+      composed_.push_back(reference<C>(c, {unit, seed}));
     if (std::is_same_v<S, BFloat16> && c.score.family == Family::dot && rounds_operands()) {
       for (uint64_t seed = 1; seed <= draws; ++seed)
-        rounded_.push_back(reference<C>(c, {unit, unit_roundoff<S>(), seed, unit_roundoff<S>()}));
+        rounded_.push_back(reference<C>(c, {unit, seed, unit_roundoff<S>()}));
     }
     find_lost();
     // A weight below the least normal number is lost, and with it what it is multiplied by.

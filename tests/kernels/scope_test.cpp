@@ -52,6 +52,32 @@ TEST(Scope, TilesHoldWhatTheConditionsSay) {
   }
 }
 
+// Rows that look far from each other leave tiles between them that nobody sees.
+TEST(Scope, TilesBetweenCentresAreEmpty) {
+  const double centres[] = {2, 900, 450};
+  const Scope scope{{{Around{centres, 0, 0, 1, 3}}}};
+  const BlockScope block(scope, {0, 0, 0}, 3, 1000);
+  EXPECT_EQ(block.hull().begin, 0);
+  EXPECT_EQ(block.hull().end, 904);
+  for (int64_t begin = 0; begin < 1000; begin += 50) {
+    const bool seen = begin == 0 || begin == 850 || begin == 900 || begin == 400 || begin == 450;
+    EXPECT_EQ(block.cover(begin, begin + 50), seen ? Cover::partial : Cover::empty) << begin;
+  }
+}
+
+// |j - c| in doubles, where c - reach is rounded past the key that it names.
+TEST(Scope, BordersAreThoseOfTheDistance) {
+  const double centres[] = {-1e-20, 1e-20, 2 + 0x1p-51, 3 - 0x1p-51, 0x1p60, -0x1p60};
+  for (const int64_t reach : {int64_t{0}, int64_t{1}, int64_t{5}, kUnbounded}) {
+    const Scope scope{{{Around{centres, 0, 0, 1, reach}}}};
+    for (int64_t i = 0; i < 6; ++i) {
+      const KeyRange range = BlockScope(scope, {0, 0, i}, 1, 9).row_range(0);
+      for (int64_t j = 0; j < 9; ++j)
+        EXPECT_EQ(range.begin <= j && j < range.end, sees(scope, {0, 0, i}, j)) << i << " " << j;
+    }
+  }
+}
+
 TEST(Scope, IntersectionsAndUnions) {
   const Shape s{1, 1, 1, 20, 25, 1, 1};
   ScopeArrays x, y;

@@ -6,9 +6,23 @@
 #include <set>
 
 #include "attend/base/error.h"
+#include "attend/ops/normalisers.h"
+#include "attend/ops/scores.h"
 
 namespace attend {
 namespace mechanism_table_test {
+
+// Without a kernel or running sums all weights are held.
+TEST(MechanismTable, SaysWhatHoldsAllWeights) {
+  for (const Mechanism& row : mechanism_table()) {
+    const NormaliserRow& normaliser = Normaliser(row.choices.normaliser).row();
+    const bool fused = score_row(row.choices.score).family != Family::location &&
+                       (normaliser.kernel || normaliser.running_sums);
+    EXPECT_EQ(row.paths == "composed", !fused) << row.name;
+    EXPECT_EQ(row.space.starts_with("n m"), !fused || score_row(row.choices.score).map_past)
+        << row.name;
+  }
+}
 
 TEST(MechanismTable, HasEveryMechanismOnce) {
   std::set<std::string_view> names;

@@ -30,7 +30,7 @@ class PlainBackend : public Backend {
     return spec.scope.any_of.empty() ? "" : "it takes no scope";
   }
 
-  AttentionResult forward(const Parts& parts, const LoweredSpec& spec) const override {
+  AttentionResult forward(const Parts& parts, const LoweredSpec& spec, Tensor*) const override {
     ++forwards;
     const Tensor s = scores(parts, spec);
     return {at::matmul(s.softmax(-1), parts[part::value]), s.logsumexp(-1)};

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/ops/cpu_problem-inl.h"
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {
@@ -153,6 +154,36 @@ TEST(ParseBiases, RefusesWhatIsNotWrittenSo) {
         "grid:x4", "grid:4x4x4", "+", "alibi +", "alibi alibi", "buckets:-8",
         "buckets:99999999999999999999", "grid:100000x2", "aliby", "alibi+alibi"})
     EXPECT_THROW(parse_biases(bad), Error) << bad;
+}
+
+// The kernels read what an expanded tensor repeats where it is, in any dtype and when it is divided
+// by a temperature; only where it is differentiated every repetition is a number of its own.
+TEST(DenseBias, IsNotWrittenOutWhereItIsExpanded) {
+  const Tensor x = at::randn({2, 3, 4, 2});
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const Tensor own = at::randn({1, 1, 1, 4}).to(type), q = x.to(type);
+    const Tensor expanded = own.expand({2, 3, 4, 4});
+    for (const char* normaliser : {"softmax", "temperature:2"}) {
+      const AttentionSpec spec = {.bias = dense_bias(expanded), .normaliser = normaliser};
+      const Lowered lowered = lower(q, q, q, spec);
+      const KernelInputs inputs(lowered.parts, *lowered.spec);
+      const auto& dense = inputs.parts[part::dense];
+      EXPECT_EQ(dense.storage().nbytes(), 4 * sizeof(float)) << normaliser << " " << type;
+      const auto wanted =
+          attention(q, q, q, {.bias = dense_bias(expanded.contiguous()), .normaliser = normaliser});
+      EXPECT_TRUE(at::equal(attention(q, q, q, spec).context, wanted.context));
+    }
+  }
+  const Tensors of_row = leaves({at::randn({1, 1, 1, 4})});
+  const auto sum_of = [&](const Tensor& bias) {
+    return attention(x, x, x, {.bias = dense_bias(bias)}).context.pow(3).sum();
+  };
+  const Tensor expanded = of_row[0].detach().expand({2, 3, 4, 4}).set_requires_grad(true);
+  const Tensors by_each = gradients(sum_of(expanded), {expanded}, false);
+  const Tensors by_row = gradients(sum_of(of_row[0].expand({2, 3, 4, 4})), of_row, false);
+  const Tensors by_copy = leaves({expanded.detach().contiguous()});
+  EXPECT_TRUE(at::allclose(by_each[0], gradients(sum_of(by_copy[0]), by_copy, false)[0]));
+  EXPECT_TRUE(at::allclose(by_row[0], by_each[0].sum({0, 1, 2}, true), 1e-4, 1e-5));
 }
 
 }  // namespace biases_test

@@ -132,6 +132,59 @@ TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
   }
 }
 
+// Of every row of the table, on both paths: a query that reads a NaN has no number left.
+TEST(Normalisers, HideNoNan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const NormaliserRow& row : normaliser_table()) {
+    for (const bool only : {false, true}) {
+      SCOPED_TRACE(std::string(row.name) + (only ? ", no other key" : ""));
+      const Score score = row.running_sums ? "elu_features" : "scaled_dot";
+      const Tensor key = at::randn({only ? 1 : 4, 2}, at::kDouble);
+      key[0][1] = nan;
+      Tensor query = at::randn({3, 2}, at::kDouble);
+      const AttentionSpec composed = {
+          .score = score, .normaliser = row.name, .path = Path::composed};
+      for (const Path path : {Path::composed, Path::automatic}) {
+        AttentionSpec spec = composed;
+        spec.path = path;
+        const auto all = attention(query, key, at::ones_like(key), spec);
+        EXPECT_TRUE(all.context.isnan().all().item<bool>());
+        EXPECT_TRUE(all.lse.isnan().all().item<bool>());
+        if (row.sequential) continue;
+        Tensor spoilt = query.clone();
+        spoilt[1][0] = nan;
+        const Tensor whole = at::nan_to_num(key, 0.5);
+        const auto one = attention(spoilt, whole, whole, spec);
+        for (const int64_t i : {0, 1, 2}) {
+          EXPECT_EQ(one.context[i].isnan().all().item<bool>(), i == 1);
+          EXPECT_EQ(one.lse[i].isnan().item<bool>(), i == 1);
+        }
+      }
+    }
+  }
+}
+
+// The least finite number is what masks of numbers hold: a row of nothing else is the mean.
+TEST(Normalisers, OfRowsOfLeastNumbersAreTheMean) {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const double least = type == at::kFloat ? -double(std::numeric_limits<float>::max())
+                                            : -std::numeric_limits<double>::max();
+    const Tensor q = at::zeros({2, 1}, type), k = at::zeros({2, 1}, type);
+    const Tensor v = at::tensor({1.0, 3.0}, type).view({2, 1});
+    const Tensor bias = at::full({2, 2}, least, at::TensorOptions().dtype(type));
+    bias[1][0] = 0;
+    for (const Path path : {Path::composed, Path::fused}) {
+      const AttentionSpec spec = {.bias = dense_bias(bias), .path = path};
+      const auto [context, lse] = attention(q, k, v, spec);
+      EXPECT_EQ(context[0].item<double>(), 2);
+      EXPECT_EQ(context[1].item<double>(), 1);
+      EXPECT_EQ(lse[0].item<double>(), least);
+      EXPECT_TRUE(
+          at::equal(attention_weights(q, k, lse, spec)[0], at::full({2}, 0.5, v.options())));
+    }
+  }
+}
+
 // A sink is left, unless it is -inf as well.
 TEST(Sinks, TakeRowsOfInfiniteBiases) {
   const Tensor x = at::randn({1, 2, 3, 4}, at::kDouble);

@@ -197,6 +197,16 @@ TEST(Around, SeesTheKeysNearTheCentres) {
   }
 }
 
+// A mask of 100,000 queries and as many keys would fill 10 GB.
+TEST(Around, HoldsNoMask) {
+  const int64_t length = 100'000;
+  const Tensor x = at::randn({length, 1}), places = at::arange(length).flip(0);
+  const auto result = attention(x, x, x, {.scope = around(places, 1), .path = Path::fused});
+  const auto first =
+      attention(x.narrow(0, 0, 1), x.narrow(0, length - 2, 2), x.narrow(0, length - 2, 2));
+  EXPECT_TRUE(at::allclose(result.context[0], first.context[0]));
+}
+
 // Local attention with predicted centres learns them through the Gaussian (Luong et al. 2015).
 TEST(Around, LearnsItsCentresThroughTheGaussian) {
   const Tensors inputs = {at::randn({3, 2}, at::kDouble), at::randn({5, 2}, at::kDouble),

@@ -53,7 +53,8 @@ template <class T>
 SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth, const T* add,
                     T* context) {
   for (int64_t e = 0; e < depth; ++e) context[e] += add[e];
-  return {std::max(mine.reference, theirs.reference), T(0)};  // 0, or -inf without keys
+  // 0, or -inf without keys; NaN is in the offsets.
+  return {std::max(mine.reference, theirs.reference), mine.offset + theirs.offset};
 }
 
 // Calls work(b, h, i, row) for each row of queries.
@@ -195,8 +196,8 @@ void attention_forward(const Problem<S>& given, const Result<S>& to, int threads
                     problem.value.row_stride};
     }
     const RowsOf rows = context_rows(problem.shape);
-    const View<float> context =
-        contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
+    float* const numbers = result.unrounded == nullptr ? arena.take(rows.size()) : result.unrounded;
+    const View<float> context = contiguous(numbers, rows.heads, rows.rows, rows.depth);
     run_forward<float>(wide, {context, result.lse}, half, brain.plan(), threads);
     narrow_rows(rows, context, result.context, threads);
   } else {

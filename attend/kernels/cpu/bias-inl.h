@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "attend/kernels/cpu/relative-inl.h"
@@ -34,7 +35,7 @@ class TileBias {
     if (bias.relative.data != nullptr) relative_.emplace(problem, width, arena);
     if (bias.centres != nullptr) {
       centre_ = arena.take(width);
-      precision_ = arena.take(width);
+      inverse_ = arena.take(width);
     }
   }
 
@@ -120,13 +121,14 @@ class TileBias {
     }
   }
 
-  // Centres and 1 / width^2 of the rows in lanes; lanes past the last row are flat.
+  // Centres and 1 / width of the rows in lanes; lanes past the last row are flat. No inverse is
+  // infinite: a key at the centre is 0 widths away however narrow they are.
   void load_gaussian(const Row& first, int64_t rows, int64_t width) {
     const T* centres = problem_.bias.centres + row_index(first);
     const T* widths = problem_.bias.widths + row_index(first);
     for (int64_t r = 0; r < width; ++r) {
       centre_[r] = r < rows ? centres[r] : T(0);
-      precision_[r] = r < rows ? 1 / (widths[r] * widths[r]) : T(0);
+      inverse_[r] = r < rows ? std::min(1 / widths[r], std::numeric_limits<T>::max()) : T(0);
     }
   }
 
@@ -137,39 +139,38 @@ class TileBias {
     load_gaussian(first, rows, width);
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       const auto centre = hn::Load(d, centre_ + lane);
-      const auto half = hn::Mul(hn::Load(d, precision_ + lane), Set<T>(unit_ / 2));
+      const auto inverse = hn::Load(d, inverse_ + lane);
       for (int64_t j = 0; j < keys; ++j) {
         T* at = tile + j * width + lane;
-        const auto away = hn::Sub(Set<T>(static_cast<T>(key + j)), centre);
-        hn::Store(hn::NegMulAdd(hn::Mul(away, away), half, hn::Load(d, at)), d, at);
+        const auto z = hn::Mul(hn::Sub(Set<T>(static_cast<T>(key + j)), centre), inverse);
+        hn::Store(hn::NegMulAdd(hn::Mul(z, z), Set<T>(unit_ / 2), hn::Load(d, at)), d, at);
       }
     }
   }
 
-  // dp_i = sum_j ds_ij (j - p_i) / width_i^2, dwidth_i = sum_j ds_ij (j - p_i)^2 / width_i^3
+  // With z_ij = (j - p_i) / width_i: dp_i = sum_j ds_ij z_ij / width_i, dwidth_i = sum_j ds_ij
+  // z_ij^2 / width_i.
   void add_gaussian_gradients(const BiasGradients<T>& gradients, const Row& first, int64_t rows,
                               int64_t key, int64_t keys, int64_t width, const T* tile) {
     const Tag<T> d;
     load_gaussian(first, rows, width);
-    const T* widths = problem_.bias.widths + row_index(first);
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      const auto centre = hn::Load(d, centre_ + lane);
+      const auto centre = hn::Load(d, centre_ + lane), inverse = hn::Load(d, inverse_ + lane);
       auto once = hn::Zero(d), twice = hn::Zero(d);
       for (int64_t j = 0; j < keys; ++j) {
-        const auto away = hn::Sub(Set<T>(static_cast<T>(key + j)), centre);
-        const auto moment = hn::Mul(away, hn::Load(d, tile + j * width + lane));
+        const auto z = hn::Mul(hn::Sub(Set<T>(static_cast<T>(key + j)), centre), inverse);
+        const auto moment = hn::Mul(z, hn::Load(d, tile + j * width + lane));
         once = hn::Add(once, moment);
-        twice = hn::MulAdd(moment, away, twice);
+        twice = hn::MulAdd(moment, z, twice);
       }
       HWY_ALIGN T first_moment[kLanes<T>], second_moment[kLanes<T>];
       hn::Store(once, d, first_moment);
       hn::Store(twice, d, second_moment);
       for (int64_t r = lane; r < std::min(rows, lane + kLanes<T>); ++r) {
-        const T precision = precision_[r];
         if (gradients.centres != nullptr)
-          gradients.centres[row_index(first) + r] += precision * first_moment[r - lane];
+          gradients.centres[row_index(first) + r] += inverse_[r] * first_moment[r - lane];
         if (gradients.widths != nullptr)
-          gradients.widths[row_index(first) + r] += precision / widths[r] * second_moment[r - lane];
+          gradients.widths[row_index(first) + r] += inverse_[r] * second_moment[r - lane];
       }
     }
   }
@@ -178,8 +179,8 @@ class TileBias {
   T unit_;
   T* scratch_ = nullptr;
   std::optional<RelativeBias<T>> relative_;
-  T* centre_ = nullptr;     // [width]
-  T* precision_ = nullptr;  // [width]
+  T* centre_ = nullptr;   // [width]
+  T* inverse_ = nullptr;  // [width]
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

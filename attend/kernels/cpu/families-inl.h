@@ -31,9 +31,11 @@ std::unique_ptr<TileScores<T>> MakeScores(const Problem<T>& problem,
     case Family::absolute_distance:
       return std::make_unique<PairScores<T, AbsoluteDistancePair<T>>>(problem);
     case Family::additive:
-      if (!is_exponential(problem.score.activation))
-        return std::make_unique<PairScores<T, RectifierPair<T>>>(problem);
-      return std::make_unique<AdditiveScores<T>>(problem, additive);
+      if (is_exponential(problem.score.activation))
+        return std::make_unique<AdditiveScores<T>>(problem, additive);
+      if (is_leaky(problem.score))
+        return std::make_unique<PairScores<T, LeakyRectifierPair<T>>>(problem);
+      return std::make_unique<PairScores<T, RectifierPair<T>>>(problem);
   }
   return nullptr;
 }
@@ -63,6 +65,8 @@ std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int
     case Family::absolute_distance:
       return std::make_unique<PairGradients<T, AbsoluteDistancePair<T>>>(plan, task, arena);
     case Family::additive:
+      if (is_leaky(score))
+        return std::make_unique<PairGradients<T, LeakyRectifierPair<T>>>(plan, task, arena);
       if (!is_exponential(score.activation))
         return std::make_unique<PairGradients<T, RectifierPair<T>>>(plan, task, arena);
       if (few_queries(plan.problem->shape))

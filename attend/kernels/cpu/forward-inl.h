@@ -89,7 +89,7 @@ class ForwardBlock {
         Context{scorer_.load(first, rows, std::move(scope), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
         ? online.start(at.panel.width)
-        : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog2E));
+        : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog4E));
     if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
   }
 

@@ -108,8 +108,8 @@ void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
     const T* context = upstream.context.row(b, h, i);
     T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
     for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
-    const T sink = problem.sinks[h] * T(kLog2E);
-    gradient[h] += std::exp2(sink - shifts.reference[row] - shifts.offset[row]) * slope;
+    const T sink = problem.sinks[h] * T(kLog4E);
+    gradient[h] += std::exp2(2 * (sink - shifts.reference[row] - shifts.offset[row])) * slope;
   }
 }
 
@@ -248,9 +248,9 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
     const Shape& s = problem.shape;
     const BrainPreparation brain(problem, &upstream.grad_context, threads);
     const Problem<float> wide = widen_problem(problem, arena, threads, !brain.used());
-    const Upstream<float> above{
-        widen_rows(context_rows(s), upstream.context, arena, threads), upstream.lse,
-        widen_rows(context_rows(s), upstream.grad_context, arena, threads), upstream.grad_lse};
+    const Upstream<float> above{upstream.context, upstream.lse,
+                                widen_rows(context_rows(s), upstream.grad_context, arena, threads),
+                                upstream.grad_lse};
     const auto room = [&](const RowsOf& rows) {
       return contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
     };

@@ -60,15 +60,10 @@ class Noise {
  public:
   Noise() = default;
   // operand_unit: of weights and gradients of scores as operands of products.
-  Noise(double unit, double storage_unit, uint64_t seed, double operand_unit = 0)
-      : unit_(unit),
-        storage_unit_(storage_unit),
-        operand_unit_(operand_unit),
-        seed_(2 * seed + 1),
-        engine_(seed) {}
+  Noise(double unit, uint64_t seed, double operand_unit = 0)
+      : unit_(unit), operand_unit_(operand_unit), seed_(2 * seed + 1), engine_(seed) {}
 
   R of(R magnitude) { return move(magnitude, unit_); }
-  R of_storage(R magnitude) { return move(magnitude, storage_unit_); }
   R of_operand(R magnitude) { return operand_unit_ == 0 ? 0 : move(magnitude, operand_unit_); }
   bool none() const { return unit_ == 0; }
 
@@ -83,7 +78,7 @@ class Noise {
     return mixed >> 63 ? step : -step;
   }
 
-  R unit_ = 0, storage_unit_ = 0, operand_unit_ = 0;
+  R unit_ = 0, operand_unit_ = 0;
   uint64_t seed_ = 1;
   std::mt19937_64 engine_;
 };
@@ -106,8 +101,9 @@ Activated<R> activated(Activation activation, R negative_slope, R x) {
       return {r, r / (1 + std::exp(x))};
     }
     case Activation::relu:
-      return {x > 0 ? x : R(0) * x, R(x > 0)};
+      return {x <= 0 ? R(0) : x, R(x > 0)};
     case Activation::leaky_relu:
+      if (negative_slope == 0) return activated<R>(Activation::relu, 0, x);
       return {x > 0 ? x : negative_slope * x, x > 0 ? R(1) : negative_slope};
   }
   return {};
@@ -316,7 +312,7 @@ class NaiveAttention {
     }
   }
 
-  // The kernels take sum_j w_j dw_j from the context as it is stored.
+  // The kernels take sum_j w_j dw_j from the context.
   R mean_error() {
     R squares = 0;
     for (int64_t e = 0; e < s_.value_depth && !noise_.none(); ++e)
@@ -324,7 +320,7 @@ class NaiveAttention {
     R operands = 0;
     for (int64_t j = 0; j < s_.keys && !noise_.none(); ++j)
       operands += std::pow(weights_[j] * by_weight_[j], 2);
-    return noise_.of_storage(std::sqrt(squares)) + noise_.of_operand(std::sqrt(operands));
+    return noise_.of(std::sqrt(squares)) + noise_.of_operand(std::sqrt(operands));
   }
 
   void differentiate() {

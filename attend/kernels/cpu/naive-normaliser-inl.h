@@ -70,20 +70,22 @@ R entmax_threshold(const std::vector<R>& sorted) {
   return threshold;
 }
 
-// Of a row without keys the sum is -inf. NaN and +inf among the scores make it NaN where the
-// weights depend on each other.
+// Of a row without keys the sum is -inf. NaN among the scores makes it NaN, and so does +inf where
+// the weights depend on each other.
 template <class R>
 NaiveShift<R> normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {
   const bool sparse = normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
+  const bool depends = sparse || normaliser == Normaliser::softmax;
   R top = -std::numeric_limits<R>::infinity(), poison = 0;
   for (const R x : scores) {
     top = std::max(top, x);
-    if (std::isnan(x) || (std::isinf(x) && x > 0)) poison = std::numeric_limits<R>::quiet_NaN();
+    if (std::isnan(x) || (depends && std::isinf(x) && x > 0))
+      poison = std::numeric_limits<R>::quiet_NaN();
   }
   if (normaliser == Normaliser::softmax) top = std::max(top, sink);
   if (std::isinf(top) && top < 0 && poison == 0) return {top, 0};
   if (normaliser == Normaliser::softmax) return {top, log_sum_exp(scores, sink, top) + poison};
-  if (!sparse) return {0, 0};
+  if (!sparse) return {0, poison};
   if (poison != 0) return {top, poison};
   const std::vector<R> order = sorted(scores, top);
   return {top, normaliser == Normaliser::sparsemax ? sparsemax_threshold(order)
@@ -124,7 +126,7 @@ std::vector<R> score_gradients(Normaliser normaliser, const std::vector<R>& weig
     slope[j] = normaliser == Normaliser::softmax     ? w
                : normaliser == Normaliser::sigmoid   ? w * (1 - w)
                : normaliser == Normaliser::none      ? R(allowed[j])
-               : normaliser == Normaliser::sparsemax ? R(w > 0)
+               : normaliser == Normaliser::sparsemax ? (w > 0 ? R(1) : w)
                                                      : std::sqrt(w);
     total += slope[j];
     mean += slope[j] * by_weight[j];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "attend/kernels/scope.h"
@@ -44,6 +45,12 @@ inline bool sees(const BlockLayout& c, const Row& row, int64_t key) {
 inline bool sees(const DenseMask& c, const Row& row, int64_t key) {
   return c.mask[row.batch * c.batch_stride + row.head * c.head_stride + row.query * c.query_stride +
                 key * c.key_stride] != 0;
+}
+
+inline bool sees(const Around& c, const Row& row, int64_t key) {
+  const double centre =
+      c.centres[row.batch * c.batch_stride + row.head * c.head_stride + row.query * c.query_stride];
+  return std::abs(static_cast<double>(key) - centre) <= static_cast<double>(c.reach);
 }
 
 inline bool sees(const Scope& scope, const Row& row, int64_t key) {

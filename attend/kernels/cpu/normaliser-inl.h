@@ -17,19 +17,19 @@ namespace attend::kernels::HWY_NAMESPACE {
 // gradients from weight gradients. A rule takes vectors of scores less the row's reference, and the
 // row's offset: see RowShifts.
 
-// p = 2^(s - lse), ds = p (dp - delta)
+// p = 4^(s - lse), ds = p (dp - delta)
 template <class T>
 struct SoftmaxRule {
-  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) { return Exp2<T>(hn::Sub(s, offset)); }
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) { return Exp4<T>(hn::Sub(s, offset)); }
   static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return p; }
 };
 
-// p = 1 / (1 + 2^-s), ds = p (1 - p) dp
+// p = 1 / (1 + 4^-s), ds = p (1 - p) dp
 template <class T>
 struct SigmoidRule {
   static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T>) {
-    constexpr T kLowest = Exp2Traits<T>::kLowest;
-    const auto power = Exp2<T>(hn::Neg(Clamp<T>(s, -kLowest)));
+    constexpr T kLowest = Exp2Traits<T>::kLowest / 2;
+    const auto power = Exp4<T>(hn::Neg(Clamp<T>(s, -kLowest)));
     const auto p = hn::Div(Set<T>(1), hn::Add(Set<T>(1), power));
     return hn::IfThenZeroElse(hn::Lt(s, Set<T>(kLowest)), p);
   }
@@ -55,7 +55,7 @@ struct SparsemaxRule {
     return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(Tag<T>())), x);
   }
   static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) {
-    return hn::IfThenElseZero(hn::Gt(p, hn::Zero(Tag<T>())), Set<T>(1));
+    return hn::IfThenElse(hn::Gt(p, hn::Zero(Tag<T>())), Set<T>(1), p);  // 0, or NaN
   }
 };
 

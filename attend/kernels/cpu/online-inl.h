@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // Tiles are [keys][width]: a vector holds one key's score for as many queries, so every step of the
-// normaliser is vertical. Scores are in units of log2.
+// normaliser is vertical. Scores are in units of log4.
 
 template <class T>
 HWY_INLINE Vec<T> Finite0(Vec<T> x) {
@@ -26,11 +26,11 @@ HWY_INLINE Vec<T> Finite0(Vec<T> x) {
 template <class T>
 struct OnlineNormaliser {
   // A row is rescaled only when its maximum grows by more than this: weights stay below 2^8.
-  static constexpr T kSlack = 8;
+  static constexpr T kSlack = 4;
 
   Normaliser normaliser;
   T* reference;  // [width] what is subtracted from the scores: near the largest for softmax, else 0
-  T* sum;        // [width] of 2^(score - reference); 1 where a key was seen
+  T* sum;        // [width] of 4^(score - reference); 1 where a key was seen, NaN after a NaN
 
   void start(int64_t width) const {
     const T lowest = -std::numeric_limits<T>::infinity();
@@ -38,7 +38,7 @@ struct OnlineNormaliser {
     std::fill_n(sum, width, T(0));
   }
 
-  // With one score, in units of log2, that has no value.
+  // With one score, in units of log4, that has no value.
   void start_with_sink(int64_t width, T sink) const {
     std::fill_n(reference, width, sink);
     std::fill_n(sum, width, T(1));
@@ -70,7 +70,7 @@ struct OnlineNormaliser {
         peak = MaxOrSecond<T>(hn::Load(d, scores + j), peak);
       const T top = std::max(reference[r], hn::GetLane(hn::MaxOfLanes(d, peak)));
       if (top > reference[r] + kSlack) {
-        const T factor = hn::GetLane(Exp2<T>(Set<T>(reference[r] - top)));
+        const T factor = hn::GetLane(Exp4<T>(Set<T>(reference[r] - top)));
         for (int64_t e = 0; e < value_depth; ++e) context[e * width + r] *= factor;
         sum[r] *= factor;
         reference[r] = top;
@@ -78,7 +78,7 @@ struct OnlineNormaliser {
       const auto shift = Finite0<T>(Set<T>(reference[r]));
       auto total = hn::Zero(d);
       for (int64_t j = 0; j < keys; j += kLanes<T>) {
-        const auto weight = Exp2<T>(hn::Sub(hn::Load(d, scores + j), shift));
+        const auto weight = Exp4<T>(hn::Sub(hn::Load(d, scores + j), shift));
         total = hn::Add(total, weight);
         hn::Store(weight, d, scores + j);
       }
@@ -98,9 +98,16 @@ struct OnlineNormaliser {
           hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
       scale_columns(context, value_depth, width, lane, inverse);
     }
+    // The product that leads back to a largest number may be rounded up, to infinity.
+    constexpr T kMost = std::numeric_limits<T>::max();
     for (int64_t r = 0; r < width; ++r) {
-      reference[r] = sum[r] == 0 ? -std::numeric_limits<T>::infinity() : reference[r] * T(kLn2);
-      sum[r] = sum[r] == 0 || !sums ? T(0) : std::log(sum[r]);
+      if (sum[r] == 0) {
+        reference[r] = -std::numeric_limits<T>::infinity();
+        continue;
+      }
+      const T natural = reference[r] * T(kLn4);
+      reference[r] = std::isfinite(reference[r]) ? std::clamp(natural, -kMost, kMost) : natural;
+      sum[r] = sums ? std::log(sum[r]) : sum[r] - 1;
     }
   }
 
@@ -109,12 +116,13 @@ struct OnlineNormaliser {
     const Tag<T> d;
     const auto outside = Set<T>(-std::numeric_limits<T>::infinity());
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      auto seen = hn::Load(d, sum + lane);
+      auto seen = hn::Load(d, sum + lane), poison = seen;
       for (int64_t j = 0; j < keys; ++j) {
-        const auto here = hn::Ne(hn::Load(d, tile + j * width + lane), outside);
-        seen = hn::IfThenElse(here, Set<T>(1), seen);
+        const auto s = hn::Load(d, tile + j * width + lane);
+        seen = hn::IfThenElse(hn::Eq(s, outside), seen, Set<T>(1));
+        poison = hn::IfThenElse(hn::IsNaN(s), s, poison);
       }
-      hn::Store(seen, d, sum + lane);
+      hn::Store(MaxOrSecond<T>(seen, poison), d, sum + lane);
     }
   }
 
@@ -145,7 +153,7 @@ struct OnlineNormaliser {
         MaxOrSecond<T>(MaxOrSecond<T>(tops[3], tops[2]), MaxOrSecond<T>(tops[1], tops[0]));
     if (hn::AllFalse(d, hn::Gt(top, hn::Add(before, Set<T>(kSlack))))) return;
     hn::Store(top, d, reference + lane);
-    const auto factor = Exp2<T>(hn::Sub(before, Finite0<T>(top)));
+    const auto factor = Exp4<T>(hn::Sub(before, Finite0<T>(top)));
     const auto total = hn::Load(d, sum + lane);
     if (hn::AllTrue(d, hn::Eq(total, hn::Zero(d)))) return;  // nothing to rescale yet
     hn::Store(hn::Mul(total, factor), d, sum + lane);
@@ -157,7 +165,7 @@ struct OnlineNormaliser {
     const auto shift = Finite0<T>(hn::Load(d, reference + lane));
     auto total = hn::Load(d, sum + lane);
     for (int64_t j = 0; j < keys; ++j) {
-      const auto weight = Exp2<T>(hn::Sub(hn::Load(d, tile + j * width), shift));
+      const auto weight = Exp4<T>(hn::Sub(hn::Load(d, tile + j * width), shift));
       total = hn::Add(total, weight);
       hn::Store(weight, d, tile + j * width);
     }

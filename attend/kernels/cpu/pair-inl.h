@@ -35,14 +35,34 @@ struct AbsoluteDistancePair {
   }
 };
 
-// f = max(x, slope x) with x = q + k: ReLU with slope 0.
+// f = max(0, x) with x = q + k.
 template <class T>
 struct RectifierPair {
   static constexpr bool kHasVector = true;
+  explicit RectifierPair(const Score<T>&) {}
+
+  static HWY_INLINE Vec<T> value(Vec<T> x) { return MaxOrSecond<T>(hn::Zero(Tag<T>()), x); }
+
+  HWY_INLINE Vec<T> add(Vec<T> sum, Vec<T> q, Vec<T> k, Vec<T> v) const {
+    return hn::MulAdd(v, value(hn::Add(q, k)), sum);
+  }
+
+  // df/dq = df/dk = 1 where x is positive, else 0
+  static constexpr int kKeySign = 1;
+  HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& by_x, Vec<T>& vector) const {
+    const auto x = hn::Add(q, k);
+    by_x = hn::IfThenElseZero(hn::Gt(x, hn::Zero(Tag<T>())), ds);
+    vector = hn::MulAdd(value(x), ds, vector);
+  }
+};
+
+// f = max(x, slope x) with x = q + k and a slope above 0.
+template <class T>
+struct LeakyRectifierPair {
+  static constexpr bool kHasVector = true;
   T slope;
 
-  explicit RectifierPair(const Score<T>& score)
-      : slope(score.activation == Activation::relu ? T(0) : T(score.negative_slope)) {}
+  explicit LeakyRectifierPair(const Score<T>& score) : slope(T(score.negative_slope)) {}
 
   HWY_INLINE Vec<T> add(Vec<T> sum, Vec<T> q, Vec<T> k, Vec<T> v) const {
     const auto x = hn::Add(q, k);

@@ -62,12 +62,15 @@ inline constexpr int64_t kBackwardRows = 64;
 // Keys of a tile: scores of a panel, panel and accumulators stay in the first-level cache.
 inline constexpr int64_t kTileKeys = 64;
 
-// What scores are multiplied by before they are normalised: exponentials are powers of two.
 inline constexpr double kLog2E = 1.4426950408889634;
-inline constexpr double kLn2 = 0.6931471805599453;
+
+// What scores are multiplied by before they are normalised: exponentials are powers of four. Those
+// of two would take a factor above 1, which makes infinities of the largest numbers.
+inline constexpr double kLog4E = kLog2E / 2;
+inline constexpr double kLn4 = 1.3862943611198906;
 
 inline double score_unit(Normaliser normaliser) {
-  return normaliser == Normaliser::softmax || normaliser == Normaliser::sigmoid ? kLog2E : 1.0;
+  return normaliser == Normaliser::softmax || normaliser == Normaliser::sigmoid ? kLog4E : 1.0;
 }
 
 // Sparsemax and entmax look at whole rows for their thresholds.
@@ -87,6 +90,12 @@ inline bool is_exponential(Activation a) {
 inline double activation_rate(Activation a) { return a == Activation::sigmoid ? 0.5 : 1.0; }
 inline double activation_magnitude(Activation a) { return a == Activation::sigmoid ? 1.0 : 2.0; }
 
+// Whether what is below 0 has a slope; times 0 an infinite number would be NaN.
+template <class T>
+bool is_leaky(const Score<T>& score) {
+  return score.activation == Activation::leaky_relu && score.negative_slope != 0;
+}
+
 template <class T>
 bool is_prepared(const Score<T>& score) {
   return score.family == Family::additive && is_exponential(score.activation);
@@ -102,7 +111,7 @@ struct AdditivePlan {
   bool natural = false;   // dimensions in their own order
   int64_t padded = 0;     // depth in whole vectors
   T* centre = nullptr;    // [head][padded] c
-  T* constant = nullptr;  // [head] what every score of a row has, in units of log2
+  T* constant = nullptr;  // [head] what every score of a row has, in units of log4
   T* base = nullptr;      // [head][padded] 1 where A and G are near it, else 0; natural only
   T* factor = nullptr;  // [head][keys][padded] E, in the order of `order`, or G where natural; k of
                         // a plain dimension

@@ -65,6 +65,11 @@ inline const std::vector<ScopeChoice>& scopes() {
     for (size_t n = 0; n < layout.size(); n += 3) layout[n] = 1;
     return layout;
   }();
+  static const std::array<double, 70> centres = [] {
+    std::array<double, 70> places{};
+    for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<double>(i * 29 % 75) - 2.5;
+    return places;
+  }();
   static const std::vector<ScopeChoice> rows = {
       {"all", {}},
       {"causal", causal(3)},
@@ -75,6 +80,7 @@ inline const std::vector<ScopeChoice>& scopes() {
           QueryLengths{kQueryLengths}}}}},
       {"prefix or window", {{{Prefix{5}}, {Window{.left = 4, .right = 0}}}}},
       {"blocks", {{{BlockLayout{blocks.data(), 2, 20}}}}},
+      {"around centres", {{{Around{centres.data(), 0, 0, 1, 4}}}}},
   };
   return rows;
 }

@@ -37,6 +37,7 @@ struct KernelResults {
   using T = Compute<S>;
   std::vector<S> context, query, key, value;
   std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<T> unrounded;  // where S has 16 bits
 };
 
 // The arrays begin as NaN, so that a number left unwritten shows.
@@ -61,15 +62,31 @@ template <class S, class T>
 KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>& like,
                              const SelftestPasses& passes) {
   const Shape& s = question.problem.shape;
-  KernelResults<S> r{unwritten<S>(like.context.size()), unwritten<S>(like.query.size()),
-                     unwritten<S>(like.key.size()),     unwritten<S>(like.value.size()),
-                     unwritten<T>(like.lse.size()),     unwritten<T>(like.vector.size()),
-                     unwritten<T>(like.dense.size()),   unwritten<T>(like.slopes.size()),
-                     unwritten<T>(like.sinks.size()),   unwritten<T>(like.relative.size()),
-                     unwritten<T>(like.centres.size()), unwritten<T>(like.widths.size())};
-  const View<S> context = contiguous(r.context.data(), s.heads, s.queries, s.value_depth);
-  const Result<S> result{context, r.lse.data()};
-  const Upstream<S> upstream{context, r.lse.data(), question.grad_context, question.grad_lse};
+  KernelResults<S> r{unwritten<S>(like.context.size()),
+                     unwritten<S>(like.query.size()),
+                     unwritten<S>(like.key.size()),
+                     unwritten<S>(like.value.size()),
+                     unwritten<T>(like.lse.size()),
+                     unwritten<T>(like.vector.size()),
+                     unwritten<T>(like.dense.size()),
+                     unwritten<T>(like.slopes.size()),
+                     unwritten<T>(like.sinks.size()),
+                     unwritten<T>(like.relative.size()),
+                     unwritten<T>(like.centres.size()),
+                     unwritten<T>(like.widths.size()),
+                     unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
+  const auto of_contexts = [&](auto* data) {
+    return contiguous(data, s.heads, s.queries, s.value_depth);
+  };
+  const Result<S> result{of_contexts(r.context.data()), r.lse.data(), wanted(r.unrounded)};
+  const T* exact = nullptr;
+  if constexpr (kIsHalf<S>) {
+    exact = r.unrounded.data();
+  } else {
+    exact = r.context.data();
+  }
+  const Upstream<S> upstream{of_contexts(exact), r.lse.data(), question.grad_context,
+                             question.grad_lse};
   const Gradients<S> gradients{contiguous(r.query.data(), s.heads, s.queries, s.depth),
                                contiguous(r.key.data(), s.key_heads, s.keys, s.depth),
                                contiguous(r.value.data(), s.key_heads, s.keys, s.value_depth),
@@ -258,7 +275,7 @@ class EveryTarget {
     using T = Compute<S>;
     // The formulas may be exact by chance where the terms are not of the size of their sums.
     constexpr double kUnit = std::numeric_limits<T>::epsilon() / 2;
-    const Noise<T> noise = magnitude == 1 ? Noise<T>() : Noise<T>(kUnit, kStorageError<S>, 1);
+    const Noise<T> noise = magnitude == 1 ? Noise<T>() : Noise<T>(kUnit, 1);
     const auto& [problem, grad_context, grad_lse] = question;
     const Answers<T> answers{NaiveAttention<Wider<T>, S>(problem, grad_context, grad_lse).run(),
                              NaiveAttention<T, S>(problem, grad_context, grad_lse, noise).run()};

@@ -19,7 +19,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 // matters no more than that of the scores. The scores are computed again for a large lse, and for
 // the thresholds of the sparse normalisers, which lie near the largest score.
 
-// Beyond it the lse of a softmax, a float and then in units of log2, is off by up to 2^-15.
+// Beyond it the lse of a softmax, a float and then in units of log4, is off by up to 2^-15.
 inline constexpr double kCoarseLse = 256;
 
 // The shifts of a sparse normaliser. `scores` has room for all keys of the panel; `at` is the
@@ -47,7 +47,7 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
                                    arena.take(panel.width)};
   sinks == nullptr ? online.start(panel.width)
-                   : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog2E));
+                   : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog4E));
   const KeyRange hull = panel.scope.hull();
   for (int64_t key = hull.begin, next = 0; key < hull.end; key = next) {
     next = next_tile(brain, key);
@@ -57,8 +57,8 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   for (int64_t r = 0; r < panel.rows; ++r) {
     const bool empty = online.sum[r] == 0;
     to.reference[at + r] = empty ? T(0) : online.reference[r];
-    to.offset[at + r] = empty ? kInfinity : std::log2(online.sum[r]);
-    const T given = lse[at + r] * T(kLog2E), offset = given - to.reference[at + r];
+    to.offset[at + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
+    const T given = lse[at + r] * T(kLog4E), offset = given - to.reference[at + r];
     if (offset - to.offset[at + r] > kRounding * std::abs(given)) to.offset[at + r] = offset;
   }
 }
@@ -70,7 +70,7 @@ bool ConvertShifts(const T* lse, int64_t at, int64_t rows, const RowShifts<T>& t
   for (int64_t r = at; r < at + rows; ++r) {
     const bool empty = lse[r] == -kInfinity;
     if (!empty && std::abs(lse[r]) > T(kCoarseLse)) return false;
-    to.reference[r] = empty ? T(0) : lse[r] * T(kLog2E);
+    to.reference[r] = empty ? T(0) : lse[r] * T(kLog4E);
     to.offset[r] = empty ? kInfinity : T(0);
   }
   return true;

@@ -119,16 +119,32 @@ HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
   return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(hn::BitCast(bits, shifted)));
 }
 
+// 2^(n + r), where n is in the low bits of `shifted`.
+template <class T>
+HWY_INLINE Vec<T> PowerOfSum(Vec<T> shifted, Vec<T> r) {
+  using Traits = Exp2Traits<T>;
+  const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
+  return hn::Mul(rest, WholePower<T>(shifted));
+}
+
 // 2^x for x up to the largest exponent; 0 below the smallest normal number; NaN stays NaN.
 template <class T>
 HWY_INLINE Vec<T> Exp2(Vec<T> x) {
-  using Traits = Exp2Traits<T>;
-  const auto magic = Set<T>(Traits::kMagic);
+  const auto magic = Set<T>(Exp2Traits<T>::kMagic);
   const auto shifted = hn::Add(x, magic);
   const auto r = hn::Sub(x, hn::Sub(shifted, magic));
-  const auto rest = hn::MulAdd(Polynomial<T>(r, Traits::kNext), r, Set<T>(Traits::kFirst));
-  return hn::IfThenElseZero(hn::Not(hn::Lt(x, Set<T>(Traits::kLowest))),
-                            hn::Mul(rest, WholePower<T>(shifted)));
+  return hn::IfThenElseZero(hn::Not(hn::Lt(x, Set<T>(Exp2Traits<T>::kLowest))),
+                            PowerOfSum<T>(shifted, r));
+}
+
+// 4^x, which is Exp2(2 x): the doubling is part of a multiply-add.
+template <class T>
+HWY_INLINE Vec<T> Exp4(Vec<T> x) {
+  const auto magic = Set<T>(Exp2Traits<T>::kMagic), two = Set<T>(2);
+  const auto shifted = hn::MulAdd(x, two, magic);
+  const auto r = hn::MulSub(x, two, hn::Sub(shifted, magic));
+  return hn::IfThenElseZero(hn::Not(hn::Lt(x, Set<T>(Exp2Traits<T>::kLowest / 2))),
+                            PowerOfSum<T>(shifted, r));
 }
 
 // e^(2x) - less for |x| well inside the range, with less 0 or 1: of either, and near 0 too, all

@@ -61,7 +61,7 @@ void FindThresholds(Normaliser normaliser, const T* scores, int64_t keys, int64_
     for (int64_t j = 0; j < keys; ++j) {
       const auto s = hn::Load(d, scores + j * width + lane);
       top = MaxOrSecond<T>(s, top);
-      poison = hn::IfThenElse(hn::Ne(s, s), s, poison);
+      poison = hn::IfThenElse(hn::IsNaN(s), s, poison);
     }
     const auto empty = hn::Eq(top, Set<T>(-kInfinity));
     top = hn::IfThenZeroElse(empty, top);
