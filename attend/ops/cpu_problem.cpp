@@ -57,8 +57,7 @@ class ScopeConversion {
 
   kernels::Condition operator()(const Around& condition) {
     // In float64 16-bit centres and far positions compare as they are.
-    const Tensor centres = condition.centres.detach()
-                               .to(at::kCPU, at::kDouble)
+    const Tensor centres = settled(condition.centres.detach().to(at::kCPU, at::kDouble))
                                .expand({spec_.batch, spec_.heads, spec_.queries});
     return kernels::Around{keep<double>(centres), centres.stride(0), centres.stride(1),
                            centres.stride(2), std::min(condition.reach, kernels::kUnbounded)};
