@@ -1,5 +1,6 @@
 #include "attend/base/memory.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ int64_t limit_in(const fs::path& path) {
 }
 
 bool lists_memory(std::string_view controllers) {
-  return ("," + std::string(controllers) + ",").find(",memory,") != std::string::npos;
+  return fmt::format(",{},", controllers).find(",memory,") != std::string::npos;
 }
 
 }  // namespace

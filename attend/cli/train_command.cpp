@@ -143,6 +143,7 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
                   "tokens of the data that the model of --init does not have: extend its "
                   "vocabularies, or keep them, so that these are read as unknown")
       ->check(CLI::IsMember({"extend", "keep"}))
+      ->needs("--init")
       ->capture_default_str();
 }
 

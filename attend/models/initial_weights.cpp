@@ -16,8 +16,8 @@ using at::Tensor;
 
 // The ids of the tokens that two vocabularies share: in the new one, and in the other.
 struct SharedTokens {
-  std::vector<int64_t> here, there;
   int64_t size_here = 0, size_there = 0;
+  std::vector<int64_t> here = {}, there = {};
 };
 
 SharedTokens shared_tokens(const Vocabulary& here, const Vocabulary& there) {

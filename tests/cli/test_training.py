@@ -140,6 +140,7 @@ class Options(program.Case):
             second = program.read_metrics(self.folder / choice)
             self.assertLess(second[0]["train_loss"], 0.8 * first[0]["train_loss"])
             self.assertEqual((self.folder / choice / "source.vocab").read_text(), tokens)
+        self.refuse(*train("--resume", "--init-vocabulary", "keep"), names=["--init-vocabulary requires --init"])
         self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "third",
                     "--init", "model", "--source-units", "line", *settings(QUICK),
                     names=["--init model", "data.source_units"])
