@@ -52,7 +52,9 @@ struct MeasuredFigure {
 
 // Tests whether the answer depends on the tokens that a map points at. What does not depend on the
 // map is computed once, when it is first asked for. At most WeightTestOptions::rows tokens of the
-// answer are looked at. `subject` must outlive it.
+// answer are looked at. `subject` must outlive it. Untrained networks are drawn from LibTorch's
+// default generator, which is seeded for that and then put back as it was: figures depend on a
+// thread that draws from it at that moment.
 class EvidenceTester {
  public:
   explicit EvidenceTester(const Subject& subject, const WeightTestOptions& options = {});
