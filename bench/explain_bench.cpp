@@ -42,7 +42,7 @@ std::vector<Example> examples() {
 
 void test_method(const Subject& subject, EvidenceTester& tester, const MethodRow& method) {
   if (!why_not(method, subject, tester.trace()).empty()) return;
-  tester.measure(method, method_scores(method, subject, tester.trace()));
+  tester.measure(method, method_scores(method, subject, tester.trace(), tester.choice()));
 }
 
 void report(const std::string& metric, double value, double bar, bool as_json) {

@@ -65,6 +65,9 @@ class EvidenceTester {
   // The subject's trace, by which why_not() and method_scores() are asked.
   const NetworkTrace& trace() const;
 
+  // What to ask a method for: the tokens that are looked at.
+  MethodChoice choice() const;
+
   // Measures the figures of `rows`, or all, on a method's scores [T, S]. Figures that do not apply
   // to the method are left out. `choice` is what the scores were made with.
   std::vector<MeasuredFigure> measure(const MethodRow& method, const at::Tensor& scores,
