@@ -336,8 +336,10 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--out", options->out,
                       "file to write: .html (all methods, tested, and all layers), .svg, .png, "
                       ".json, .npz, .align (Pharaoh), .dot or .graphml");
-  command->add_flag("--json", options->json,
-                    "print {title, source, target, weights, scores, evidence}");
+  command->add_flag(
+      "--json", options->json,
+      "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
+      "missing}]}");
   command->footer(footer());
   command->callback([options] { run_explain(*options); });
 }

@@ -39,7 +39,8 @@ class AnswerEvidence {
   // What the method says of untrained networks of this kind.
   std::vector<at::Tensor> untrained_scores(const MethodRow& method, const MethodChoice& choice);
 
-  const NetworkTrace& trace() const { return trace_; }  // with gradients
+  const NetworkTrace& trace() const { return trace_; }        // with gradients
+  const std::vector<int64_t>& rows() const { return rows_; }  // of the answer, that are looked at
 
  private:
   void read_without_each();
@@ -48,9 +49,9 @@ class AnswerEvidence {
   const Subject& subject_;
   WeightTestOptions options_;
   NetworkTrace trace_;
-  std::vector<int64_t> rows_;  // of the answer, that are looked at
-  at::Tensor plain_;           // [T]: probabilities
-  at::Tensor answered_;        // [T]: the most probable tokens
+  std::vector<int64_t> rows_;
+  at::Tensor plain_;     // [T]: probabilities
+  at::Tensor answered_;  // [T]: the most probable tokens
   bool has_weights_;
   at::Tensor gradient_, occlusion_;
   at::Tensor changed_;  // [T, S]: whether the token changes without each other

@@ -176,7 +176,8 @@ FigureValue AnswerEvidence::tau(const MappedScores& map, const std::vector<Tenso
 }
 
 const Tensor& AnswerEvidence::gradient() {
-  if (!gradient_.defined()) gradient_ = method_scores(find_method("held_gradient"), subject_);
+  if (!gradient_.defined())
+    gradient_ = method_scores(find_method("held_gradient"), subject_, trace_, {.tokens = rows_});
   return gradient_;
 }
 
@@ -197,9 +198,11 @@ std::vector<Tensor> AnswerEvidence::untrained_scores(const MethodRow& method,
     one.trace = trace_network(*one.model->network, subject_.batch, {.gradients = true});
     untrained_.push_back(std::move(one));
   }
+  MethodChoice own = choice;
+  own.tokens = rows_;
   std::vector<Tensor> scores;
   for (const Untrained& one : untrained_)
-    scores.push_back(method_scores(method, untrained_subject(one), one.trace, choice));
+    scores.push_back(method_scores(method, untrained_subject(one), one.trace, own));
   return scores;
 }
 

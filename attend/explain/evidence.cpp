@@ -117,6 +117,8 @@ EvidenceTester::~EvidenceTester() = default;
 
 const NetworkTrace& EvidenceTester::trace() const { return evidence_->trace(); }
 
+MethodChoice EvidenceTester::choice() const { return {.tokens = evidence_->rows()}; }
+
 std::vector<MeasuredFigure> EvidenceTester::measure(const MethodRow& method, const Tensor& scores,
                                                     const std::vector<const FigureRow*>& rows,
                                                     const MethodChoice& choice) {

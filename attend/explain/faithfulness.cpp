@@ -65,8 +65,8 @@ std::vector<OfMethod> measure_one(const Subject& subject,
     OfMethod one{.obstacle = why_not(*method, subject, tester.trace())};
     if (one.obstacle.empty()) {
       try {
-        one.figures =
-            tester.measure(*method, method_scores(*method, subject, tester.trace()), figures);
+        const at::Tensor scores = method_scores(*method, subject, tester.trace(), tester.choice());
+        one.figures = tester.measure(*method, scores, figures);
       } catch (const Error& error) {
         one.obstacle = error.what();
       }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "attend/explain/attention_methods-inl.h"
@@ -67,18 +68,32 @@ int64_t copies_for(const Subject& subject) {
   return std::clamp<int64_t>(64 * copies_at_once / vectors, 1, copies_at_once);
 }
 
+// The tokens of the answer that are asked for.
+std::vector<int64_t> tokens_of(const Subject& subject, const MethodChoice& choice) {
+  if (!choice.tokens.empty()) return choice.tokens;
+  std::vector<int64_t> all(static_cast<size_t>(subject.target_length()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// Rows [tokens, ..] of those among zeros for all, [T, ..].
+Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, const Tensor& rows) {
+  std::vector<int64_t> shape = rows.sizes().vec();
+  shape[0] = subject.target_length();
+  return at::zeros(shape, rows.options()).index_copy(0, at::tensor(tokens), rows);
+}
+
 // The derivatives of each token's log probability, on a copy of its own, by the variables [copies,
 // ..] of a pass: one backward pass does for many. Each comes back as [T, ..], float64 on the CPU.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
-std::vector<Tensor> token_derivatives(const Subject& subject, const TraceOptions& options,
-                                      const Variables& variables) {
+std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
+                                      const TraceOptions& options, const Variables& variables) {
   std::vector<std::vector<Tensor>> parts;
-  const int64_t length = subject.target_length(), most = copies_for(subject);
-  for (int64_t first = 0; first < length; first += most) {
-    const int64_t copies = std::min(most, length - first);
+  const std::vector<int64_t> tokens = tokens_of(subject, choice);
+  for (const Tensor& which : at::tensor(tokens).split(copies_for(subject))) {
     const NetworkTrace trace =
-        trace_network(subject.network(), repeated(subject.batch, copies), options);
-    const Tensor own = trace.log_probabilities.slice(1, first, first + copies).diagonal();
+        trace_network(subject.network(), repeated(subject.batch, which.size(0)), options);
+    const Tensor own = trace.log_probabilities.gather(1, which.unsqueeze(1));
     const std::vector<Tensor> by = variables(trace);
     const auto slopes = torch::autograd::grad({own.sum()}, by, {}, /*retain_graph=*/false,
                                               /*create_graph=*/false, /*allow_unused=*/true);
@@ -87,15 +102,24 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const TraceOptions
       parts[i].push_back(float64_on_cpu(slopes[i].defined() ? slopes[i] : at::zeros_like(by[i])));
   }
   std::vector<Tensor> joined;
-  for (const auto& each : parts) joined.push_back(at::cat(each));
+  for (const auto& each : parts) joined.push_back(among_all(subject, tokens, at::cat(each)));
   return joined;
 }
 
 // The gradients [T, S, depth] of each token's log probability.
-Tensor source_gradients(const Subject& subject, const TraceOptions& options) {
-  return of_source(subject, token_derivatives(subject, options, [](const NetworkTrace& trace) {
-                     return std::vector{trace.input};
-                   })[0]);
+Tensor source_gradients(const Subject& subject, const MethodChoice& choice,
+                        const TraceOptions& options) {
+  const auto input = [](const NetworkTrace& trace) { return std::vector{trace.input}; };
+  return of_source(subject, token_derivatives(subject, choice, options, input)[0]);
+}
+
+// What `of` says of each token, [S], as rows [T, S].
+Tensor by_token(const Subject& subject, const MethodChoice& choice,
+                const std::function<Tensor(int64_t token)>& of) {
+  const std::vector<int64_t> tokens = tokens_of(subject, choice);
+  std::vector<Tensor> rows;
+  for (const int64_t token : tokens) rows.push_back(of(token));
+  return among_all(subject, tokens, at::stack(rows));
 }
 
 // What enters the network where nothing is known of the source, unknown tokens or frames of zeros,
@@ -135,11 +159,10 @@ std::pair<Tensor, Tensor> legendre_places(int64_t count) {
 }
 
 // The integral of the gradients along the way from `blank`, times it: [T, S].
-Tensor integrated_along(const Subject& subject, const Tensor& blank, const Tensor& way,
-                        int64_t steps) {
+Tensor integrated_along(const Subject& subject, const MethodChoice& choice, const Tensor& blank,
+                        const Tensor& way, int64_t steps) {
   const auto [places, shares] = legendre_places(steps);
-  const at::Tensor sum =
-      at::zeros({subject.target_length(), way.size(1), way.size(2)}, at::kDouble);
+  Tensor sum;
   for (int64_t first = 0; first < steps; first += copies_at_once) {
     const int64_t copies = std::min(copies_at_once, steps - first);
     const Tensor along = places.narrow(0, first, copies).view({-1, 1, 1});
@@ -147,69 +170,73 @@ Tensor integrated_along(const Subject& subject, const Tensor& blank, const Tenso
     const NetworkTrace path = trace_changed(subject, copies, [&](const Tensor& source) {
       return blank + (source - blank) * along.to(source.options());
     });
-    for (int64_t t = 0; t < subject.target_length(); ++t) {
+    const Tensor part = by_token(subject, choice, [&](int64_t t) {
       const Tensor slope = derivative(log_probability_of(subject, path, t), path.input);
-      sum[t] += (float64_on_cpu(of_source(subject, slope)) * weights).sum(0);
-    }
+      return ((float64_on_cpu(of_source(subject, slope)) * weights).sum(0) * way[0]).sum(1);
+    });
+    sum = sum.defined() ? sum + part : part;
   }
-  return (sum * way).sum(2);
+  return sum;
 }
 
 at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1); }
 
 }  // namespace
 
-Tensor gradient(const Subject& subject, const NetworkTrace&, const MethodChoice&) {
-  return source_gradients(subject, {.gradients = true, .attentions = false}).norm(2, 2);
+Tensor gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
+  return source_gradients(subject, choice, {.gradients = true, .attentions = false}).norm(2, 2);
 }
 
-Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace,
+                        const MethodChoice& choice) {
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
-  return (source_gradients(subject, {.gradients = true, .attentions = false}) * input).sum(2);
+  return (source_gradients(subject, choice, {.gradients = true, .attentions = false}) * input)
+      .sum(2);
 }
 
 // Jain & Wallace 2019, 4.1: the gradient by the token, with the weights of attention held.
-Tensor held_gradient(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+Tensor held_gradient(const Subject& subject, const NetworkTrace& trace,
+                     const MethodChoice& choice) {
   TraceOptions options{.gradients = true, .attentions = false};
   options.weights = [](const Site&, size_t, const Tensor& weights) { return weights.detach(); };
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
-  return (source_gradients(subject, options) * input).sum(2).abs();
+  return (source_gradients(subject, choice, options) * input).sum(2).abs();
 }
 
-// Sundararajan et al. 2017, eq. 3. Where the sum is off by over half of a hundredth of the largest
+// Sundararajan et al. 2017, eq. 3. Where the sum is off by over a hundredth of the largest
 // difference, the way is sharper than the steps, and is gone in twice as many.
 Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
-                            const MethodChoice&) {
+                            const MethodChoice& choice) {
   const auto [blank, before] = blank_source(subject);
   const Tensor way = float64_on_cpu(of_source(subject, trace.input)) - float64_on_cpu(blank);
-  const Tensor difference = float64_on_cpu(trace.log_probabilities[0]) - before;
+  const Tensor asked = at::tensor(tokens_of(subject, choice));
+  const Tensor difference =
+      (float64_on_cpu(trace.log_probabilities[0]) - before).index_select(0, asked);
   for (int64_t steps = integration_steps;; steps *= 2) {
-    Tensor parts = integrated_along(subject, blank, way, steps);
-    const double off = (parts.sum(1) - difference).abs().max().item<double>();
-    if (steps >= most_integration_steps || off <= 0.005 * difference.abs().max().item<double>())
+    Tensor parts = integrated_along(subject, choice, blank, way, steps);
+    const Tensor sums = parts.sum(1).index_select(0, asked);
+    const double off = (sums - difference).abs().max().item<double>();
+    if (steps >= most_integration_steps || off <= 0.01 * difference.abs().max().item<double>())
       return parts;
   }
 }
 
-Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const MethodChoice&) {
+Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
   const at::Generator draws = fixed_draws();
   const NetworkTrace noisy = trace_changed(subject, noisy_copies, [&](const Tensor& source) {
     const Tensor noise = at::randn(source.sizes(), draws, at::kDouble).to(source.options());
     return source + noise_share * (source.max() - source.min()) * noise;
   });
-  std::vector<Tensor> rows;
-  for (int64_t t = 0; t < subject.target_length(); ++t)
-    rows.push_back(
-        float64_on_cpu(
-            of_source(subject, derivative(log_probability_of(subject, noisy, t), noisy.input)))
-            .mean(0)
-            .norm(2, 1));
-  return at::stack(rows);
+  return by_token(subject, choice, [&](int64_t t) {
+    const Tensor slope = derivative(log_probability_of(subject, noisy, t), noisy.input);
+    return float64_on_cpu(of_source(subject, slope)).mean(0).norm(2, 1);
+  });
 }
 
 // || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Of many rows the
 // mean over random signs u of || J' u ||^2, which is the same.
-Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
+                      const MethodChoice& choice) {
   const Tensor possible = at::isfinite(trace.distributions[0][0]).nonzero().squeeze(1);
   const int64_t outputs = possible.size(0), copies = std::min(outputs, exact_outputs);
   const bool exact = copies == outputs;
@@ -219,26 +246,24 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace, const M
                                 : at::randint(0, 2, {copies, outputs}, draws, at::kDouble) * 2 - 1;
   const NetworkTrace many =
       trace_changed(subject, copies, [](const Tensor& source) { return source; });
-  std::vector<Tensor> rows;
-  for (int64_t t = 0; t < subject.target_length(); ++t) {
+  return by_token(subject, choice, [&](int64_t t) {
     const Tensor output = distribution_of(many, t).index_select(1, possible);
     const Tensor projected = output * directions.to(output.options());
     const Tensor squares =
         float64_on_cpu(of_source(subject, derivative(projected, many.input))).square().sum(2);
-    rows.push_back((exact ? squares.sum(0) : squares.mean(0)).sqrt());
-  }
-  return at::stack(rows);
+    return (exact ? squares.sum(0) : squares.mean(0)).sqrt();
+  });
 }
 
 // Selvaraju et al. 2017, eq. 1-2, over the vectors that the last layer reads or, without layers,
 // those that convolutions made.
-Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const auto features = [](const NetworkTrace& of) {
     return of.layers.empty() ? of.input : of.layers.back();
   };
   const Tensor values = float64_on_cpu(of_source(subject, features(trace)))[0];
   const Tensor slopes = token_derivatives(
-      subject, {.gradients = true, .attentions = false},
+      subject, choice, {.gradients = true, .attentions = false},
       [&](const NetworkTrace& copies) { return std::vector{features(copies)}; })[0];
   return of_source(subject, slopes).mean(1).matmul(values.t()).relu();
 }
@@ -256,7 +281,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
     return leaves.back();
   };
   const std::vector<Tensor> slopes = token_derivatives(
-      subject, options, [&](const NetworkTrace&) { return std::exchange(leaves, {}); });
+      subject, choice, options, [&](const NetworkTrace&) { return std::exchange(leaves, {}); });
   // [T, heads, rows, columns]
   const Tensor weights = float64_on_cpu(traced_weights(attention));
   Tensor product = at::cat(slopes, attention.in_steps() ? 2 : 1) * weights;

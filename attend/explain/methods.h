@@ -34,6 +34,9 @@ enum class ScoreScale {
 struct MethodChoice {
   std::optional<int64_t> layer = {};  // from 1; else the last
   std::optional<int64_t> head = {};   // from 1; else the mean, or the sum, of all
+  // Of the answer, from 0: what methods of gradients spare the others, whose scores are then 0;
+  // empty: all.
+  std::vector<int64_t> tokens = {};
 };
 
 // One way to say how much each token of a source mattered to each token of the answer.

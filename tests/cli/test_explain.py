@@ -134,7 +134,7 @@ class Translation(program.Case):
         self.assertEqual(figures["comprehensiveness"]["examples"], 2)
         self.assertEqual(figures["tau_gradient"]["examples"], 1)
         self.assertIn("four keys", figures["tau_gradient"]["missing"])
-        self.assertIn("over 1 answers", self.succeed(*arguments).stdout)
+        self.assertIn("(over 1 of 2; not computed", self.succeed(*arguments).stdout)
         self.write("none.tsv", "bab\tB ? B\n")
         self.refuse("faithfulness", self.model, "--data", "none.tsv", "--forced",
                     names=["none of the 1 examples", "'?' is no token"])

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "attend/base/error.h"
 #include "attend/explain/alignment.h"
@@ -232,6 +233,11 @@ TEST(Evidence, ACardTellsWhatWasNotComputed) {
   const std::string json = alignment_json({{"a"}, {"b"}, at::ones({1, 1}), "x"}, card);
   EXPECT_THAT(json, HasSubstr(R"("value":null)"));
   EXPECT_THAT(json, HasSubstr(R"("missing":"the reason")"));
+  const SmallModel small = small_model("seq2seq");
+  const TestedMethod method{&find_method("attention"), at::ones({3, 5}), card};
+  std::ostringstream page;
+  write_page(page, answer_page(small.subject(), {{method}}, {}));
+  EXPECT_THAT(page.str(), HasSubstr(R"("missing":"the reason")"));
 }
 
 TEST(Evidence, ACardSaysWhatFailed) {

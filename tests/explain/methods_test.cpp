@@ -85,6 +85,22 @@ TEST(Methods, GradientsAreThoseOfDifferences) {
   }
 }
 
+TEST(Methods, TokensThatAreAskedForAreAsAmongAll) {
+  for (const char* name : {"seq2seq", "transformer", "encoder"}) {
+    const SmallModel small = small_model(name);
+    const Subject subject = small.subject();
+    const NetworkTrace trace = traced(subject);
+    for (const MethodRow& row : method_table()) {
+      if (!why_not(row, subject, trace).empty()) continue;
+      SCOPED_TRACE(std::string(name) + ' ' + row.name);
+      const Tensor all = method_scores(row, subject, trace);
+      const Tensor some = method_scores(row, subject, trace, {.tokens = {0, 2}});
+      for (const int64_t token : {0, 2})
+        EXPECT_LE((all[token] - some[token]).abs().max().item<double>(), 1e-9);
+    }
+  }
+}
+
 TEST(Methods, IntegratedGradientsAddUpToTheWholeDifference) {
   for (const SmallModel& small : small_models()) {
     SCOPED_TRACE(small.name);

@@ -311,6 +311,12 @@ TEST(Normalisers, DoWhatTheirRowsSay) {
     const auto weights = [&](const Tensor& of) { return row.normalise(of, {}, {}).weights; };
     const Tensor found = weights(scores);
     EXPECT_EQ(at::allclose(found.sum(-1), at::ones({}, at::kDouble)), row.sums_to_one);
+    const bool is_number = row.range == WeightRange::numbers;
+    EXPECT_EQ(found.lt(0).any().item<bool>(), is_number);
+    if (!is_number) {
+      EXPECT_LE(found.max().item<double>(), 1);
+      EXPECT_EQ(found.sum(-1).gt(1 + 1e-9).any().item<bool>(), row.range == WeightRange::between);
+    }
     EXPECT_EQ(at::allclose(weights(scores + 1.5), found), row.shift_invariant);
     EXPECT_EQ(!at::allclose(weights(scores.index_select(-1, order)), found.index_select(-1, order)),
               row.order_dependent);
