@@ -150,6 +150,25 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
   if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
 }
 
+// The next lines; false at the end of input. A line that is no text is answered here, where the
+// reader has gone on behind it.
+bool read_lines(LineReader& reader, const PredictOptions& options, const Model& model,
+                std::vector<std::string>& lines, Tally& tally) {
+  const int64_t before = reader.lines_read();
+  try {
+    return reader.read(lines);
+  } catch (const Error& error) {
+    if (!options.model.skip_bad || reader.lines_read() == before) throw;
+    fmt::print(stderr, "attend: {}\n", error.what());
+    Answer none;
+    none.error = error.what();
+    tally.add(none);
+    print_answer(options, model, "", none);
+    lines.clear();
+    return true;
+  }
+}
+
 void run_predict(const PredictOptions& options) {
   const SearchOptions& search = options.search;
   if (!search.sampling && search.nbest > search.beam)
@@ -160,7 +179,7 @@ void run_predict(const PredictOptions& options) {
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
   Tally tally;
-  while (reader.read(lines)) {
+  while (read_lines(reader, options, model, lines, tally)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
     answer_lines(options, model, std::move(lines), first, tally);
   }
