@@ -50,6 +50,7 @@ int option_of(NormalForm form) {
 }  // namespace
 
 void internal::check_characters(std::string_view text) {
+  if (is_ascii(text)) return;
   int marks = 0;
   for (size_t position = 0; position < text.size();) {
     utf8proc_int32_t character = 0;

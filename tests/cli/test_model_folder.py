@@ -260,7 +260,7 @@ class Texts(WithModel):
         self.assertIn("61 training", run.stderr)
 
     def test_line_without_end(self):
-        self.refuse("predict", "model", names=["line 1", "break it"], stdin=b"b" * (1 << 25))
+        self.refuse("predict", "model", names=["line 1", "split it"], stdin=b"b" * (1 << 25))
 
     def test_invalid_utf8(self):
         self.refuse("predict", "model", names=["line 2", "UTF-8", "byte 2"], stdin=b"bab\nb\xff\n")
