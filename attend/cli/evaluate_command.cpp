@@ -261,6 +261,42 @@ void run_evaluate(EvaluateOptions options) {
   if (figures.left_out > 0) throw CLI::RuntimeError(1);
 }
 
+std::string evaluate_footer() {
+  return "Examples:\n"
+         "  attend evaluate model --data data/test.tsv --beam 5\n"
+         "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
+         "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
+         "  attend evaluate book-model --data rest-of-the-book.txt\n"
+         "The token error rate is edits a reference token (PER for phonemes), the sequence error\n"
+         "rate the share of answers that match no reference (WER for words). Every line is an "
+         "example,\n"
+         "unless references are merged: then the nearest of a source counts. BLEU and chrF are\n"
+         "sacreBLEU's to the digit, of the targets as they stand.\n"
+         "JSON keys: loss, known_loss (without unknown symbols, of which there are "
+         "unknown_symbols),\n"
+         "examples, sources (different ones), references, beam, decode_seconds, by_length: "
+         "[{source_length,\n"
+         "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
+         "accuracy,\n"
+         "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"
+         "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
+         "bleu}];\n"
+         "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of "
+         "a\n"
+         "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, "
+         "known_loss,\n"
+         "perplexity, bits_per_byte, symbols, unknown_symbols and bytes, each token with half a "
+         "context\n"
+         "or more in front of it,\n"
+         "but for the first; and window_loss, of windows that fill the context one after another, "
+         "as\n"
+         "in validation. What a model has no token for is one token, <unk>, however it is written, "
+         "so\n"
+         "that perplexity says little where many are unknown; bits_per_byte is of the known ones "
+         "alone.\n"
+         "Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.";
+}
+
 }  // namespace
 
 void add_evaluate_command(CLI::App& app) {
@@ -293,36 +329,7 @@ void add_evaluate_command(CLI::App& app) {
                     "leave images and sounds out that cannot be read, and name them; the exit code "
                     "is 1 then");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
-  command->footer(
-      "Examples:\n"
-      "  attend evaluate model --data data/test.tsv --beam 5\n"
-      "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
-      "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
-      "  attend evaluate book-model --data rest-of-the-book.txt\n"
-      "The token error rate is edits a reference token (PER for phonemes), the sequence error\n"
-      "rate the share of answers that match no reference (WER for words). Every line is an "
-      "example,\n"
-      "unless references are merged: then the nearest of a source counts. BLEU and chrF are\n"
-      "sacreBLEU's to the digit, of the targets as they stand.\n"
-      "JSON keys: loss, known_loss (without unknown symbols, of which there are unknown_symbols),\n"
-      "examples, sources (different ones), references, beam, decode_seconds, by_length: "
-      "[{source_length,\n"
-      "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
-      "accuracy,\n"
-      "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"
-      "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
-      "bleu}];\n"
-      "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a\n"
-      "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, known_loss,\n"
-      "perplexity, bits_per_byte, symbols, unknown_symbols and bytes, each token with half a "
-      "context\n"
-      "or more in front of it,\n"
-      "but for the first; and window_loss, of windows that fill the context one after another, as\n"
-      "in validation. What a model has no token for is one token, <unk>, however it is written, "
-      "so\n"
-      "that perplexity says little where many are unknown; bits_per_byte is of the known ones "
-      "alone.\n"
-      "Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.");
+  command->footer(evaluate_footer());
   command->callback([options] { run_evaluate(*options); });
 }
 
