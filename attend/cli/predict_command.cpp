@@ -152,7 +152,7 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
 
 // The next lines; false at the end of input. A line that is no text is answered here, where the
 // reader has gone on behind it.
-bool read_lines(LineReader& reader, const PredictOptions& options, const Model& model,
+bool next_lines(LineReader& reader, const PredictOptions& options, const Model& model,
                 std::vector<std::string>& lines, Tally& tally) {
   const int64_t before = reader.lines_read();
   try {
@@ -179,7 +179,7 @@ void run_predict(const PredictOptions& options) {
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
   Tally tally;
-  while (read_lines(reader, options, model, lines, tally)) {
+  while (next_lines(reader, options, model, lines, tally)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
     answer_lines(options, model, std::move(lines), first, tally);
   }
