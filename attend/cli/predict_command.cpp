@@ -152,8 +152,8 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
 
 // The next lines; false at the end of input. A line that is no text is answered here, where the
 // reader has gone on behind it.
-bool read_sources(LineReader& reader, const PredictOptions& options, const Model& model,
-                  std::vector<std::string>& lines, Tally& tally) {
+bool next_lines(LineReader& reader, const PredictOptions& options, const Model& model,
+                std::vector<std::string>& lines, Tally& tally) {
   const int64_t before = reader.lines_read();
   try {
     return reader.read(lines);
@@ -179,7 +179,7 @@ void run_predict(const PredictOptions& options) {
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
   Tally tally;
-  while (read_sources(reader, options, model, lines, tally)) {
+  while (next_lines(reader, options, model, lines, tally)) {
     const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
     answer_lines(options, model, std::move(lines), first, tally);
   }

@@ -136,7 +136,7 @@ class Predict(Dictionary):
         lines = self.predict(words, "--beam", "2", "--nbest", "2", "--json")
         for word, answer, line in zip(words, best, lines):
             record = json.loads(line)
-            self.assertEqual(set(record), {"source", "predictions", "cut"})
+            self.assertEqual(set(record), {"source", "predictions", "cut", "unknown"})
             self.assertEqual((record["source"], record["cut"]), (word, False))
             self.assertEqual(len(record["predictions"]), 2)
             self.assertEqual(record["predictions"][0]["target"], answer)
@@ -184,7 +184,8 @@ class Evaluate(Dictionary):
         report = self.evaluate(self.folder)
         self.assertEqual(set(report), {"token_error_rate", "sequence_error_rate", "loss",
                                        "perplexity", "examples", "sources", "references", "beam",
-                                       "decode_seconds", "by_length"})
+                                       "decode_seconds", "by_length", "known_loss",
+                                       "unknown_symbols"})
         self.assertLess(report["token_error_rate"], 0.02)
         self.assertEqual((report["examples"], report["beam"]), (200, 1))
         self.assertAlmostEqual(report["perplexity"], math.exp(report["loss"]), 9)

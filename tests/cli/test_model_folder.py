@@ -221,14 +221,16 @@ class Texts(WithModel):
     def test_unknown_character(self):
         run = self.succeed("predict", "model", stdin="b\u00e9b\U0001f600\n<unk>\n")
         self.assertEqual(len(run.stdout.splitlines()), 2)
-        self.assertEqual(run.stderr, "")
+        self.assertIn("attend: 4 of 9 source tokens are unknown to the model, first in line 1: "
+                      "'\u00e9'\n", run.stderr)
 
     def test_empty_line(self):
         answers = self.succeed("predict", "model", stdin="bab\n\nbab\n").stdout.split("\n")
         self.assertEqual(answers, [answers[0], "", answers[0], ""])
         self.assertEqual(self.succeed("predict", "model", stdin="").stdout, "")
         run = self.succeed("predict", "model", "--json", stdin="\n")
-        self.assertEqual(json.loads(run.stdout), {"source": "", "predictions": [], "cut": False})
+        self.assertEqual(json.loads(run.stdout),
+                         {"source": "", "predictions": [], "cut": False, "unknown": []})
 
     def test_last_line_without_end_and_windows_ends(self):
         answers = self.succeed("predict", "model", stdin="bab\ndad\n").stdout
@@ -237,7 +239,8 @@ class Texts(WithModel):
     def test_sentence_of_100000_characters(self):
         text = "ba" * 50_000
         run = self.succeed("predict", "model", "--json", stdin=f"bab\n{text}\n")
-        self.assertRegex(run.stderr, rf"\Aattend: [^\n]*line 2: [^\n]*first {LONGEST} tokens\n\Z")
+        self.assertRegex(run.stderr, rf"\Aattend: [^\n]*line 2: [^\n]*first {LONGEST} tokens\n"
+                                     r"(attend: \d of 2 answers are cut[^\n]*\n)?\Z")
         answer = json.loads(run.stdout.splitlines()[1])
         self.assertTrue(answer["cut"])
         # It is read as its beginning.
@@ -263,7 +266,7 @@ class Texts(WithModel):
         self.refuse("predict", "model", names=["line 1", "split it"], stdin=b"b" * (1 << 25))
 
     def test_invalid_utf8(self):
-        self.refuse("predict", "model", names=["line 2", "UTF-8", "byte 2"], stdin=b"bab\nb\xff\n")
+        self.refuse("predict", "model", names=["line 1", "UTF-8", "byte 2"], stdin=b"b\xff\nbab\n")
         self.refuse("explain", "model", b"b\xff".decode(errors="surrogateescape"),
                     names=["text", "UTF-8", "byte 2"])
 

@@ -61,8 +61,8 @@ class Languages(program.Case):
         self.assertLess(figures["sequence_error_rate"], 0.1)
 
     def test_tells_what_is_wrong_with_a_token(self):
-        self.refuse("predict", self.model, stdin="<2up> bab\nbab\n",
-                    names=["standard input, line 2", "begins with no language", "<2de>"])
+        self.refuse("predict", self.model, stdin="bab\n<2up> bab\n",
+                    names=["standard input, line 1", "begins with no language", "<2de>"])
         self.refuse("predict", self.model, stdin="<2fr> bab\n",
                     names=["line 1", "'<2fr>' was not in training", "'<2low>', '<2up>'"])
         self.write("other.tsv", "<2fr> bab\tB A B\n")
