@@ -60,14 +60,15 @@ struct AttentionResult {
 // fewer. Hkv must divide H: heads in groups share keys and values. Parameters with an axis of heads
 // have H of them.
 //
-// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Biases
-// and sinks may be float32 then. Differentiable, twice (the second derivative is taken on the
-// composed path), in the queries, keys, values and every tensor of the score, the bias and the
-// sink. In forward mode: on the composed path, which automatic takes then. A query with no key in
-// scope has context 0, lse -inf (with a sink the sink's score) and gradient 0. A key whose score is
-// -inf is as one out of scope; the least finite number is a score like any other. NaN in what a
-// query reads makes its context and lse NaN. Keys and values outside the scope have weight 0 but
-// may be read: NaN or infinity in them may spread.
+// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Where
+// the processor multiplies bfloat16, products of the kernels on bfloat16 read weights and gradients
+// of scores rounded to it. Biases and sinks may be float32 then. Differentiable, twice (the second
+// derivative is taken on the composed path), in the queries, keys, values and every tensor of the
+// score, the bias and the sink. In forward mode: on the composed path, which automatic takes then.
+// A query with no key in scope has context 0, lse -inf (with a sink the sink's score) and gradient
+// 0. A key whose score is -inf is as one out of scope; the least finite number is a score like any
+// other. NaN in what a query reads makes its context and lse NaN. Keys and values outside the scope
+// have weight 0 but may be read: NaN or infinity in them may spread.
 //
 // Normaliser linear takes scores that cannot be negative, without a bias. However small they are,
 // their ratio holds: features are measured from the largest one of their query and of their key, a
