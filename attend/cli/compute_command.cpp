@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_inputs.h"
@@ -75,7 +76,7 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
 }
 
 void run(const ComputeOptions& options) {
-  if (!options.out.empty() && !options.out.ends_with(".npz"))
+  if (!options.out.empty() && !has_suffix(options.out, ".npz"))
     fail("--out {}: the results are an .npz file; name it so", in_quotes(options.out));
   const ComputeProblem problem = read_problem(options.files);
   const bool prints = problem.only_json || options.as_json || options.steps;

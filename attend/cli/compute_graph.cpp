@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
 #include "attend/data/text_lines.h"
 #include "attend/explain/attention_graph.h"
 
@@ -35,7 +36,7 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
 
 void write_graph(const ComputeProblem& problem, const std::string& path,
                  const std::string& labels) {
-  if (!path.ends_with(".graphml") && !path.ends_with(".dot"))
+  if (!has_suffix(path, ".graphml") && !has_suffix(path, ".dot"))
     fail("--graph {}: is neither a .graphml nor a .dot file; name it so", in_quotes(path));
   const at::NoGradGuard no_gradients;
   const auto [query, key, value, spec] = attended(problem);
@@ -49,7 +50,7 @@ void write_graph(const ComputeProblem& problem, const std::string& path,
   const bool undirected = scores.allclose(scores.transpose(1, 2));
   const AttentionGraph graph =
       attention_graph(read_labels(labels, maps.size(1)), maps, {.undirected = undirected});
-  write_file(path, path.ends_with(".dot") ? graph_dot(graph) : graph_graphml(graph));
+  write_file(path, has_suffix(path, ".dot") ? graph_dot(graph) : graph_graphml(graph));
 }
 
 }  // namespace attend

@@ -58,13 +58,15 @@ LabelCounts count_labels(const ScoredTexts& texts) {
   return counts;
 }
 
-std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model) {
+// Adds to `left_out` how many lines cannot be read.
+std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model,
+                                        int64_t& left_out) {
   TextConfig text = model.text();
   if (!options.references.empty()) text.references = options.references;
   const bool folder = std::filesystem::is_directory(options.data);
   return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
                         options.source_column, options.target_column},
-                       text, print_remark);
+                       text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
 // BLEU and chrF are of the texts as they stand.
@@ -110,9 +112,12 @@ void write_scores(const std::string& path, const Model& model,
 }
 
 Figures measure(const EvaluateOptions& options, const Model& model) {
-  auto examples = read_test_examples(options, model);
   Figures figures;
-  if (options.skip_bad) figures.left_out = leave_out_bad(examples, model, options.data);
+  auto examples = read_test_examples(options, model, figures.left_out);
+  if (figures.left_out > 0)
+    print_remark(fmt::format("{}: {} lines cannot be read and are left out", options.data,
+                             figures.left_out));
+  if (options.skip_bad) figures.left_out += leave_out_bad(examples, model, options.data);
   model.check_labels(examples, options.data);
   figures.counts = count_examples(examples);
   const auto start = std::chrono::steady_clock::now();
@@ -325,9 +330,10 @@ void add_evaluate_command(CLI::App& app) {
   add_text_metric_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");
-  command->add_flag("--skip-bad", options->skip_bad,
-                    "leave images and sounds out that cannot be read, and name them; the exit code "
-                    "is 1 then");
+  command->add_flag(
+      "--skip-bad", options->skip_bad,
+      "leave lines, images and sounds out that cannot be read, and name them; the exit code "
+      "is 1 then");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(evaluate_footer());
   command->callback([options] { run_evaluate(*options); });

@@ -10,6 +10,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
@@ -204,7 +205,7 @@ std::string json_of(const Shown& shown) {
 }
 
 std::string graph_file(const std::string& path, const AttentionGraph& graph) {
-  return path.ends_with(".dot") ? graph_dot(graph) : graph_graphml(graph);
+  return has_suffix(path, ".dot") ? graph_dot(graph) : graph_graphml(graph);
 }
 
 std::string graph_of(const std::string& path, const Shown& shown) {
@@ -218,9 +219,9 @@ std::string graph_of(const std::string& path, const Shown& shown) {
 }
 
 std::string picture(const std::string& path, const LayerGraph& graph) {
-  if (path.ends_with(".svg")) return layer_graph_svg(graph);
-  if (path.ends_with(".png")) return render_png(layer_graph_svg(graph));
-  if (path.ends_with(".dot") || path.ends_with(".graphml"))
+  if (has_suffix(path, ".svg")) return layer_graph_svg(graph);
+  if (has_suffix(path, ".png")) return render_png(layer_graph_svg(graph));
+  if (has_suffix(path, ".dot") || has_suffix(path, ".graphml"))
     return graph_file(path, with_named_nodes(graph));
   fail("--out {}: a graph's name must end in .svg, .png, .dot or .graphml", path);
 }
@@ -229,19 +230,19 @@ std::string picture(const std::string& path, const Shown& shown) {
   if (shown.graph) return picture(path, *shown.graph);
   const bool one = shown.maps.size() == 1;
   const Alignment& first = shown.maps[0];
-  if (path.ends_with(".svg") || path.ends_with(".png")) {
+  if (has_suffix(path, ".svg") || has_suffix(path, ".png")) {
     constexpr int64_t columns = 4;
-    const bool png = path.ends_with(".png");
+    const bool png = has_suffix(path, ".png");
     if (shown.picture && one)
       return png ? panels_png(first, *shown.picture) : panels_svg(first, *shown.picture);
     if (one) return png ? alignment_png(first) : alignment_svg(first);
     const std::string svg = thumbnails_svg(shown.maps, columns);
     return png ? render_png(svg) : svg;
   }
-  if (path.ends_with(".json")) return json_of(shown);
-  if (path.ends_with(".npz")) return format_npz(arrays(shown));
-  if (path.ends_with(".dot") || path.ends_with(".graphml")) return graph_of(path, shown);
-  if (path.ends_with(".align") && !shown.methods.empty())
+  if (has_suffix(path, ".json")) return json_of(shown);
+  if (has_suffix(path, ".npz")) return format_npz(arrays(shown));
+  if (has_suffix(path, ".dot") || has_suffix(path, ".graphml")) return graph_of(path, shown);
+  if (has_suffix(path, ".align") && !shown.methods.empty())
     return pharaoh(shown.methods[0].scores) + '\n';
   fail(
       "--out {}: the name must end in .html, .svg, .png, .json, .npz, .align (of --view "
@@ -270,7 +271,7 @@ void run_explain(const ExplainOptions& options) {
   const Model model(options.folder, loading);
   const Subject subject = explained(options, model);
   const std::string method = method_of(options, model, subject);
-  const bool whole_page = options.out.ends_with(".html");
+  const bool whole_page = has_suffix(options.out, ".html");
   Shown shown;
   if (!whole_page || options.json) {
     if (options.view == "alignment") {

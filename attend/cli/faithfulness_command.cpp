@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
@@ -44,8 +45,8 @@ std::string table(const Faithfulness& measured) {
 }
 
 void run_faithfulness(FaithfulnessCommand command) {
-  const bool svg = command.out.ends_with(".svg");
-  if (!command.out.empty() && !svg && !command.out.ends_with(".png"))
+  const bool svg = has_suffix(command.out, ".svg");
+  if (!command.out.empty() && !svg && !has_suffix(command.out, ".png"))
     fail("--out {}: the name must end in .svg or .png", command.out);
   for (const std::string& name : command.methods)
     command.options.methods.push_back(&find_method(name));

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
@@ -100,7 +101,7 @@ void print_table(const std::vector<ModelFlow>& flows) {
 }
 
 void run_gradients(const GradientsOptions& options) {
-  if (!options.out.empty() && !options.out.ends_with(".svg"))
+  if (!options.out.empty() && !has_suffix(options.out, ".svg"))
     fail("--out {}: the plot is an .svg file; name it so", in_quotes(options.out));
   const std::vector<ModelFlow> flows = measure(options);
   if (!options.out.empty()) write_file(options.out, chart_of(flows));

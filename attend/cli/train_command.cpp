@@ -180,9 +180,10 @@ void add_train_command(CLI::App& app) {
                     "continue from the last checkpoint, if any (see below)");
   command->add_flag("--strict", options->strict,
                     "refuse texts that are longer than the model reads or answers");
-  command->add_flag("--skip-bad", options->skip_bad,
-                    "leave images and sounds out that cannot be read, and name them; the exit code "
-                    "is 1 then");
+  command->add_flag(
+      "--skip-bad", options->skip_bad,
+      "leave lines, images and sounds out that cannot be read, and name them; the exit code "
+      "is 1 then");
   command->add_flag("--dump-config", own->dump_config, "print what would run, and stop");
   command->add_flag(
       "--json", own->json,

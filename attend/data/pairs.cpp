@@ -76,6 +76,10 @@ bool PairReader::next(std::string& source, std::string& target) {
   return streams_->target ? next_of_two(source, target) : next_line(source, target);
 }
 
+int64_t PairReader::lines_read() const {
+  return streams_->table || streams_->target ? read_ : streams_->source->number();
+}
+
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
   if (!streams_->source->next(line)) return false;
@@ -86,6 +90,7 @@ bool PairReader::next_line(std::string& source, std::string& target) {
 bool PairReader::next_row(std::string& source, std::string& target) {
   CsvReader& table = *streams_->table;
   if (!table.next(source, target)) return false;
+  ++read_;
   try {
     internal::check_characters(source);
     internal::check_characters(target);
@@ -109,6 +114,7 @@ bool PairReader::next_of_two(std::string& source, std::string& target) {
            shorter.number());
     }
     if (!more) return false;
+    ++read_;
     source = parse_side(sources, source_line);
     target = parse_side(targets, target_line);
     if (!is_blank(source) && !is_blank(target)) return true;
@@ -142,11 +148,23 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   return examples;
 }
 
-std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell) {
+std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {
   PairReader reader(files);
   std::vector<Example> examples;
   std::string source, target;
-  while (reader.next(source, target)) examples.push_back({std::move(source), {std::move(target)}});
+  const auto next = [&] {
+    while (true) {
+      const int64_t before = reader.lines_read();
+      try {
+        return reader.next(source, target);
+      } catch (const Error& error) {
+        if (bad == nullptr || reader.lines_read() == before) throw;
+        ++*bad;
+        if (tell) tell(error.what());
+      }
+    }
+  };
+  while (next()) examples.push_back({std::move(source), {std::move(target)}});
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
          files.target.empty() ? wanted_lines : "line i of both files must be a pair");

@@ -41,7 +41,10 @@ class PairReader {
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
   ~PairReader();
 
-  bool next(std::string& source, std::string& target);  // false at the end
+  // False at the end. After an Error that lines_read() has counted the next call goes on behind it.
+  bool next(std::string& source, std::string& target);
+  // Lines, rows or pairs of lines, the one that is told of last included.
+  int64_t lines_read() const;
   // What a person should know of what was read so far, as "t.csv: ..": names that were taken from
   // the first row of a CSV file unasked, pairs that were passed over.
   std::vector<std::string> remarks() const;
@@ -54,14 +57,18 @@ class PairReader {
 
   std::unique_ptr<Streams> streams_;
   PairFiles files_;
+  int64_t read_ = 0;     // rows or pairs of lines
   int64_t skipped_ = 0;  // pairs with an empty side
 };
 
 // Is told what a person should know of what is read.
 using Tell = std::function<void(const std::string& remark)>;
 
-// Each pair as an example of its own, in their order. Error also where there are none.
-std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {});
+// Each pair as an example of its own, in their order. Error also where there are none. With `bad`
+// lines that cannot be read are told of, left out and added to it; a file that cannot be is an
+// Error all the same.
+std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {},
+                                int64_t* bad = nullptr);
 
 // read_pairs for the bytes of a file of lines; `name` stands for it in messages.
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,

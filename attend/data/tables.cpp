@@ -11,9 +11,9 @@
 
 namespace attend {
 
-std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
-                                   const Tell& tell) {
-  std::vector<Example> examples = read_pairs(files, tell);
+std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
+                                   int64_t* bad) {
+  std::vector<Example> examples = read_pairs(files, tell, bad);
   if (text.reads_frames()) place_sources(examples, files.source);
   return text.merges_references() ? merge_references(std::move(examples)) : examples;
 }

@@ -27,6 +27,7 @@ std::string shown_new(const Vocabulary& known, const Vocabulary& data) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// `side` is "source ", "target " or, of a vocabulary of both, empty.
 // Puts the tokens of the initial model in the place of those of the data, or before them.
 void take_tokens(const Vocabulary& initial, const TrainOptions& options, const std::string& side,
                  Vocabulary& data, const Say& say) {
@@ -36,7 +37,7 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   const bool extends = options.init_vocabulary == "extend";
   if (more > 0)
     say(fmt::format(
-        "{} of {} {} tokens are not in {}, and {}: {}", more, all, side, options.init,
+        "{} of {} {}tokens are not in {}, and {}: {}", more, all, side, options.init,
         extends ? "begin with new weights" : "are read as <unk>, as --init-vocabulary keep says",
         shown_new(initial, data)));
   data = extends ? both : initial;
@@ -65,12 +66,12 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
   const auto& [folder, other, same_type] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
   if (!model.text.reads_frames())
-    take_tokens(other.source_vocabulary, options, is_one ? "" : "source", model.source_vocabulary,
+    take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
                 say);
   if (is_one)
     model.target_vocabulary = model.source_vocabulary;
   else if (same_type)
-    take_tokens(other.target_vocabulary, options, "target", model.target_vocabulary, say);
+    take_tokens(other.target_vocabulary, options, "target ", model.target_vocabulary, say);
   check_memory(model);
   model.network = model.make_network();
   const auto all = static_cast<int64_t>(model.network->parameters().size());

@@ -94,24 +94,25 @@ void tell_colours(const std::string& image, const Tell& tell) {
     tell(fmt::format("{}: is in colour; images are read in grey", image));
 }
 
-Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell) {
+Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
+                int64_t* bad) {
   const PairFiles files = training_files(options);
-  std::vector<Example> train = read_examples(files, config.text, tell);
+  std::vector<Example> train = read_examples(files, config.text, tell, bad);
   if (config.model.answers_labels()) tell_header(train, files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (config.text.reads_images()) tell_colours(train[0].source, tell);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
-  return {std::move(train), read_examples(validation_files(options), config.text, tell)};
+  return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
 }
 
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
-                                              const Tell& tell) {
+                                              const Tell& tell, int64_t* bad) {
   if (text.reads_frames())
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
   if (options.valid.empty() && !fs::is_directory(options.data))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
-  return read_examples(validation_files(options), text, tell);
+  return read_examples(validation_files(options), text, tell, bad);
 }
 
 std::string target_limit(const RunConfig& config) {
@@ -242,12 +243,15 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   if (text && config.model.continues()) return read_texts(options, config);
   const bool streamed = !text && config.train.shuffle_buffer > 0;
   const Tell tell = [&](const std::string& remark) { say("attend: " + remark); };
+  int64_t left_out = 0;
+  int64_t* bad = options.skip_bad ? &left_out : nullptr;
   Texts texts = text       ? read_text_lines(options, config)
-                : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell)}
-                           : read_both(options, config, tell);
-  const int64_t left_out = options.skip_bad && config.text.reads_frames()
-                               ? leave_out_bad(texts, options.data, config.text, say)
-                               : 0;
+                : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
+                           : read_both(options, config, tell, bad);
+  if (left_out > 0)
+    tell(fmt::format("{}: {} lines cannot be read and are left out", options.data, left_out));
+  if (options.skip_bad && config.text.reads_frames())
+    left_out += leave_out_bad(texts, options.data, config.text, say);
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
     const std::string name = options.data + part;

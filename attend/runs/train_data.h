@@ -13,15 +13,15 @@ struct PairData {
   TokenisedExamples train, valid;
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
-  int64_t left_out = 0;                    // images and sounds that cannot be read
+  int64_t left_out = 0;                    // lines, images and sounds that cannot be read
 };
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
 // that no answer could equal are left out, and `say` is told; so it is of sources that are cut,
-// and, with options.skip_bad, of images and sounds that cannot be read. What else a person should
-// know of them is told too: PairReader::remarks, a header that became a label, targets in another
-// normal form than answers, colours. Error where nothing could be learned. With
+// and, with options.skip_bad, of lines, images and sounds that cannot be read. What else a person
+// should know of them is told too: PairReader::remarks, a header that became a label, targets in
+// another normal form than answers, colours. Error where nothing could be learned. With
 // train.shuffle_buffer the training examples are not read here, and are neither split nor told of.
 // Of a text, where --valid is not given, the last tenth is set aside.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say);

@@ -23,7 +23,8 @@ struct TrainOptions {
   std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
   std::string device = "cpu", place;         // as parse_devices takes them
   bool resume = false, strict = false;
-  bool skip_bad = false;  // images and sounds that cannot be read are left out; else an Error
+  bool skip_bad =
+      false;  // lines, images and sounds that cannot be read are left out; else an Error
   Communicator* world = nullptr;  // the processes that train together (meet); null: one
 };
 

@@ -40,7 +40,7 @@ struct TrainOutcome {
   int64_t rollbacks = 0;     // returns to a checkpoint
   double best_metric = 0;
   double seconds = 0;
-  int64_t left_out = 0;  // images and sounds that could not be read
+  int64_t left_out = 0;  // lines, images and sounds that could not be read
 };
 
 }  // namespace attend

@@ -278,6 +278,28 @@ class BadLines(Models):
         self.assertEqual(self.attend("predict", self.models[0], "--skip-bad",
                                      stdin="bab\n").returncode, 0)
 
+    def test_of_data_are_left_out(self):
+        self.write("good.tsv", "bab\tB A B\nbub\tB U B\n")
+        self.write("bad.tsv", b"bab\tB A B\nno TAB\n\xff\tB\nbub\tB U B\n")
+        good = self.succeed("evaluate", self.models[0], "--data", "good.tsv", "--json")
+        run = self.attend("evaluate", self.models[0], "--data", "bad.tsv", "--json", "--skip-bad")
+        self.assertEqual(run.returncode, 1)
+        found, wanted = json.loads(run.stdout), json.loads(good.stdout)
+        for figures in (found, wanted):
+            del figures["decode_seconds"]
+        self.assertEqual(found, wanted)
+        for line in (2, 3):
+            self.assertIn(f"attend: bad.tsv:{line}: ", run.stderr)
+        self.assertIn("attend: bad.tsv: 2 lines cannot be read and are left out\n", run.stderr)
+        command = ["train", "--data", "bad.tsv", "--valid", "good.tsv", "--out", "skipping", *settings(
+            {"model.hidden": 4, "model.embedding": 4, "train.steps": 1, "train.replicas": 1})]
+        run = self.attend(*command)
+        self.assertEqual((run.returncode, "bad.tsv:2: no TAB" in run.stderr), (2, True), run.stderr)
+        run = self.attend(*command, "--skip-bad")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("attend: bad.tsv: 2 lines cannot be read and are left out\n", run.stderr)
+        self.assertIn("2 training and 2 validation examples", run.stderr)
+
 
 class TextsOfLines(program.Case):
     def test_one_line_in_one_line_out(self):

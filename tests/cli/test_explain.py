@@ -70,7 +70,7 @@ class Translation(program.Case):
         text = self.explain("--evidence", "--out", "x.png")
         self.assertIn("permuted_weights", text)
         self.assertRegex(text, r"tau_random_weights +-  not computed: .*four keys")
-        self.explain("--evidence", "--out", "x.json")
+        self.explain("--evidence", "--out", "X.JSON")
         self.assertEqual(json.loads((self.folder / "x.json").read_text()), record)
         self.refused("--evidence", "--view", "heads", names=["--evidence", "leave --view heads"])
 

@@ -108,6 +108,33 @@ TEST(Pairs, ReadAFileAndNameIt) {
   EXPECT_THAT(error_of([&] { read_pairs({folder / "none"}); }), HasSubstr("no such file"));
 }
 
+// Lines, rows and pairs of lines; what no pair can be made of after it is an Error all the same.
+TEST(Pairs, BadOnesAreLeftOutWhereAsked) {
+  const test::TemporaryFolder folder;
+  const std::string over(longest_line + 1, 'x');
+  const PairFiles all[] = {
+      {folder.write("p.tsv", "a\tb\nno tab\n\xff\tb\n" + over + "\nc\td\n")},
+      {folder.write("p.csv", "s,t\na,b\n\xff,b\n,b\na,\nc,d\n")},
+      {folder.write("s", "a\n\xff\nb\nb\nc\n"), folder.write("t", "b\nb\n\xff\n\xfe\nd\n")}};
+  for (const PairFiles& files : all) {
+    std::vector<std::string> told;
+    int64_t bad = 0;
+    const auto examples = read_pairs(
+        files, [&](const std::string& line) { told.push_back(line); }, &bad);
+    ASSERT_EQ(examples.size(), 2u) << files.source;
+    EXPECT_EQ(examples[1].source, "c");
+    EXPECT_THAT(examples[1].targets, ElementsAre("d"));
+    EXPECT_EQ(bad, 3);
+    ASSERT_GE(told.size(), 3u);
+    EXPECT_THAT(told[0], HasSubstr(files.source + ':'));
+    EXPECT_NE(error_of([&] { read_pairs(files); }), "");
+  }
+  int64_t bad = 0;
+  folder.write("t", "b\n");
+  EXPECT_THAT(error_of([&] { read_pairs(all[2], {}, &bad); }), HasSubstr("has 1 lines"));
+  EXPECT_EQ(bad, 0);
+}
+
 // Lines around the size in which a file is read.
 TEST(Pairs, AreReadPackedAndInPieces) {
   const test::TemporaryFolder folder;
