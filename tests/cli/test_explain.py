@@ -71,7 +71,7 @@ class Translation(program.Case):
         self.assertIn("permuted_weights", text)
         self.assertRegex(text, r"tau_random_weights +-  not computed: .*four keys")
         self.explain("--evidence", "--out", "X.JSON")
-        self.assertEqual(json.loads((self.folder / "x.json").read_text()), record)
+        self.assertEqual(json.loads((self.folder / "X.JSON").read_text()), record)
         self.refused("--evidence", "--view", "heads", names=["--evidence", "leave --view heads"])
 
     def test_files(self):
