@@ -100,7 +100,6 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   std::vector<Example> train = read_examples(files, config.text, tell, bad);
   if (config.model.answers_labels()) tell_header(train, files.source, tell);
   tell_form(train, config.text, files.source, tell);
-  if (config.text.reads_images()) tell_colours(train[0].source, tell);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
@@ -252,6 +251,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     tell(fmt::format("{}: {} lines cannot be read and are left out", options.data, left_out));
   if (options.skip_bad && config.text.reads_frames())
     left_out += leave_out_bad(texts, options.data, config.text, say);
+  if (config.text.reads_images()) tell_colours(texts.train[0].source, tell);
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
     const std::string name = options.data + part;

@@ -433,9 +433,15 @@ class Counting(Models):
             chosen = SMALL | {"data.normalise": form, "train.epochs": 6}
             run = self.succeed(*train, "--out", f"in-{form}", *settings(chosen))
             self.assertEqual("normal form" in run.stderr, form == "nfc")
+            composed = self.attend("predict", f"in-{form}", "--prefixes", stdin="bab\tB \u00e9\n")
             answers = self.succeed("predict", f"in-{form}", "--prefixes",
-                                   stdin="bab\tB e\u0301\nbab\tB \u00e9\n").stdout
-            self.assertTrue(answers.splitlines()[0].startswith(f"B {letter}"), form)
+                                   stdin="bab\tB e\u0301\n").stdout
+            self.assertTrue(answers.startswith(f"B {letter}"), form)
+            if form == "none":
+                self.assertEqual(composed.returncode, 2)
+                self.assertIn("is no token of the model", composed.stderr)
+            else:
+                self.assertEqual(composed.stdout, answers)
         # Both commands are of the texts as they stand.
         told = json.loads(self.succeed("evaluate", "in-nfc", "--data", "nfd.tsv", "--metric", "bleu",
                                        "--tokenise", "none", "--json").stdout)
