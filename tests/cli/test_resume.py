@@ -108,7 +108,8 @@ class Resume(program.Case):
             self.assertEqual(run.returncode, 2, run.stderr)
             self.assertRegex(run.stderr, rf"\Aattend: model: process {first.pid} is writing there"
                                          r"[^\n]*another folder\n\Z")
-        self.assertEqual(self.succeed("predict", "model", stdin="bab\n").stderr, "")
+        # Who reads is not held up; what the first weights answer does not matter.
+        self.assertNotIn("writing", self.succeed("predict", "model", stdin="bab\n").stderr)
         first.send_signal(signal.SIGCONT)
         _, errors = first.communicate(timeout=300)
         self.assertEqual(first.returncode, 0, errors)
