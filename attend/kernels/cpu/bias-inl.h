@@ -35,8 +35,6 @@ class TileBias {
     if (bias.relative.data != nullptr) relative_.emplace(problem, width, arena);
     if (bias.centres != nullptr) {
       centre_ = arena.take(width);
-      edge_ = arena.take(width);
-      beyond_ = arena.take(width);
       inverse_ = arena.take(width);
     }
   }
@@ -123,15 +121,14 @@ class TileBias {
     }
   }
 
-  // What the rows in lanes have; lanes past the last row are flat.
+  // Centres and 1 / width of the rows in lanes; lanes past the last row are flat. No inverse is
+  // infinite: a key at the centre is 0 widths away however narrow they are.
   void load_gaussian(const Row& first, int64_t rows, int64_t width) {
-    for (T* const lanes : {centre_, inverse_, edge_, beyond_}) std::fill_n(lanes, width, T(0));
-    for (int64_t r = 0; r < rows; ++r) {
-      const GaussianRow<T> row(problem_, row_index(first) + r);
-      centre_[r] = row.centre;
-      inverse_[r] = row.inverse;
-      edge_[r] = row.edge;
-      beyond_[r] = row.beyond;
+    const T* centres = problem_.bias.centres + row_index(first);
+    const T* widths = problem_.bias.widths + row_index(first);
+    for (int64_t r = 0; r < width; ++r) {
+      centre_[r] = r < rows ? centres[r] : T(0);
+      inverse_[r] = r < rows ? std::min(1 / widths[r], std::numeric_limits<T>::max()) : T(0);
     }
   }
 
@@ -152,20 +149,19 @@ class TileBias {
   }
 
   // With z_ij = (j - p_i) / width_i: dp_i = sum_j ds_ij z_ij / width_i, dwidth_i = sum_j ds_ij
-  // z_ij^2 / width_i. Here the sums are over z_ij - beyond_i and z_ij^2 - beyond_i^2.
+  // z_ij^2 / width_i.
   void add_gaussian_gradients(const BiasGradients<T>& gradients, const Row& first, int64_t rows,
                               int64_t key, int64_t keys, int64_t width, const T* tile) {
     const Tag<T> d;
     load_gaussian(first, rows, width);
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      const auto edge = hn::Load(d, edge_ + lane), inverse = hn::Load(d, inverse_ + lane);
-      const auto beyond = hn::Load(d, beyond_ + lane), twice_beyond = hn::Add(beyond, beyond);
+      const auto centre = hn::Load(d, centre_ + lane), inverse = hn::Load(d, inverse_ + lane);
       auto once = hn::Zero(d), twice = hn::Zero(d);
       for (int64_t j = 0; j < keys; ++j) {
-        const auto z = hn::Mul(hn::Sub(Set<T>(static_cast<T>(key + j)), edge), inverse);
+        const auto z = hn::Mul(hn::Sub(Set<T>(static_cast<T>(key + j)), centre), inverse);
         const auto moment = hn::Mul(z, hn::Load(d, tile + j * width + lane));
         once = hn::Add(once, moment);
-        twice = hn::MulAdd(moment, hn::Add(z, twice_beyond), twice);
+        twice = hn::MulAdd(moment, z, twice);
       }
       HWY_ALIGN T first_moment[kLanes<T>], second_moment[kLanes<T>];
       hn::Store(once, d, first_moment);
@@ -185,8 +181,6 @@ class TileBias {
   std::optional<RelativeBias<T>> relative_;
   T* centre_ = nullptr;   // [width]
   T* inverse_ = nullptr;  // [width]
-  T* edge_ = nullptr;     // [width]
-  T* beyond_ = nullptr;   // [width]
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

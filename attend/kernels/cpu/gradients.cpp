@@ -98,40 +98,18 @@ void add_chunks(const BackwardPlan<T>& plan, const T* partial, int64_t count, T*
 // With w = exp(sink - lse) the weight of the sink, which has no value:
 // dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
 template <class T>
-T sink_gradient(const BackwardPlan<T>& plan, int64_t row) {
-  const Shape& s = plan.problem->shape;
-  const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
-  const T* grad = plan.upstream.grad_context.row(b, h, i);
-  const T* context = plan.upstream.context.row(b, h, i);
-  T slope = plan.upstream.grad_lse == nullptr ? T(0) : plan.upstream.grad_lse[row];
-  for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
-  const T sink = plan.problem->sinks[h] * T(kLog4E);
-  return std::exp2(2 * (sink - plan.shifts.reference[row] - plan.shifts.offset[row])) * slope;
-}
-
-template <class T>
-void add_sink_gradients(const BackwardPlan<T>& plan) {
-  const Shape& s = plan.problem->shape;
-  std::fill_n(plan.gradients.sinks, s.heads, T(0));
-  for (int64_t row = 0; row < row_count(s); ++row)
-    plan.gradients.sinks[row / s.queries % s.heads] += sink_gradient(plan, row);
-}
-
-// What the sums over distances from the edges leave out: beyond_i and beyond_i^2 times the sum of
-// the row's ds_ij, which is dlse_i less the share of its sink.
-template <class T>
-void add_beyond_edges(const BackwardPlan<T>& plan) {
-  const Gradients<T>& to = plan.gradients;
-  if (to.centres == nullptr && to.widths == nullptr) return;
-  for (int64_t row = 0; row < row_count(plan.problem->shape); ++row) {
-    const GaussianRow<T> gaussian(*plan.problem, row);
-    const bool empty = plan.shifts.offset != nullptr && std::isinf(plan.shifts.offset[row]);
-    if (gaussian.beyond == 0 || empty) continue;
-    T sum = plan.upstream.grad_lse == nullptr ? T(0) : plan.upstream.grad_lse[row];
-    if (plan.problem->sinks != nullptr) sum -= sink_gradient(plan, row);
-    const T once = gaussian.beyond * sum * gaussian.inverse;
-    if (to.centres != nullptr) to.centres[row] += once;
-    if (to.widths != nullptr) to.widths[row] += once * gaussian.beyond;
+void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
+                        const RowShifts<T>& shifts, T* gradient) {
+  const Shape& s = problem.shape;
+  std::fill_n(gradient, s.heads, T(0));
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
+    const T* grad = upstream.grad_context.row(b, h, i);
+    const T* context = upstream.context.row(b, h, i);
+    T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
+    for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
+    const T sink = problem.sinks[h] * T(kLog4E);
+    gradient[h] += std::exp2(2 * (sink - shifts.reference[row] - shifts.offset[row])) * slope;
   }
 }
 
@@ -255,8 +233,8 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);
   add_chunks(plan, plan.partial_centres, row_count(s), gradients.centres);
   add_chunks(plan, plan.partial_widths, row_count(s), gradients.widths);
-  add_beyond_edges(plan);
-  if (gradients.sinks != nullptr) add_sink_gradients(plan);
+  if (gradients.sinks != nullptr)
+    add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
 }
 
 }  // namespace

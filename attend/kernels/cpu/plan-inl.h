@@ -83,25 +83,6 @@ inline bool needs_shifts(Normaliser normaliser) {
   return normaliser == Normaliser::softmax || is_sparse(normaliser);
 }
 
-// A row of the Gaussian bias. Gradients count the distances of keys from `edge`, the place among
-// the keys that is nearest to the centre, `beyond` widths from it: where weights depend on each
-// other the gradients of the scores sum to a known number, and multiplied by the squares of large
-// distances what rounding left of that sum would hide the rest.
-template <class T>
-struct GaussianRow {
-  T centre, inverse;  // of the width; never infinite: a key at the centre is 0 widths away
-  T edge, beyond;
-
-  GaussianRow(const Problem<T>& problem, int64_t row)
-      : centre(problem.bias.centres[row]),
-        inverse(std::min(1 / problem.bias.widths[row], std::numeric_limits<T>::max())),
-        edge(needs_shifts(problem.normaliser)
-                 ? std::clamp(centre, T(0),
-                              static_cast<T>(std::max<int64_t>(problem.shape.keys, 1) - 1))
-                 : centre),
-        beyond(edge == centre ? T(0) : (edge - centre) * inverse) {}
-};
-
 // The two activations 1 - magnitude / (1 + e^(2 rate x)) go through exponentials.
 inline bool is_exponential(Activation a) {
   return a == Activation::tanh || a == Activation::sigmoid;
