@@ -15,6 +15,11 @@ Tensor elu_features(const Tensor& x, const Parameters&) {
   return at::where(above, x.masked_fill(above.logical_not(), 0.0).log1p(), x);
 }
 
+Tensor exact_elu_features(const Tensor& x) {
+  const Tensor above = x > 0;
+  return at::where(above, x + 1, x.masked_fill(above, 0.0).exp());
+}
+
 // Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
 // so that products of features are on average exp(q . k / sqrt(D)).
 Tensor positive_features(const Tensor& x, const Parameters& parameters) {
@@ -39,7 +44,8 @@ ScoreRow elu_features_row() {
           .family = Family::dot,
           .map_query = elu_features,
           .map_key = elu_features,
-          .features = Features::logarithms};
+          .features = Features::logarithms,
+          .exact_features = exact_elu_features};
 }
 
 ScoreRow positive_features_row() {

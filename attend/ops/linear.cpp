@@ -256,16 +256,14 @@ Tensor key_shifts(const LoweredSpec& spec) {
   return repeat_heads(spec.key_shift, spec.heads).transpose(-2, -1);
 }
 
-void take_features(Parts& parts, LoweredSpec& spec, bool for_later_queries) {
+bool shifts_features(const LoweredSpec& spec) {
+  // A factor of the row cancels only where nothing comes between the scores and their sum.
+  return spec.normaliser->running_sums && !(spec.soft_cap > 0);
+}
+
+void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries) {
   const bool logarithms = spec.score->features == Features::logarithms;
   Tensor &query = parts[part::query], &key = parts[part::key];
-  // A factor of the row cancels only where nothing comes between the scores and their sum.
-  if (!spec.normaliser->running_sums || spec.soft_cap > 0) {
-    if (!logarithms) return;
-    query = query.exp();
-    key = key.exp();
-    return;
-  }
   const auto scope = running_scope(spec, key.device());
   const bool alike = !for_later_queries && scope && sees_alike(*scope, spec);
   Tensor unseen;

@@ -69,9 +69,10 @@ AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec);
 at::Tensor composed_scores(const Parts& parts, const LoweredSpec& spec);
 at::Tensor composed_weights(const Parts& parts, const LoweredSpec& spec);
 
-// Makes features of their logarithms, where the score has given these, and divides those that a
-// linear normaliser sums up.
-void take_features(Parts& parts, LoweredSpec& spec, bool for_later_queries);
+// Whether the normaliser sums features up that are divided by the largest of them.
+bool shifts_features(const LoweredSpec& spec);
+// Divides them, which come as logarithms where the score has these.
+void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries);
 
 // Why the linear normaliser has no running sums for this; empty where it has.
 std::string why_not_running_sums(const LoweredSpec& spec);

@@ -140,15 +140,17 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
     k = repeat_heads(k, q.size(1));
     v = repeat_heads(v, q.size(1));
   }
-  parts[part::query] = score.query_before_exp(q);
-  parts[part::key] = as_stored ? k : score.key_before_exp(k);
+  const bool shifted = shifts_features(lowered_spec);
+  const bool as_features = score.row().features == Features::logarithms && !shifted;
+  parts[part::query] = as_features ? score.map_query(q) : score.query_before_exp(q);
+  parts[part::key] = as_stored ? k : as_features ? score.map_key(k) : score.key_before_exp(k);
   parts[part::value] = v;
   check_pairs(score, parts[part::query], parts[part::key]);
   if (const Tensor vector = score.of_pairs(); vector.defined())
     parts[part::vector] = vector.to(precision);
   lowered_spec.score = &score.row();
   lowered_spec.scale = score.scale(query.size(-1));
-  take_features(parts, lowered_spec, for_later_queries);
+  if (shifted) shift_features(parts, lowered_spec, for_later_queries);
   return score.parameters();
 }
 

@@ -205,11 +205,18 @@ Tensor Score::query_before_exp(const Tensor& query) const {
   return row_->map_query(as_parameters(query, parameters_), parameters_);
 }
 
+Tensor Score::exact_features(const Tensor& x, const char* what, Axis depth) const {
+  check_input(*this, x, what, depth);
+  const WithoutAutocast no_autocast;
+  return row_->exact_features(x);
+}
+
 double Score::scale(int64_t query_depth) const {
   return row_->scale ? row_->scale(query_depth) : 1.0;
 }
 
 Tensor Score::map_query(const Tensor& query) const {
+  if (row_->exact_features) return exact_features(query, "queries", Axis::query_depth);
   const Tensor mapped = query_before_exp(query);
   if (row_->features == Features::logarithms) return mapped.exp();
   return row_->scale ? mapped * scale(query.size(-1)) : mapped;
@@ -229,6 +236,7 @@ Tensor Score::key_before_exp(const Tensor& key) const {
 }
 
 Tensor Score::map_key(const Tensor& key) const {
+  if (row_->exact_features) return exact_features(key, "keys", Axis::key_depth);
   const Tensor mapped = key_before_exp(key);
   return row_->features == Features::logarithms ? mapped.exp() : mapped;
 }

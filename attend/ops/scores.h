@@ -72,6 +72,8 @@ struct ScoreRow {
   // nothing, from a past of three axes. nullptr: queries do not look back.
   at::Tensor (*map_past)(const PastWeights& past, const Parameters&) = nullptr;
   Features features = Features::any;
+  // The features themselves, where exp of large logarithms would lose digits; nullptr: that.
+  at::Tensor (*exact_features)(const at::Tensor& x) = nullptr;
   // The maps change nothing, but for parameters that may be absent, and nothing is scaled or looks
   // back. Each family, of the additive one each activation, has one such row.
   bool is_plain = false;
@@ -122,6 +124,8 @@ class Score {
   Score mapped() const;
 
  private:
+  at::Tensor exact_features(const at::Tensor& x, const char* what, Axis depth) const;
+
   const ScoreRow* row_;
   Parameters parameters_;
   std::optional<int64_t> heads_;
