@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/decode_options.h"
 #include "attend/data/data_check.h"
 
 namespace attend {
@@ -117,9 +118,9 @@ std::vector<std::string> files_of(const std::string& path) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(path)) return {path};
   std::vector<std::string> files;
-  for (const std::string suffix : {".tsv", ".txt"})
-    for (const std::string part : {"/train", "/valid", "/test"})
-      if (fs::exists(path + part + suffix)) files.push_back(path + part + suffix);
+  for (const char* name :
+       {"train.tsv", "valid.tsv", "test.tsv", "train.txt", "valid.txt", "test.txt"})
+    if (const fs::path file = fs::path(path) / name; fs::exists(file)) files.push_back(file);
   if (files.empty()) fail("{}: holds no train.tsv, valid.tsv, test.tsv or the like of .txt", path);
   return files;
 }

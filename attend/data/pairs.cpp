@@ -164,7 +164,7 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
       }
     }
   };
-  while (next()) examples.push_back({std::move(source), {std::move(target)}});
+  while (next()) examples.push_back({source, {target}});
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
          files.target.empty() ? wanted_lines : "line i of both files must be a pair");

@@ -164,7 +164,7 @@ class BiasParts {
   }
 
   Tensor per_entry(const Tensor& given, const char* name) const {
-    const Tensor numbers = in_arithmetic(given, name, parts_, spec_);
+    Tensor numbers = in_arithmetic(given, name, parts_, spec_);
     const int64_t shape[] = {spec_.batch, spec_.heads};
     if (numbers.sizes() != at::IntArrayRef(shape))
       fail("[attention] {} have shape {}; a number for each batch entry and head is [{}]", name,
