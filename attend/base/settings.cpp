@@ -216,7 +216,7 @@ Change read_node(const Setting& setting, const toml::node& node, const std::stri
   return change;
 }
 
-// Whoever moves a file of settings moves what it names with it.
+// A settings file names files relative to itself, so that both can be moved together.
 void look_beside(const std::filesystem::path& folder, Change& change) {
   if (!change.setting->is_file || folder.empty()) return;
   auto& name = std::get<std::string>(change.value);

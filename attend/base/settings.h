@@ -61,8 +61,8 @@ std::string_view assigned_key(std::string_view assignment);
 // Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.
 void read_environment(const Settings& settings);
 
-// Error, with the nearest name, on an environment variable that begins like those of the keys,
-// ATTEND_MODEL_, and sets none of them.
+// Error, suggesting the nearest name, on an environment variable that has the prefix of a table of
+// the keys, such as ATTEND_MODEL_, and sets none of the keys.
 void check_environment(const std::vector<std::string>& keys);
 
 // Error, behind `where`, on a variable whose value its setting does not allow.

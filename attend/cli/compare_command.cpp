@@ -78,8 +78,8 @@ TrainOptions options_of_run(const CompareOptions& options, const Choice& choice,
 void check_rows(const CompareOptions& options, const std::vector<Choice>& choices) {
   for (const Choice& choice : choices) {
     TrainOptions run = options_of_run(options, choice, 1);
-    run.resume =
-        false;  // what is there has been begun with these settings, or compare.toml differs
+    // What is there began with these settings, or compare.toml differs.
+    run.resume = false;
     training_config(run);
   }
 }

@@ -113,7 +113,7 @@ void print_overlap(const std::string& first, const Overlap& overlap, const FileS
                overlap.new_labels.size(), first, fmt::join(overlap.new_labels, ", "));
 }
 
-// A file, or those of a folder that a training and an evaluation read.
+// The path itself, or the files of a folder that training and evaluation read.
 std::vector<std::string> files_of(const std::string& path) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(path)) return {path};

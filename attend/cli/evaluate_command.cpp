@@ -84,21 +84,6 @@ void tell_form(const EvaluateOptions& options, const Model& model, const ScoredT
         options.data, others, model.text().normalise));
 }
 
-// Returns how many images and sounds it left out.
-int64_t leave_out_bad(std::vector<Example>& examples, const Model& model, const std::string& name) {
-  if (!model.reads_files()) return 0;
-  const size_t all = examples.size();
-  FrameConfig frames = model.text().frames;
-  const int64_t bad = take_out_unreadable(
-      examples, model.text().reads_images(), frames,
-      [](const std::string& reason) { fmt::print(stderr, "attend: {}\n", reason); });
-  if (bad > 0)
-    fmt::print(stderr, "attend: {}: {} of {} examples cannot be read and are left out\n", name, bad,
-               all);
-  if (examples.empty()) fail("{}: holds nothing else to measure", name);
-  return bad;
-}
-
 void write_scores(const std::string& path, const Model& model,
                   const std::vector<Example>& examples) {
   const std::vector<double> scores = model.log_probabilities(examples);
@@ -114,10 +99,10 @@ void write_scores(const std::string& path, const Model& model,
 Figures measure(const EvaluateOptions& options, const Model& model) {
   Figures figures;
   auto examples = read_test_examples(options, model, figures.left_out);
-  if (figures.left_out > 0)
-    print_remark(fmt::format("{}: {} lines cannot be read and are left out", options.data,
-                             figures.left_out));
-  if (options.skip_bad) figures.left_out += leave_out_bad(examples, model, options.data);
+  const TextConfig& text = model.text();
+  if (options.skip_bad && text.reads_frames())
+    figures.left_out += take_out_unreadable({&examples}, text.reads_images(), text.frames,
+                                            options.data, print_remark);
   model.check_labels(examples, options.data);
   figures.counts = count_examples(examples);
   const auto start = std::chrono::steady_clock::now();
@@ -266,41 +251,27 @@ void run_evaluate(EvaluateOptions options) {
   if (figures.left_out > 0) throw CLI::RuntimeError(1);
 }
 
-std::string evaluate_footer() {
-  return "Examples:\n"
-         "  attend evaluate model --data data/test.tsv --beam 5\n"
-         "  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none\n"
-         "  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one\n"
-         "  attend evaluate book-model --data rest-of-the-book.txt\n"
-         "The token error rate is edits a reference token (PER for phonemes), the sequence error\n"
-         "rate the share of answers that match no reference (WER for words). Every line is an "
-         "example,\n"
-         "unless references are merged: then the nearest of a source counts. BLEU and chrF are\n"
-         "sacreBLEU's to the digit, of the targets as they stand.\n"
-         "JSON keys: loss, known_loss (without unknown symbols, of which there are "
-         "unknown_symbols),\n"
-         "examples, sources (different ones), references, beam, decode_seconds, by_length: "
-         "[{source_length,\n"
-         "examples, and the rates}], and of each metric: token_error_rate, sequence_error_rate, "
-         "accuracy,\n"
-         "perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty,\n"
-         "hypothesis_length, reference_length} with bleu_by_length: [{first, last, mean, examples, "
-         "bleu}];\n"
-         "chrf, chrf++ {name, score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of "
-         "a\n"
-         "classifier also confusion: {right label: {answer: examples}}. Of a text: loss, "
-         "known_loss,\n"
-         "perplexity, bits_per_byte, symbols, unknown_symbols and bytes, each token with half a "
-         "context\n"
-         "or more in front of it,\n"
-         "but for the first; and window_loss, of windows that fill the context one after another, "
-         "as\n"
-         "in validation. What a model has no token for is one token, <unk>, however it is written, "
-         "so\n"
-         "that perplexity says little where many are unknown; bits_per_byte is of the known ones "
-         "alone.\n"
-         "Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.";
-}
+constexpr const char* evaluate_footer = R"(Examples:
+  attend evaluate model --data data/test.tsv --beam 5
+  attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none
+  attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
+  attend evaluate book-model --data rest-of-the-book.txt
+The token error rate is edits a reference token (PER for phonemes), the sequence error rate the
+share of answers that match no reference (WER for words). Every line is an example, unless
+references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
+digit, of the targets as they stand.
+JSON keys: loss, known_loss (without unknown symbols, of which there are unknown_symbols), examples,
+sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
+and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
+bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
+reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
+score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
+{right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, symbols,
+unknown_symbols and bytes, each token with half a context or more in front of it, but for the first;
+and window_loss, of windows that fill the context one after another, as in validation. What a model
+has no token for is one token, <unk>, however it is written, so that perplexity says little where
+many are unknown; bits_per_byte is of the known ones alone.
+Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.)";
 
 }  // namespace
 
@@ -335,7 +306,7 @@ void add_evaluate_command(CLI::App& app) {
       "leave lines, images and sounds out that cannot be read, and name them; the exit code "
       "is 1 then");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
-  command->footer(evaluate_footer());
+  command->footer(evaluate_footer);
   command->callback([options] { run_evaluate(*options); });
 }
 

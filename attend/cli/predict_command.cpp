@@ -68,7 +68,7 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
   }
 }
 
-// What is told behind the last answer.
+// Counts what predict reports after the last answer.
 struct Tally {
   int64_t lines = 0, bad = 0;
   int64_t answers = 0, cut = 0;
@@ -150,8 +150,8 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
   if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
 }
 
-// The next lines; false at the end of input. A line that is no text is answered here, where the
-// reader has gone on behind it.
+// Reads the next lines; false at the end of input. With --skip-bad a line that is no valid text
+// gets its empty answer here.
 bool next_lines(LineReader& reader, const PredictOptions& options, const Model& model,
                 std::vector<std::string>& lines, Tally& tally) {
   const int64_t before = reader.lines_read();

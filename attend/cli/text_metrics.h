@@ -18,8 +18,8 @@ std::string metric_key(const std::string& name);
 // labels a line each.
 std::string metric_lines(const std::string& name, const nlohmann::json& metric);
 
-// How many tokens a likelihood has that the model does not know, and what it is without them, in
-// nats a token; empty where there are none.
+// A line with the number of unknown tokens, and loss (nats a token) and perplexity without them;
+// empty where there are none.
 std::string unknown_line(int64_t unknown, double known_loss);
 
 }  // namespace attend

@@ -81,32 +81,21 @@ class Rows {
   }
 
   bool read_lines(Row& row) {
-    const bool more = read(*source_, row.source, row.problem);
-    if (target_ && read(*target_, row.target, row.problem) != more)
+    const bool more = internal::next_text(*source_, row.source, row.problem);
+    if (target_ && internal::next_text(*target_, row.target, row.problem) != more)
       fail("{}: the other file has fewer lines; line i of both files must be a pair",
            (more ? *source_ : *target_).where());
-    if (more && !target_) split(row);
-    return more;
-  }
-
-  static bool read(internal::Lines& lines, std::string& text, std::string& problem) {
-    const int64_t before = lines.number();
-    try {
-      std::string_view line;
-      if (!lines.next(line)) return false;
-      text = internal::at_line(lines, [&] { return to_nfc(line); });
-    } catch (const Error& error) {
-      // A file that cannot be unpacked goes no further.
-      if (lines.number() == before) throw;
-      problem = error.what();
-    }
+    if (!more || !row.problem.empty()) return more;
+    row.source = to_nfc(row.source);
+    row.target = to_nfc(row.target);
+    if (!target_) split(row);
     return true;
   }
 
   void split(Row& row) {
     const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
     if (number() == 1) tabs_ = tabs > 0;
-    if (!tabs_ || !row.problem.empty()) return;
+    if (!tabs_) return;
     if (tabs != 1) {
       row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
                                 source_->where(), tabs);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/characters-inl.h"
 #include "attend/data/compressed.h"
 
 namespace attend::internal {
@@ -107,6 +108,22 @@ auto at_line(const Lines& lines, const Work& work) {
   } catch (const Error& error) {
     fail("{}: {}", lines.where(), error.what());
   }
+}
+
+// The next line as a text; false at the end. `problem` says why a line is none. Error where the
+// file can be read no further.
+inline bool next_text(Lines& lines, std::string& text, std::string& problem) {
+  const int64_t before = lines.number();
+  try {
+    std::string_view line;
+    if (!lines.next(line)) return false;
+    text = line;
+    at_line(lines, [&] { check_characters(line); });
+  } catch (const Error& error) {
+    if (lines.number() == before) throw;
+    problem = error.what();
+  }
+  return true;
 }
 
 }  // namespace attend::internal

@@ -36,12 +36,6 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line) 
   return pair;
 }
 
-// A text of a line of its own.
-std::string parse_side(internal::Lines& lines, std::string_view line) {
-  internal::at_line(lines, [&] { internal::check_characters(line); });
-  return std::string(line);
-}
-
 constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
 
 }  // namespace
@@ -89,7 +83,12 @@ bool PairReader::next_line(std::string& source, std::string& target) {
 
 bool PairReader::next_row(std::string& source, std::string& target) {
   CsvReader& table = *streams_->table;
-  if (!table.next(source, target)) return false;
+  try {
+    if (!table.next(source, target)) return false;
+  } catch (const Error&) {
+    read_ += table.goes_on() ? 1 : 0;
+    throw;
+  }
   ++read_;
   try {
     internal::check_characters(source);
@@ -104,10 +103,10 @@ bool PairReader::next_row(std::string& source, std::string& target) {
 
 bool PairReader::next_of_two(std::string& source, std::string& target) {
   internal::Lines &sources = *streams_->source, &targets = *streams_->target;
-  std::string_view source_line, target_line;
   while (true) {
-    const bool more = sources.next(source_line);
-    if (targets.next(target_line) != more) {
+    std::string problem;
+    const bool more = internal::next_text(sources, source, problem);
+    if (internal::next_text(targets, target, problem) != more) {
       const internal::Lines& longer = more ? sources : targets;
       const internal::Lines& shorter = more ? targets : sources;
       fail("{}: the other file has {} lines; line i of both files must be a pair", longer.where(),
@@ -115,8 +114,7 @@ bool PairReader::next_of_two(std::string& source, std::string& target) {
     }
     if (!more) return false;
     ++read_;
-    source = parse_side(sources, source_line);
-    target = parse_side(targets, target_line);
+    if (!problem.empty()) fail("{}", problem);
     if (!is_blank(source) && !is_blank(target)) return true;
     ++skipped_;
   }
@@ -149,16 +147,17 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
 }
 
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {
+  const int64_t before = bad == nullptr ? 0 : *bad;
   PairReader reader(files);
   std::vector<Example> examples;
   std::string source, target;
   const auto next = [&] {
     while (true) {
-      const int64_t before = reader.lines_read();
+      const int64_t behind = reader.lines_read();
       try {
         return reader.next(source, target);
       } catch (const Error& error) {
-        if (bad == nullptr || reader.lines_read() == before) throw;
+        if (bad == nullptr || reader.lines_read() == behind) throw;
         ++*bad;
         if (tell) tell(error.what());
       }
@@ -168,8 +167,10 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
          files.target.empty() ? wanted_lines : "line i of both files must be a pair");
-  if (tell)
-    for (const std::string& remark : reader.remarks()) tell(remark);
+  if (!tell) return examples;
+  for (const std::string& remark : reader.remarks()) tell(remark);
+  if (bad != nullptr && *bad > before)
+    tell(fmt::format("{}: {} lines cannot be read and are left out", files.source, *bad - before));
   return examples;
 }
 
@@ -201,8 +202,8 @@ std::string parse_text(std::string_view bytes, const std::string& name) {
   std::string text;
   std::string_view line;
   while (lines.next(line)) {
-    text += parse_side(lines, line);
-    text += '\n';
+    internal::at_line(lines, [&] { internal::check_characters(line); });
+    (text += line) += '\n';
   }
   if (text.empty()) fail("{}: is empty; a text to learn from is wanted", name);
   return text;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/data/line_reader.h"
 #include "attend/data/units.h"
 
 namespace attend {
@@ -27,9 +28,6 @@ struct PairFiles {
 
   bool is_csv() const;
 };
-
-// Bytes of a line, or of a row of CSV, that is read at most.
-constexpr int64_t longest_line = 1 << 20;
 
 // The pairs of files one at a time, as they stand. UTF-8, with or without a byte order mark; LF or
 // CRLF. Of two files, pairs with an empty or blank side are passed over. Errors name file and line:

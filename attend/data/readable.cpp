@@ -7,8 +7,8 @@
 
 namespace attend {
 
-int64_t take_out_unreadable(std::vector<Example>& examples, bool images, FrameConfig& config,
-                            const std::function<void(const std::string& reason)>& tell) {
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, bool images,
+                            FrameConfig config, const std::string& name, const Tell& tell) {
   std::optional<FrameReader> reader;
   const auto is_unreadable = [&](const Example& example) {
     try {
@@ -23,7 +23,15 @@ int64_t take_out_unreadable(std::vector<Example>& examples, bool images, FrameCo
       return true;
     }
   };
-  return static_cast<int64_t>(std::erase_if(examples, is_unreadable));
+  size_t all = 0, bad = 0;
+  for (std::vector<Example>* part : parts) {
+    all += part->size();
+    bad += std::erase_if(*part, is_unreadable);
+    if (part->empty()) fail("{}: none of its images or sounds can be read", name);
+  }
+  if (bad > 0)
+    tell(fmt::format("{}: {} of {} examples cannot be read and are left out", name, bad, all));
+  return static_cast<int64_t>(bad);
 }
 
 }  // namespace attend

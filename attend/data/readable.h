@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,10 +9,11 @@
 
 namespace attend {
 
-// Takes out the examples whose image or sound cannot be read and tells the reason of each, which
-// names the file. A configuration without a size takes that of the first image that can be read.
-// Returns how many it took out.
-int64_t take_out_unreadable(std::vector<Example>& examples, bool images, FrameConfig& config,
-                            const std::function<void(const std::string& reason)>& tell);
+// Takes the examples whose image or sound cannot be read out of each part of some data, and tells
+// the reason of each, which names the file, and how many they are. Images have the size of
+// `config`, or that of the first one that can be read. Returns how many it took out. Error where a
+// part has no others; `name` is the data's, for messages.
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, bool images,
+                            FrameConfig config, const std::string& name, const Tell& tell);
 
 }  // namespace attend

@@ -102,6 +102,7 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
       parts[i].push_back(float64_on_cpu(slopes[i].defined() ? slopes[i] : at::zeros_like(by[i])));
   }
   std::vector<Tensor> joined;
+  joined.reserve(parts.size());
   for (const auto& each : parts) joined.push_back(among_all(subject, tokens, at::cat(each)));
   return joined;
 }
@@ -118,6 +119,7 @@ Tensor by_token(const Subject& subject, const MethodChoice& choice,
                 const std::function<Tensor(int64_t token)>& of) {
   const std::vector<int64_t> tokens = tokens_of(subject, choice);
   std::vector<Tensor> rows;
+  rows.reserve(tokens.size());
   for (const int64_t token : tokens) rows.push_back(of(token));
   return among_all(subject, tokens, at::stack(rows));
 }

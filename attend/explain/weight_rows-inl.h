@@ -26,17 +26,17 @@ class WeightRows {
   // The key of the largest weight by magnitude, the heads together, and another in scope, drawn at
   // random: bool [tokens, 1, rows, keys]. Where there is no other, none is true.
   at::Tensor largest() const;
-  at::Tensor another(at::Generator draws) const;
+  at::Tensor another(const at::Generator& draws) const;
 
   // [n, heads, rows, keys]. Without the weights of those keys [tokens, 1, rows, keys]; the others
   // of a row that must sum to 1 grow alike.
   at::Tensor without(const at::Tensor& keys) const;
   at::Tensor level() const;  // equal in scope, a row's sum as it is
-  at::Tensor permuted(const at::Tensor& which, at::Generator draws) const;
+  at::Tensor permuted(const at::Tensor& which, const at::Generator& draws) const;
 
   // Every weight that the normaliser allows is made of variables [tokens, heads, rows, places] of
   // any value, by a smooth map. Variables behind weights near those of the answer.
-  at::Tensor near(at::Generator draws) const;
+  at::Tensor near(const at::Generator& draws) const;
   at::Tensor of_variables(const at::Tensor& variables) const;
 
  private:

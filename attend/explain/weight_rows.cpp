@@ -23,7 +23,7 @@ Tensor rows_read(const Subject& subject, const TracedAttention& attention) {
 }
 
 // [n, 1, rows, keys], all different.
-Tensor noise_like(const Tensor& weights, at::Generator draws) {
+Tensor noise_like(const Tensor& weights, const at::Generator& draws) {
   return at::rand({weights.size(0), 1, weights.size(2), weights.size(3)}, draws, at::kDouble);
 }
 
@@ -65,7 +65,7 @@ Tensor WeightRows::largest() const {
   return places_of(weights_.abs().sum(1, true).argmax(3, true), weights_.size(3));
 }
 
-Tensor WeightRows::another(at::Generator draws) const {
+Tensor WeightRows::another(const at::Generator& draws) const {
   const Tensor others = in_scope_.any(1, true).logical_and(largest().logical_not());
   const Tensor drawn =
       noise_like(weights_, draws).masked_fill(others.logical_not(), -1.0).argmax(3, true);
@@ -73,7 +73,7 @@ Tensor WeightRows::another(at::Generator draws) const {
 }
 
 Tensor WeightRows::without(const Tensor& keys) const {
-  const Tensor left = weights_.masked_fill(keys, 0.0);
+  Tensor left = weights_.masked_fill(keys, 0.0);
   if (!must_sum_to_one()) return left;
   const Tensor sums = left.sum(3, true);
   return left * at::where(sums > 0, weights_.sum(3, true) / sums, 1.0);
@@ -84,7 +84,7 @@ Tensor WeightRows::level() const {
   return mean * in_scope_;
 }
 
-Tensor WeightRows::permuted(const Tensor& which, at::Generator draws) const {
+Tensor WeightRows::permuted(const Tensor& which, const at::Generator& draws) const {
   const Tensor weights = weights_.index_select(0, which), scope = in_scope_.index_select(0, which);
   const Tensor outside = scope.logical_not();
   // The keys in scope, in a random order, go to the places in scope, in their own.
@@ -94,7 +94,7 @@ Tensor WeightRows::permuted(const Tensor& which, at::Generator draws) const {
   return at::zeros_like(weights).scatter(3, places, weights.gather(3, order));
 }
 
-Tensor WeightRows::near(at::Generator draws) const {
+Tensor WeightRows::near(const at::Generator& draws) const {
   Tensor variables;
   switch (row_.range) {
     case WeightRange::shares: {

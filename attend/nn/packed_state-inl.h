@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/nn/packed_stack.h"
+#include "attend/ops/kernel_tensors.h"
 
 namespace attend {
 

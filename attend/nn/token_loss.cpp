@@ -178,7 +178,7 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
 Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double smoothing,
                               int64_t ignored, int64_t first) {
   const Tensor logs = logits.log_softmax(-1);
-  const Tensor right = at::nll_loss(logs, target, {}, at::Reduction::Sum, ignored);
+  Tensor right = at::nll_loss(logs, target, {}, at::Reduction::Sum, ignored);
   // A token of probability 0 would make 0 times its logarithm NaN.
   if (smoothing == 0) return right;
   const Tensor means = logs.slice(-1, first).mean(-1).masked_fill(target == ignored, 0.0);

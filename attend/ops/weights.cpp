@@ -143,7 +143,7 @@ Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
   if (const AttentionWatch* watch = AttentionWatch::current())
-    if (const Tensor other = watch->weights(query); other.defined()) return other;
+    if (Tensor other = watch->weights(query); other.defined()) return other;
   const Request request(query, key, lse, spec, selection);
   const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
   return with_axes_of(weights.to(request.lowered.spec->stored), query);

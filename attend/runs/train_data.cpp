@@ -183,24 +183,6 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
   return lines;
 }
 
-// Returns how many images and sounds it left out. Those that are validated have the size of those
-// that are learned.
-int64_t leave_out_bad(Texts& texts, const std::string& name, const TextConfig& text,
-                      const Say& say) {
-  FrameConfig frames = text.frames;
-  const auto tell = [&](const std::string& reason) { say("attend: " + reason); };
-  const size_t all = texts.train.size() + texts.valid.size();
-  int64_t bad = 0;
-  for (std::vector<Example>* part : {&texts.train, &texts.valid}) {
-    bad += take_out_unreadable(*part, text.reads_images(), frames, tell);
-    if (part->empty()) fail("{}: nothing can be read to learn from or to validate on", name);
-  }
-  if (bad > 0)
-    say(fmt::format("attend: {}: {} of {} examples cannot be read and are left out", name, bad,
-                    all));
-  return bad;
-}
-
 // Of an image 0: its size is checked where it is read.
 int64_t source_length(const TextConfig& text, const TokenisedExamples& tokenised, int64_t example) {
   if (text.reads_images()) return 0;
@@ -247,10 +229,9 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   Texts texts = text       ? read_text_lines(options, config)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
-  if (left_out > 0)
-    tell(fmt::format("{}: {} lines cannot be read and are left out", options.data, left_out));
   if (options.skip_bad && config.text.reads_frames())
-    left_out += leave_out_bad(texts, options.data, config.text, say);
+    left_out += take_out_unreadable({&texts.train, &texts.valid}, config.text.reads_images(),
+                                    config.text.frames, options.data, tell);
   if (config.text.reads_images()) tell_colours(texts.train[0].source, tell);
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {

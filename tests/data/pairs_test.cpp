@@ -112,10 +112,10 @@ TEST(Pairs, ReadAFileAndNameIt) {
 TEST(Pairs, BadOnesAreLeftOutWhereAsked) {
   const test::TemporaryFolder folder;
   const std::string over(longest_line + 1, 'x');
-  const PairFiles all[] = {
-      {folder.write("p.tsv", "a\tb\nno tab\n\xff\tb\n" + over + "\nc\td\n")},
-      {folder.write("p.csv", "s,t\na,b\n\xff,b\n,b\na,\nc,d\n")},
-      {folder.write("s", "a\n\xff\nb\nb\nc\n"), folder.write("t", "b\nb\n\xff\n\xfe\nd\n")}};
+  const PairFiles all[] = {{folder.write("p.tsv", "a\tb\nno tab\n\xff\tb\n" + over + "\nc\td\n")},
+                           {folder.write("p.csv", "s,t\na,b\n\xff,b\n,b\nx,y,z\nc,d\n")},
+                           {folder.write("s", "a\n\xff\n" + over + "\nb\nc\n"),
+                            folder.write("t", "b\nb\nb\n\xfe\nd\n")}};
   for (const PairFiles& files : all) {
     std::vector<std::string> told;
     int64_t bad = 0;
