@@ -1,4 +1,4 @@
-#include "attend/nn/step_model.h"
+#include "attend/steps/decoding_state.h"
 
 #include <algorithm>
 #include <limits>
@@ -46,30 +46,20 @@ at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery
   return allowed;
 }
 
-NextTokens next_of(const at::Tensor& log_probabilities, const NextQuery& query) {
-  NextTokens found = most_probable_of(without_excluded(log_probabilities, query), query.count);
-  if (!query.given.empty()) put_given(log_probabilities, query.given, found);
-  return found;
-}
-
-NextTokens StepModel::next(const at::Tensor& tokens, StepState& state, const NextQuery& query) {
-  const StepResult result = step(tokens, state, query.with_weights);
-  NextTokens found = next_of(result.log_probabilities, query);
+NextTokens next_of(const StepResult& result, const NextQuery& query) {
+  NextTokens found =
+      most_probable_of(without_excluded(result.log_probabilities, query), query.count);
+  if (!query.given.empty()) put_given(result.log_probabilities, query.given, found);
   found.weights = result.weights;
   return found;
 }
 
-void StepState::reorder(const at::Tensor& rows, bool same_sources) {
-  const auto selected = [&](const at::Tensor& tensor) {
-    return tensor.index_select(0, rows.to(tensor.device()));
-  };
-  for (at::Tensor& tensor : recurrent) tensor = selected(tensor);
-  for (MultiHeadState& each : self_cache) each.reorder(rows, /*same_keys=*/false);
-  for (MultiHeadState& each : cross_cache) each.reorder(rows, same_sources);
-  for (StepState& each : members) each.reorder(rows, same_sources);
-  if (held != nullptr) held->reorder(rows);
-  if (same_sources) return;
-  for (at::Tensor& tensor : constant) tensor = selected(tensor);
+NextTokens DecodingState::next(const at::Tensor& tokens, const NextQuery& query) {
+  return next_of(step(tokens, query.with_weights), query);
+}
+
+std::unique_ptr<DecodingState> DecodingState::joined(const std::vector<DecodingState*>&) const {
+  return nullptr;
 }
 
 }  // namespace attend

@@ -1,11 +1,11 @@
-#include "attend/nn/packed_recurrent.h"
+#include "attend/steps/packed_recurrent.h"
 
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
 #include "attend/kernels/recurrent_gates.h"
-#include "attend/nn/packed_tensors-inl.h"
+#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 namespace {
@@ -45,14 +45,28 @@ void gather_rows(std::vector<T>& all, const Tensor& rows, int64_t width) {
 
 }  // namespace
 
-struct PackedRecurrent::State : HeldSteps {
+struct PackedRecurrent::State : DecodingState {
+  explicit State(const PackedRecurrent& packed_decoder) : decoder(packed_decoder) {}
+
   // Where the vectors of rows stand, and how far apart.
   struct Rows {
     std::vector<float> data;
     int64_t stride = 0;
   };
 
-  void reorder(const Tensor& rows) override {
+  StepResult step(const Tensor& tokens, bool with_weights) override {
+    const Vectors vectors = decoder.advance(tokens, *this, with_weights);
+    return {decoder.output_.all(vectors.data, count, vectors.stride), vectors.weights};
+  }
+
+  NextTokens next(const Tensor& tokens, const NextQuery& query) override {
+    const Vectors vectors = decoder.advance(tokens, *this, query.with_weights);
+    NextTokens next = decoder.output_.best(vectors.data, count, vectors.stride, query);
+    next.weights = vectors.weights;
+    return next;
+  }
+
+  void reorder(const Tensor& rows, bool /*same_sources*/) override {
     for (std::vector<float>& each : recurrent)
       gather_rows(each, rows, of(StepVector::state).stride);
     for (Rows& each : vectors) gather_rows(each.data, rows, each.stride);
@@ -63,6 +77,7 @@ struct PackedRecurrent::State : HeldSteps {
 
   Rows& of(StepVector vector) { return vectors[static_cast<size_t>(vector)]; }
 
+  const PackedRecurrent& decoder;
   int64_t count = 0;                          // hypotheses
   Rows vectors[4];                            // a StepVector each
   std::vector<std::vector<float>> recurrent;  // of each layer h and, of an LSTM, c
@@ -170,8 +185,8 @@ void PackedRecurrent::pack_query(const RecurrentParts& parts, WeightType weights
   if (vector.defined()) vector_ = padded_rows(vector.detach(), key_depth_);
 }
 
-std::unique_ptr<HeldSteps> PackedRecurrent::start(const RecurrentSource& source) const {
-  auto state = std::make_unique<State>();
+std::unique_ptr<DecodingState> PackedRecurrent::start(const RecurrentSource& source) const {
+  auto state = std::make_unique<State>(*this);
   const Tensor& keys = source.memory.keys;
   const int64_t length = keys.size(1);
   state->count = keys.size(0);
@@ -303,21 +318,6 @@ PackedRecurrent::Vectors PackedRecurrent::advance(const Tensor& tokens, State& s
   }
   result.data = state.read.data();
   return result;
-}
-
-StepResult PackedRecurrent::step(const Tensor& tokens, HeldSteps& held, bool with_weights) const {
-  auto& state = static_cast<State&>(held);
-  const Vectors vectors = advance(tokens, state, with_weights);
-  return {output_.all(vectors.data, state.count, vectors.stride), vectors.weights};
-}
-
-NextTokens PackedRecurrent::next(const Tensor& tokens, HeldSteps& held,
-                                 const NextQuery& query) const {
-  auto& state = static_cast<State&>(held);
-  const Vectors vectors = advance(tokens, state, query.with_weights);
-  NextTokens next = output_.best(vectors.data, state.count, vectors.stride, query);
-  next.weights = vectors.weights;
-  return next;
 }
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-#include "attend/nn/steady_rows.h"
+#include "attend/steps/batch_invariance.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -11,21 +11,27 @@ namespace {
 
 using at::Tensor;
 
-// This steady_key is of no backend and above them all: calls pass here only while a guard includes
-// it.
-constexpr auto steady_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
+// LibTorch keeps this key for code outside of it and registers nothing under it. It belongs to no
+// backend and is above them all, so that calls pass here only while a guard includes it. This
+// breaks where
+// - another library in the process registers operators under the key (torchdistx does);
+// - LibTorch drops the key, which does not compile, or moves it below the backends;
+// - a layer computes its products by an operator other than those below, such as one that fuses a
+//   whole recurrence.
+// tests/steps/batch_invariance_test.cpp notices each.
+constexpr auto invariant_key = c10::DispatchKey::DeferredInit;
 
-// While it lives, calls go past the steady_key, to LibTorch's own code.
-class Past {
+// While it lives, calls go past the key, to LibTorch's own code.
+class PastKeyGuard {
  private:
-  c10::impl::ExcludeDispatchKeyGuard guard_{steady_key};
+  c10::impl::ExcludeDispatchKeyGuard guard_{invariant_key};
 };
 
 bool is_plain(const Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kFloat && x.layout() == at::kStrided && !x.is_neg();
 }
 
-bool are_steady(const Tensor& a, const Tensor& b) {
+bool can_be_ordered(const Tensor& a, const Tensor& b) {
   return is_plain(a) && is_plain(b) && !at::GradMode::is_enabled();
 }
 
@@ -51,8 +57,8 @@ void multiply(const Tensor& a, const Tensor& b, const Tensor& start, const Tenso
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  const Past past;
-  if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mm(a, b);
+  const PastKeyGuard past;
+  if (!can_be_ordered(a, b) || a.size(1) != b.size(0)) return at::mm(a, b);
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   multiply(a, b, {}, out);
   return out;
@@ -60,12 +66,12 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 
 Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Scalar& beta,
              const at::Scalar& alpha) {
-  const Past past;
+  const PastKeyGuard past;
   // Layers add a bias and nothing else.
   const bool is_bias = is_plain(start) && start.dim() == 1 && start.is_contiguous() &&
                        b.dim() == 2 && start.size(0) == b.size(1) && beta.equal(1) &&
                        alpha.equal(1);
-  if (!is_bias || !are_steady(a, b) || a.size(1) != b.size(0))
+  if (!is_bias || !can_be_ordered(a, b) || a.size(1) != b.size(0))
     return at::addmm(start, a, b, beta, alpha);
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   multiply(a, b, start, out);
@@ -73,8 +79,9 @@ Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Sc
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  const Past past;
-  if (!are_steady(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1)) return at::bmm(a, b);
+  const PastKeyGuard past;
+  if (!can_be_ordered(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+    return at::bmm(a, b);
   Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
   // LibTorch copies, and so transposes, the right operand in some batches and not in others.
   const Tensor right = b.contiguous();
@@ -83,8 +90,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mv(const Tensor& a, const Tensor& b) {
-  const Past past;
-  if (!are_steady(a, b) || a.size(1) != b.size(0)) return at::mv(a, b);
+  const PastKeyGuard past;
+  if (!can_be_ordered(a, b) || a.size(1) != b.size(0)) return at::mv(a, b);
   Tensor out = at::empty({a.size(0), 1}, a.options());
   multiply(a, b.contiguous().unsqueeze(0).t(), {}, out);
   return out.squeeze(1);
@@ -92,7 +99,7 @@ Tensor mv(const Tensor& a, const Tensor& b) {
 
 // LibTorch's own takes another exponential for the last numbers of an array, which fill no vector.
 Tensor sigmoid(const Tensor& x) {
-  const Past past;
+  const PastKeyGuard past;
   if (!is_plain(x)) return at::sigmoid(x);
   return x.neg().exp_().add_(1).reciprocal_();
 }
@@ -103,11 +110,11 @@ Tensor& sigmoid_(Tensor& x) { return x.copy_(attend::sigmoid(x)); }
 template <class... Sizes>
 Tensor convolution(const Tensor& x, const Tensor& weight, const c10::optional<Tensor>& bias,
                    Sizes... sizes) {
-  const Past past;
+  const PastKeyGuard past;
   const auto convolved = [&](const Tensor& images) {
     return at::_ops::convolution::call(images, weight, bias, sizes...);
   };
-  if (!are_steady(x, weight) || x.size(0) < 2) return convolved(x);
+  if (!can_be_ordered(x, weight) || x.size(0) < 2) return convolved(x);
   std::vector<Tensor> each;
   each.reserve(static_cast<size_t>(x.size(0)));
   for (const Tensor& image : x.split(1)) each.push_back(convolved(image));
@@ -116,15 +123,15 @@ Tensor convolution(const Tensor& x, const Tensor& weight, const c10::optional<Te
 
 }  // namespace
 
-SteadyRows::SteadyRows() : guard_(steady_key) {}
+BatchInvariantGuard::BatchInvariantGuard() : guard_(invariant_key) {}
 
 }  // namespace attend
 
-TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+TORCH_LIBRARY_IMPL(_, DeferredInit, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }
 
-TORCH_LIBRARY_IMPL(aten, TESTING_ONLY_GenericMode, library) {
+TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
   library.impl("mm", attend::mm);
   library.impl("addmm", attend::addmm);
   library.impl("bmm", attend::bmm);

@@ -1,4 +1,4 @@
-#include "attend/nn/packed_stack.h"
+#include "attend/steps/packed_stack.h"
 
 #include <gtest/gtest.h>
 
@@ -84,11 +84,11 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
     const Tensor x = 2 * torch::randn({batch, steps, 40});
     const Tensor whole = stacks.plain->forward(x, {}, {}, {});
     const Tensor bound = stacks.bound(x, whole, key_heads);
-    const auto held = stacks.packed->start({}, batch);
+    const auto state = stacks.packed->start({}, batch);
     const auto compare = [&](int64_t first, int64_t count) {
       const Tensor given = x.narrow(1, first, count);
       const auto vectors = stacks.packed->step(count == 1 ? given.squeeze(1).contiguous() : given,
-                                               *held, /*with_weights=*/false);
+                                               *state, /*with_weights=*/false);
       const Tensor got = at::from_blob(const_cast<float*>(vectors.data), {batch, count, 40},
                                        {count * vectors.stride, vectors.stride, 1}, at::kFloat);
       const Tensor off = (got - whole.narrow(1, first, count)).abs().to(at::kDouble);

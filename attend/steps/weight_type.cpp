@@ -1,4 +1,4 @@
-#include "attend/nn/weight_type.h"
+#include "attend/steps/weight_type.h"
 
 #include "attend/base/error.h"
 

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "attend/nn/packed_output.h"
-#include "attend/nn/packed_stack.h"
-#include "attend/nn/token_loss.h"
+#include "attend/steps/packed_output.h"
+#include "attend/steps/packed_stack.h"
+#include "attend/steps/stack_steps.h"
 
 namespace attend {
 
@@ -16,17 +16,12 @@ class PackedDecoder {
   static std::unique_ptr<const PackedDecoder> pack(const TransformerStack& stack,
                                                    const TokenOutput& output, WeightType weights);
 
-  // Whether what this thread computes now may take the packed way: no gradients are recorded and
-  // nobody watches.
-  static bool may_step();
-
-  const PackedStack& stack() const { return stack_; }
-
-  // They do what StepModel's do; `embedded` has the tokens' vectors, [N, depth].
-  StepResult step(const at::Tensor& embedded, HeldSteps& state, bool with_weights) const;
-  NextTokens next(const at::Tensor& embedded, HeldSteps& state, const NextQuery& query) const;
+  // Before the first position, as PackedStack::start. The decoder must outlive the steps.
+  std::unique_ptr<StackSteps> start(const StackSource& source, int64_t rows = 0) const;
 
  private:
+  class Steps;
+
   PackedDecoder(const TransformerStack& stack, const TokenOutput& output, WeightType weights);
 
   PackedStack stack_;

@@ -1,10 +1,10 @@
-#include "attend/nn/packed_stack.h"
+#include "attend/steps/packed_stack.h"
 
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/nn/packed_state-inl.h"
-#include "attend/nn/packed_tensors-inl.h"
+#include "attend/steps/packed_state-inl.h"
+#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 namespace {
@@ -94,12 +94,9 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
   if (config_.normalise_first) final_norm_ = pack_norm(all, "norm");
 }
 
-int64_t PackedStack::steps(const HeldSteps& state) {
-  return static_cast<const State&>(state).steps();
-}
-
-std::unique_ptr<HeldSteps> PackedStack::start(const StackSource& source, int64_t rows) const {
-  auto state = std::make_unique<State>();
+std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source,
+                                                       int64_t rows) const {
+  auto state = std::make_shared<State>();
   state->count = rows;
   if (config_.cross.empty()) return state;
   const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
@@ -260,8 +257,7 @@ void PackedStack::pass(State& state, const Attention& attention) const {
   if (config_.normalise_first) normalise(state, final_norm_, state.x.data());
 }
 
-PackedStack::Vectors PackedStack::step(const Tensor& x, HeldSteps& held, bool with_weights) const {
-  auto& state = static_cast<State&>(held);
+PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_weights) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
   state.begin(x, stride);

@@ -9,9 +9,9 @@ namespace attend {
 // gradients. A BLAS orders its sums, and LibTorch its vectors, by the size of the whole batch; here
 // matrix products sum row by row (kernels::row_products), convolutions see one image at a time, and
 // a sigmoid is one formula for all numbers.
-class SteadyRows {
+class BatchInvariantGuard {
  public:
-  SteadyRows();
+  BatchInvariantGuard();
 
  private:
   c10::impl::IncludeDispatchKeyGuard guard_;

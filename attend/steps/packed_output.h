@@ -1,11 +1,15 @@
 #pragma once
 
 #include "attend/kernels/packed_matrix.h"
-#include "attend/nn/step_model.h"
 #include "attend/nn/token_loss.h"
-#include "attend/nn/weight_type.h"
+#include "attend/steps/decoding_state.h"
+#include "attend/steps/weight_type.h"
 
 namespace attend {
+
+// Whether what this thread computes now may take packed steps: no gradients are recorded and nobody
+// watches.
+bool may_step_packed();
 
 // The map from vectors to tokens with packed weights, and what a step tells of them.
 class PackedOutput {

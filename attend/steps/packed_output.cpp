@@ -1,13 +1,22 @@
-#include "attend/nn/packed_output.h"
+#include "attend/steps/packed_output.h"
+
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
 #include "attend/kernels/token_rows.h"
-#include "attend/nn/packed_tensors-inl.h"
+#include "attend/nn/site.h"
+#include "attend/ops/attention_watch.h"
+#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 
 using at::Tensor;
+
+bool may_step_packed() {
+  return !at::GradMode::is_enabled() && AttentionWatch::current() == nullptr &&
+         VectorWatch::current() == nullptr;
+}
 
 bool PackedOutput::takes(const TokenOutput& output) {
   return is_plain_float(output.weight) && (!output.bias.defined() || is_plain_float(output.bias));

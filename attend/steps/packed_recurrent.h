@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "attend/kernels/cached_attention.h"
-#include "attend/nn/packed_output.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/step_attention.h"
+#include "attend/steps/packed_output.h"
 
 namespace attend {
 
@@ -46,12 +46,8 @@ class PackedRecurrent {
   static std::unique_ptr<const PackedRecurrent> pack(const RecurrentParts& parts,
                                                      WeightType weights);
 
-  // The contexts begin as zeros.
-  std::unique_ptr<HeldSteps> start(const RecurrentSource& source) const;
-
-  // They do what StepModel's do.
-  StepResult step(const at::Tensor& tokens, HeldSteps& state, bool with_weights) const;
-  NextTokens next(const at::Tensor& tokens, HeldSteps& state, const NextQuery& query) const;
+  // Before the first token; the contexts begin as zeros. The decoder must outlive the state.
+  std::unique_ptr<DecodingState> start(const RecurrentSource& source) const;
 
  private:
   struct State;

@@ -4,14 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include "attend/nn/packed_stack.h"
 #include "attend/ops/kernel_tensors.h"
+#include "attend/steps/packed_stack.h"
 
 namespace attend {
 
 // What a search holds of a packed stack. Keys and values stay where they were written: hypotheses
 // share those of their common beginning, and only the lists of places change hands.
-struct PackedStack::State : HeldSteps {
+struct PackedStack::State {
   // Keys and values of neighbouring positions, those of a row beside each other, for memory is read
   // fastest from one end to the other: [layers][rows][key and value][positions][width].
   struct Block {
@@ -94,7 +94,8 @@ struct PackedStack::State : HeldSteps {
     }
   }
 
-  void reorder(const at::Tensor& rows) override {
+  // As DecodingState::reorder, and the same for hypotheses that stay with their sources.
+  void reorder(const at::Tensor& rows) {
     const auto* from = rows.data_ptr<int64_t>();
     std::vector<int32_t> moved(static_cast<size_t>(rows.numel() * room)), moved_sources;
     for (int64_t r = 0; r < rows.numel(); ++r)

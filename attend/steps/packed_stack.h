@@ -5,9 +5,8 @@
 
 #include "attend/kernels/cached_attention.h"
 #include "attend/kernels/packed_matrix.h"
-#include "attend/nn/step_model.h"
 #include "attend/nn/transformer_stack.h"
-#include "attend/nn/weight_type.h"
+#include "attend/steps/weight_type.h"
 
 namespace attend {
 
@@ -25,12 +24,11 @@ class PackedStack {
   // Error where takes() says no.
   explicit PackedStack(const TransformerStack& stack, WeightType weights = WeightType::float32);
 
+  struct State;
+
   // Nothing yet, and the source's keys and values; vectors float32 on the CPU. `rows`: hypotheses
   // in all, without a source.
-  std::unique_ptr<HeldSteps> start(const StackSource& source, int64_t rows = 0) const;
-
-  // How many steps the state has seen: the position of the next.
-  static int64_t steps(const HeldSteps& state);
+  std::shared_ptr<State> start(const StackSource& source, int64_t rows = 0) const;
 
   // The next position x [N, depth] of each hypothesis, or its next ones [N, T, depth]; float32 on
   // the CPU. What comes out, N or N T rows, stands in the state until its next step: row r at data
@@ -41,7 +39,7 @@ class PackedStack {
     at::Tensor weights;  // [N, S], where asked for: over the source, or without one over what was
                          // read so far; the mean of the heads of the last layer
   };
-  Vectors step(const at::Tensor& x, HeldSteps& state, bool with_weights) const;
+  Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
   // Whether encode() is for it: there is no source, and each position reads all; and for sequences
   // of that length.
@@ -70,7 +68,6 @@ class PackedStack {
     kernels::PackedMatrix hidden, output;
     Norm feed_forward_norm;
   };
-  struct State;
 
   static Norm pack_norm(const Parameters& all, const std::string& name);
   static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
