@@ -11,7 +11,7 @@
 #include <csignal>
 #include <optional>
 
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/pictures/sparkline.h"
 
