@@ -1,5 +1,6 @@
 #include "attend/mechanisms/mechanism_pages.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ TEST(MechanismPages, AllOfThemHoldEveryRow) {
   ASSERT_EQ(document["mechanisms"].size(), mechanism_table().size());
   size_t place = 0;
   for (const Mechanism& row : mechanism_table()) {
-    EXPECT_THAT(text, HasSubstr(std::string(row.formula))) << row.name;
+    EXPECT_THAT(text, HasSubstr(std::string(row.title))) << row.name;
     EXPECT_THAT(page, HasSubstr(fmt::format("### {}\n", row.name)));
     EXPECT_THAT(page, HasSubstr(compute_command_of(row)));
     EXPECT_EQ(document["mechanisms"][place++], mechanism_json(row));

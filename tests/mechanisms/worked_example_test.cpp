@@ -28,7 +28,7 @@ TEST(ComputeProblem, NamesWhatIsMissingAndWhatNothingTakes) {
   ComputeProblem problem = even_problem();
   problem.choices.score = "additive";
   EXPECT_THAT(test::error_of([&] { attended(problem); }),
-              HasSubstr("parameter v [depth] is missing"));
+              HasSubstr("parameter v [attention_depth] is missing"));
   problem.parameters = {{"v", at::ones({4}, at::kDouble)}, {"W_Q", at::eye(4, at::kDouble)}};
   EXPECT_THAT(test::error_of([&] { attended(problem); }), HasSubstr("did you mean W_q?"));
   problem.choices.score = "dot";
