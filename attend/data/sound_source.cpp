@@ -57,6 +57,7 @@ Image spectrogram(const Tensor& frames, const FrameConfig& config) {
 
 SourceKind sound_kind() {
   return {.name = "sound",
+          .has_colours = false,
           .names = names_sound,
           .measure = [](const std::string&, FrameConfig&) {},
           .shape =
