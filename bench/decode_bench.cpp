@@ -232,11 +232,11 @@ int64_t cache_growth(WeightType weights, int64_t sentences, int64_t steps) {
 bench::Probe reading(int64_t bytes) {
   constexpr int64_t kTogether = 512 << 20;
   const auto memory = std::make_shared<std::vector<char>>(static_cast<size_t>(kTogether), 'a');
-  const bench::Probe read = bench::seconds_of(1, [=, at = int64_t{0}]() mutable {
-    if (at + bytes > kTogether) at = 0;
-    volatile uint64_t keep = bench::read_all(memory->data() + at, bytes);
+  const bench::Probe read = bench::seconds_of(1, [=, offset = int64_t{0}]() mutable {
+    if (offset + bytes > kTogether) offset = 0;
+    volatile uint64_t keep = bench::read_all(memory->data() + offset, bytes);
     (void)keep;
-    at += bytes;
+    offset += bytes;
   });
   return [read] { return read() * 1e3; };
 }

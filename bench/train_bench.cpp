@@ -57,7 +57,7 @@ struct Task {
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
   std::vector<at::Tensor> parameters = {};              // the same model's
 
-  double tokens_a_pair() const {
+  double tokens_per_pair() const {
     double tokens = 0;
     for (const EncodedPair& pair : pairs)
       tokens += static_cast<double>(pair.source.size() + pair.target.size());
@@ -84,7 +84,7 @@ double plain(const Task& task, const Options& options) {
     done += static_cast<int64_t>(indices.size());
     if (seconds_since(start) > options.seconds) break;
   }
-  return static_cast<double>(done) * task.tokens_a_pair() / seconds_since(start);
+  return static_cast<double>(done) * task.tokens_per_pair() / seconds_since(start);
 }
 
 double with_replicas(const Task& task, const Options& options, const std::string& precision) {
@@ -119,7 +119,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.folder = folder;
   train_network(config, training, false);
   std::filesystem::remove_all(folder);
-  return rate * task.tokens_a_pair();
+  return rate * task.tokens_per_pair();
 }
 
 double peak_megabytes() {

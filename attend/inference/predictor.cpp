@@ -144,20 +144,21 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
   reading.predictions.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
-  FrameReader reader = model_.frame_reader();
+  const std::unique_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     Prediction& prediction = reading.predictions[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
       const bool blank = split_words(texts[i]).empty();
-      if (!model_.text.reads_frames()) {
+      if (reader == nullptr) {
         // White space asks nothing, though characters and bytes of it are tokens; a text goes on
         // behind it.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
-        encoded.frames = model_.source_frames(texts[i], reader, &prediction.truncated);
+        encoded.frames = reader->read(texts[i]);
+        prediction.truncated = model_.truncate_frames(encoded.frames);
         prediction.source =
-            frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());
+            model_.text.source_kind()->frame_names(model_.text.frames, encoded.source_length());
       }
       if (bad_texts_.strict && prediction.truncated)
         fail(
@@ -241,12 +242,13 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   if (!options.unknown)
     return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
                                                                       : UnknownTokens::forbid;
+  const bool has_tokens = model_.text.source_kind() == nullptr;
   if (*options.unknown == UnknownTokens::copy &&
-      (model_.text.reads_frames() || !all([](const auto& network) { return network->attends(); })))
+      (!has_tokens || !all([](const auto& network) { return network->attends(); })))
     fail(
         "an unknown token is copied from the source token that is attended to most, and {}; forbid "
         "or keep unknown tokens",
-        model_.text.reads_frames() ? "the source has no tokens" : "the model attends to nothing");
+        has_tokens ? "the model attends to nothing" : "the source has no tokens");
   return *options.unknown;
 }
 

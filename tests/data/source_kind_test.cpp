@@ -1,4 +1,4 @@
-#include "attend/data/frames.h"
+#include "attend/data/source_kind.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,11 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/image_source.h"
 #include "tests/support/files.h"
 
 namespace attend {
-namespace frames_test {
+namespace source_kind_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -45,8 +46,9 @@ TEST(ImageFrames, ArePatchesRowByRow) {
   const at::Tensor wanted =
       at::tensor({0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 0, 0, 10, 11, 0, 0}).view({4, 4});
   EXPECT_TRUE(at::allclose(frames, wanted.to(at::kFloat), 1e-6, 1e-6));
-  EXPECT_THAT(frame_names(true, config, 4), ElementsAre("row 1, column 1", "row 1, column 2",
-                                                        "row 2, column 1", "row 2, column 2"));
+  EXPECT_THAT(
+      source_kind("image")->frame_names(config, 4),
+      ElementsAre("row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"));
   EXPECT_THAT(refusal([&] {
                 image_frames({2, 2, "abcd"}, config, "y.png");
               }),
@@ -90,12 +92,12 @@ TEST(FramesPicture, IsTheImageWithItsMargin) {
   const Image image{3, 4, std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12)};
   const FrameConfig config{.patch = 2, .image_height = 3, .image_width = 4};
   const at::Tensor frames = image_frames(image, config, "x");
-  const Image picture = frames_picture(frames, true, config);
+  const Image picture = source_kind("image")->picture(frames, config);
   EXPECT_EQ(picture.height, 4);
   EXPECT_EQ(picture.width, 4);
   EXPECT_EQ(picture.pixels, image.pixels + std::string(4, 0));
   // Without its last two patches.
-  EXPECT_EQ(frames_picture(frames.slice(0, 0, 2), true, config).pixels,
+  EXPECT_EQ(source_kind("image")->picture(frames.slice(0, 0, 2), config).pixels,
             image.pixels.substr(0, 8) + std::string(8, 0));
 }
 
@@ -104,12 +106,12 @@ TEST(FramesPicture, IsASpectrogramWithItsLowBandsBelow) {
   // Two frames of two windows of two bands.
   const at::Tensor frames =
       at::tensor({-1.0F, 0.0F, 1.0F, 2.0F, 3.0F, 4.0F, -1.0F, -1.0F}).view({2, 4});
-  const Image picture = frames_picture(frames, false, config);
+  const Image picture = source_kind("sound")->picture(frames, config);
   EXPECT_EQ(picture.height, 2);
   EXPECT_EQ(picture.width, 4);
   // 51 (x + 1): bands 2 (0 2 4 -1) above bands 1 (-1 1 3 -1).
   EXPECT_EQ(picture.pixels, std::string("\x33\x99\xff\x00\x00\x66\xcc\x00", 8));
-  const Image silence = frames_picture(at::zeros({1, 4}), false, config);
+  const Image silence = source_kind("sound")->picture(at::zeros({1, 4}), config);
   EXPECT_EQ(silence.pixels, std::string(4, 0));
 }
 
@@ -142,5 +144,5 @@ TEST(PlaceSources, NamesFilesBesideTheirTable) {
   EXPECT_EQ(examples[1].source, "/b.png");
 }
 
-}  // namespace frames_test
+}  // namespace source_kind_test
 }  // namespace attend
