@@ -15,7 +15,6 @@
 #include "attend/base/files.h"
 #include "attend/data/tables.h"
 #include "attend/models/model_size.h"
-#include "attend/nn/shared_sequence.h"
 #include "attend/ops/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/history.h"
@@ -180,10 +179,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    std::optional<SharingScope> sharing;
-    if (config.train.sequence_parallel) sharing.emplace(world);
-    return replicas[static_cast<size_t>(replica)]->objective(batch, generator,
+  task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, pass,
                                                              config.train.label_smoothing);
   };
   task.validate = [&] { return validator(); };

@@ -64,7 +64,7 @@ class Trainer {
         checkpoint_path_(task.folder + "/checkpoint.safetensors"),
         weights_path_(task.folder + "/weights.safetensors") {
     // Where only some of the processors multiply bfloat16 themselves, none does.
-    const double brains = sum(world, BFloat16Products::supported() ? 1 : 0);
+    const double brains = sum(world, multiplies_bfloat16() ? 1 : 0);
     brain_products_ = config.precision == "bfloat16" ||
                       (config.precision == "auto" && brains == static_cast<double>(world.size()));
     state_.data_fingerprint = source_.fingerprint();
@@ -261,9 +261,10 @@ class Trainer {
     const bool by_pairs = !config_.sequence_parallel;
     const int64_t first = by_pairs ? world_.rank() * config_.replicas + replica : 0;
     const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
-    const DropoutGenerator generator =
-        at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, state_.step, first));
-    const BFloat16Products products(brain_products_);
+    const Pass pass{.generator = at::make_generator<at::CPUGeneratorImpl>(
+                        noise_seed(config_.seed, state_.step, first)),
+                    .bfloat16 = brain_products_,
+                    .world = by_pairs ? nullptr : &world_};
     const auto last = std::find_if(batches.rbegin(), batches.rend(),
                                    [&](const auto& batch) { return std::ssize(batch) > first; });
     double sum = 0;
@@ -272,7 +273,7 @@ class Trainer {
       share.reserve(batch.size());
       for (auto i = first; i < static_cast<int64_t>(batch.size()); i += all) share.push_back(i);
       if (share.empty()) continue;
-      const Tensor objective = task_.objective(replica, make_batch(batch, share), generator);
+      const Tensor objective = task_.objective(replica, make_batch(batch, share), pass);
       if (&batch == &*last) optimiser_.begin_last_backward(replica);
       (objective / static_cast<double>(tokens)).backward();
       sum += objective.item<double>();
