@@ -108,13 +108,15 @@ struct LanguageModel::State : DecodingState {
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
     const Pass here = pass.at_site(in_layers);
-    StepResult result = layers->step(next_vectors(tokens, here), with_weights, here);
+    const Tensor vectors = next_vectors(tokens, here);  // it may begin the layers anew
+    StepResult result = layers->step(vectors, with_weights, here);
     if (with_weights) result.weights = over_source(result.weights);
     return result;
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    NextTokens next = layers->next(next_vectors(tokens, {}), query);
+    const Tensor vectors = next_vectors(tokens, {});
+    NextTokens next = layers->next(vectors, query);
     if (query.with_weights) next.weights = over_source(next.weights);
     return next;
   }
