@@ -10,6 +10,7 @@
 
 #include "attend/decode/ensemble.h"
 #include "attend/inference/model.h"
+#include "attend/models/model_folder.h"
 #include "attend/steps/batch_invariance.h"
 
 namespace attend {
