@@ -107,8 +107,8 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.averaged = networks.back();
   PairBatches source(task.pairs, config);
   training.source = &source;
-  training.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    return networks[static_cast<size_t>(replica)]->objective(batch, generator, smoothing);
+  training.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, pass, smoothing);
   };
   training.validate = [] { return Validation{}; };
   training.report = [&](const TrainProgress& progress) {
@@ -165,7 +165,7 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
   if (!options.batches.empty()) return write_batches(task, options.batches);
   std::vector<Row> rows = {
       {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, "float32"); }}};
-  if (BFloat16Products::supported())
+  if (multiplies_bfloat16())
     rows.push_back(
         {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, "bfloat16"); }});
   rows.push_back({"plain LibTorch, 2 threads", [&] { return plain(task, options); }});

@@ -1,7 +1,6 @@
 #include "attend/ops/attention.h"
 
 #include "attend/base/error.h"
-#include "attend/ops/attention_watch.h"
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 
@@ -26,8 +25,6 @@ AttentionResult attention_at_once(const Lowered& lowered, Path path) {
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const AttentionSpec& spec) {
   if (!value.defined()) fail("[attention] value is undefined");
-  if (const AttentionWatch* watch = AttentionWatch::current())
-    return watch->answer(query, key, value, spec);
   const Lowered lowered = lower(query, key, value, spec);
   const WithoutAutocast no_autocast;
   const auto [context, lse] = runs_in_order(lowered) ? attention_in_order(lowered, spec.path)

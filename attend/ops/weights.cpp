@@ -6,7 +6,6 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
-#include "attend/ops/attention_watch.h"
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lower-inl.h"
 
@@ -142,8 +141,6 @@ Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
 
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
-  if (const AttentionWatch* watch = AttentionWatch::current())
-    if (Tensor other = watch->weights(query); other.defined()) return other;
   const Request request(query, key, lse, spec, selection);
   const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
   return with_axes_of(weights.to(request.lowered.spec->stored), query);

@@ -245,7 +245,7 @@ TEST(LearnedAttention, LooksMonotonicallyAtOneKeyAfterTraining) {
     const AttentionSpec spec = trained.spec(query, {.keys = 5, .seed = seed});
     return attention_weights(query, key, attention(query, key, key, spec).lse, spec);
   };
-  // DropoutGenerator before the sigmoid pushes it to decide.
+  // Noise before the sigmoid pushes it to decide.
   EXPECT_FALSE(torch::allclose(weights(1), weights(2)));
   EXPECT_TRUE(torch::allclose(weights(0), weights(0)));
   trained.eval();
