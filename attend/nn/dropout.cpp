@@ -38,8 +38,8 @@ class Drop : public torch::autograd::Function<Drop> {
     const Tensor from = contiguous_numbers(x);
     Tensor to = at::empty_like(from);
     AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "dropout", [&] {
-      const auto* read = from.data_ptr<scalar_t>();
-      auto* write = to.data_ptr<scalar_t>();
+      const auto* read = pointer_of<const scalar_t>(from);
+      auto* write = pointer_of<scalar_t>(to);
       for (size_t i = 0; i < pieces.size(); i += 2) {
         const int64_t count = pieces[i + 1];
         kernels::drop({.probability = probability,

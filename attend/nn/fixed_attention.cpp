@@ -20,7 +20,7 @@ void check_normaliser(std::string_view name, const ScoreRow& score) {
 }
 
 void check(const FixedAttentionConfig& config, const ScoreRow& row) {
-  if (row.family == Family::location)
+  if (!row.family)
     fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
          row.name);
   for (const ParameterRow& parameter : row.parameters)

@@ -47,7 +47,7 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   problem.tokens = logits.size(1);
   problem.logits = pointer_of<S>(logits);
   problem.bias = pointer_of<const Sum>(output.bias);
-  problem.target = target.data_ptr<int64_t>();
+  problem.target = pointer_of<const int64_t>(target);
   problem.smoothing = smoothing.share;
   problem.first = smoothing.first;
   problem.with_slopes = gradients.wanted();
