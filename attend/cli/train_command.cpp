@@ -65,11 +65,11 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
 }
 
 // "ended by train.patience = 5: so many validations in a row without a better accuracy".
-std::string shown_ending(const TrainOutcome& outcome, const ValidationMetric& metric) {
+std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
   return fmt::format("ended by {}: so many validations in a row without a better {}", setting,
-                     metric.words);
+                     metric.title);
 }
 
 void print_outcome(const Trained& trained, const std::string& folder) {
@@ -83,7 +83,7 @@ void print_outcome(const Trained& trained, const std::string& folder) {
                shown_ending(outcome, metric));
   // By another metric than before, no validation may have followed.
   if (std::isfinite(outcome.best_metric))
-    fmt::print(stderr, "; best validation {} {}", metric.words, metric.shown(outcome.best_metric));
+    fmt::print(stderr, "; best validation {} {}", metric.title, metric.shown(outcome.best_metric));
   fmt::print(stderr, "; model in {}\n", folder);
 }
 
@@ -103,7 +103,7 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
                                       {"ended_by", outcome.ended_by},
                                       {"skipped_steps", outcome.skipped},
                                       {"rollbacks", outcome.rollbacks},
-                                      {metric.key(), outcome.best_metric},
+                                      {"valid_" + metric.key, outcome.best_metric},
                                       {"seconds", outcome.seconds}}
                            .dump());
   else

@@ -1,11 +1,11 @@
-#include "attend/data/bleu.h"
+#include "attend/metrics/bleu.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "attend/base/error.h"
-#include "attend/data/scored_text-inl.h"
+#include "attend/metrics/ngrams-inl.h"
 
 namespace attend {
 namespace {

@@ -1,4 +1,4 @@
-#include "attend/data/bleu.h"
+#include "attend/metrics/bleu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
