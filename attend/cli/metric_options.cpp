@@ -21,7 +21,7 @@ void add_text_options(CLI::App& command, BleuOptions& options) {
       ->check(CLI::IsMember(bleu_tokenisers()))
       ->capture_default_str();
   command.add_option("--smooth", options.smooth, "of BLEU's orders without a match")
-      ->check(CLI::IsMember({"exp", "floor", "add-k", "none"}))
+      ->check(CLI::IsMember(bleu_smoothings()))
       ->capture_default_str();
   command.add_option("--smooth-value", options.smooth_value, "of floor (0.1) and add-k (1)");
   command.add_flag("--lowercase", options.lowercase, "BLEU and chrF of lower-cased texts");

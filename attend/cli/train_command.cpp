@@ -189,8 +189,7 @@ void add_train_command(CLI::App& app) {
       "--json", own->json,
       "print the outcome as one JSON object: model, steps, steps_before (of earlier "
       "runs), ended_by (the setting), skipped_steps, rollbacks, seconds, and the best "
-      "of train.metric as valid_loss, valid_accuracy, valid_bleu or "
-      "valid_token_error_rate");
+      "of train.metric under valid_ and its key: valid_loss, valid_token_error_rate, ...");
   command->footer(
       "Examples:\n"
       "  attend train --data data --out model\n"
