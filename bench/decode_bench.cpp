@@ -18,6 +18,7 @@
 #include "attend/data/cmudict.h"
 #include "attend/data/split.h"
 #include "attend/decode/search.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/worker_threads.h"

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "attend/inference/predictor.h"
+#include "attend/models/model_folder.h"
+#include "attend/models/new_pair_model.h"
 
 namespace attend {
 namespace {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/inference/model.h"
+#include "attend/models/model_folder.h"
 #include "attend/nn/steady_rows.h"
 
 namespace attend {

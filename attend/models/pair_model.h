@@ -73,35 +73,4 @@ struct PairModel {
   void check_language(const std::string& token, int64_t id) const;
 };
 
-// How often each token is there, by which vocabularies are made.
-struct TokenCounts {
-  WordCounts source, target;
-
-  void add(const Example& example, const TextCodecs& codecs);
-  void add_text(const std::string& text, const TextCodec& codec);
-};
-
-// Codes as `text` names them, vocabularies from the examples and a new network. Error when a
-// setting does not fit.
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const TokenisedExamples& tokenised);
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const std::vector<Example>& examples);
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const TokenCounts& counts);
-
-// Error where the model is a classifier and a target is no label that it was made with; `name` is
-// the file's, for the message.
-void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
-                  const std::string& name);
-
-// The model folder: config.toml, source.vocab, target.vocab, byte-pair codes and
-// weights.safetensors, which holds the network's weights once training has validated. config.toml
-// is written last: where it is, the vocabularies are. Errors name the file.
-void save_description(const PairModel& model, const std::string& folder);
-PairModel load_pair_model(const std::string& folder);
-
-// The same without weights: a new network.
-PairModel load_description(const std::string& folder);
-
 }  // namespace attend

@@ -9,6 +9,8 @@
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
 #include "attend/models/classifier.h"
+#include "attend/models/model_folder.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/parameters_file.h"
 #include "attend/models/seq2seq_config.h"
 #include "tests/support/files.h"
