@@ -13,7 +13,7 @@ PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
                                          const std::string& positions, int64_t maximum)
     : sinusoidal_(positions == "sinusoidal"),
       scale_(std::sqrt(static_cast<double>(depth))),
-      embedding_(register_module("symbols", torch::nn::Embedding(tokens, depth))) {
+      embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
   torch::nn::init::normal_(embedding_->weight, 0, 1 / scale_);
   if (positions == "learned")
     learned_ = register_module("positions", std::make_shared<LearnedPositions>(maximum, depth));

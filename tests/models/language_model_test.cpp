@@ -163,7 +163,7 @@ std::pair<Tensor, Tensor> by_formula(LanguageModel& network, const std::vector<i
   };
   std::vector<int64_t> ids = {Vocabulary::bos};
   ids.insert(ids.end(), text.begin(), text.end());
-  const Tensor embedding = weights["embedding.symbols.weight"];
+  const Tensor embedding = weights["embedding.tokens.weight"];
   Tensor x = embedding.index({torch::tensor(ids)}) * std::sqrt(8.0) +
              weights["embedding.positions.table"].slice(0, 0, static_cast<int64_t>(ids.size()));
   const Tensor read = norm(x, "stack.layer0_self_norm");

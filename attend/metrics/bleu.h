@@ -52,7 +52,9 @@ BleuScore bleu(const BleuCounts& counts, const BleuOptions& options);
 // varies.
 std::string bleu_signature(const BleuOptions& options, int64_t references);
 
-std::vector<std::string> bleu_tokenisers();  // their names
+// The names that options take.
+std::vector<std::string> bleu_tokenisers();
+std::vector<std::string> bleu_smoothings();
 
 // The tokens of a text that is not lower-cased. Error on another name and on invalid UTF-8.
 std::vector<std::string> bleu_tokens(std::string_view text, const std::string& tokenise);

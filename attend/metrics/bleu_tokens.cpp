@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "attend/base/find_row.h"
-#include "attend/data/bleu.h"
-#include "attend/data/scored_text-inl.h"
+#include "attend/metrics/bleu.h"
+#include "attend/metrics/ngrams-inl.h"
 
 namespace attend {
 namespace {

@@ -1,4 +1,4 @@
-#include "attend/data/bleu.h"
+#include "attend/metrics/bleu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -177,8 +177,9 @@ TEST(Bleu, RefusesMisuse) {
   const auto error = [](const BleuOptions& options, const std::vector<std::string>& right) {
     return test::error_of([&] { count_bleu("a", right, options); });
   };
-  EXPECT_THAT(error({.tokenise = "14"}, {"a"}), HasSubstr("13a, intl, zh, char, none, not '14'"));
-  EXPECT_THAT(error({.smooth = "no"}, {"a"}), HasSubstr("exp, floor, add-k or none, not 'no'"));
+  EXPECT_THAT(error({.tokenise = "14"}, {"a"}),
+              HasSubstr("'14'; there are 13a, intl, zh, char, none"));
+  EXPECT_THAT(error({.smooth = "no"}, {"a"}), HasSubstr("'no'; there are exp, floor, add-k, none"));
   EXPECT_THAT(error({.smooth_value = 0.0}, {"a"}), HasSubstr("above 0, got 0"));
   EXPECT_THAT(error({}, {}), HasSubstr("at least one reference"));
   EXPECT_THAT(error({}, {"ab\xff"}), HasSubstr("invalid UTF-8 at byte"));

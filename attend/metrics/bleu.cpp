@@ -1,11 +1,12 @@
-#include "attend/data/bleu.h"
+#include "attend/metrics/bleu.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "attend/base/error.h"
-#include "attend/data/scored_text-inl.h"
+#include "attend/base/find_row.h"
+#include "attend/metrics/ngrams-inl.h"
 
 namespace attend {
 namespace {
@@ -27,20 +28,31 @@ Sentence read_sentence(std::string_view text, const BleuOptions& options) {
   return sentence;
 }
 
-double smooth_value(const BleuOptions& options) {
-  return options.smooth_value.value_or(options.smooth == "floor" ? 0.1 : 1.0);
+// What stands in for the matches that an order lacks.
+struct Smoothing {
+  std::string name;
+  std::optional<double> value = {};  // where options have none; of those that take one
+  bool halves = false;               // from one order without a match to the next
+  bool adds = false;                 // the value, to matches and n-grams of orders from 2
+};
+
+const std::vector<Smoothing>& smoothing_table() {
+  static const std::vector<Smoothing> table = {{.name = "exp", .halves = true},
+                                               {.name = "floor", .value = 0.1},
+                                               {.name = "add-k", .value = 1, .adds = true},
+                                               {.name = "none"}};
+  return table;
+}
+
+const Smoothing& smoothing_of(const BleuOptions& options) {
+  return find_row(smoothing_table(), "BLEU smoothing", options.smooth);
 }
 
 }  // namespace
 
 void BleuOptions::check() const {
-  const auto known = [](const std::string& name, const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (const auto names = bleu_tokenisers(); !known(tokenise, names))
-    fail("[bleu] tokenise is one of {}, not {}", fmt::join(names, ", "), in_quotes(tokenise));
-  if (!known(smooth, {"exp", "floor", "add-k", "none"}))
-    fail("[bleu] smooth is exp, floor, add-k or none, not {}", in_quotes(smooth));
+  bleu_tokens("", tokenise);
+  smoothing_of(*this);
   if (smooth_value && !(*smooth_value > 0 && std::isfinite(*smooth_value)))
     fail("[bleu] smooth_value must be above 0, got {}", *smooth_value);
 }
@@ -97,21 +109,23 @@ BleuScore bleu(const BleuCounts& counts, const BleuOptions& options) {
     return result;
   size_t effective = BleuCounts::orders;
   double halvings = 1;
+  const Smoothing& smoothing = smoothing_of(options);
+  const double value = options.smooth_value.value_or(smoothing.value.value_or(0));
   for (size_t n = 0; n < BleuCounts::orders; ++n) {
     auto matches = static_cast<double>(counts.matches[n]);
     auto ngrams = static_cast<double>(counts.ngrams[n]);
-    if (options.smooth == "add-k" && n > 0) {
-      matches += smooth_value(options);
-      ngrams += smooth_value(options);
+    if (smoothing.adds && n > 0) {
+      matches += value;
+      ngrams += value;
     }
     if (ngrams == 0) break;
     if (options.effective_order) effective = n + 1;
     if (matches > 0)
       result.precisions[n] = 100 * matches / ngrams;
-    else if (options.smooth == "exp")
+    else if (smoothing.halves)
       result.precisions[n] = 100 / ((halvings *= 2) * ngrams);
-    else if (options.smooth == "floor")
-      result.precisions[n] = 100 * smooth_value(options) / ngrams;
+    else if (smoothing.value && !smoothing.adds)
+      result.precisions[n] = 100 * value / ngrams;
   }
   double logarithms = 0;
   for (size_t n = 0; n < effective; ++n) logarithms += std::log(result.precisions[n]);
@@ -119,10 +133,16 @@ BleuScore bleu(const BleuCounts& counts, const BleuOptions& options) {
   return result;
 }
 
+std::vector<std::string> bleu_smoothings() {
+  std::vector<std::string> names;
+  for (const Smoothing& row : smoothing_table()) names.push_back(row.name);
+  return names;
+}
+
 std::string bleu_signature(const BleuOptions& options, int64_t references) {
   std::string smooth = options.smooth;
-  if (smooth == "floor" || smooth == "add-k")
-    smooth += fmt::format("[{:.2f}]", smooth_value(options));
+  if (const auto& value = smoothing_of(options).value)
+    smooth += fmt::format("[{:.2f}]", options.smooth_value.value_or(*value));
   return fmt::format("{}|case:{}|eff:{}|tok:{}|smooth:{}|version:attend",
                      internal::references_signature(references), options.lowercase ? "lc" : "mixed",
                      options.effective_order ? "yes" : "no", options.tokenise, smooth);

@@ -1,4 +1,4 @@
-#include "attend/data/chrf.h"
+#include "attend/metrics/chrf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "attend/data/chrf.h"
+#include "attend/metrics/chrf.h"
 
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/data/scored_text-inl.h"
+#include "attend/metrics/ngrams-inl.h"
 
 namespace attend {
 namespace {

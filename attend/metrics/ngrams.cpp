@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/data/scored_text-inl.h"
+#include "attend/metrics/ngrams-inl.h"
 
 namespace attend::internal {
 namespace {
