@@ -11,6 +11,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/explain/evidence.h"
+#include "attend/models/new_pair_model.h"
 #include "bench/measure.h"
 
 namespace attend::bench {

@@ -18,6 +18,7 @@
 #include "attend/base/files.h"
 #include "attend/base/memory.h"
 #include "attend/data/cmudict.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/linear.h"
@@ -56,7 +57,7 @@ struct Task {
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
   std::vector<at::Tensor> parameters = {};              // the same model's
 
-  double tokens_a_pair() const {
+  double tokens_per_pair() const {
     double tokens = 0;
     for (const EncodedPair& pair : pairs)
       tokens += static_cast<double>(pair.source.size() + pair.target.size());
@@ -83,7 +84,7 @@ double plain(const Task& task, const Options& options) {
     done += static_cast<int64_t>(indices.size());
     if (seconds_since(start) > options.seconds) break;
   }
-  return static_cast<double>(done) * task.tokens_a_pair() / seconds_since(start);
+  return static_cast<double>(done) * task.tokens_per_pair() / seconds_since(start);
 }
 
 double with_replicas(const Task& task, const Options& options, const std::string& precision) {
@@ -118,7 +119,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.folder = folder;
   train_network(config, training, false);
   std::filesystem::remove_all(folder);
-  return rate * task.tokens_a_pair();
+  return rate * task.tokens_per_pair();
 }
 
 double peak_megabytes() {

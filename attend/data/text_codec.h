@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct TextCodec {
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;
+  bool names_file = false;  // a text is a name and has no tokens
 
   // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;
@@ -28,6 +30,16 @@ struct TextCodec {
   std::vector<std::string> split(std::string_view text) const;
   // Splits a text of several lines in the same way; a line break becomes a token of its own.
   std::vector<std::string> split_lines(std::string_view text) const;
+  // Calls f(tokens) for each line of a text: the tokens of all of it at once would take many times
+  // its size.
+  template <class F>
+  void for_each_line(std::string_view text, F f) const {
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      f(split_lines(text.substr(begin, end - begin)));
+      begin = end;
+    }
+  }
   // What was split, but for letter case, the normal form, which is this codec's, and, where words
   // are split, white space other than line breaks.
   std::string join(const std::vector<std::string>& tokens) const;

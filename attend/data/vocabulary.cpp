@@ -138,4 +138,17 @@ std::vector<std::string> Vocabulary::decode(const std::vector<int64_t>& ids) con
   return tokens;
 }
 
+std::string shown_tokens(const Vocabulary& vocabulary,
+                         const std::function<bool(const std::string& token)>& wanted) {
+  constexpr size_t most = 8;
+  std::vector<std::string> names;
+  names.reserve(most);
+  for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
+    if (!wanted(vocabulary.token(id))) continue;
+    if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
+    names.push_back(in_quotes(vocabulary.token(id)));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace attend

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -55,5 +56,10 @@ class Vocabulary {
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, int64_t> ids_;
 };
+
+// The tokens for which wanted(token) is true, but for the fixed ones, in quotes: the first eight,
+// for a message.
+std::string shown_tokens(const Vocabulary& vocabulary,
+                         const std::function<bool(const std::string& token)>& wanted);
 
 }  // namespace attend

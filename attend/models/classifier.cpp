@@ -1,9 +1,11 @@
 #include "attend/models/classifier.h"
 
 #include <limits>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/nn/multi_head_state.h"
 #include "attend/nn/site.h"
 
 namespace attend {
@@ -177,18 +179,29 @@ Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths) {
 }
 
 // The whole network is one step, which needs the source alone.
-StepState Classifier::start(const Tensor& source, const Tensor& lengths) {
-  StepState state;
-  state.constant = {source, lengths};
-  return state;
-}
+struct Classifier::State : DecodingState {
+  State(Classifier& its_network, Tensor its_source, Tensor its_lengths)
+      : network(its_network), source(std::move(its_source)), lengths(std::move(its_lengths)) {}
 
-StepResult Classifier::step(const Tensor& /*tokens*/, StepState& state, bool with_weights) {
-  const Tensor &source = state.constant[0], &lengths = state.constant[1];
-  StepResult result;
-  result.log_probabilities = label_log_probabilities(source, lengths);
-  if (with_weights && attends()) result.weights = word_weights(source, lengths);
-  return result;
+  StepResult step(const Tensor& /*tokens*/, bool with_weights) override {
+    StepResult result;
+    result.log_probabilities = network.label_log_probabilities(source, lengths);
+    if (with_weights && network.attends()) result.weights = network.word_weights(source, lengths);
+    return result;
+  }
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    if (same_sources) return;
+    source = selected_rows(source, rows);
+    lengths = selected_rows(lengths, rows);
+  }
+
+  Classifier& network;
+  Tensor source, lengths;
+};
+
+std::unique_ptr<DecodingState> Classifier::start(const Tensor& source, const Tensor& lengths) {
+  return std::make_unique<State>(*this, source, lengths);
 }
 
 }  // namespace attend

@@ -54,11 +54,13 @@ class Classifier : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   bool attends() const override { return attends_; }
 
  private:
+  struct State;
+
   // [B, tokens of a target]: no label stands below Vocabulary::unknown.
   at::Tensor label_log_probabilities(const at::Tensor& source, const at::Tensor& lengths,
                                      c10::optional<at::ScalarType> type = {});

@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/batches.h"
+#include "attend/models/model_folder.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/seq2seq.h"
 

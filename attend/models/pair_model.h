@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "attend/data/batches.h"
-#include "attend/data/frames.h"
 #include "attend/data/pairs.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokenised.h"
 #include "attend/data/vocabulary.h"
@@ -53,18 +54,20 @@ struct PairModel {
   }
   // The ids of a source's tokens. Error on a language token that was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
-  // The frames of a source that is an image or a sound, at most as many; tells whether some are
-  // cut.
-  at::Tensor source_frames(const std::string& name, FrameReader& reader, bool* cut = nullptr) const;
-  FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
+  // Truncates frames [S, F] to their first maximum_source_length(); returns whether it did.
+  bool truncate_frames(at::Tensor& frames) const;
+  // Reads sources that name files. Null where sources are texts.
+  std::unique_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many
-  // sounds were longer. Error on a text that is not UTF-8, and on an image or a sound that cannot
-  // be read.
-  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
-  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
+  // Truncates sounds and texts to maximum_source_length() and calls `on_cut` for each sound that
+  // was longer. Error on a text that is not UTF-8, and on an image or a sound that cannot be read.
+  using OnCut = std::function<void(const Example& example, int64_t frames)>;
+  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised,
+                                  const OnCut& on_cut = {}) const;
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples,
+                                  const OnCut& on_cut = {}) const;
 
   // The ids of a text of several lines. Error on a text that is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;
@@ -72,36 +75,5 @@ struct PairModel {
  private:
   void check_language(const std::string& token, int64_t id) const;
 };
-
-// How often each token is there, by which vocabularies are made.
-struct TokenCounts {
-  WordCounts source, target;
-
-  void add(const Example& example, const TextCodecs& codecs);
-  void add_text(const std::string& text, const TextCodec& codec);
-};
-
-// Codes as `text` names them, vocabularies from the examples and a new network. Error when a
-// setting does not fit.
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const TokenisedExamples& tokenised);
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const std::vector<Example>& examples);
-PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
-                          const TokenCounts& counts);
-
-// Error where the model is a classifier and a target is no label that it was made with; `name` is
-// the file's, for the message.
-void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
-                  const std::string& name);
-
-// The model folder: config.toml, source.vocab, target.vocab, byte-pair codes and
-// weights.safetensors, which holds the network's weights once training has validated. config.toml
-// is written last: where it is, the vocabularies are. Errors name the file.
-void save_description(const PairModel& model, const std::string& folder);
-PairModel load_pair_model(const std::string& folder);
-
-// The same without weights: a new network.
-PairModel load_description(const std::string& folder);
 
 }  // namespace attend

@@ -54,9 +54,8 @@ class Seq2Seq : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
-  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return attention_ != nullptr; }
   bool copies() const override { return !gate_.is_empty(); }
@@ -87,6 +86,8 @@ class Seq2Seq : public PairNetwork {
     // A token each, weights where there are some; empty unless somebody watches who differentiates.
     std::vector<std::pair<Readout, at::Tensor>> steps;
   };
+
+  struct State;
 
   bool has_part(const char* name) const;
   void make_decoder(const Seq2SeqConfig& config);
@@ -120,10 +121,6 @@ class Seq2Seq : public PairNetwork {
   // What training adds to the cross-entropy, without a meaning as a number.
   at::Tensor signal(const Teaching& teaching, const at::Tensor& logits,
                     const at::Tensor& target) const;
-
-  // What a decoder is between the steps of decoding.
-  void carry(Decoder decoder, StepState& state) const;
-  Decoder carried(const StepState& state) const;
 
   double dropout_;
   double entropy_weight_;

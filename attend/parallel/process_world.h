@@ -1,35 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "attend/parallel/communicator.h"
+#include "attend/parallel/process_place.h"
 
 namespace attend {
-
-// Which of the processes of one training this is, and where they meet.
-struct ProcessPlace {
-  int64_t rank = 0;
-  int64_t size = 1;
-  std::string address = "127.0.0.1";  // of the machine of rank 0
-  int64_t port = 29500;               // one above it is listened on there
-  std::string file = {};              // where processes of one machine meet, in place of a port
-  std::string run = {};               // the name of the run; all must have the same
-  double timeout = 300;               // seconds that a call waits for the others
-  // Called some times a second while the others have not come, and when meeting them has failed;
-  // what it throws ends the wait.
-  std::function<void()> meanwhile = {};
-};
-
-// What the environment says: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them;
-// else OMPI_COMM_WORLD_RANK and .._SIZE, else SLURM_PROCID and SLURM_STEP_NUM_TASKS, with
-// MASTER_ADDR and MASTER_PORT: mpirun may run within a step of Slurm, whose variables it hands on.
-// ATTEND_MEETING names a file in place of the last two; ATTEND_RUN, or torchrun's
-// TORCHELASTIC_RUN_ID, the run. One process where it says nothing. Error on values that are no
-// numbers or do not fit, and where the address is missing.
-ProcessPlace place_of_environment();
 
 // Meets the other processes, by Gloo over TCP. Connections are neither encrypted nor authenticated:
 // the network must be trusted. Of one process: alone(). Error where they do not come in time, where

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/models/model_folder.h"
 #include "attend/models/pair_model.h"
 #include "attend/runs/out_folder.h"
 #include "attend/train/kept_weights.h"

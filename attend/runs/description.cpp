@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "attend/models/model_folder.h"
 #include "attend/models/pair_model.h"
 #include "attend/runs/history.h"
 

@@ -1,31 +1,14 @@
 #include "attend/runs/initial_model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/models/initial_weights.h"
+#include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
 
 namespace attend {
 namespace {
-
-// The first of the tokens of `data` that `known` lacks.
-std::string shown_new(const Vocabulary& known, const Vocabulary& data) {
-  constexpr size_t most = 8;
-  std::vector<std::string> names;
-  for (int64_t id = Vocabulary::unknown + 1; id < data.size(); ++id) {
-    if (known.id(data.token(id)) != Vocabulary::unknown) continue;
-    if (names.size() == most) {
-      names.emplace_back("...");
-      break;
-    }
-    names.push_back(in_quotes(data.token(id)));
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
 
 // `side` is "source ", "target " or, of a vocabulary of both, empty.
 // Puts the tokens of the initial model in the place of those of the data, or before them.
@@ -39,7 +22,9 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
     say(fmt::format(
         "{} of {} {}tokens are not in {}, and {}: {}", more, all, side, options.init,
         extends ? "begin with new weights" : "are read as <unk>, as --init-vocabulary keep says",
-        shown_new(initial, data)));
+        shown_tokens(data, [&](const std::string& token) {
+          return initial.id(token) == Vocabulary::unknown;
+        })));
   data = extends ? both : initial;
 }
 
@@ -65,7 +50,7 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
                 const Say& say) {
   const auto& [folder, other, same_type] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
-  if (!model.text.reads_frames())
+  if (!model.codecs.source.names_file)
     take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
                 say);
   if (is_one)

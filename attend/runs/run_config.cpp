@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/models/model_folder.h"
 #include "attend/runs/size_defaults.h"
 
 namespace attend {

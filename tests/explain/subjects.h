@@ -7,6 +7,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/explain/methods.h"
+#include "attend/models/new_pair_model.h"
 
 namespace attend::test {
 

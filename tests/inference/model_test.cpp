@@ -14,6 +14,8 @@
 
 #include "attend/inference/evaluation.h"
 #include "attend/inference/predictor.h"
+#include "attend/models/model_folder.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/parameters_file.h"
 #include "tests/models/networks.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "attend/inference/evaluation.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/seq2seq_config.h"
 #include "attend/models/transformer_config.h"
 #include "tests/support/software_device.h"

@@ -135,9 +135,9 @@ TEST_P(EveryClassifier, OrderCountsWhereLayersAreToldPositions) {
 }
 
 TEST_P(EveryClassifier, TheStepGivesALabel) {
-  StepState state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths);
   const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
-  const Tensor first = network->step(start, state, false).log_probabilities;
+  const Tensor first = state->step(start, false).log_probabilities;
   ASSERT_EQ(first.sizes(), (std::vector<int64_t>{3, targets}));
   EXPECT_EQ(first.slice(1, 0, 4).exp().sum().item<double>(), 0);
   EXPECT_TRUE(torch::allclose(first.exp().sum(1), torch::ones({3}, torch::kDouble)));
@@ -148,9 +148,9 @@ TEST_P(EveryClassifier, TheStepGivesALabel) {
 }
 
 TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
-  StepState state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths);
   const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
-  const Tensor weights = network->step(start, state, true).weights;
+  const Tensor weights = state->step(start, true).weights;
   ASSERT_EQ(weights.defined(), network->attends());
   const ClassifierConfig& config = GetParam().config;
   const bool bag = config.layers == 0 && !config.pooling.starts_with("fixed");
@@ -282,9 +282,9 @@ TEST(Classifier, ReadsFramesAndShowsThem) {
       logits[1], network.logits(frames.slice(0, 1).slice(1, 0, 2), torch::tensor({2}), {})[0]));
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
   EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, generator), logits));
-  StepState state = network.start(frames, lengths);
+  const auto state = network.start(frames, lengths);
   const Tensor start = torch::full({2}, Vocabulary::bos, torch::kLong);
-  const Tensor weights = network.step(start, state, true).weights;
+  const Tensor weights = state->step(start, true).weights;
   ASSERT_EQ(weights.sizes(), (std::vector<int64_t>{2, 5}));
   EXPECT_EQ(weights[1].slice(0, 2).sum().item<double>(), 0);
   EXPECT_NEAR(weights[1].sum().item<double>(), 1, 1e-12);

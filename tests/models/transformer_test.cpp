@@ -171,10 +171,10 @@ TEST(Transformer, ReadsFrames) {
     Batch batch = make_batch(heard, {0, 1});
     batch.source = batch.source.to(torch::kDouble);
     const Tensor whole = network.logits(batch, {}).log_softmax(-1);
-    StepState state = network.start(batch.source, batch.source_lengths);
+    const auto state = network.start(batch.source, batch.source_lengths);
     Tensor before = torch::full({2}, Vocabulary::bos, torch::kLong);
     for (int64_t t = 0; t < 2; ++t) {
-      const StepResult result = network.step(before, state, true);
+      const StepResult result = state->step(before, true);
       EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
       ASSERT_EQ(result.weights.sizes(), batch.source.sizes().slice(0, 2));
       before = batch.target.select(1, t);

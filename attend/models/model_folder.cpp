@@ -1,0 +1,87 @@
+#include "attend/models/model_folder.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/models/model_size.h"
+#include "attend/models/parameters_file.h"
+
+namespace attend {
+namespace {
+
+Settings all_settings(TextConfig& text, ModelConfig& model) {
+  Settings settings = text.settings();
+  append(settings, model.settings());
+  return settings;
+}
+
+// A network of up to twice the size is refused later, by the names of its tensors.
+void check_size(const PairModel& model, const std::string& path) {
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  const int64_t wanted = parameter_bytes(model);
+  if (wanted / 2 > bytes)
+    fail("{}: has {} bytes; config.toml and vocabularies describe a model of {}: {}", path, bytes,
+         wanted, largest_part(model));
+}
+
+std::string weights_path(const std::string& folder) { return folder + "/weights.safetensors"; }
+
+// The model without its network.
+PairModel read_description(const std::string& folder) {
+  if (!std::filesystem::exists(folder))
+    fail("{}: no such model folder; attend train --out {} makes one", folder, folder);
+  if (!std::filesystem::exists(folder + "/config.toml"))
+    fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
+         folder);
+  PairModel model;
+  const TomlFile file(folder + "/config.toml");
+  file.read_key(model.config.type_setting());
+  file.read_key(model.text.source_units_setting());
+  file.read(all_settings(model.text, model.config));
+  model.text = with_codes_in(folder, model.text);
+  model.codecs = make_codecs(model.text);
+  model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
+  model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
+  // Before a network is made: its size is bounded by the weights that are there, or by the memory.
+  if (std::filesystem::exists(weights_path(folder)))
+    check_size(model, weights_path(folder));
+  else
+    check_memory(model);
+  return model;
+}
+
+}  // namespace
+
+void save_description(const PairModel& model, const std::string& folder) {
+  // The names alone: the folder may move.
+  TextConfig text = with_codes_in(".", model.text);
+  ModelConfig network = model.config;
+  save_codes(model.codecs, model.text, folder);
+  model.source_vocabulary.save(folder + "/source.vocab");
+  model.target_vocabulary.save(folder + "/target.vocab");
+  write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));
+}
+
+PairModel load_description(const std::string& folder) {
+  PairModel model = read_description(folder);
+  model.network = model.make_network();
+  return model;
+}
+
+PairModel load_pair_model(const std::string& folder) {
+  PairModel model = read_description(folder);
+  const std::string path = weights_path(folder);
+  if (!std::filesystem::exists(path))
+    fail("{}: no weights yet; train until the first validation: attend train --out {} --resume",
+         path, folder);
+  const TensorFile file = read_safetensors(path);
+  check_weights(*outline(model), file, path);
+  model.network = model.make_network();
+  copy_weights(file, *model.network);
+  model.network->eval();
+  return model;
+}
+
+}  // namespace attend

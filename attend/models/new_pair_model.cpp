@@ -1,0 +1,110 @@
+#include "attend/models/new_pair_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/models/model_size.h"
+
+namespace attend {
+namespace {
+
+// The tokens that occur, and an alphabet of which every token may.
+Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& alphabet,
+                           int64_t minimum_count) {
+  for (const std::string& token : alphabet) ++counts[token];
+  return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
+}
+
+std::string shown_labels(const Vocabulary& labels) {
+  return shown_tokens(labels, [](const std::string&) { return true; });
+}
+
+}  // namespace
+
+// Twice the same text is two occurrences, as for a source with two targets.
+void TokenCounts::add(const Example& example, const TextCodecs& codecs) {
+  for (const std::string& token : codecs.source.split(example.source)) ++source[token];
+  for (const std::string& text : example.targets)
+    for (const std::string& token : codecs.target.split(text)) ++target[token];
+}
+
+void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
+  codec.for_each_line(text, [&](const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) ++target[token];
+  });
+}
+
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const TokenisedExamples& tokenised) {
+  TextConfig sized = text;
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr)
+    kind->measure(tokenised.examples.at(0).source, sized.frames);
+  return make_pair_model(sized, model,
+                         TokenCounts{tokenised.sources.counts(), tokenised.targets.counts()});
+}
+
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const std::vector<Example>& examples) {
+  return make_pair_model(text, model, tokenise_examples(examples, make_codecs(text)));
+}
+
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const TokenCounts& counts) {
+  // As many tokens on both sides may be others.
+  if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
+    fail(
+        "model.tied is all, or model.copy true, which takes one vocabulary; set "
+        "data.joint_vocabulary = true");
+  if (model.row().learns_from_text() && text.source_units != text.target_units)
+    fail(
+        "model.type is {}, whose answers are made of its source's tokens; set data.source_units "
+        "and data.target_units alike",
+        model.type);
+  if (model.continues() && !text.joint_vocabulary)
+    fail("model.type is {}, which goes on with its source; set data.joint_vocabulary = true",
+         model.type);
+  PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
+  const auto& [source, target] = result.codecs;
+  const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
+  if (text.joint_vocabulary) {
+    WordCounts both = sources;
+    for (const auto& [token, count] : counts.target) both[token] += count;
+    // Of the alphabets at least one is empty, or they are the same.
+    result.source_vocabulary = result.target_vocabulary = make_vocabulary(
+        std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
+  } else {
+    result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
+    // A rare label is a label: there is no unknown one.
+    result.target_vocabulary =
+        model.fills() ? result.source_vocabulary
+                      : make_vocabulary(counts.target, target.alphabet(),
+                                        model.answers_labels() ? 1 : text.minimum_count);
+  }
+  check_memory(result);
+  result.network = result.make_network();
+  return result;
+}
+
+void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
+                  const std::string& name) {
+  if (!model.config.answers_labels()) return;
+  const Vocabulary& labels = model.target_vocabulary;
+  const std::vector<int64_t> ids = labels.encode(tokenised.targets.tokens());
+  int64_t next = 0;
+  for (const Example& example : tokenised.examples) {
+    for (const std::string& target : example.targets) {
+      const auto tokens = tokenised.targets[next++];
+      if (tokens.size() != 1)
+        fail(
+            "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
+            "(line: the whole target)",
+            name, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
+      if (ids[static_cast<size_t>(tokens[0])] == Vocabulary::unknown)
+        fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
+             in_quotes(example.source), shown_labels(labels));
+    }
+  }
+}
+
+}  // namespace attend

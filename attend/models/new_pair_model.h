@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/models/pair_model.h"
+
+namespace attend {
+
+// How often each token is there, by which vocabularies are made.
+struct TokenCounts {
+  WordCounts source, target;
+
+  void add(const Example& example, const TextCodecs& codecs);
+  void add_text(const std::string& text, const TextCodec& codec);
+};
+
+// Codes as `text` names them, vocabularies from the examples and a new network. Error when a
+// setting does not fit.
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const TokenisedExamples& tokenised);
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const std::vector<Example>& examples);
+PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
+                          const TokenCounts& counts);
+
+// Error where the model is a classifier and a target is no label that it was made with; `name` is
+// the file's, for the message.
+void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
+                  const std::string& name);
+
+}  // namespace attend

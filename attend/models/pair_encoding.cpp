@@ -1,0 +1,86 @@
+#include <span>
+
+#include "attend/base/error.h"
+#include "attend/models/pair_model.h"
+
+namespace attend {
+namespace {
+
+std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vector<int64_t>& ids) {
+  std::vector<int64_t> result;
+  result.reserve(numbers.size());
+  for (const int32_t number : numbers) result.push_back(ids[static_cast<size_t>(number)]);
+  return result;
+}
+
+}  // namespace
+
+bool PairModel::truncate_frames(at::Tensor& frames) const {
+  const bool over = frames.size(0) > maximum_source_length();
+  frames = frames.slice(0, 0, maximum_source_length());
+  return over;
+}
+
+std::unique_ptr<FrameReader> PairModel::frame_reader() const {
+  const SourceKind* kind = text.source_kind();
+  return kind == nullptr ? nullptr : kind->reader(text.frames);
+}
+
+std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
+  std::vector<int64_t> ids = source_vocabulary.encode(tokens);
+  if (!ids.empty()) check_language(tokens[0], ids[0]);
+  return ids;
+}
+
+void PairModel::check_language(const std::string& token, int64_t id) const {
+  if (text.language_token && id == Vocabulary::unknown)
+    fail("language {} was not in training; there are {}", in_quotes(token),
+         shown_tokens(source_vocabulary, is_language_token));
+}
+
+std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised,
+                                           const OnCut& on_cut) const {
+  const std::vector<int64_t> sources = source_vocabulary.encode(tokenised.sources.tokens());
+  const std::vector<int64_t> targets = target_vocabulary.encode(tokenised.targets.tokens());
+  std::vector<EncodedPair> pairs;
+  pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
+  const std::unique_ptr<FrameReader> reader = frame_reader();
+  for (size_t i = 0; i < tokenised.examples.size(); ++i) {
+    const Example& example = tokenised.examples[i];
+    EncodedPair pair;
+    if (reader != nullptr) {
+      pair.frames = reader->read(example.source);
+      const int64_t frames = pair.frames.size(0);
+      if (truncate_frames(pair.frames) && on_cut) on_cut(example, frames);
+    } else {
+      const std::span<const int32_t> numbers = tokenised.sources[static_cast<int64_t>(i)];
+      pair.source = looked_up(numbers, sources);
+      if (!numbers.empty())
+        check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
+      truncate_source(pair.source);
+    }
+    pair.no_eos = config.answer_length(pair.source_length()) > 0;
+    for (size_t j = 0; j < example.targets.size(); ++j) {
+      const auto target = static_cast<int64_t>(pairs.size());
+      pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
+      pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
+std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
+                                           const OnCut& on_cut) const {
+  return encode(tokenise_examples(examples, codecs), on_cut);
+}
+
+std::vector<int64_t> PairModel::encode_text(const std::string& source) const {
+  std::vector<int64_t> ids;
+  ids.reserve(source.size());
+  codecs.target.for_each_line(source, [&](const std::vector<std::string>& tokens) {
+    for (const std::string& token : tokens) ids.push_back(target_vocabulary.id(token));
+  });
+  return ids;
+}
+
+}  // namespace attend

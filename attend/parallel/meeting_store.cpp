@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "attend/base/error.h"
+#include "attend/parallel/meeting_store-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, milliseconds timeout) {
+  const auto size = static_cast<int>(place.size);
+  if (!place.file.empty()) return c10::make_intrusive<c10d::FileStore>(place.file, size);
+  c10d::TCPStoreOptions options;
+  // torchrun listens on the port itself.
+  options.port = static_cast<uint16_t>(place.port + 1);
+  options.isServer = place.rank == 0;
+  options.numWorkers = static_cast<size_t>(size);
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  return c10::make_intrusive<c10d::TCPStore>(place.address, options);
+}
+
+// A process that goes on under a rank that another has would be waited for in vain.
+void check_rank(c10d::Store& store, const ProcessPlace& place) {
+  if (store.add(fmt::format("rank-{}", place.rank), 1) > 1)
+    fail("two processes of the run say that they are rank {} of {}; give each its own RANK",
+         place.rank, place.size);
+}
+
+// Asks again and again: a wait() of TCPStore that times out leaves its answer in the stream, and
+// all later answers are then read out of step.
+void wait_for_others(c10d::Store& store, const ProcessPlace& place, milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (int64_t other = 0; other < place.size;) {
+    if (store.check({fmt::format("rank-{}", other)})) {
+      ++other;
+      continue;
+    }
+    if (place.meanwhile) place.meanwhile();
+    if (std::chrono::steady_clock::now() > end)
+      throw std::runtime_error(fmt::format("rank {} has not come", other));
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> meeting_store(const ProcessPlace& place) {
+  const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
+  const auto store =
+      c10::make_intrusive<c10d::PrefixStore>("attend-" + place.run, open_store(place, timeout));
+  store->setTimeout(timeout);
+  check_rank(*store, place);
+  wait_for_others(*store, place, timeout);
+  return store;
+}
+
+}  // namespace attend::internal

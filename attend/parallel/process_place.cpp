@@ -1,0 +1,70 @@
+#include "attend/parallel/process_place.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? text : "";
+}
+
+std::optional<int64_t> number_in(const char* name) {
+  const std::string text = variable(name);
+  if (text.empty()) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0)
+    fail("environment variable {} is {}; it must be a whole number from 0 on", name,
+         in_quotes(text));
+  return number;
+}
+
+}  // namespace
+
+ProcessPlace place_of_environment() {
+  ProcessPlace place;
+  // The innermost launcher first: mpirun and torchrun hand the variables of a Slurm step that they
+  // are started in on, and those are of other processes. What sbatch sets for a script alone counts
+  // tasks that may never be started; a step's are.
+  const std::pair<const char*, const char*> names[] = {
+      {"RANK", "WORLD_SIZE"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+  for (const auto& [rank, size] : names) {
+    const auto count = number_in(size);
+    if (!count) continue;
+    if (*count < 1) fail("environment variable {} is 0; a run has at least one process", size);
+    const auto own = number_in(rank);
+    if (!own && *count > 1) fail("environment variable {} is missing beside {}", rank, size);
+    place.size = *count;
+    place.rank = own.value_or(0);
+    if (place.rank >= place.size)
+      fail("environment variable {} is {}, and {} is {}; ranks count from 0", rank, place.rank,
+           size, place.size);
+    break;
+  }
+  if (place.size == 1) return {};
+  place.file = variable("ATTEND_MEETING");
+  place.run = variable("ATTEND_RUN");
+  if (place.run.empty()) place.run = variable("TORCHELASTIC_RUN_ID");
+  if (!place.file.empty()) return place;
+  place.address = variable("MASTER_ADDR");
+  if (place.address.empty())
+    fail(
+        "this is rank {} of {}, and environment variable MASTER_ADDR is missing: the address of "
+        "rank 0's machine",
+        place.rank, place.size);
+  place.port = number_in("MASTER_PORT").value_or(place.port);
+  if (place.port < 1 || place.port > 65534)
+    fail("environment variable MASTER_PORT is {}; it must be 1 to 65534", place.port);
+  return place;
+}
+
+}  // namespace attend

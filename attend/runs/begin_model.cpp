@@ -1,0 +1,42 @@
+#include "attend/data/stream.h"
+#include "attend/models/model_folder.h"
+#include "attend/models/model_size.h"
+#include "attend/models/new_pair_model.h"
+#include "attend/runs/begin_model-inl.h"
+
+namespace attend::internal {
+namespace {
+
+PairModel new_model(const RunConfig& config, const PairData& data) {
+  if (data.stream.source.empty() && data.text.empty())
+    return make_pair_model(config.text, config.model, data.train);
+  const TextCodecs codecs = make_codecs(config.text);
+  TokenCounts counts;
+  if (!data.text.empty()) {
+    counts.add_text(data.text, codecs.target);
+    return make_pair_model(config.text, config.model, counts);
+  }
+  ExampleStream in_order({data.stream}, 1, 0, 0);
+  for (Example example; in_order.next(example);) counts.add(example, codecs);
+  return make_pair_model(config.text, config.model, counts);
+}
+
+}  // namespace
+
+PairModel begin_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
+                      const std::optional<InitialModel>& initial, ModelFolder* folder,
+                      const Say& say) {
+  PairModel model = new_model(config, data);
+  if (initial) begin_from(*initial, options, model, say);
+  check_memory(model, config.train.replicas);
+  check_labels(model, data.train, options.data);
+  check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  model.network->place(parse_devices(options.device, options.place));
+  if (!folder) return model;
+  folder->create();
+  write_settings(options, config.train);
+  save_description(model, options.out);
+  return model;
+}
+
+}  // namespace attend::internal

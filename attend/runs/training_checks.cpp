@@ -1,0 +1,37 @@
+#include <iterator>
+
+#include "attend/base/error.h"
+#include "attend/runs/training_checks-inl.h"
+
+namespace attend::internal {
+
+void check_sharing(const TrainOptions& options, const RunConfig& config) {
+  if (!config.train.sequence_parallel) return;
+  if (const std::string why = config.model.chosen().why_not_shared(); !why.empty())
+    fail("train.sequence_parallel: {}", why);
+  if (config.text.source_kind() != nullptr)
+    fail("train.sequence_parallel: takes sources of tokens, not images or sounds");
+  if (config.train.replicas != 1)
+    fail(
+        "train.sequence_parallel: takes one replica a process, and train.replicas is {}; add --set "
+        "train.replicas=1",
+        config.train.replicas);
+  if (options.device != "cpu" || !options.place.empty())
+    fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
+}
+
+void check_choice_of_vocabulary(const TrainOptions& options) {
+  if (options.init_vocabulary != "extend" && options.init_vocabulary != "keep")
+    fail("--init-vocabulary is {}; it must be extend or keep", in_quotes(options.init_vocabulary));
+}
+
+void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
+                        const Communicator& world) {
+  if (config.train.sequence_parallel) return;
+  const auto examples = std::ssize(data.train.examples);
+  if (examples > 0 && examples < world.size())
+    fail("{}: holds {} examples, fewer than the {} processes; start at most {}", options.data,
+         examples, world.size(), examples);
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "attend/train/checkpoint.h"
+#include "attend/train/train_config.h"
+
+namespace attend::internal {
+
+// When a training validates and ends, and how far it is, by its settings and what it has done.
+class TrainLimits {
+ public:
+  // Both must outlive this.
+  TrainLimits(const TrainConfig& config, const Checkpoint& state)
+      : config_(config), state_(state) {}
+
+  bool epoch_begins() const { return state_.handed_out.empty(); }
+  bool out_of_time() const { return config_.minutes > 0 && state_.seconds >= 60 * config_.minutes; }
+  // Whether all epochs or steps are done.
+  bool at_limit() const;
+  bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
+  bool at_validation() const;
+
+  // The setting that ends the training, and its value.
+  std::pair<std::string, double> ending() const;
+
+  // The share of the training that `step` steps are, by whichever limit comes first; `within_epoch`
+  // is the share of the epoch whose batches were handed out.
+  double progress_made(int64_t step, double within_epoch) const;
+
+ private:
+  bool out_of_patience() const {
+    return config_.patience > 0 && state_.stale_validations >= config_.patience;
+  }
+
+  const TrainConfig& config_;
+  const Checkpoint& state_;
+};
+
+}  // namespace attend::internal

@@ -1,0 +1,90 @@
+#include "attend/parallel/process_place.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "tests/support/files.h"
+
+namespace attend {
+namespace process_place_test {
+
+using Variables = std::map<std::string, std::string>;
+
+// Variables of the launchers for the time of its life, in place of all that are there.
+class Launcher {
+ public:
+  explicit Launcher(const Variables& variables) {
+    for (const char* name : names) {
+      const char* before = std::getenv(name);
+      if (before) before_[name] = before;
+      unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Launcher() {
+    for (const char* name : names) unsetenv(name);
+    for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+ private:
+  static constexpr const char* names[] = {
+      "RANK",           "WORLD_SIZE",           "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+      "SLURM_PROCID",   "SLURM_STEP_NUM_TASKS", "MASTER_ADDR",          "MASTER_PORT",
+      "ATTEND_MEETING", "ATTEND_RUN",           "TORCHELASTIC_RUN_ID"};
+  Variables before_;
+};
+
+TEST(ProcessPlace, IsThatOfOneProcessWhereNoLauncherSpeaks) {
+  const Launcher launcher(Variables{{"MASTER_ADDR", "elsewhere"}});
+  EXPECT_EQ(place_of_environment().size, 1);
+}
+
+TEST(ProcessPlace, TakesTheInnermostLauncher) {
+  const Launcher launcher(Variables{{"SLURM_PROCID", "5"},
+                                    {"SLURM_STEP_NUM_TASKS", "6"},
+                                    {"OMPI_COMM_WORLD_RANK", "1"},
+                                    {"OMPI_COMM_WORLD_SIZE", "3"},
+                                    {"MASTER_ADDR", "first"},
+                                    {"MASTER_PORT", "4000"},
+                                    {"TORCHELASTIC_RUN_ID", "run"}});
+  const ProcessPlace place = place_of_environment();
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.size, 3);
+  EXPECT_EQ(place.address, "first");
+  EXPECT_EQ(place.port, 4000);
+  EXPECT_EQ(place.run, "run");
+}
+
+TEST(ProcessPlace, AFileTakesThePlaceOfAnAddress) {
+  const Launcher launcher(Variables{{"RANK", "1"},
+                                    {"WORLD_SIZE", "2"},
+                                    {"ATTEND_MEETING", "here"},
+                                    {"ATTEND_RUN", "own"},
+                                    {"TORCHELASTIC_RUN_ID", "run"}});
+  const ProcessPlace place = place_of_environment();
+  EXPECT_EQ(place.file, "here");
+  EXPECT_EQ(place.run, "own");
+}
+
+TEST(ProcessPlace, NamesTheVariableThatDoesNotFit) {
+  const std::pair<Variables, const char*> cases[] = {
+      {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "WORLD_SIZE is 0"},
+      {{{"WORLD_SIZE", "2"}}, "RANK is missing"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK is 2"},
+      {{{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "a whole number"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR is missing"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "65535"}},
+       "MASTER_PORT is 65535"}};
+  for (const auto& [variables, message] : cases) {
+    const Launcher launcher(variables);
+    EXPECT_THAT(test::error_of(place_of_environment), testing::HasSubstr(message));
+  }
+}
+
+}  // namespace process_place_test
+}  // namespace attend
