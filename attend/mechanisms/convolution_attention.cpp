@@ -1,4 +1,4 @@
-#include "attend/nn/convolution_attention.h"
+#include "attend/mechanisms/convolution_attention.h"
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
@@ -58,17 +58,16 @@ const torch::nn::Conv2d& checked(const torch::nn::Conv2d& convolution) {
   return convolution;
 }
 
-// -alpha |delta - Delta|^2 at every distance on the grid, [heads, 2 height - 1, 2 width - 1].
-Tensor score_table(const Tensor& sharpness, const Tensor& centres, const GridSize& grid) {
-  const auto squares = [&](int64_t size, int64_t axis) {
-    const Tensor delta = at::arange(1 - size, size, centres.options());
-    return (delta - centres.select(1, axis).unsqueeze(1)).square();  // [heads, 2 size - 1]
-  };
-  return -sharpness.view({-1, 1, 1}) *
-         (squares(grid.height, 0).unsqueeze(2) + squares(grid.width, 1).unsqueeze(1));
-}
-
 }  // namespace
+
+Tensor distance_scores(const Tensor& sharpness, const Tensor& centres, const GridSize& grid) {
+  const auto squares = [&](int64_t size, int64_t axis) {
+    const Tensor delta = at::arange(1 - size, size, centres.options().requires_grad(false));
+    return (delta - centres.select(-1, axis).unsqueeze(-1)).square();  // [heads, 2 size - 1]
+  };
+  return -sharpness.unsqueeze(-1).unsqueeze(-1) *
+         (squares(grid.height, 0).unsqueeze(-1) + squares(grid.width, 1).unsqueeze(-2));
+}
 
 ConvolutionAttention::ConvolutionAttention(const Tensor& weight, const Tensor& bias,
                                            double sharpness) {
@@ -107,7 +106,7 @@ Tensor ConvolutionAttention::forward(const Tensor& x) const {
   const Tensor key = query.narrow(1, 0, 1);
   const Tensor value = padded.flatten(2).transpose(1, 2).unsqueeze(1);
   const AttentionSpec spec = {.score = "dot",
-                              .bias = attend::grid(score_table(sharpness_, centres_, grid))};
+                              .bias = attend::grid(distance_scores(sharpness_, centres_, grid))};
   const Tensor context = attention(query, key, value, spec).context;  // [B, heads, pixels, in]
   const Tensor output = at::tensordot(context, projection_, {1, 3}, {0, 1}) + bias_;
   return output.transpose(1, 2)

@@ -1,4 +1,4 @@
-#include "attend/nn/key_value_memory.h"
+#include "attend/mechanisms/key_value_memory.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "attend/nn/length_projection.h"
+#include "attend/mechanisms/length_projection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

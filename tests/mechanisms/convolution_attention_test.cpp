@@ -1,4 +1,4 @@
-#include "attend/nn/convolution_attention.h"
+#include "attend/mechanisms/convolution_attention.h"
 
 #include <gtest/gtest.h>
 

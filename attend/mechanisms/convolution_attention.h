@@ -39,4 +39,10 @@ class ConvolutionAttention : public torch::nn::Module {
   GridSize border_;  // pixels of 0 on each side, which Delta may point to
 };
 
+// -alpha |delta - Delta|^2 at every distance on the grid, the table of a grid() bias: sharpness
+// [heads] and centres [heads, 2] -> [heads, 2 height - 1, 2 width - 1], all three also without
+// heads.
+at::Tensor distance_scores(const at::Tensor& sharpness, const at::Tensor& centres,
+                           const GridSize& grid);
+
 }  // namespace attend
