@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 namespace attend::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "attend/cli/commands.h"
-#include "attend/ops/diagnosis.h"
+#include "attend/machine/diagnosis.h"
 
 namespace attend {
 namespace {

@@ -7,7 +7,7 @@
 #include "attend/base/memory.h"
 #include "attend/base/settings.h"
 #include "attend/cli/commands.h"
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "attend/explain/sparkline.h"
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
 
 namespace attend {

@@ -8,9 +8,9 @@
 
 #include "attend/base/error.h"
 #include "attend/data/tables.h"
+#include "attend/machine/blas.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
-#include "attend/ops/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/begin_model-inl.h"
 #include "attend/runs/initial_model.h"

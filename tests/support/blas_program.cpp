@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 extern "C" char* openblas_get_corename() {
   static char unknown[] = "Prescott";

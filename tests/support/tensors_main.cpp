@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 #include "tests/support/seed.h"
 
 namespace attend {

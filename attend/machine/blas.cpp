@@ -1,4 +1,4 @@
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>

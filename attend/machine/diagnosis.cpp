@@ -1,4 +1,4 @@
-#include "attend/ops/diagnosis.h"
+#include "attend/machine/diagnosis.h"
 
 #include <fmt/format.h>
 #include <omp.h>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attend/kernels/cpu.h"
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 namespace attend {
 

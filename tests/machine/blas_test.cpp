@@ -1,4 +1,4 @@
-#include "attend/ops/blas.h"
+#include "attend/machine/blas.h"
 
 #include <gtest/gtest.h>
 
