@@ -103,7 +103,7 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   model.type = "transformer";
   model.of<TransformerConfig>().tied = "none";
   TrainConfig config;
-  config.precision = "float32";
+  config.precision = Precision::float32;
   config.replicas = replicas;
   config.batch_tokens = batch_tokens;
   config.epochs = 1000;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "attend/base/settings.h"
 
@@ -22,8 +21,5 @@ struct FrameConfig {
   int64_t rows() const { return (image_height + patch - 1) / patch; }
   int64_t columns() const { return (image_width + patch - 1) / patch; }
 };
-
-// Whether sources of these units, "image" or "sound", are files that are read as frames.
-bool reads_frames(const std::string& source_units);
 
 }  // namespace attend

@@ -40,10 +40,6 @@ Settings FrameConfig::settings() {
   };
 }
 
-bool reads_frames(const std::string& source_units) {
-  return source_units == "image" || source_units == "sound";
-}
-
 bool names_image(std::string_view source) {
   const auto [path, index] = file_and_index(std::string(source));
   return index < 0 ? has_suffix(path, ".png") : path.find("idx") != std::string::npos;

@@ -12,19 +12,34 @@
 namespace attend {
 namespace {
 
-TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
+// What a text of those units is split by.
+Units split_by(TokenUnits units) {
+  switch (units) {
+    case TokenUnits::character:
+      return Units::character;
+    case TokenUnits::byte:
+      return Units::byte;
+    case TokenUnits::space:
+    case TokenUnits::bpe:  // codes split words further
+      return Units::space;
+    case TokenUnits::line:
+    case TokenUnits::image:  // the text is a name
+    case TokenUnits::sound:
+      break;
+  }
+  return Units::line;
+}
+
+TextCodec make_codec(const TextConfig& text, const std::string& side, TokenUnits units,
                      const std::string& own_codes) {
-  const bool pieces = units == "bpe";
-  // Of an image or a sound the text is a name.
-  TextCodec codec{.units = pieces                ? Units::space
-                           : reads_frames(units) ? Units::line
-                                                 : parse_units(units)};
-  codec.form = parse_normal_form(text.normalise);
+  const bool pieces = units == TokenUnits::bpe;
+  TextCodec codec{.units = split_by(units)};
+  codec.form = text.normalise;
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
     fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, in_quotes(own_codes),
-         side, in_quotes(units));
+         side, in_quotes(name_of(units)));
   if (!pieces) return codec;
   const std::string& path = own_codes.empty() ? text.bpe : own_codes;
   if (path.empty())
@@ -114,12 +129,13 @@ std::vector<std::string> TextCodec::alphabet() const {
 }
 
 TextCodecs make_codecs(const TextConfig& text) {
-  if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
+  if (!text.bpe.empty() && text.source_units != TokenUnits::bpe &&
+      text.target_units != TokenUnits::bpe)
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          in_quotes(text.bpe));
   if (text.language_token && text.reads_frames())
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
-         text.source_units);
+         name_of(text.source_units));
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe),
                     make_codec(text, "target", text.target_units, text.target_bpe)};
   codecs.source.language_token = text.language_token;

@@ -1,30 +1,15 @@
 #include "attend/data/text_config.h"
 
-#include "attend/data/normalise.h"
-
 namespace attend {
 
 Setting TextConfig::source_units_setting() {
-  return {"data.source_units",
-          &source_units,
-          "what a token of the source is; image, sound: a patch or some windows of that file",
-          {},
-          {},
-          {"char", "space", "line", "byte", "bpe", "image", "sound"}};
-}
-
-Setting TextConfig::references_setting() {
-  return {"data.references",
-          &references,
-          "each: every line is an example; merged: lines of one source are one example, and any of "
-          "their targets is right, as of the pronunciations of a word",
-          {},
-          {},
-          {"each", "merged"}};
+  return {"data.source_units", &source_units,
+          "what a token of the source is; image, sound: a patch or some windows of that file"};
 }
 
 Settings TextConfig::settings() {
-  const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
+  EnumNames units = names_of(TokenUnits{});
+  units.resize(static_cast<size_t>(TokenUnits::image));
   Settings all = {
       source_units_setting(),
       {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
@@ -42,14 +27,12 @@ Settings TextConfig::settings() {
        .value = &target_bpe,
        .help = "the same, of the target alone",
        .is_file = true},
-      {"data.normalise",
-       &normalise,
+      {"data.normalise", &normalise,
        "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "
-       "ligatures and the like apart, none leaves texts as they are",
-       {},
-       {},
-       normal_form_names()},
-      references_setting(),
+       "ligatures and the like apart, none leaves texts as they are"},
+      {"data.references", &references,
+       "each: every line is an example; merged: lines of one source are one example, and any of "
+       "their targets is right, as of the pronunciations of a word"},
       {"data.lowercase", &lowercase, "whether letters become lower-case; not those of labels"},
       {"data.tokenise", &tokenise,
        "whether words and punctuation are set apart, and put together again in answers"},

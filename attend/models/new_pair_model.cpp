@@ -1,7 +1,6 @@
 #include "attend/models/new_pair_model.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -101,7 +100,7 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
         fail(
             "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
+            name, in_quotes(target), tokens.size(), in_quotes(name_of(model.text.target_units)));
       if (ids[static_cast<size_t>(tokens[0])] == Vocabulary::unknown)
         fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
              in_quotes(example.source), shown_labels(labels));

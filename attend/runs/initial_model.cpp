@@ -17,7 +17,7 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   const int64_t all = data.size() - Vocabulary::unknown - 1;
   Vocabulary both = initial;
   const int64_t more = both.extend(data);
-  const bool extends = options.init_vocabulary == "extend";
+  const bool extends = options.init_vocabulary == InitVocabulary::extend;
   if (more > 0)
     say(fmt::format(
         "{} of {} {}tokens are not in {}, and {}: {}", more, all, side, options.init,
@@ -36,7 +36,7 @@ InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
   config.text = initial.model.text;
   if (config.text.source_units != own.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
-         config.text.source_units, config.text.source_units);
+         name_of(config.text.source_units), name_of(config.text.source_units));
   initial.same_type =
       initial.model.config.type == config.model.type && !config.model.answers_labels();
   if (initial.same_type) return initial;

@@ -17,8 +17,8 @@ void check_names_in_environment() {
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
   };
-  for (const std::string& units : config.text.source_units_setting().choices) {
-    config.text.source_units = units;
+  for (const std::string& units : names_of(TokenUnits{})) {
+    config.text.source_units = value_of<TokenUnits>(units, "units");
     add(config.text.settings());
   }
   for (const ModelType* type : model_types()) {
@@ -34,12 +34,14 @@ class Command {
  public:
   explicit Command(const TrainOptions& options) : options_(options) {
     check_names_in_environment();
-    if (!options.config.empty()) file_.emplace(options.config);
+    if (options.config.empty()) return;
+    file_.emplace(options.config);
+    check_format(*file_, options.config);
   }
 
   // Of all those that it may speak of.
   void apply(const Settings& settings) const {
-    if (file_) file_->read(settings);
+    if (file_) read_config(*file_, settings);
     read_environment(settings);
     if (!options_.source_units.empty())
       assign(settings, "data.source_units=" + options_.source_units);

@@ -310,7 +310,7 @@ TEST(Predictor, CopiesUnlessTold) {
   ModelConfig config;
   config.of<Seq2SeqConfig>().copy = true;
   TextConfig text;
-  text.target_units = "char";
+  text.target_units = TokenUnits::character;
   text.joint_vocabulary = true;
   const PairModel copies = make_pair_model(text, config, examples);
   copies.network->eval();

@@ -181,7 +181,7 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   EXPECT_EQ(refusal("poor"),
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
             "good'");
-  model.text.target_units = "space";
+  model.text.target_units = TokenUnits::space;
   model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 tokens of data.target_units"));
 }
@@ -198,8 +198,8 @@ TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
   const std::string codes = folder / "my.codes";
   write_file(codes, "#version: 0.2\na b</w>\n");
   TextConfig text;
-  text.source_units = "bpe";
-  text.target_units = "byte";
+  text.source_units = TokenUnits::bpe;
+  text.target_units = TokenUnits::byte;
   text.bpe = codes;
   model = make_pair_model(text, model.config, examples);
   EXPECT_EQ(model.target_vocabulary.size(), 4 + 256);
