@@ -27,7 +27,7 @@ PairModel demo_model(const std::vector<Example>& examples) {
        {"model.embedding=64", "model.hidden=128", "model.attention_depth=128"})
     assign(config.settings(), setting);
   TextConfig text;
-  text.target_units = TokenUnits::space;
+  text.target_units = "space";
   PairModel model = make_pair_model(text, config, examples);
   model.network->eval();
   for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);

@@ -57,7 +57,7 @@ struct Task {
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
   std::vector<at::Tensor> parameters = {};              // the same model's
 
-  double tokens_a_pair() const {
+  double tokens_per_pair() const {
     double tokens = 0;
     for (const EncodedPair& pair : pairs)
       tokens += static_cast<double>(pair.source.size() + pair.target.size());
@@ -84,7 +84,7 @@ double plain(const Task& task, const Options& options) {
     done += static_cast<int64_t>(indices.size());
     if (seconds_since(start) > options.seconds) break;
   }
-  return static_cast<double>(done) * task.tokens_a_pair() / seconds_since(start);
+  return static_cast<double>(done) * task.tokens_per_pair() / seconds_since(start);
 }
 
 double with_replicas(const Task& task, const Options& options, Precision precision) {
@@ -119,7 +119,7 @@ double with_replicas(const Task& task, const Options& options, Precision precisi
   training.folder = folder;
   train_network(config, training, false);
   std::filesystem::remove_all(folder);
-  return rate * task.tokens_a_pair();
+  return rate * task.tokens_per_pair();
 }
 
 double peak_megabytes() {
@@ -196,7 +196,7 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
 void transformer(const Options& options, nlohmann::json& figures) {
   Task task{"Transformer", {}, codes, codes, bench::sentences(codes)};
   task.model.type = "transformer";
-  task.model.of<TransformerConfig>().tied = "none";
+  task.model.of<TransformerConfig>().tied = Tied::none;
   const auto network = std::make_shared<PlainTransformer>(PlainSizes{codes, codes});
   task.logits = [network](const Batch& batch) { return network->logits(batch); };
   task.parameters = network->parameters();

@@ -45,7 +45,7 @@ void change_lines(const std::function<std::string(const std::string&)>& change) 
 
 // What texts are put through before they are split into words.
 TextCodec word_codec(TextConfig text) {
-  text.source_units = TokenUnits::space;
+  text.source_units = "space";
   return make_codecs(text).source;
 }
 

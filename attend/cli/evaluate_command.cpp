@@ -103,9 +103,9 @@ Figures measure(const EvaluateOptions& options, const Model& model) {
   Figures figures;
   auto examples = read_test_examples(options, model, figures.left_out);
   const TextConfig& text = model.text();
-  if (options.skip_bad && text.reads_frames())
-    figures.left_out += take_out_unreadable({&examples}, text.reads_images(), text.frames,
-                                            options.data, print_remark);
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
+    figures.left_out +=
+        take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
   model.check_labels(examples, options.data);
   figures.counts = count_examples(examples);
   const auto start = std::chrono::steady_clock::now();

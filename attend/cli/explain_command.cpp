@@ -17,10 +17,13 @@
 #include "attend/cli/file_formats.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
-#include "attend/explain/alignment.h"
 #include "attend/explain/answer_page.h"
-#include "attend/explain/layer_graph.h"
+#include "attend/explain/explanation_markdown.h"
 #include "attend/explain/layer_maps.h"
+#include "attend/explain/map_graph.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/alignment.h"
+#include "attend/pictures/layer_graph.h"
 
 namespace attend {
 namespace {
@@ -82,11 +85,12 @@ void add_tokens(const ExplainOptions& options, const std::vector<std::string>& r
                 const std::vector<std::string>& columns, const at::Tensor& map,
                 const std::string& title, std::vector<Alignment>& maps) {
   if (!options.words) {
-    maps.push_back({columns, rows, map, title});
+    maps.push_back({columns, rows, grid_of(map), title});
     return;
   }
   const WordGroups of_rows = group_words(rows), of_columns = group_words(columns);
-  maps.push_back({of_columns.words, of_rows.words, merge_words(map, of_rows, of_columns), title});
+  maps.push_back(
+      {of_columns.words, of_rows.words, grid_of(merge_words(map, of_rows, of_columns)), title});
 }
 
 void show_method(const ExplainOptions& options, const Subject& subject, const std::string& name,
@@ -263,6 +267,14 @@ void add_explain_command(CLI::App& app) {
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
       "missing}]}");
+  // Needs no model.
+  command->add_flag_callback(
+      "--markdown",
+      [] {
+        fmt::print("{}", explanation_markdown());
+        throw CLI::Success();
+      },
+      "print the tables of docs/explanation.md and stop");
   command->footer(footer());
   command->callback([options] { run_explain(*options); });
 }

@@ -6,9 +6,10 @@
 #include "attend/cli/file_formats.h"
 #include "attend/cli/graph_files.h"
 #include "attend/data/npz.h"
-#include "attend/explain/render.h"
-#include "attend/explain/source_panels.h"
-#include "attend/explain/thumbnail.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/render.h"
+#include "attend/pictures/source_panels.h"
+#include "attend/pictures/thumbnail.h"
 
 namespace attend {
 namespace {
@@ -36,8 +37,8 @@ std::string maps_npz(const Shown& shown) {
     std::string name = map.title.empty() ? "attention" : map.title;
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
-    all[name] = map.weights.contiguous();
-    if (map.scores.defined()) all[name + "_scores"] = map.scores.contiguous();
+    all[name] = tensor_of(map.weights);
+    if (map.scores) all[name + "_scores"] = tensor_of(*map.scores);
   }
   return format_npz(all);
 }
@@ -55,7 +56,7 @@ std::string map_graph(const Shown& shown) {
         "{} looks at other tokens than its own; a graph is of one sequence, take --view heads and "
         "a --layer of self-attention",
         map.title.empty() ? "the answer" : map.title);
-  return write(attention_graph(map.source, map.weights));
+  return write(attention_graph(map.source, {map.weights}));
 }
 
 template <std::string (*write)(const AttentionGraph&)>

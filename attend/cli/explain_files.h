@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/explain/alignment.h"
 #include "attend/explain/answer_page.h"
-#include "attend/explain/layer_graph.h"
-#include "attend/explain/source_picture.h"
+#include "attend/pictures/alignment.h"
+#include "attend/pictures/layer_graph.h"
+#include "attend/pictures/source_picture.h"
 
 namespace attend {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/explain/attention_graph.h"
+#include "attend/pictures/attention_graph.h"
 
 namespace attend {
 

@@ -11,9 +11,9 @@
 #include <csignal>
 #include <optional>
 
-#include "attend/explain/sparkline.h"
 #include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
+#include "attend/pictures/sparkline.h"
 
 namespace attend {
 namespace {

@@ -6,40 +6,24 @@
 
 #include "attend/base/error.h"
 #include "attend/data/lines-inl.h"
-#include "attend/data/normalise.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/tokeniser.h"
 
 namespace attend {
 namespace {
 
-// What a text of those units is split by.
-Units split_by(TokenUnits units) {
-  switch (units) {
-    case TokenUnits::character:
-      return Units::character;
-    case TokenUnits::byte:
-      return Units::byte;
-    case TokenUnits::space:
-    case TokenUnits::bpe:  // codes split words further
-      return Units::space;
-    case TokenUnits::line:
-    case TokenUnits::image:  // the text is a name
-    case TokenUnits::sound:
-      break;
-  }
-  return Units::line;
-}
-
-TextCodec make_codec(const TextConfig& text, const std::string& side, TokenUnits units,
+TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
                      const std::string& own_codes) {
-  const bool pieces = units == TokenUnits::bpe;
-  TextCodec codec{.units = split_by(units)};
+  const bool pieces = units == piece_units;
+  const bool file = source_kind(units) != nullptr;
+  TextCodec codec{.units = pieces ? Units::space : file ? Units::line : parse_units(units)};
+  codec.names_file = file;
   codec.form = text.normalise;
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
     fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, in_quotes(own_codes),
-         side, in_quotes(name_of(units)));
+         side, in_quotes(units));
   if (!pieces) return codec;
   const std::string& path = own_codes.empty() ? text.bpe : own_codes;
   if (path.empty())
@@ -129,13 +113,12 @@ std::vector<std::string> TextCodec::alphabet() const {
 }
 
 TextCodecs make_codecs(const TextConfig& text) {
-  if (!text.bpe.empty() && text.source_units != TokenUnits::bpe &&
-      text.target_units != TokenUnits::bpe)
+  if (!text.bpe.empty() && text.source_units != piece_units && text.target_units != piece_units)
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          in_quotes(text.bpe));
-  if (text.language_token && text.reads_frames())
+  if (text.language_token && text.source_kind() != nullptr)
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
-         name_of(text.source_units));
+         text.source_units);
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe),
                     make_codec(text, "target", text.target_units, text.target_bpe)};
   codecs.source.language_token = text.language_token;

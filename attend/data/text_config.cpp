@@ -1,15 +1,29 @@
 #include "attend/data/text_config.h"
 
+#include "attend/data/source_kind.h"
+
 namespace attend {
 
+namespace {
+
+const std::vector<std::string> units = {"char", "space", "line", "byte", std::string(piece_units)};
+
+}  // namespace
+
+const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
+
 Setting TextConfig::source_units_setting() {
-  return {"data.source_units", &source_units,
-          "what a token of the source is; image, sound: a patch or some windows of that file"};
+  std::vector<std::string> names = units;
+  for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
+  return {"data.source_units",
+          &source_units,
+          "what a token of the source is; image, sound: a patch or some windows of that file",
+          {},
+          {},
+          std::move(names)};
 }
 
 Settings TextConfig::settings() {
-  EnumNames units = names_of(TokenUnits{});
-  units.resize(static_cast<size_t>(TokenUnits::image));
   Settings all = {
       source_units_setting(),
       {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
@@ -40,7 +54,7 @@ Settings TextConfig::settings() {
        "whether a source begins with the language to answer in, such as <2de>: one token, "
        "whatever the units"},
   };
-  if (!reads_frames()) return all;
+  if (source_kind() == nullptr) return all;
   append(all, frames.settings());
   return all;
 }

@@ -2,12 +2,18 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "attend/base/settings.h"
 #include "attend/data/frame_config.h"
-#include "attend/data/units.h"
+#include "attend/data/normalise.h"
 
 namespace attend {
+
+struct SourceKind;
+
+// In place of units: words, which byte-pair codes split further.
+constexpr std::string_view piece_units = "bpe";
 
 // What lines of one source are: examples of their own, or one of which any target is right.
 enum class References { each, merged };
@@ -15,8 +21,8 @@ inline EnumNames names_of(References) { return {"each", "merged"}; }
 
 // How texts become tokens, and images and sounds frames.
 struct TextConfig {
-  TokenUnits source_units = TokenUnits::character;
-  TokenUnits target_units = TokenUnits::space;
+  std::string source_units = "char";  // or of a SourceKind: a source names a file
+  std::string target_units = "space";
   int64_t minimum_count = 1;      // rarer tokens are unknown
   bool joint_vocabulary = false;  // one for both sides
   // Paths of byte-pair codes, where units are "bpe": of both sides, or of one.
@@ -31,9 +37,7 @@ struct TextConfig {
 
   FrameConfig frames = {};
 
-  bool reads_images() const { return source_units == TokenUnits::image; }
-  // Whether sources are files that are read as frames.
-  bool reads_frames() const { return reads_images() || source_units == TokenUnits::sound; }
+  const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
   Setting source_units_setting();
   Settings settings();  // keys data.*, those of frames where the source units are such

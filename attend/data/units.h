@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/base/enum_names.h"
 #include "attend/data/normalise.h"
 
 namespace attend {
@@ -13,13 +12,6 @@ namespace attend {
 // white space, the whole text without the white space around it, or a byte of its UTF-8. A byte is
 // named by itself where it is printable ASCII, and "<0xC3>" otherwise.
 enum class Units { character, space, line, byte };
-
-// What data.source_units and data.target_units may say: those, and pieces of words by byte-pair
-// codes. A source may also be an image or a sound, which it names.
-enum class TokenUnits { character, space, line, byte, bpe, image, sound };
-inline EnumNames names_of(TokenUnits) {
-  return {"char", "space", "line", "byte", "bpe", "image", "sound"};
-}
 
 // "char", "space", "line" or "byte"; Error otherwise.
 Units parse_units(std::string_view name);

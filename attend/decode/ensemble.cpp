@@ -30,19 +30,17 @@ at::Tensor log_mean(const std::vector<at::Tensor>& log_probabilities) {
 
 }  // namespace
 
-Ensemble::Ensemble(std::vector<StepModel*> models) : models_(std::move(models)) {
-  if (models_.empty()) fail("[ensemble] no models; give at least one");
+Ensemble::Ensemble(std::vector<std::unique_ptr<DecodingState>> members)
+    : members_(std::move(members)) {
+  if (members_.empty()) fail("[ensemble] no models; give at least one");
 }
 
-StepResult Ensemble::step(const at::Tensor& tokens, StepState& state, bool with_weights) {
-  if (state.members.size() != models_.size())
-    fail("[ensemble] the state is of {} models; it must be of {}", state.members.size(),
-         models_.size());
+StepResult Ensemble::step(const at::Tensor& tokens, bool with_weights) {
   std::vector<at::Tensor> log_probabilities, weights;
-  log_probabilities.reserve(models_.size());
-  weights.reserve(models_.size());
-  for (size_t i = 0; i < models_.size(); ++i) {
-    StepResult result = models_[i]->step(tokens, state.members[i], with_weights);
+  log_probabilities.reserve(members_.size());
+  weights.reserve(members_.size());
+  for (size_t i = 0; i < members_.size(); ++i) {
+    StepResult result = members_[i]->step(tokens, with_weights);
     if (i > 0 && result.log_probabilities.size(1) != log_probabilities[0].size(1))
       fail("[ensemble] model {} has {} tokens, the first {}; they must be the same", i + 1,
            result.log_probabilities.size(1), log_probabilities[0].size(1));
@@ -53,6 +51,10 @@ StepResult Ensemble::step(const at::Tensor& tokens, StepState& state, bool with_
   result.log_probabilities = log_mean(log_probabilities);
   if (!weights.empty()) result.weights = mean(weights);
   return result;
+}
+
+void Ensemble::reorder(const at::Tensor& rows, bool same_sources) {
+  for (const auto& member : members_) member->reorder(rows, same_sources);
 }
 
 }  // namespace attend

@@ -1,22 +1,24 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "attend/nn/step_model.h"
+#include "attend/steps/decoding_state.h"
 
 namespace attend {
 
-// Several models of the same tokens as one: a token's probability is the mean of theirs, and so
-// are the weights. Its state holds theirs, in StepState::members.
-class Ensemble : public StepModel {
+// Several networks of the same tokens that decode as one: a token's probability is the mean of
+// theirs, and so are the weights.
+class Ensemble : public DecodingState {
  public:
-  // The models must outlive it. Error on none.
-  explicit Ensemble(std::vector<StepModel*> models);
+  // Error on no members.
+  explicit Ensemble(std::vector<std::unique_ptr<DecodingState>> members);
 
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  StepResult step(const at::Tensor& tokens, bool with_weights) override;
+  void reorder(const at::Tensor& rows, bool same_sources) override;
 
  private:
-  std::vector<StepModel*> models_;
+  std::vector<std::unique_ptr<DecodingState>> members_;
 };
 
 }  // namespace attend

@@ -51,9 +51,9 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
 
 class Search {
  public:
-  Search(StepModel& model, StepState start, const std::vector<SearchTask>& tasks,
+  Search(std::unique_ptr<DecodingState> start, const std::vector<SearchTask>& tasks,
          const SpecialTokens& special, const SearchOptions& options)
-      : model_(model), special_(special), options_(options), state_(std::move(start)) {
+      : special_(special), options_(options), state_(std::move(start)) {
     const int64_t answers = options.sampling ? options.nbest : 1;
     by_length_ = std::all_of(tasks.begin(), tasks.end(),
                              [](const SearchTask& task) { return task.length > 0; });
@@ -67,7 +67,7 @@ class Search {
         owners_.push_back(static_cast<int64_t>(b));
       }
     }
-    if (answers > 1) state_.reorder(to_tensor(owners_), /*same_sources=*/false);
+    if (answers > 1) state_->reorder(to_tensor(owners_), /*same_sources=*/false);
   }
 
   std::vector<std::vector<Hypothesis>> run() {
@@ -90,7 +90,7 @@ class Search {
       for (const Live& live : sentence.live)
         tokens.push_back(live.node < 0 ? special_.bos : node(live.node).token);
     const NextTokens next = options_.sampling ? drawn(to_tensor(tokens), step)
-                                              : model_.next(to_tensor(tokens), state_, query(step));
+                                              : state_->next(to_tensor(tokens), query(step));
     if (keeps_weights() && next.weights.defined())
       weights_.push_back(next.weights.to(at::kCPU, at::kFloat));
     std::vector<int64_t> origins;
@@ -121,7 +121,7 @@ class Search {
   // One token a hypothesis: the one that is given, or one that is drawn.
   NextTokens drawn(const Tensor& tokens, int64_t step) {
     const NextQuery asked = query(step);
-    const StepResult result = model_.step(tokens, state_, asked.with_weights);
+    const StepResult result = state_->step(tokens, asked.with_weights);
     std::vector<double> uniforms;
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
@@ -209,7 +209,7 @@ class Search {
     std::vector<int64_t> owners;
     owners.reserve(rows.size());
     for (const int64_t row : rows) owners.push_back(owners_[static_cast<size_t>(row)]);
-    state_.reorder(to_tensor(rows), owners == owners_);
+    state_->reorder(to_tensor(rows), owners == owners_);
     owners_ = std::move(owners);
   }
 
@@ -311,10 +311,9 @@ class Search {
         .item<double>();
   }
 
-  StepModel& model_;
   const SpecialTokens special_;
   const SearchOptions& options_;
-  StepState state_;
+  std::unique_ptr<DecodingState> state_;
   bool by_length_ = false;  // no EOS ends the answers
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // the sentence of each row of the state
@@ -347,7 +346,7 @@ void SearchOptions::check() const {
     fail("[search] top_p must be above 0 and at most 1, got {}", sampling->top_p);
 }
 
-std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
+std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,
                                             const SearchOptions& options) {
@@ -357,7 +356,7 @@ std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
       fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
   at::NoGradGuard no_gradient;
-  return Search(model, std::move(start), tasks, special, options).run();
+  return Search(std::move(start), tasks, special, options).run();
 }
 
 }  // namespace attend

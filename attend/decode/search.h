@@ -3,11 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "attend/base/error.h"
 #include "attend/decode/search_options.h"
-#include "attend/nn/step_model.h"
+#include "attend/steps/decoding_state.h"
 
 namespace attend {
 
@@ -45,8 +46,8 @@ struct Hypothesis {
   at::Tensor weights;                     // [tokens, S] float on the CPU, where asked for and had
 };
 
-// Answers B sentences at once; `start` holds one hypothesis a sentence. Up to nbest hypotheses a
-// sentence.
+// Answers B sentences at once; `start` holds one hypothesis per sentence. Up to nbest hypotheses
+// per sentence.
 //
 // Beam search (Graves 2012, Sutskever et al. 2014): a hypothesis that ends leaves the beam, which
 // narrows by one; a sentence is done when its beam is empty, or when its hypotheses have the
@@ -57,7 +58,7 @@ struct Hypothesis {
 //
 // Error when an option is out of range, or a prefix is longer than the answer may be. NotANumber
 // where the model's probabilities are NaN.
-std::vector<std::vector<Hypothesis>> search(StepModel& model, StepState start,
+std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,
                                             const SearchOptions& options);

@@ -176,28 +176,26 @@ NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const Trace
   return trace;
 }
 
-Tensor trace_step(PairNetwork& network, const Tensor& tokens, StepState& state,
-                  const TraceOptions& options) {
+Tensor trace_step(DecodingState& state, const Tensor& tokens, const TraceOptions& options) {
   Recorder recorder(options);
   return while_watching(recorder, options.gradients, [&] {
-    return network.step(tokens, state, /*with_weights=*/false).log_probabilities;
+    return state.step(tokens, /*with_weights=*/false).log_probabilities;
   });
 }
 
-std::vector<StepState> trace_states(PairNetwork& network, const Batch& batch) {
+std::vector<std::unique_ptr<DecodingState>> trace_states(PairNetwork& network, const Batch& batch) {
   const TraceOptions plain{.attentions = false};
   Recorder recorder(plain);
-  std::vector<StepState> states;
+  std::vector<std::unique_ptr<DecodingState>> states;
   while_watching(recorder, /*gradients=*/false, [&] {
-    StepState state = network.start(batch.source, batch.source_lengths);
+    const auto state = network.start(batch.source, batch.source_lengths);
     const Tensor before = shift_right(batch.target);
-    const bool copies = state.self_cache.empty() && state.cross_cache.empty() &&
-                        state.members.empty() && state.held == nullptr;
-    for (int64_t t = 0; copies && t < before.size(1); ++t) {
-      states.emplace_back();
-      states.back().recurrent = state.recurrent;
-      states.back().constant = state.constant;
-      if (t + 1 < before.size(1)) network.step(before.select(1, t), state, /*with_weights=*/false);
+    for (int64_t t = 0; t < before.size(1); ++t) {
+      if (t > 0) state->step(before.select(1, t - 1), /*with_weights=*/false);
+      states.push_back(state->joined({}));
+      if (states.back() != nullptr) continue;
+      states.clear();
+      break;
     }
     return Tensor();
   });

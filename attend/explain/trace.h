@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -71,13 +72,12 @@ struct TraceOptions {
 NetworkTrace trace_network(PairNetwork& network, const Batch& batch,
                            const TraceOptions& options = {});
 
-// The log probabilities [N, V] behind one step of the network, watched alike. `state` [N] becomes
-// that after the step.
-at::Tensor trace_step(PairNetwork& network, const at::Tensor& tokens, StepState& state,
+// The log probabilities [N, V] behind one step from a state, watched alike.
+at::Tensor trace_step(DecodingState& state, const at::Tensor& tokens,
                       const TraceOptions& options = {});
 
-// The network's states [1] before each token of batch.target, of one pair; empty where a state is
-// more than tensors of the recurrence and the source.
-std::vector<StepState> trace_states(PairNetwork& network, const Batch& batch);
+// Copies of the network's state before each token of batch.target, one pair, as
+// DecodingState::joined makes them; empty where there are none.
+std::vector<std::unique_ptr<DecodingState>> trace_states(PairNetwork& network, const Batch& batch);
 
 }  // namespace attend

@@ -6,6 +6,7 @@
 #include <torch/optim/adam.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "attend/base/error.h"
@@ -36,13 +37,13 @@ class ChangedAnswers {
   // `weights` [n, heads, rows, keys] are theirs.
   Tensor distributions(const Tensor& which, const Tensor& weights, bool gradients = false) const {
     TraceOptions options{.gradients = gradients, .attentions = false};
-    if (!recurrent_.empty()) {
+    if (states_ != nullptr) {
       options.weights = [&](const Site& site, size_t, const Tensor& old) {
         return same_site(site, site_) ? weights.to(old.options()) : Tensor();
       };
-      StepState state = states_of(which);
-      return trace_step(subject_.network(), before_.index_select(0, which), state, options)
-          .to(at::kDouble);
+      const auto state = states_->joined({});
+      state->reorder(which, /*same_sources=*/false);
+      return trace_step(*state, before_.index_select(0, which), options).to(at::kDouble);
     }
     const Tensor tokens = tokens_.index_select(0, which);
     std::optional<size_t> first_call;
@@ -69,27 +70,12 @@ class ChangedAnswers {
   // What the rows of a batch disagree on, such as their positions, says nothing but what their
   // weights would be, and these are given.
   void keep_states(const std::vector<int64_t>& tokens) {
-    const std::vector<StepState> all = trace_states(subject_.network(), subject_.batch);
+    const auto all = trace_states(subject_.network(), subject_.batch);
     if (all.empty()) return;
-    std::vector<Tensor> joined;
-    for (size_t i = 0; i < all[0].recurrent.size(); ++i) {
-      std::vector<Tensor> parts;
-      for (const int64_t token : tokens) {
-        parts.push_back(all[static_cast<size_t>(token)].recurrent[i]);
-        if (parts.back().sizes() != parts[0].sizes()) return;  // it grows with the answer
-      }
-      joined.push_back(at::cat(parts));
-    }
-    recurrent_ = std::move(joined);
-    constant_ = all[0].constant;
-  }
-
-  StepState states_of(const Tensor& which) const {
-    StepState state;
-    for (const Tensor& each : recurrent_) state.recurrent.push_back(each.index_select(0, which));
-    const Tensor first = at::zeros_like(which);
-    for (const Tensor& each : constant_) state.constant.push_back(each.index_select(0, first));
-    return state;
+    std::vector<DecodingState*> later;
+    for (size_t i = 1; i < tokens.size(); ++i)
+      later.push_back(all[static_cast<size_t>(tokens[i])].get());
+    states_ = all[static_cast<size_t>(tokens[0])]->joined(later);
   }
 
   static Tensor at_step(const Tensor& old, int64_t step, const Tensor& tokens,
@@ -100,9 +86,9 @@ class ChangedAnswers {
 
   const Subject& subject_;
   Site site_;
-  bool in_steps_;                             // a call of attention a token
-  Tensor rows_, tokens_, before_;             // [tokens, rows], [tokens]
-  std::vector<Tensor> recurrent_, constant_;  // of the states before the tokens; or empty
+  bool in_steps_;                          // a call of attention per token
+  Tensor rows_, tokens_, before_;          // [tokens, rows], [tokens]
+  std::unique_ptr<DecodingState> states_;  // before each of the tokens; or null
 };
 
 Tensor total_variation(const Tensor& log_a, const Tensor& log_b) {

@@ -8,9 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "attend/decode/ensemble.h"
 #include "attend/inference/model.h"
 #include "attend/models/model_folder.h"
-#include "attend/nn/steady_rows.h"
+#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {
@@ -28,13 +29,6 @@ bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   for (int64_t id = 0; id < a.size(); ++id)
     if (a.token(id) != b.token(id)) return false;
   return true;
-}
-
-std::vector<StepModel*> as_step_models(const std::vector<std::shared_ptr<PairNetwork>>& networks) {
-  std::vector<StepModel*> models;
-  models.reserve(networks.size());
-  for (const auto& network : networks) models.push_back(network.get());
-  return models;
 }
 
 std::vector<int64_t> in_order(size_t count) {
@@ -106,11 +100,7 @@ struct Predictor::Reading {
 
 Predictor::Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
                      int64_t threads, BadTexts bad_texts)
-    : model_(model),
-      networks_(std::move(networks)),
-      ensemble_(as_step_models(networks_)),
-      threads_(threads),
-      bad_texts_(bad_texts) {}
+    : model_(model), networks_(std::move(networks)), threads_(threads), bad_texts_(bad_texts) {}
 
 void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
@@ -125,18 +115,13 @@ void Predictor::pack(WeightType weights) {
           "take float32");
 }
 
-StepModel& Predictor::decoder() {
-  if (networks_.size() > 1) return ensemble_;
-  return *networks_[0];
-}
-
-StepState Predictor::start(const Batch& batch) {
-  if (networks_.size() == 1) return networks_[0]->start(batch.source, batch.source_lengths);
-  StepState state;
-  state.members.reserve(networks_.size());
+std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
+  std::vector<std::unique_ptr<DecodingState>> members;
+  members.reserve(networks_.size());
   for (const auto& network : networks_)
-    state.members.push_back(network->start(batch.source, batch.source_lengths));
-  return state;
+    members.push_back(network->start(batch.source, batch.source_lengths));
+  if (members.size() == 1) return std::move(members[0]);
+  return std::make_unique<Ensemble>(std::move(members));
 }
 
 bool Predictor::wants_equal_lengths() const {
@@ -159,20 +144,21 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
   reading.predictions.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
-  FrameReader reader = model_.frame_reader();
+  const std::unique_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     Prediction& prediction = reading.predictions[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
       const bool blank = split_words(texts[i]).empty();
-      if (!model_.text.reads_frames()) {
+      if (reader == nullptr) {
         // White space asks nothing, though characters and bytes of it are tokens; a text goes on
         // behind it.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
-        encoded.frames = model_.source_frames(texts[i], reader, &prediction.truncated);
+        encoded.frames = reader->read(texts[i]);
+        prediction.truncated = model_.truncate_frames(encoded.frames);
         prediction.source =
-            frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());
+            model_.text.source_kind()->frame_names(model_.text.frames, encoded.source_length());
       }
       if (bad_texts_.strict && prediction.truncated)
         fail(
@@ -215,7 +201,7 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
   }
   const auto compute = [&](int64_t b) {
     at::NoGradGuard no_gradient;
-    const SteadyRows steady;
+    const BatchInvariantGuard invariant;
     work(batches[static_cast<size_t>(b)]);
   };
   const auto tell_batch = [&](int64_t b) { tell(batches[static_cast<size_t>(b)]); };
@@ -256,12 +242,13 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   if (!options.unknown)
     return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
                                                                       : UnknownTokens::forbid;
+  const bool has_tokens = model_.text.source_kind() == nullptr;
   if (*options.unknown == UnknownTokens::copy &&
-      (model_.text.reads_frames() || !all([](const auto& network) { return network->attends(); })))
+      (!has_tokens || !all([](const auto& network) { return network->attends(); })))
     fail(
         "an unknown token is copied from the source token that is attended to most, and {}; forbid "
         "or keep unknown tokens",
-        model_.text.reads_frames() ? "the source has no tokens" : "the model attends to nothing");
+        has_tokens ? "the model attends to nothing" : "the source has no tokens");
   return *options.unknown;
 }
 
@@ -315,8 +302,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
     for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
-    auto found =
-        search(decoder(), start(make_batch(reading.encoded, batch)), of_batch, special, asked);
+    auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
     for (size_t b = 0; b < batch.size(); ++b) {
       Prediction& prediction = reading.predictions[static_cast<size_t>(batch[b])];
       prediction.hypotheses = std::move(found[b]);
@@ -402,10 +388,10 @@ std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts
   std::vector<Tensor> firsts(texts.size());
   in_batches(
       reading.encoded, reading.answered, sentences_a_batch, [&](const std::vector<int64_t>& batch) {
-        StepState state = start(make_batch(reading.encoded, batch));
+        const auto state = start(make_batch(reading.encoded, batch));
         const Tensor bos =
             at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
-        const Tensor found = decoder().step(bos, state, /*with_weights=*/false).log_probabilities;
+        const Tensor found = state->step(bos, /*with_weights=*/false).log_probabilities;
         for (size_t i = 0; i < batch.size(); ++i)
           firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
       });
@@ -416,10 +402,10 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
   const std::vector<EncodedPair> pairs = {{source, {}}};
   std::vector<Tensor> found;
   in_batches(pairs, {0}, 1, [&](const std::vector<int64_t>& batch) {
-    StepState state = start(make_batch(pairs, batch));
+    const auto state = start(make_batch(pairs, batch));
     Tensor token = at::full({1}, Vocabulary::bos, at::kLong);
     for (size_t i = 0; i < source.size(); ++i) {
-      found.push_back(decoder().step(token, state, /*with_weights=*/false).log_probabilities);
+      found.push_back(state->step(token, /*with_weights=*/false).log_probabilities);
       token = found.back().argmax(1);
     }
   });

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "attend/data/pairs.h"
-#include "attend/decode/ensemble.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_model.h"
 #include "attend/nn/worker_threads.h"
@@ -109,13 +108,11 @@ class Predictor {
   void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                   int64_t most, const BatchWork& work, const BatchWork& tell = {});
 
-  StepModel& decoder();
-  StepState start(const Batch& batch);
+  std::unique_ptr<DecodingState> start(const Batch& batch);
   bool wants_equal_lengths() const;
 
   const PairModel& model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
-  Ensemble ensemble_;
   WorkerThreads threads_;
   BadTexts bad_texts_;
 };

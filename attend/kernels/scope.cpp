@@ -182,9 +182,9 @@ Cover BlockScope::inspect(const ClauseRows& rows, int64_t begin, int64_t end) co
 bool BlockScope::allows(const ClauseRows& rows, int64_t row, int64_t key) const {
   if (key < rows.ranges[row].begin || key >= rows.ranges[row].end) return false;
   if (rows.fills) return true;
-  const Row at{first_.batch, first_.head, first_.query + row};
+  const Row place{first_.batch, first_.head, first_.query + row};
   return std::all_of(rows.clause->begin(), rows.clause->end(), [&](const Condition& condition) {
-    return condition_allows(condition, at, key);
+    return condition_allows(condition, place, key);
   });
 }
 

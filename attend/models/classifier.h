@@ -13,8 +13,13 @@
 
 namespace attend {
 
+// What becomes of the vectors of a source: their sum or mean, what fixed queries see of them, or
+// the vector of the class token.
+enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token };
+inline EnumNames names_of(Pooling) { return {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}; }
+
 struct ClassifierConfig : SourceEncoderConfig {
-  std::string pooling = "mean";  // sum, mean, fixed_dot, fixed_mlp, or class: the class token's
+  Pooling pooling = Pooling::mean;
   std::string pooling_normaliser = "softmax";  // of the fixed queries, as FixedAttention takes it
   int64_t queries = 1;                         // fixed ones
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
@@ -54,17 +59,19 @@ class Classifier : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   bool attends() const override { return attends_; }
 
  private:
+  struct State;
+
   // [B, tokens of a target]: no label stands below Vocabulary::unknown.
   at::Tensor label_log_probabilities(const at::Tensor& source, const at::Tensor& lengths,
                                      c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words) const;
 
-  std::string pooling_;
+  Pooling pooling_;
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;

@@ -1,9 +1,11 @@
 #include "attend/models/language_model.h"
 
 #include "attend/data/vocabulary.h"
-#include "attend/nn/packed_decoder.h"
+#include "attend/nn/multi_head_state.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
+#include "attend/steps/packed_decoder.h"
+#include "attend/steps/stack_steps.h"
 
 namespace attend {
 namespace {
@@ -35,17 +37,6 @@ Tensor predicted(const Batch& batch, int64_t places) {
       at::arange(places, target.options()).unsqueeze(0) - batch.source_lengths.unsqueeze(1);
   return target.gather(1, index.clamp(0, target.size(1) - 1))
       .masked_fill((index < 0) | (index >= target.size(1)), Vocabulary::padding);
-}
-
-// How many tokens of recurrent[0] the caches hold.
-int64_t tokens_read(const StepState& state) {
-  return state.held != nullptr ? PackedStack::steps(*state.held) : state.self_cache[0].queries();
-}
-
-// The part of weights [N, tokens] that is over the source.
-Tensor over_source(const Tensor& weights, const StepState& state) {
-  const Tensor& places = state.constant[0];
-  return weights.gather(1, places.clamp_min(0)) * (places > 0);
 }
 
 }  // namespace
@@ -107,77 +98,77 @@ Tensor LanguageModel::encodings(const Tensor& source, const Tensor&) {
   return stack_->forward(embedding_->forward(text, 0, dropout_, {}), {}, {}, {}).slice(1, 1);
 }
 
-// recurrent[0] [N, n]: the tokens from the start on, of which the caches hold all but, between
-// steps, a last one that the next step reads. constant[0] [N, S]: where in there each token of the
-// source is; below 1 where it is not any more.
-StepState LanguageModel::start(const Tensor& source, const Tensor&) {
-  StepState state;
-  state.recurrent = {to_device(behind_start(source))};
-  const Tensor& text = state.recurrent[0];
-  state.constant = {at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})};
-  if (packed_ != nullptr && PackedDecoder::may_step())
-    state.held = packed_->stack().start({}, text.size(0));
-  else
-    stack_->start({}, state);
-  read_on(state);
-  return state;
-}
-
-// Fills the caches up to the last token.
-void LanguageModel::read_on(StepState& state) {
-  Tensor& text = state.recurrent[0];
-  const int64_t kept = context_ / 2;
-  if (text.size(1) > context_) {
-    const int64_t dropped = text.size(1) - kept - 1;
-    state.constant[0] = state.constant[0] - dropped;
-    text = behind_start(text.slice(1, -kept));
-    state.self_cache.clear();
-    if (state.held != nullptr)
-      state.held = packed_->stack().start({}, text.size(0));
-    else
-      stack_->start({}, state);
+struct LanguageModel::State : DecodingState {
+  State(LanguageModel& its_network, const Tensor& source)
+      : network(its_network),
+        text(network.to_device(behind_start(source))),
+        places(at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})),
+        layers(network.start_layers(text.size(0))) {
+    read_on();
   }
-  const int64_t read = tokens_read(state), last = text.size(1) - 1;
-  if (read >= last) return;
-  const Tensor embedded = embedding_->forward(text.slice(1, read, last), read, 0, {});
-  if (state.held != nullptr)
-    packed_->stack().step(embedded, *state.held, /*with_weights=*/false);
-  else
-    stack_->step(embedded, state);
-}
 
-// What the next step reads: of the first one the end of the source, not the start that it is given.
-Tensor LanguageModel::next_vectors(const Tensor& tokens, StepState& state) {
-  Tensor& text = state.recurrent[0];
-  if (tokens_read(state) == text.size(1)) {
-    text = at::cat({text, to_device(tokens).unsqueeze(1)}, 1);
-    read_on(state);
-  }
-  return embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {});
-}
-
-StepResult LanguageModel::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  const Tensor embedded = next_vectors(tokens, state);
-  StepResult result;
-  if (state.held != nullptr) {
-    result = packed_->step(embedded.squeeze(1), *state.held, with_weights);
-    if (with_weights) result.weights = over_source(result.weights, state);
+  StepResult step(const Tensor& tokens, bool with_weights) override {
+    const Tensor vectors = next_vectors(tokens);  // it may begin the layers anew
+    StepResult result = layers->step(vectors, with_weights);
+    if (with_weights) result.weights = over_source(result.weights);
     return result;
   }
-  std::vector<LayerTrace> trace;
-  const Tensor vectors = stack_->step(embedded, state, with_weights ? &trace : nullptr);
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
-  if (with_weights)
-    result.weights = over_source(multi_head_weights(trace.back().self).mean(1).squeeze(1), state);
-  return result;
+
+  NextTokens next(const Tensor& tokens, const NextQuery& query) override {
+    const Tensor vectors = next_vectors(tokens);
+    NextTokens next = layers->next(vectors, query);
+    if (query.with_weights) next.weights = over_source(next.weights);
+    return next;
+  }
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    text = selected_rows(text, rows);
+    layers->reorder(rows, same_sources);
+    if (!same_sources) places = selected_rows(places, rows);
+  }
+
+  // Has the layers read up to the last token.
+  void read_on() {
+    const int64_t kept = network.context_ / 2;
+    if (text.size(1) > network.context_) {
+      const int64_t dropped = text.size(1) - kept - 1;
+      places = places - dropped;
+      text = behind_start(text.slice(1, -kept));
+      layers = network.start_layers(text.size(0));
+    }
+    const int64_t read = layers->positions(), last = text.size(1) - 1;
+    if (read < last)
+      layers->read(network.embedding_->forward(text.slice(1, read, last), read, 0, {}));
+  }
+
+  // What the next step reads [N, depth]: the first one the end of the source instead of the start.
+  Tensor next_vectors(const Tensor& tokens) {
+    if (layers->positions() == text.size(1)) {
+      text = at::cat({text, network.to_device(tokens).unsqueeze(1)}, 1);
+      read_on();
+    }
+    return network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {}).squeeze(1);
+  }
+
+  // The part of weights [N, tokens] that is over the source.
+  Tensor over_source(const Tensor& weights) const {
+    return weights.gather(1, places.clamp_min(0)) * (places > 0);
+  }
+
+  LanguageModel& network;
+  Tensor text;    // [N, n]: the tokens from the start on, of which the layers have read all but,
+                  // between steps, a last one that the next step reads
+  Tensor places;  // [N, S]: where in there each token of the source is; below 1 where it is no more
+  std::unique_ptr<StackSteps> layers;
+};
+
+std::unique_ptr<StackSteps> LanguageModel::start_layers(int64_t rows) {
+  if (packed_ != nullptr && may_step_packed()) return packed_->start({}, rows);
+  return stack_steps(*stack_, output());
 }
 
-NextTokens LanguageModel::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
-  if (state.held == nullptr) return StepModel::next(tokens, state, query);
-  const Tensor embedded = next_vectors(tokens, state).squeeze(1);
-  NextTokens next = packed_->next(embedded, *state.held, query);
-  if (query.with_weights) next.weights = over_source(next.weights, state);
-  return next;
+std::unique_ptr<DecodingState> LanguageModel::start(const Tensor& source, const Tensor&) {
+  return std::make_unique<State>(*this, source);
 }
 
 bool LanguageModel::pack(WeightType weights) {

@@ -13,6 +13,7 @@
 namespace attend {
 
 class PackedDecoder;
+class StackSteps;
 
 // What comes next in a text: causal self-attention, by any mechanism of the table, over a start,
 // the source and the target, of which the target is predicted (Radford et al. 2019). Source and
@@ -31,22 +32,23 @@ class LanguageModel : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Reads the last half of a source that the context does not hold.
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Where the context is full, half of it is read anew, as a beginning. Weights: those over the
-  // source, the mean of the heads of the last layer; what is left of 1 is on the rest.
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
-  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  // Reads the last half of a source that the context does not hold. Where steps fill the context,
+  // half of it is read anew, as a beginning. Their weights: those over the source, the mean of the
+  // heads of the last layer; what is left of 1 is on the rest.
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   bool pack(WeightType weights) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool wants_equal_lengths() const override { return true; }
   bool attends() const override { return true; }
 
  private:
+  struct State;
+
   // Computes the vectors of tokens from the start on: [B, n] -> [B, n, depth].
   at::Tensor vectors_of(const at::Tensor& text, const DropoutGenerator& generator);
-  void read_on(StepState& state);
-  at::Tensor next_vectors(const at::Tensor& tokens, StepState& state);  // [N, 1, depth]
+  // The layers before the first position of so many hypotheses.
+  std::unique_ptr<StackSteps> start_layers(int64_t rows);
   TokenOutput output() const;
 
   int64_t context_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attend/base/error.h"
+#include "attend/nn/multi_head_state.h"
 #include "attend/nn/site.h"
 
 namespace attend {
@@ -14,6 +15,11 @@ using at::Tensor;
 
 constexpr int64_t first_token = Vocabulary::unknown + 1;
 constexpr double impossible = -std::numeric_limits<double>::infinity();
+
+// What the network reads of a source in which it is to fill in what is unknown.
+Tensor hidden_unknown(const Tensor& source) {
+  return source.masked_fill(source == Vocabulary::unknown, mask_token);
+}
 
 }  // namespace
 
@@ -87,8 +93,8 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator
 }
 
 Tensor MaskedLanguageModel::log_probabilities(const Batch& batch) {
-  const Tensor shown = batch.source.masked_fill(batch.source == Vocabulary::unknown, mask_token);
-  return logits(shown, batch.source_lengths, {}).log_softmax(-1, at::kDouble);
+  return logits(hidden_unknown(batch.source), batch.source_lengths, {})
+      .log_softmax(-1, at::kDouble);
 }
 
 TopVectors MaskedLanguageModel::top_vectors(int64_t source_length, int64_t) const {
@@ -99,35 +105,47 @@ Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& length
   return vectors(source, lengths, {});
 }
 
-// recurrent[0] [N]: how many tokens were answered. constant: the source and its lengths, the
-// vectors, and where they were asked for the weights [N, S, S].
-StepState MaskedLanguageModel::start(const Tensor& source, const Tensor& lengths) {
-  StepState state;
-  const Tensor shown = source.masked_fill(source == Vocabulary::unknown, mask_token);
-  state.recurrent = {at::zeros_like(lengths)};
-  state.constant = {to_device(source), to_device(lengths), vectors(shown, lengths, {})};
-  return state;
+struct MaskedLanguageModel::State : DecodingState {
+  State(MaskedLanguageModel& its_network, const Tensor& its_source, const Tensor& its_lengths)
+      : network(its_network),
+        source(network.to_device(its_source)),
+        lengths(network.to_device(its_lengths)),
+        vectors(network.vectors(hidden_unknown(its_source), its_lengths, {})) {}
+
+  StepResult step(const Tensor& tokens, bool with_weights) override;
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    if (same_sources) return;
+    for (Tensor* each : {&source, &lengths, &vectors, &weights}) *each = selected_rows(*each, rows);
+  }
+
+  MaskedLanguageModel& network;
+  int64_t answered = 0;  // tokens
+  Tensor source, lengths, vectors;
+  Tensor weights;  // [N, S, S]; undefined until a step is asked for them
+};
+
+std::unique_ptr<DecodingState> MaskedLanguageModel::start(const Tensor& source,
+                                                          const Tensor& lengths) {
+  return std::make_unique<State>(*this, source, lengths);
 }
 
-StepResult MaskedLanguageModel::step(const Tensor& /*tokens*/, StepState& state,
-                                     bool with_weights) {
-  const int64_t place = state.recurrent[0][0].item<int64_t>();
-  state.recurrent[0] = state.recurrent[0] + 1;
-  const Tensor source = state.constant[0], lengths = state.constant[1];
+StepResult MaskedLanguageModel::State::step(const Tensor& /*tokens*/, bool with_weights) {
+  const int64_t place = answered++;
   const Tensor token = source.select(1, place);
-  Tensor guessed = output().logits(state.constant[2].select(1, place));
+  Tensor guessed = network.output().logits(vectors.select(1, place));
   guessed.slice(1, 0, first_token).fill_(impossible);
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, token.unsqueeze(1), 0.0);
   StepResult result;
   result.log_probabilities =
       at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
-  if (!with_weights || !attends_) return result;
-  if (state.constant.size() == 3) {
+  if (!with_weights || !network.attends_) return result;
+  if (!weights.defined()) {
     std::vector<LayerTrace> trace;
-    vectors(source.masked_fill(source == Vocabulary::unknown, mask_token), lengths, {}, &trace);
-    state.constant.push_back(multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1));
+    network.vectors(hidden_unknown(source), lengths, {}, &trace);
+    weights = multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1);
   }
-  result.weights = state.constant[3].select(1, place);
+  result.weights = weights.select(1, place);
   return result;
 }
 

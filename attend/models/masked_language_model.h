@@ -53,14 +53,16 @@ class MaskedLanguageModel : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Weights: those of the token's own vector, the mean of the heads of the last layer.
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
+  // Weights of its steps: those of the token's own vector, the mean of the heads of the last layer.
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   at::Tensor log_probabilities(const Batch& batch) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool attends() const override { return attends_; }
 
  private:
+  struct State;
+
   at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths,
                      const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
   TokenOutput output() const { return {encoder_->weight(), bias_}; }

@@ -38,15 +38,15 @@ void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenisedExamples& tokenised) {
   TextConfig sized = text;
-  if (text.reads_images()) take_image_size(tokenised.examples, sized.frames);
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr)
+    kind->measure(tokenised.examples.at(0).source, sized.frames);
   return make_pair_model(sized, model,
                          TokenCounts{tokenised.sources.counts(), tokenised.targets.counts()});
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
-  return make_pair_model(text, model,
-                         tokenise_examples(examples, make_codecs(text), text.reads_frames()));
+  return make_pair_model(text, model, tokenise_examples(examples, make_codecs(text)));
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -66,8 +66,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
          model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
-  // Of images and sounds those are names.
-  const WordCounts sources = text.reads_frames() ? WordCounts{} : counts.source;
+  const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
     WordCounts both = sources;
     for (const auto& [token, count] : counts.target) both[token] += count;
@@ -100,7 +99,7 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
         fail(
             "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, in_quotes(target), tokens.size(), in_quotes(name_of(model.text.target_units)));
+            name, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
       if (ids[static_cast<size_t>(tokens[0])] == Vocabulary::unknown)
         fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
              in_quotes(example.source), shown_labels(labels));

@@ -10,11 +10,11 @@ at::Tensor PairNetwork::encodings(const at::Tensor&, const at::Tensor&) {
 }
 
 at::Tensor PairNetwork::log_probabilities(const Batch& batch) {
-  StepState state = start(batch.source, batch.source_lengths);
+  const std::unique_ptr<DecodingState> state = start(batch.source, batch.source_lengths);
   const at::Tensor before = shift_right(batch.target);
   std::vector<at::Tensor> steps;
   for (int64_t t = 0; t < before.size(1); ++t)
-    steps.push_back(step(before.select(1, t), state, /*with_weights=*/false).log_probabilities);
+    steps.push_back(state->step(before.select(1, t), /*with_weights=*/false).log_probabilities);
   return at::stack(steps, 1);
 }
 

@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 
 #include "attend/data/batches.h"
 #include "attend/nn/devices.h"
 #include "attend/nn/dropout.h"
-#include "attend/nn/step_model.h"
-#include "attend/nn/weight_type.h"
+#include "attend/steps/decoding_state.h"
+#include "attend/steps/weight_type.h"
 
 namespace attend {
 
@@ -22,7 +23,7 @@ struct TopVectors {
 };
 
 // A network from a sequence of tokens to another; a label is a target of one token.
-class PairNetwork : public torch::nn::Module, public StepModel {
+class PairNetwork : public torch::nn::Module {
  public:
   // What training lowers: a scalar, summed over the tokens of batch.target, EOS included, in nats.
   // `smoothing` spreads that much probability over the tokens that may come next, those from
@@ -43,7 +44,8 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
 
   // The state before the first token, for sources as those of a Batch.
-  virtual StepState start(const at::Tensor& source, const at::Tensor& lengths) = 0;
+  virtual std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                               const at::Tensor& lengths) = 0;
 
   // Whether the sources of a call of start() must be of one length: a network that goes on with its
   // source does not pad it.
@@ -64,7 +66,7 @@ class PairNetwork : public torch::nn::Module, public StepModel {
   // moved, and not while others step.
   virtual bool pack(WeightType /*weights*/) { return false; }
 
-  // Whether step() has weights to show.
+  // Whether steps have weights to show.
   virtual bool attends() const = 0;
 
   // Whether the unknown token in an answer stands for one of the source, which the network copies.

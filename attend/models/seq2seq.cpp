@@ -9,11 +9,12 @@
 #include "attend/base/error.h"
 #include "attend/base/find_row.h"
 #include "attend/data/vocabulary.h"
-#include "attend/nn/packed_decoder.h"
-#include "attend/nn/packed_recurrent.h"
+#include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
 #include "attend/nn/site.h"
+#include "attend/steps/packed_output.h"
+#include "attend/steps/packed_recurrent.h"
 
 namespace attend {
 namespace {
@@ -65,18 +66,18 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
         "for both takes data.joint_vocabulary = true",
         config.tied, config.copy, source.tokens, target_tokens);
   if (config.attends()) query_parts_ = config.query_parts();
-  state_first_ = has_part("state");
-  carries_context_ = has_part("context") || config.input_feeding;
+  state_first_ = has_part(QueryVector::state);
+  carries_context_ = has_part(QueryVector::context) || config.input_feeding;
   source_embedding_ =
       register_module("source_embedding",
                       std::make_shared<SourceInput>(source, config.source_depth(), config.image));
-  if (config.tied != "all")
+  if (config.tied != Tied::all)
     target_embedding_ =
         register_module("target_embedding", embedding(target_tokens, config.embedding));
-  if (config.encoder == "recurrent")
+  if (config.encoder == Annotations::recurrent)
     encoder_ = register_module(
         "encoder", std::make_shared<BidirectionalEncoder>(
-                       parse_cell(config.cell), config.embedding, config.hidden,
+                       config.cell, config.embedding, config.hidden,
                        RecurrentLayers{config.encoder_layers, config.dropout, config.residual}));
   if (config.self_layers > 0)
     self_ = register_module("self", std::make_shared<TransformerStack>(config.self_stack()));
@@ -97,17 +98,16 @@ void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
   const int64_t hidden = config.hidden;
   const bool context_enters = !state_first_ || carries_context_;
   decoder_ = register_module(
-      "decoder",
-      std::make_shared<RecurrentCell>(
-          parse_cell(config.cell), config.embedding + (context_enters ? hidden : 0), hidden,
-          RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
+      "decoder", std::make_shared<RecurrentCell>(
+                     config.cell, config.embedding + (context_enters ? hidden : 0), hidden,
+                     RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
   initial_ = register_module(
       "initial", Linear(encoder_ ? hidden / 2 : hidden, hidden * decoder_->state_size()));
 }
 
 void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
   const int64_t hidden = config.hidden, read = 2 * hidden + config.embedding;
-  const bool tied = config.tied != "none";
+  const bool tied = config.tied != Tied::none;
   const int64_t depth = tied ? config.embedding : hidden;
   if (config.intra_decoder)
     past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
@@ -131,8 +131,8 @@ void Seq2Seq::place(const Devices& devices) {
   if (attention_) attention_->to(devices.attention);
 }
 
-bool Seq2Seq::has_part(const char* name) const {
-  return std::find(query_parts_.begin(), query_parts_.end(), name) != query_parts_.end();
+bool Seq2Seq::has_part(QueryVector part) const {
+  return std::find(query_parts_.begin(), query_parts_.end(), part) != query_parts_.end();
 }
 
 Tensor Seq2Seq::placed(const Tensor& embedded) const {
@@ -175,7 +175,7 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
     const Tensor read = annotations.to(devices_.attention);
     memory.attention = attention_->prepare(read, read, lengths);
   }
-  if (has_part("extra")) memory.extra = embedded.select(1, 0).to(devices_.decoder);
+  if (has_part(QueryVector::extra)) memory.extra = embedded.select(1, 0).to(devices_.decoder);
   // s_0 = tanh(W_s h_1), h_1 the backward direction at the first token (A.2.2), or the mean of the
   // annotations (Xu et al. 2015, 3.1.2).
   const Tensor first = encoder_ ? backward_state(below).to(devices_.decoder) : memory.summary;
@@ -189,12 +189,12 @@ Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor&
                       const Memory& memory) const {
   std::vector<Tensor> parts;
   parts.reserve(query_parts_.size());
-  for (const std::string& part : query_parts_) {
-    if (part == "previous_state") parts.push_back(decoder_->output(decoder.recurrent));
-    if (part == "state") parts.push_back(state);
-    if (part == "token") parts.push_back(embedded);
-    if (part == "context") parts.push_back(decoder.context);
-    if (part == "extra") parts.push_back(memory.extra);
+  for (const QueryVector part : query_parts_) {
+    if (part == QueryVector::previous_state) parts.push_back(decoder_->output(decoder.recurrent));
+    if (part == QueryVector::state) parts.push_back(state);
+    if (part == QueryVector::token) parts.push_back(embedded);
+    if (part == QueryVector::context) parts.push_back(decoder.context);
+    if (part == QueryVector::extra) parts.push_back(memory.extra);
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
 }
@@ -355,79 +355,98 @@ Tensor Seq2Seq::encodings(const Tensor& source, const Tensor& lengths) {
   return self_ ? self_->forward(below, lengths, {}, {}) : below;
 }
 
-StepState Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
-  auto [memory, decoder] = encode(source, lengths, {});
-  StepState result;
-  if (packed_ != nullptr && PackedDecoder::may_step()) {
-    result.held = packed_->start({memory.attention, decoder.recurrent, memory.extra});
-    return result;
+struct Seq2Seq::State : DecodingState {
+  State(Seq2Seq& its_network, Memory its_memory, Decoder first)
+      : network(its_network), memory(std::move(its_memory)), decoder(std::move(first)) {}
+
+  StepResult step(const Tensor& tokens, bool with_weights) override;
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    for (Tensor* each : of_hypotheses()) *each = selected_rows(*each, rows);
+    if (same_sources) return;
+    for (Tensor* each : of_sources()) *each = selected_rows(*each, rows);
   }
-  result.constant = {memory.summary};
-  carry(std::move(decoder), result);
-  if (!attention_) return result;
-  const AttentionMemory& read = memory.attention;
-  result.constant.insert(result.constant.end(),
-                         {read.keys, read.values,
-                          read.lengths.defined() ? read.lengths : lengths.to(read.keys.device())});
-  if (memory.extra.defined()) result.constant.push_back(memory.extra);
-  if (gate_) result.constant.push_back(source);
-  return result;
-}
 
-void Seq2Seq::carry(Decoder decoder, StepState& state) const {
-  state.recurrent = std::move(decoder.recurrent);
-  if (carries_context_) state.recurrent.push_back(decoder.context);
-  if (past_)
-    state.recurrent.insert(state.recurrent.end(), {decoder.past.keys, decoder.past.values});
-  state.recurrent.insert(state.recurrent.end(), decoder.attention.begin(), decoder.attention.end());
-}
+  std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const override;
 
-Seq2Seq::Decoder Seq2Seq::carried(const StepState& state) const {
-  auto next = state.recurrent.begin() + decoder_->state_size();
-  Decoder decoder{{state.recurrent.begin(), next}, {}, {}, {}};
-  if (carries_context_) decoder.context = *next++;
-  if (past_) {
-    decoder.past = {next[0], next[1]};
-    next += 2;
+  std::vector<Tensor*> of_hypotheses() {
+    std::vector<Tensor*> all = {&decoder.context, &decoder.past.keys, &decoder.past.values};
+    for (Tensor& each : decoder.recurrent) all.push_back(&each);
+    for (Tensor& each : decoder.attention) all.push_back(&each);
+    return all;
   }
-  decoder.attention.assign(next, state.recurrent.end());
-  return decoder;
-}
 
-StepResult Seq2Seq::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  if (state.held != nullptr) return packed_->step(tokens, *state.held, with_weights);
+  std::vector<Tensor*> of_sources() {
+    AttentionMemory& read = memory.attention;
+    return {&read.keys, &read.values, &read.lengths, &memory.summary, &memory.extra, &source};
+  }
+
+  Seq2Seq& network;
   Memory memory;
-  memory.summary = state.constant[0];
-  if (attention_) memory.attention = {state.constant[1], state.constant[2], state.constant[3]};
-  if (has_part("extra")) memory.extra = state.constant[4];
-  Decoder decoder = carried(state);
+  Decoder decoder;
+  Tensor source;  // [N, S]; undefined where no token is copied
+};
 
-  const Tensor embedded = at::embedding(target_weight(), tokens.to(devices_.decoder));
-  const AttentionStep read = advance(embedded, memory, decoder, {});
-  Readout readout{decoder_->output(decoder.recurrent), embedded, read.context, {}};
-  if (past_) {
-    auto [seen, past] = past_->step(readout.state, decoder.past);
+std::unique_ptr<DecodingState> Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
+  auto [memory, decoder] = encode(source, lengths, {});
+  if (packed_ != nullptr && may_step_packed())
+    return packed_->start({memory.attention, decoder.recurrent, memory.extra});
+  if (attention_ && !memory.attention.lengths.defined())
+    memory.attention.lengths = lengths.to(memory.attention.keys.device());
+  auto state = std::make_unique<State>(*this, std::move(memory), std::move(decoder));
+  if (gate_) state->source = source;
+  return state;
+}
+
+StepResult Seq2Seq::State::step(const Tensor& tokens, bool with_weights) {
+  const Tensor embedded =
+      at::embedding(network.target_weight(), tokens.to(network.devices_.decoder));
+  const AttentionStep read = network.advance(embedded, memory, decoder, {});
+  Readout readout{network.decoder_->output(decoder.recurrent), embedded, read.context, {}};
+  if (network.past_) {
+    auto [seen, past] = network.past_->step(readout.state, decoder.past);
     readout.past = seen.context;
     decoder.past = std::move(past);
   }
   StepResult result;
   Tensor weights;
-  if (attention_ && (with_weights || gate_)) weights = attention_->weights(read, memory.attention);
+  if (network.attention_ && (with_weights || network.gate_))
+    weights = network.attention_->weights(read, memory.attention);
   if (with_weights) result.weights = weights;
-  result.log_probabilities = logits(readout, weights, state.constant.back(), {}).log_softmax(-1);
-  carry(std::move(decoder), state);
+  result.log_probabilities = network.logits(readout, weights, source, {}).log_softmax(-1);
   return result;
 }
 
-NextTokens Seq2Seq::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
-  if (state.held == nullptr) return StepModel::next(tokens, state, query);
-  return packed_->next(tokens, *state.held, query);
+std::unique_ptr<DecodingState> Seq2Seq::State::joined(
+    const std::vector<DecodingState*>& others) const {
+  // What attention carries says how its weights are made, and grows from nothing at the first step.
+  const auto copy = [](const State& state) {
+    auto result = std::make_unique<State>(state);
+    result->decoder.attention.clear();
+    return result;
+  };
+  const auto tensors = [](State& state) {
+    std::vector<Tensor*> all = state.of_hypotheses();
+    for (Tensor* each : state.of_sources()) all.push_back(each);
+    return all;
+  };
+  auto result = copy(*this);
+  for (DecodingState* each : others) {
+    const auto other = copy(dynamic_cast<const State&>(*each));
+    const std::vector<Tensor*> own = tensors(*result), more = tensors(*other);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (!own[i]->defined()) continue;
+      if (own[i]->sizes().slice(1) != more[i]->sizes().slice(1)) return nullptr;
+      *own[i] = at::cat({*own[i], *more[i]});
+    }
+  }
+  return result;
 }
 
 bool Seq2Seq::pack(WeightType weights) {
   packed_ = nullptr;
   // Packed steps keep one state: that before the step is gone after it.
-  const bool reads_both = state_first_ && has_part("previous_state");
+  const bool reads_both = state_first_ && has_part(QueryVector::previous_state);
   if (!attention_ || past_ || gate_ || reads_both) return false;
   RecurrentParts parts{.embedding = target_weight(),
                        .cell = *decoder_,
@@ -442,8 +461,8 @@ bool Seq2Seq::pack(WeightType weights) {
                        .pieces = maxout_pieces,
                        .output = output()};
   if (!state_first_ || carries_context_) parts.cell_reads.push_back(StepVector::context);
-  for (const std::string& part : query_parts_)
-    parts.query.push_back(find_row(query_part_table(), "part of a query", part).vector);
+  for (const QueryVector part : query_parts_)
+    parts.query.push_back(query_part_table()[static_cast<size_t>(part)].vector);
   packed_ = PackedRecurrent::pack(parts, weights);
   return packed_ != nullptr;
 }

@@ -54,9 +54,8 @@ class Seq2Seq : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
-  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return attention_ != nullptr; }
   bool copies() const override { return !gate_.is_empty(); }
@@ -88,7 +87,9 @@ class Seq2Seq : public PairNetwork {
     std::vector<std::pair<Readout, at::Tensor>> steps;
   };
 
-  bool has_part(const char* name) const;
+  struct State;
+
+  bool has_part(QueryVector part) const;
   void make_decoder(const Seq2SeqConfig& config);
   void make_readout(const Seq2SeqConfig& config, int64_t target_tokens);
 
@@ -121,14 +122,10 @@ class Seq2Seq : public PairNetwork {
   at::Tensor signal(const Teaching& teaching, const at::Tensor& logits,
                     const at::Tensor& target) const;
 
-  // What a decoder is between the steps of decoding.
-  void carry(Decoder decoder, StepState& state) const;
-  Decoder carried(const StepState& state) const;
-
   double dropout_;
   double entropy_weight_;
   double coverage_weight_;
-  std::vector<std::string> query_parts_;
+  std::vector<QueryVector> query_parts_;
   int64_t extra_depth_;           // of the part extra
   bool state_first_ = false;      // the query holds the state after the step
   bool carries_context_ = false;  // what the query or the recurrence read of the step before

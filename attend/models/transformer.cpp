@@ -1,10 +1,13 @@
 #include "attend/models/transformer.h"
 
+#include <utility>
+
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
-#include "attend/nn/packed_decoder.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/site.h"
+#include "attend/steps/packed_decoder.h"
+#include "attend/steps/stack_steps.h"
 
 namespace attend {
 namespace {
@@ -24,7 +27,7 @@ SourceEncoderConfig encoder_config(const TransformerConfig& config) {
 }
 
 void check_tied(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens) {
-  if (config.tied != "all") return;
+  if (config.tied != Tied::all) return;
   if (source.is_frames())
     fail("model.tied is all, and images or sounds have no tokens to share; take target");
   if (source.tokens != target_tokens)
@@ -41,7 +44,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     : dropout_(config.dropout) {
   config.check();
   check_tied(config, source, target_tokens);
-  const bool shared = config.tied == "all";
+  const bool shared = config.tied == Tied::all;
   const int64_t longest = longest_target(config.maximum_source_length);
   if (source.is_frames()) {
     frames_ = register_module(
@@ -63,7 +66,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   decoder_ =
       register_module("decoder", std::make_shared<TransformerStack>(config.stack(
                                      config.decoder_layers, /*causal=*/true, &config.source)));
-  if (config.tied == "none")
+  if (config.tied == Tied::none)
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
 }
 
@@ -131,43 +134,43 @@ Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {
   return encode(source, lengths, {}).vectors;
 }
 
-StepState Transformer::start(const Tensor& source, const Tensor& lengths) {
-  StepState state;
-  if (packed_decoder_ == nullptr || !PackedDecoder::may_step()) {
-    decoder_->start(encode(source, lengths, {}), state);
-    return state;
+struct Transformer::State : DecodingState {
+  State(Transformer& its_network, std::unique_ptr<StackSteps> its_layers)
+      : network(its_network), layers(std::move(its_layers)) {}
+
+  StepResult step(const Tensor& tokens, bool with_weights) override {
+    return layers->step(embedded(tokens), with_weights);
   }
+
+  NextTokens next(const Tensor& tokens, const NextQuery& query) override {
+    return layers->next(embedded(tokens), query);
+  }
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    layers->reorder(rows, same_sources);
+  }
+
+  Tensor embedded(const Tensor& tokens) const {
+    return network.target_embedding_
+        ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, {})
+        .squeeze(1);
+  }
+
+  Transformer& network;
+  std::unique_ptr<StackSteps> layers;
+};
+
+std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Tensor& lengths) {
+  if (packed_decoder_ == nullptr || !may_step_packed())
+    return std::make_unique<State>(*this,
+                                   stack_steps(*decoder_, output(), encode(source, lengths, {})));
   StackSource read;
   if (packed_encoder_ != nullptr && PackedStack::encodes_length(source.size(1)))
     read = {packed_encoder_->encode(source_embedding_->forward(source, 0, 0, {}), lengths),
             lengths};
   else
     read = encode(source, lengths, {});
-  state.held = packed_decoder_->stack().start(read);
-  return state;
-}
-
-Tensor Transformer::embedded(const Tensor& tokens, int64_t steps) {
-  return target_embedding_->forward(to_device(tokens).unsqueeze(1), steps, 0, {}).squeeze(1);
-}
-
-StepResult Transformer::step(const Tensor& tokens, StepState& state, bool with_weights) {
-  if (state.held != nullptr)
-    return packed_decoder_->step(embedded(tokens, PackedStack::steps(*state.held)), *state.held,
-                                 with_weights);
-  const Tensor x = embedded(tokens, state.self_cache[0].queries()).unsqueeze(1);
-  std::vector<LayerTrace> trace;
-  const Tensor vectors = decoder_->step(x, state, with_weights ? &trace : nullptr);
-  StepResult result;
-  result.log_probabilities = output().logits(vectors.squeeze(1)).log_softmax(-1);
-  if (with_weights) result.weights = multi_head_weights(trace.back().cross).mean(1).squeeze(1);
-  return result;
-}
-
-NextTokens Transformer::next(const Tensor& tokens, StepState& state, const NextQuery& query) {
-  if (state.held == nullptr) return StepModel::next(tokens, state, query);
-  return packed_decoder_->next(embedded(tokens, PackedStack::steps(*state.held)), *state.held,
-                               query);
+  return std::make_unique<State>(*this, packed_decoder_->start(read));
 }
 
 bool Transformer::pack(WeightType weights) {

@@ -35,10 +35,9 @@ class Transformer : public PairNetwork {
   at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
                        double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  StepState start(const at::Tensor& source, const at::Tensor& lengths) override;
-  // Weights: those over the source, the mean of the heads of the last layer.
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override;
-  NextTokens next(const at::Tensor& tokens, StepState& state, const NextQuery& query) override;
+  // Weights of its steps: those over the source, the mean of the heads of the last layer.
+  std::unique_ptr<DecodingState> start(const at::Tensor& source,
+                                       const at::Tensor& lengths) override;
   // The encoder may be elsewhere than the rest, whose layers hold their attention.
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
@@ -47,13 +46,13 @@ class Transformer : public PairNetwork {
   int64_t maximum_answer_length() const override { return target_embedding_->positions() - 1; }
 
  private:
+  struct State;
+
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths,
                      const DropoutGenerator& generator);
   // [B, T, depth], of the positions of `target` that are here.
   at::Tensor decode(const Batch& batch, const SharedSequence& target,
                     const DropoutGenerator& generator);
-  // Tokens [N] that follow `steps` others -> [N, depth].
-  at::Tensor embedded(const at::Tensor& tokens, int64_t steps);
   TokenOutput output() const;
 
   double dropout_;

@@ -3,22 +3,23 @@
 #include <ATen/core/grad_mode.h>
 
 namespace attend {
-namespace {
 
 using at::Tensor;
 
-Tensor selected(const Tensor& x, const Tensor& rows) {
+Tensor selected_rows(const Tensor& x, const Tensor& rows) {
   return x.defined() ? x.index_select(0, rows.to(x.device())) : x;
 }
+
+namespace {
 
 // The rows of the first `keys` keys, with the room there was.
 Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
   if (at::GradMode::is_enabled() && held.requires_grad())
-    return selected(held.narrow(2, 0, keys), rows);
+    return selected_rows(held.narrow(2, 0, keys), rows);
   std::vector<int64_t> shape = held.sizes().vec();
   shape[0] = rows.size(0);
   Tensor moved = held.new_empty(shape);
-  moved.narrow(2, 0, keys).copy_(selected(held.narrow(2, 0, keys), rows));
+  moved.narrow(2, 0, keys).copy_(selected_rows(held.narrow(2, 0, keys), rows));
   return moved;
 }
 
@@ -26,12 +27,12 @@ Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
 
 void MultiHeadState::reorder(const Tensor& rows, bool same_keys) {
   for (Group& group : groups_) {
-    group.past = {selected(group.past.previous, rows), selected(group.past.total, rows)};
+    group.past = {selected_rows(group.past.previous, rows), selected_rows(group.past.total, rows)};
     if (same_keys) continue;
     group.keys = selected_keys(group.keys, rows, keys_);
     group.values = selected_keys(group.values, rows, keys_);
   }
-  if (!same_keys) key_lengths_ = selected(key_lengths_, rows);
+  if (!same_keys) key_lengths_ = selected_rows(key_lengths_, rows);
 }
 
 }  // namespace attend

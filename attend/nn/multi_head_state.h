@@ -9,6 +9,9 @@
 
 namespace attend {
 
+// These rows of x, int64 [rows]; undefined stays undefined.
+at::Tensor selected_rows(const at::Tensor& x, const at::Tensor& rows);
+
 // The keys and values that queries will read, each mapped once, and how far the queries have come.
 // Growing keeps room for more, so that a step costs the same however many were before; what it
 // writes is its own, so a state can be moved but not copied.

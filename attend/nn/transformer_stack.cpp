@@ -16,6 +16,11 @@ torch::nn::LayerNorm layer_norm(int64_t depth) {
 
 }  // namespace
 
+void StackCaches::reorder(const Tensor& rows, bool same_source) {
+  for (MultiHeadState& each : self) each.reorder(rows, /*same_keys=*/false);
+  for (MultiHeadState& each : cross) each.reorder(rows, same_source);
+}
+
 TransformerStack::TransformerStack(const TransformerStackConfig& config) : config_(config) {
   if (config.layers < 1)
     fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
@@ -98,23 +103,25 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
   return final_norm_ ? final_norm_->forward(at) : at;
 }
 
-void TransformerStack::start(const StackSource& source, StepState& state) {
+StackCaches TransformerStack::start(const StackSource& source) {
+  StackCaches caches;
   for (Layer& layer : layers_) {
-    state.self_cache.emplace_back();
-    if (layer.cross)
-      state.cross_cache.push_back(layer.cross->prepare(source.vectors, source.lengths));
+    caches.self.emplace_back();
+    if (layer.cross) caches.cross.push_back(layer.cross->prepare(source.vectors, source.lengths));
   }
+  return caches;
 }
 
-Tensor TransformerStack::step(const Tensor& x, StepState& state, std::vector<LayerTrace>* trace) {
+Tensor TransformerStack::step(const Tensor& x, StackCaches& caches,
+                              std::vector<LayerTrace>* trace) {
   Tensor at = x;
   if (trace != nullptr) trace->assign(layers_.size(), {});
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     at = pass(
         i, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
-        [&](const Tensor& in) { return layer.self->step(in, state.self_cache[i]); },
-        [&](const Tensor& in) { return layer.cross->read(in, state.cross_cache[i]); });
+        [&](const Tensor& in) { return layer.self->step(in, caches.self[i]); },
+        [&](const Tensor& in) { return layer.cross->read(in, caches.cross[i]); });
   }
   return final_norm_ ? final_norm_->forward(at) : at;
 }

@@ -9,7 +9,6 @@
 #include "attend/nn/dropout.h"
 #include "attend/nn/feed_forward.h"
 #include "attend/nn/multi_head_attention.h"
-#include "attend/nn/step_model.h"
 
 namespace attend {
 
@@ -34,6 +33,17 @@ struct StackSource {
   at::Tensor lengths = {};  // [B] int64; undefined: no padding
 };
 
+// Keys and values between the steps of a sequence, one state per layer.
+struct StackCaches {
+  std::vector<MultiHeadState> self;   // of the sequence so far
+  std::vector<MultiHeadState> cross;  // of the source; empty: there is none
+
+  // How many positions were read: the number of the next.
+  int64_t positions() const { return self[0].queries(); }
+  // As MultiHeadState; `same_source`: each row stays with its source.
+  void reorder(const at::Tensor& rows, bool same_source);
+};
+
 // The attention of one layer, for those who look: of self, and of cross where there is a source.
 struct LayerTrace {
   MultiHeadResult self, cross;
@@ -51,12 +61,13 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
                      const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
 
-  // Adds what decoding needs to `state`: empty caches, and the source's keys and values.
-  void start(const StackSource& source, StepState& state);
+  // The caches before the first position, with the source's keys and values.
+  StackCaches start(const StackSource& source);
 
-  // The next positions x [B, T, depth] of a sequence, after those that the state holds: as forward
-  // of the whole sequence where no position sees later ones.
-  at::Tensor step(const at::Tensor& x, StepState& state, std::vector<LayerTrace>* trace = nullptr);
+  // The next positions x [B, T, depth] of a sequence, after those in the caches: as forward of the
+  // whole sequence where no position sees later ones.
+  at::Tensor step(const at::Tensor& x, StackCaches& caches,
+                  std::vector<LayerTrace>* trace = nullptr);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
   const TransformerStackConfig& config() const { return config_; }

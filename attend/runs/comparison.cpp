@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "attend/explain/chart.h"
+#include "attend/pictures/chart.h"
 #include "attend/runs/validation_metric.h"
 
 namespace attend {

@@ -36,7 +36,7 @@ InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
   config.text = initial.model.text;
   if (config.text.source_units != own.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
-         name_of(config.text.source_units), name_of(config.text.source_units));
+         config.text.source_units, config.text.source_units);
   initial.same_type =
       initial.model.config.type == config.model.type && !config.model.answers_labels();
   if (initial.same_type) return initial;
@@ -50,7 +50,7 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
                 const Say& say) {
   const auto& [folder, other, same_type] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
-  if (!model.text.reads_frames())
+  if (!model.codecs.source.names_file)
     take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
                 say);
   if (is_one)

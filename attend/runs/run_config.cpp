@@ -17,8 +17,8 @@ void check_names_in_environment() {
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
   };
-  for (const std::string& units : names_of(TokenUnits{})) {
-    config.text.source_units = value_of<TokenUnits>(units, "units");
+  for (const std::string& units : config.text.source_units_setting().choices) {
+    config.text.source_units = units;
     add(config.text.settings());
   }
   for (const ModelType* type : model_types()) {

@@ -31,7 +31,10 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
                                            config.model.chosen().context(), config.train);
   if (data.stream.source.empty()) {
     int64_t cut = 0;
-    pairs = model.encode(data.train, &cut);
+    pairs = model.encode(data.train, [&](const Example& example, int64_t frames) {
+      if (data.strict) refuse_source(config, example.source, frames, data.name + ", training");
+      ++cut;
+    });
     if (cut > 0)
       say(fmt::format(
           "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
@@ -40,8 +43,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   }
   const int64_t longest = config.model.chosen().maximum_target_length();
   const auto encode = [&options, &config, &model, longest](const Example& example) {
-    const TokenisedExamples tokenised = tokenise_examples(
-        {example}, model.codecs, /*sources_are_files=*/false, options.strict ? no_limit : longest);
+    const TokenisedExamples tokenised =
+        tokenise_examples({example}, model.codecs, options.strict ? no_limit : longest);
     check_labels(model, tokenised, options.data);
     if (options.strict) check_lengths(config, tokenised, options.data);
     return model.encode(tokenised);

@@ -64,9 +64,11 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
   const auto most = static_cast<size_t>(config.train.validation_examples);
   if (examples_.size() > most) examples_.resize(most);
   if (data.valid_text.empty()) {
-    fingerprint_ = hash_of(examples_, model.text.reads_frames());
+    fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
-    pairs_ = model.encode(examples_);
+    pairs_ = model.encode(examples_, [&](const Example& example, int64_t frames) {
+      if (data.strict) refuse_source(config, example.source, frames, data.name + ", validation");
+    });
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);

@@ -95,9 +95,9 @@ TEST(TextCodec, LanguagesAreOfSourcesThatAreTexts) {
   TextConfig text;
   text.language_token = true;
   EXPECT_THAT(make_codecs(text).source.split("<2de> a"), ElementsAre("<2de>", "a"));
-  text.target_units = TokenUnits::character;
+  text.target_units = "char";
   EXPECT_THAT(make_codecs(text).target.split("<2"), ElementsAre("<", "2"));
-  text.source_units = TokenUnits::image;
+  text.source_units = "image";
   EXPECT_THAT(error_of([&] { make_codecs(text); }), HasSubstr("whose sources are names"));
 }
 
@@ -126,19 +126,19 @@ TEST(TextCodec, FollowsTheConfiguration) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("my.codes", codes_text);
   TextConfig text;
-  text.source_units = text.target_units = TokenUnits::bpe;
+  text.source_units = text.target_units = "bpe";
   text.bpe = path;
   text.lowercase = true;
   TextCodecs codecs = make_codecs(text);
   EXPECT_THAT(codecs.source.split("Lower"), ElementsAre("low@@", "er"));
   EXPECT_THAT(codecs.target.split("Lower"), ElementsAre("low@@", "er"));
-  text.target_units = TokenUnits::line;
+  text.target_units = "line";
   text.tokenise = true;
   codecs = make_codecs(text);
   EXPECT_THAT(codecs.target.split(" Very good! "), ElementsAre("Very good!")) << "a label";
   EXPECT_THAT(codecs.source.split("LOW!"), ElementsAre("lo@@", "w", "￭@@", "!"));
   text.normalise = NormalForm::nfkc;
-  text.source_units = TokenUnits::character;
+  text.source_units = "char";
   text.bpe = "";
   EXPECT_THAT(make_codecs(text).source.split("ﬁ"), ElementsAre("f", "i"));
 }
@@ -161,7 +161,7 @@ TEST(TextCodec, TakesLineBreaksForTokens) {
 TEST(TextCodec, KeepsItsCodesInTheModelFolder) {
   const test::TemporaryFolder folder;
   TextConfig text;
-  text.source_units = text.target_units = TokenUnits::bpe;
+  text.source_units = text.target_units = "bpe";
   text.bpe = folder.write("a", codes_text);
   save_codes(make_codecs(text), text, folder.path());
   TextConfig stored = with_codes_in(folder.path(), text);
@@ -176,12 +176,10 @@ TEST(TextCodec, KeepsItsCodesInTheModelFolder) {
 
 TEST(TextCodec, RefusesCodesThatDoNotFit) {
   const auto message = [](const TextConfig& text) { return error_of([&] { make_codecs(text); }); };
-  EXPECT_THAT(message({.source_units = TokenUnits::bpe}),
-              HasSubstr("data.source_units = bpe: which codes?"));
+  EXPECT_THAT(message({.source_units = "bpe"}), HasSubstr("data.source_units = bpe: which codes?"));
   EXPECT_THAT(message({.bpe = "codes"}), HasSubstr("neither data.source_units nor"));
   EXPECT_THAT(message({.target_bpe = "codes"}), HasSubstr("data.target_bpe = 'codes': but data."));
-  EXPECT_THAT(message({.source_units = TokenUnits::bpe, .bpe = "/none"}),
-              HasSubstr("/none: no such file"));
+  EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
 }
 
 }  // namespace text_codec_test

@@ -19,10 +19,10 @@ using test::TableModel;
 using test::tasks_of;
 using test::tokens;
 
-StepState joined(const std::vector<TableModel*>& models) {
-  StepState state;
-  for (const TableModel* model : models) state.members.push_back(model->start());
-  return state;
+std::unique_ptr<Ensemble> joined(const std::vector<TableModel*>& models) {
+  std::vector<std::unique_ptr<DecodingState>> members;
+  for (TableModel* model : models) members.push_back(model->start());
+  return std::make_unique<Ensemble>(std::move(members));
 }
 
 // log of the mean of probabilities, by a loop.
@@ -30,10 +30,8 @@ TEST(Ensemble, IsTheMeanOfTheProbabilities) {
   torch::manual_seed(51);
   TableModel a(1, 2), b(1, 2), c(1, 2);
   a.table[1][0][0][2] = -std::numeric_limits<double>::infinity();
-  Ensemble ensemble({&a, &b, &c});
-  StepState state = joined({&a, &b, &c});
   const StepResult result =
-      ensemble.step(torch::tensor({3, 0}, torch::kLong), state, /*with_weights=*/true);
+      joined({&a, &b, &c})->step(torch::tensor({3, 0}, torch::kLong), /*with_weights=*/true);
   for (int64_t sentence = 0; sentence < 2; ++sentence) {
     const int64_t before = sentence == 0 ? 3 : 0;
     for (int64_t token = 0; token < tokens; ++token) {
@@ -51,11 +49,10 @@ TEST(Ensemble, IsTheMeanOfTheProbabilities) {
 TEST(Ensemble, OfOneModelTwiceIsTheModel) {
   torch::manual_seed(52);
   TableModel model(9, 3);
-  Ensemble twice({&model, &model});
   const SearchOptions options{.beam = 3, .nbest = 3, .with_weights = true};
   const auto tasks = tasks_of({9, 2, 7});
-  const auto alone = search(model, model.start(), tasks, ends, options);
-  const auto found = search(twice, joined({&model, &model}), tasks, ends, options);
+  const auto alone = search(model.start(), tasks, ends, options);
+  const auto found = search(joined({&model, &model}), tasks, ends, options);
   for (size_t b = 0; b < 3; ++b) {
     ASSERT_EQ(found[b].size(), alone[b].size());
     for (size_t i = 0; i < alone[b].size(); ++i) {
@@ -68,18 +65,13 @@ TEST(Ensemble, OfOneModelTwiceIsTheModel) {
 }
 
 TEST(Ensemble, RefusesMisuse) {
-  EXPECT_THAT(test::error_of([] { Ensemble({}); }), testing::HasSubstr("no models"));
+  EXPECT_THAT(test::error_of([] { joined({}); }), testing::HasSubstr("no models"));
   TableModel a(1, 1), b(1, 1);
   b.table = torch::zeros({1, 1, 5, 5}, torch::kDouble);
-  Ensemble ensemble({&a, &b});
-  const auto step = [&](const std::vector<TableModel*>& models) {
-    return test::error_of([&] {
-      StepState state = joined(models);
-      ensemble.step(torch::zeros({1}, torch::kLong), state, false);
-    });
-  };
-  EXPECT_THAT(step({&a}), testing::HasSubstr("the state is of 1 models; it must be of 2"));
-  EXPECT_THAT(step({&a, &b}), testing::HasSubstr("model 2 has 5 tokens, the first 4"));
+  EXPECT_THAT(test::error_of([&] {
+                joined({&a, &b})->step(torch::zeros({1}, torch::kLong), false);
+              }),
+              testing::HasSubstr("model 2 has 5 tokens, the first 4"));
 }
 
 }  // namespace ensemble_test

@@ -23,7 +23,7 @@ constexpr int64_t draws = 20000;
 // How often each token comes first, of `draws` answers to one sentence.
 std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   const auto found =
-      search(model, model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
+      search(model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
   EXPECT_EQ(found.size(), static_cast<size_t>(draws));
   std::vector<int64_t> counts(tokens);
   for (const Hypothesis& hypothesis : found)
@@ -94,7 +94,7 @@ TEST(Sampling, DrawsEachStepAnew) {
   TableModel model(2, 1);
   model.table.select(-1, ends.eos).fill_(-std::numeric_limits<double>::infinity());
   model.table = model.table.log_softmax(-1);
-  const auto found = search(model, model.start(), tasks_of({2}), ends,
+  const auto found = search(model.start(), tasks_of({2}), ends,
                             {.nbest = draws, .sampling = Sampling{.seed = 7}})[0];
   std::map<std::vector<int64_t>, int64_t> counts;
   for (const Hypothesis& hypothesis : found) ++counts[hypothesis.tokens];
@@ -112,7 +112,7 @@ TEST(Sampling, DrawsEachStepAnew) {
 
 TEST(Sampling, LogProbabilitiesAreTheModels) {
   TableModel model = model_of(probabilities);
-  const Hypothesis found = search(model, model.start(), tasks_of({1}), ends,
+  const Hypothesis found = search(model.start(), tasks_of({1}), ends,
                                   {.sampling = Sampling{.temperature = 0.1, .top_k = 1}})[0][0];
   EXPECT_DOUBLE_EQ(found.log_probabilities[0], std::log(0.4));
 }
@@ -122,7 +122,7 @@ TEST(Sampling, NeverDrawsWhatIsExcluded) {
   TableModel model = model_of(probabilities);
   SpecialTokens special = ends;
   special.never = {0, 3};
-  const auto found = search(model, model.start(), tasks_of({1}), special,
+  const auto found = search(model.start(), tasks_of({1}), special,
                             {.nbest = draws, .sampling = Sampling{.temperature = 2}})[0];
   std::vector<int64_t> counts(tokens);
   for (const Hypothesis& hypothesis : found)
@@ -137,12 +137,12 @@ TEST(Sampling, SentencesTogetherAreSentencesAlone) {
   TableModel model(10, 6);
   const std::vector<int64_t> longest = {3, 10, 1, 7, 10, 5};
   const SearchOptions options{.nbest = 3, .sampling = Sampling{.seed = 3}};
-  const auto together = search(model, model.start(), tasks_of(longest), ends, options);
+  const auto together = search(model.start(), tasks_of(longest), ends, options);
   for (int64_t b = 0; b < 6; ++b) {
     TableModel single(10, 1);
     single.table = model.table.slice(0, b, b + 1);
     const SearchTask task = tasks_of(longest)[static_cast<size_t>(b)];
-    const auto alone = search(single, single.start(), {task}, ends, options)[0];
+    const auto alone = search(single.start(), {task}, ends, options)[0];
     ASSERT_EQ(alone.size(), 3U);
     for (size_t i = 0; i < 3; ++i)
       EXPECT_EQ(alone[i].tokens, together[static_cast<size_t>(b)][i].tokens);
@@ -155,7 +155,7 @@ TEST(Sampling, SeedsStreamsAndAnswersDiffer) {
   model.table = model.table.slice(0, 0, 1).expand_as(model.table);  // the same sentence twice
   model.table.select(-1, ends.eos).fill_(-1e9);
   const auto answers = [&](uint64_t seed) {
-    return search(model, model.start(), tasks_of({30, 30}), ends,
+    return search(model.start(), tasks_of({30, 30}), ends,
                   {.nbest = 2, .sampling = Sampling{.seed = seed}});
   };
   const auto one = answers(1), two = answers(2);
@@ -170,7 +170,7 @@ TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
   TableModel model(6, 2);
   auto tasks = tasks_of({6, 6});
   tasks[1].prefix = {3, 2};
-  const auto found = search(model, model.start(), tasks, ends,
+  const auto found = search(model.start(), tasks, ends,
                             {.nbest = 50, .minimum_length = 3, .sampling = Sampling{}});
   for (const auto& hypotheses : found)
     for (const Hypothesis& hypothesis : hypotheses) EXPECT_GE(hypothesis.tokens.size(), 3U);

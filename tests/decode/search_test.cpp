@@ -82,7 +82,7 @@ TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
   const Tensor first = torch::tensor({no, no, half, half}, torch::kDouble);
   const Tensor then = torch::tensor({no, 0.0, no, no}, torch::kDouble);
   model.table = torch::stack({first.expand({4, 4}), then.expand({4, 4})}).unsqueeze(0);
-  const auto found = search(model, model.start(), tasks_of({2}), ends, {.beam = 4, .nbest = 4})[0];
+  const auto found = search(model.start(), tasks_of({2}), ends, {.beam = 4, .nbest = 4})[0];
   ASSERT_EQ(found.size(), 2U);
   for (const Hypothesis& hypothesis : found) {
     EXPECT_EQ(hypothesis.tokens.size(), 1U);
@@ -110,8 +110,7 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
   SearchOptions options = GetParam();
   options.beam = 400;
   options.nbest = 10;
-  const auto found =
-      search(model, model.start(), tasks_of({longest, longest, longest}), ends, options);
+  const auto found = search(model.start(), tasks_of({longest, longest, longest}), ends, options);
   for (int64_t b = 0; b < 3; ++b) {
     const auto expected = exhaustive(model, b, longest, options);
     const auto& hypotheses = found[static_cast<size_t>(b)];
@@ -128,7 +127,7 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
 TEST(BeamSearch, WidthOneIsGreedy) {
   torch::manual_seed(32);
   TableModel model(12, 5);
-  const auto found = search(model, model.start(), tasks_of(std::vector<int64_t>(5, 12)), ends, {});
+  const auto found = search(model.start(), tasks_of(std::vector<int64_t>(5, 12)), ends, {});
   for (int64_t b = 0; b < 5; ++b) {
     std::vector<int64_t> greedy;
     int64_t before = ends.bos;
@@ -146,12 +145,12 @@ TEST(BeamSearch, SentencesTogetherAreSentencesAlone) {
   TableModel model(10, 6);
   const std::vector<int64_t> longest = {3, 10, 1, 7, 10, 5};
   const SearchOptions options{.beam = 3, .nbest = 3};
-  const auto together = search(model, model.start(), tasks_of(longest), ends, options);
+  const auto together = search(model.start(), tasks_of(longest), ends, options);
   for (int64_t b = 0; b < 6; ++b) {
     TableModel single(10, 1);
     single.table = model.table.slice(0, b, b + 1);
     const auto alone =
-        search(single, single.start(), tasks_of({longest[static_cast<size_t>(b)]}), ends, options);
+        search(single.start(), tasks_of({longest[static_cast<size_t>(b)]}), ends, options);
     ASSERT_EQ(alone[0].size(), together[static_cast<size_t>(b)].size());
     for (size_t i = 0; i < alone[0].size(); ++i) {
       EXPECT_EQ(alone[0][i].tokens, together[static_cast<size_t>(b)][i].tokens);
@@ -164,7 +163,7 @@ TEST(BeamSearch, WeightsFollowTheirHypothesis) {
   torch::manual_seed(34);
   TableModel model(8, 4);
   const SearchOptions options{.beam = 4, .nbest = 4, .with_weights = true};
-  const auto found = search(model, model.start(), tasks_of({8, 8, 8, 8}), ends, options);
+  const auto found = search(model.start(), tasks_of({8, 8, 8, 8}), ends, options);
   for (size_t b = 0; b < 4; ++b) {
     for (const Hypothesis& hypothesis : found[b]) {
       if (hypothesis.tokens.empty()) continue;
@@ -184,7 +183,7 @@ TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   torch::manual_seed(35);
   TableModel model(6, 1);
   model.table.select(-1, ends.eos).fill_(-1e9);
-  const auto found = search(model, model.start(), tasks_of({6}), ends, {});
+  const auto found = search(model.start(), tasks_of({6}), ends, {});
   EXPECT_EQ(found[0][0].tokens.size(), 6U);
   EXPECT_FALSE(found[0][0].complete);
   EXPECT_EQ(model.calls, 7);
@@ -199,15 +198,14 @@ TEST(BeamSearch, AnswersOfTheLongestLengthMayEnd) {
   model.table =
       torch::stack({two.expand({4, 4}), three.expand({4, 4}), end.expand({4, 4})}).unsqueeze(0);
   for (const int64_t beam : {1, 2, 5}) {
-    const Hypothesis found =
-        search(model, model.start(), tasks_of({2}), ends, {.beam = beam})[0][0];
+    const Hypothesis found = search(model.start(), tasks_of({2}), ends, {.beam = beam})[0][0];
     EXPECT_EQ(found.tokens, (std::vector<int64_t>{2, 3})) << beam;
     EXPECT_TRUE(found.complete);
     EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.8) + std::log(0.9));
     EXPECT_EQ(found.log_probabilities.size(), 3U);
   }
   // Behind `2` another token is more probable than the end.
-  const auto cut = search(model, model.start(), tasks_of({1}), ends, {});
+  const auto cut = search(model.start(), tasks_of({1}), ends, {});
   EXPECT_EQ(cut[0][0].tokens, (std::vector<int64_t>{2}));
   EXPECT_FALSE(cut[0][0].complete);
 }
@@ -217,10 +215,8 @@ TEST(BeamSearch, ALimitLosesNoAnswerThatFits) {
   torch::manual_seed(40);
   TableModel model(8, 6);
   const SearchOptions options{.beam = 4, .nbest = 4};
-  const auto all =
-      search(model, model.start(), tasks_of(std::vector<int64_t>(6, 8)), ends, options);
-  const auto few =
-      search(model, model.start(), tasks_of(std::vector<int64_t>(6, 3)), ends, options);
+  const auto all = search(model.start(), tasks_of(std::vector<int64_t>(6, 8)), ends, options);
+  const auto few = search(model.start(), tasks_of(std::vector<int64_t>(6, 3)), ends, options);
   const auto that_fit = [](const std::vector<Hypothesis>& found) {
     std::vector<std::vector<int64_t>> answers;
     for (const Hypothesis& each : found)
@@ -244,7 +240,7 @@ TEST(BeamSearch, ExcludedTokensComeInNoAnswer) {
   special.never = {0, 3};
   auto tasks = tasks_of({4, 4, 4});
   tasks[1].prefix = {3};
-  const auto found = search(model, model.start(), tasks, special, {.beam = 9, .nbest = 9});
+  const auto found = search(model.start(), tasks, special, {.beam = 9, .nbest = 9});
   for (size_t b = 0; b < 3; ++b)
     for (const Hypothesis& hypothesis : found[b])
       for (size_t t = b == 1 ? 1 : 0; t < hypothesis.tokens.size(); ++t)
@@ -255,13 +251,13 @@ TEST(BeamSearch, ExcludedTokensComeInNoAnswer) {
 
 TEST(BeamSearch, NoSentencesGiveNoAnswers) {
   TableModel model(2, 0);
-  EXPECT_TRUE(search(model, model.start(), {}, ends, {}).empty());
+  EXPECT_TRUE(search(model.start(), {}, ends, {}).empty());
 }
 
 TEST(BeamSearch, LogProbabilitiesAreOfEachTokenAndTheEnd) {
   torch::manual_seed(36);
   TableModel model(6, 2);
-  const auto found = search(model, model.start(), tasks_of({3, 6}), ends, {.beam = 4, .nbest = 4});
+  const auto found = search(model.start(), tasks_of({3, 6}), ends, {.beam = 4, .nbest = 4});
   for (size_t b = 0; b < 2; ++b) {
     for (const Hypothesis& hypothesis : found[b]) {
       std::vector<int64_t> all = hypothesis.tokens;
@@ -290,7 +286,7 @@ TEST(Prefix, IsWhatTheAnswerBeginsWith) {
   tasks[0].prefix = {3};
   tasks[2].prefix = {2, 2, 0};
   const SearchOptions options{.beam = 400, .nbest = 3};
-  const auto found = search(model, model.start(), tasks, ends, options);
+  const auto found = search(model.start(), tasks, ends, options);
   for (size_t b = 0; b < 3; ++b) {
     auto expected = exhaustive(model, static_cast<int64_t>(b), longest, options);
     std::erase_if(expected, [&](const Scored& each) {
@@ -314,7 +310,7 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   model.table.select(-1, 2).fill_(-std::numeric_limits<double>::infinity());
   auto tasks = tasks_of({3});
   tasks[0].prefix = {2};
-  const Hypothesis found = search(model, model.start(), tasks, ends, {})[0][0];
+  const Hypothesis found = search(model.start(), tasks, ends, {})[0][0];
   EXPECT_EQ(found.tokens[0], 2);
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
@@ -326,7 +322,7 @@ TEST(BeamSearch, AnswersOfAGivenLength) {
   model.table.select(-1, ends.eos).add_(2);
   auto tasks = tasks_of({4, 2});
   for (SearchTask& task : tasks) task.length = 3;
-  const auto found = search(model, model.start(), tasks, ends, {.beam = 4, .nbest = 4});
+  const auto found = search(model.start(), tasks, ends, {.beam = 4, .nbest = 4});
   for (const Hypothesis& whole : found[0]) {
     EXPECT_EQ(whole.tokens.size(), 3U);
     EXPECT_EQ(whole.log_probabilities.size(), 3U);
@@ -344,7 +340,7 @@ TEST(BeamSearch, AnswersOfAGivenLength) {
 TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   TableModel model(2, 1);
   const auto error = [&](const SearchOptions& options) {
-    return test::error_of([&] { search(model, model.start(), tasks_of({2}), ends, options); });
+    return test::error_of([&] { search(model.start(), tasks_of({2}), ends, options); });
   };
   EXPECT_THAT(error({.beam = 0}), HasSubstr("beam must be at least 1, got 0"));
   EXPECT_THAT(error({.beam = 2, .nbest = 3}), HasSubstr("nbest must be at most the beam 2, got 3"));
@@ -363,7 +359,7 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.coverage_penalty = 1}), HasSubstr("the model attends to nothing"));
   auto tasks = tasks_of({2});
   tasks[0].prefix = {2, 2, 2};
-  EXPECT_THAT(test::error_of([&] { search(model, model.start(), tasks, ends, {}); }),
+  EXPECT_THAT(test::error_of([&] { search(model.start(), tasks, ends, {}); }),
               HasSubstr("a prefix of 3 tokens for an answer of at most 2"));
   model.table.fill_(std::nan(""));
   EXPECT_THAT(error({}), HasSubstr("NaN"));

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <memory>
 #include <vector>
 
 #include "attend/decode/search.h"
@@ -12,7 +13,7 @@ constexpr int64_t tokens = 4;  // of which 0 starts and 1 ends
 inline const SpecialTokens ends{0, 1};
 
 // A table of probabilities that depend on the token before, the step and the sentence.
-class TableModel : public StepModel {
+class TableModel {
  public:
   // For answers of up to `longest` tokens and their end.
   explicit TableModel(int64_t longest, int64_t sentences) {
@@ -21,27 +22,7 @@ class TableModel : public StepModel {
                 .log_softmax(-1);
   }
 
-  StepState start() const {
-    const int64_t sentences = table.size(0);
-    StepState state;
-    state.recurrent = {torch::zeros({sentences}, torch::kLong)};
-    state.constant = {torch::arange(sentences)};
-    return state;
-  }
-
-  StepResult step(const at::Tensor& tokens, StepState& state, bool with_weights) override {
-    const at::Tensor position = state.recurrent[0];
-    StepResult result;
-    result.log_probabilities = table.index({state.constant[0], position, tokens});
-    state.recurrent = {position + 1};
-    // Says which sentence, step and token before the row was made for.
-    if (with_weights && attention.defined())
-      result.weights = attention.index({position, tokens});
-    else if (with_weights && attends)
-      result.weights = torch::stack({state.constant[0], position, tokens}, 1).to(torch::kFloat);
-    ++calls;
-    return result;
-  }
+  std::unique_ptr<DecodingState> start() { return std::make_unique<State>(*this); }
 
   double log_probability(int64_t sentence, int64_t step, int64_t before, int64_t token) const {
     return table[sentence][step][before][token].item<double>();
@@ -51,6 +32,35 @@ class TableModel : public StepModel {
   at::Tensor attention;  // [step, token before, 3], instead of what the row was made for
   bool attends = true;
   int64_t calls = 0;
+
+ private:
+  struct State : DecodingState {
+    explicit State(TableModel& its_model)
+        : model(its_model),
+          sentence(torch::arange(its_model.table.size(0))),
+          position(torch::zeros_like(sentence)) {}
+
+    StepResult step(const at::Tensor& tokens, bool with_weights) override {
+      StepResult result;
+      result.log_probabilities = model.table.index({sentence, position, tokens});
+      // Says which sentence, step and token before the row was made for.
+      if (with_weights && model.attention.defined())
+        result.weights = model.attention.index({position, tokens});
+      else if (with_weights && model.attends)
+        result.weights = torch::stack({sentence, position, tokens}, 1).to(torch::kFloat);
+      position = position + 1;
+      ++model.calls;
+      return result;
+    }
+
+    void reorder(const at::Tensor& rows, bool same_sources) override {
+      position = position.index_select(0, rows);
+      if (!same_sources) sentence = sentence.index_select(0, rows);
+    }
+
+    TableModel& model;
+    at::Tensor sentence, position;  // [N]
+  };
 };
 
 // One task a sentence, each of `longest` tokens at most.

@@ -26,7 +26,7 @@ struct SmallModel {
     config.type = type;
     for (const std::string& one : settings) assign(config.settings(), one);
     TextConfig text;
-    text.source_units = text.target_units = TokenUnits::space;
+    text.source_units = text.target_units = "space";
     text.joint_vocabulary =
         config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";

@@ -40,8 +40,8 @@ class ModelTest : public testing::Test {
         {"model.maximum_source_length=6", "model.context=16",
          setting}}.config();
     TextConfig text = config.row().text;
-    text.source_units = TokenUnits::character;
-    if (config.row().learns_from_text()) text.target_units = TokenUnits::character;
+    text.source_units = "char";
+    if (config.row().learns_from_text()) text.target_units = "char";
     torch::manual_seed(static_cast<int64_t>(seed));
     const PairModel model = make_pair_model(text, config, examples);
     std::string folder = this->folder / fmt::format("{}-{}", type, seed);

@@ -170,17 +170,16 @@ TEST_P(EveryNetwork, StepsAsOnTheCpu) {
   torch::NoGradGuard no_gradient;
   on_cpu->eval();
   placed->eval();
-  StepState state = on_cpu->start(batch.source, batch.source_lengths),
-            other = placed->start(batch.source, batch.source_lengths);
+  const auto state = on_cpu->start(batch.source, batch.source_lengths),
+             other = placed->start(batch.source, batch.source_lengths);
   const Tensor rows = torch::tensor({1, 0, 1});
   for (const auto& tokens :
        {torch::tensor({1, 1}), torch::tensor({5, 8}), torch::tensor({6, 4, 7})}) {
     if (tokens.size(0) == 3) {
-      state.reorder(rows, /*same_sources=*/false);
-      other.reorder(rows, /*same_sources=*/false);
+      state->reorder(rows, /*same_sources=*/false);
+      other->reorder(rows, /*same_sources=*/false);
     }
-    const StepResult expected = on_cpu->step(tokens, state, true),
-                     found = placed->step(tokens, other, true);
+    const StepResult expected = state->step(tokens, true), found = other->step(tokens, true);
     EXPECT_EQ(found.log_probabilities.device(), GetParam().devices.decoder);
     expect_close(found.log_probabilities, expected.log_probabilities, "log-probabilities");
     expect_close(found.weights, expected.weights, "weights");

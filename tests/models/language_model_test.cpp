@@ -58,12 +58,12 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 std::vector<Variant> variants() {
   return {{"plain", [](auto&) {}},
           {"post_norm", [](auto& c) { c.normalise_first = false; }},
-          {"relu", [](auto& c) { c.activation = "relu"; }},
+          {"relu", [](auto& c) { c.activation = HiddenActivation::relu; }},
           {"untied", [](auto& c) { c.tied = false; }},
-          {"sinusoidal", [](auto& c) { c.positions = "sinusoidal"; }},
-          {"rotary", [](auto& c) { c.positions = "rotary"; }},
-          {"alibi", [](auto& c) { c.positions = "none", c.self.mechanism = "alibi"; }},
-          {"t5", [](auto& c) { c.positions = "none", c.self.mechanism = "t5"; }},
+          {"sinusoidal", [](auto& c) { c.positions = Positions::sinusoidal; }},
+          {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
+          {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
+          {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
           {"shared_keys", [](auto& c) { c.key_heads = 1; }},
           {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
           {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
@@ -187,10 +187,10 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
   config.layers = 1;
   const auto network = make(config);
   const Tensor source = torch::tensor({{7, 4, 9}});
-  StepState state = network->start(source, torch::tensor({3}));
+  const auto state = network->start(source, torch::tensor({3}));
   const auto first = by_formula(*network, {7, 4, 9}), second = by_formula(*network, {7, 4, 9, 5});
   for (const auto& [token, expected] : {std::pair{1, first}, std::pair{5, second}}) {
-    const StepResult result = network->step(torch::tensor({token}), state, true);
+    const StepResult result = state->step(torch::tensor({token}), true);
     EXPECT_TRUE(
         torch::allclose(result.log_probabilities[0], expected.first.log_softmax(-1), 1e-9, 1e-9));
     EXPECT_TRUE(torch::allclose(result.weights[0], expected.second.slice(0, 1, 4), 1e-9, 1e-9));
@@ -200,21 +200,21 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
 // Far beyond the context, against a loop that says what is seen.
 TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
   torch::NoGradGuard no_gradient;
-  for (const char* positions : {"learned", "rotary"}) {
+  for (const Positions positions : {Positions::learned, Positions::rotary}) {
     for (const int64_t context : {4, 7}) {
       LanguageModelConfig config = small();
       config.context = context;
       config.positions = positions;
       const auto network = make(config);
       std::vector<int64_t> seen = {4, 5, 6, 7, 8, 9, 4, 4};
-      StepState state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}));
+      const auto state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}));
       int64_t token = Vocabulary::bos;
       for (int64_t t = 0; t < 23; ++t) {
         if (static_cast<int64_t>(seen.size()) + 1 > context)
           seen.erase(seen.begin(), seen.end() - context / 2);
         const Tensor expected =
             network->logits(make_batch({{seen, {4}, {}, true}}, {0}), {}).log_softmax(-1)[0][0];
-        const StepResult result = network->step(torch::tensor({token}), state, true);
+        const StepResult result = state->step(torch::tensor({token}), true);
         EXPECT_TRUE(torch::allclose(result.log_probabilities[0], expected, 1e-9, 1e-9)) << t;
         EXPECT_EQ(result.weights.size(1), 8);
         // The source is out of sight, but for its last tokens at first.

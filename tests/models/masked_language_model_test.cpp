@@ -123,11 +123,11 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   const auto network = make(small());
   const double impossible = -std::numeric_limits<double>::infinity();
   const Batch batch = make_batch({line({4, 3, 6}), line({7})}, {0, 1});
-  StepState state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths);
   const Tensor bos = torch::tensor({1, 1});
-  const StepResult first = network->step(bos, state, true);
-  const StepResult second = network->step(bos, state, true);
-  const StepResult third = network->step(bos, state, false);
+  const StepResult first = state->step(bos, true);
+  const StepResult second = state->step(bos, true);
+  const StepResult third = state->step(bos, false);
   const auto certain = [&](const Tensor& row, int64_t id) {
     Tensor expected = torch::full({tokens}, impossible, torch::kDouble);
     expected[id] = 0;
@@ -170,7 +170,7 @@ TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
 TEST(MaskedLanguageModel, BeginsAClassifier) {
   ClassifierConfig config;
   static_cast<SourceEncoderConfig&>(config) = small();
-  config.pooling = "class";
+  config.pooling = Pooling::class_token;
   const Classifier classifier(config, SourceShape(tokens), 6);
   const auto theirs = classifier.named_parameters();
   for (const auto& item : make(small())->named_parameters()) {

@@ -142,7 +142,7 @@ class ClassifierModelTest : public PairModelTest {
     PairModelTest::SetUp();
     ModelConfig config;
     config.type = "classifier";
-    config.of<ClassifierConfig>().pooling = "fixed_mlp";
+    config.of<ClassifierConfig>().pooling = Pooling::fixed_mlp;
     config.of<ClassifierConfig>().depth = config.of<ClassifierConfig>().attention_depth = 8;
     TextConfig text = config.row().text;
     text.minimum_count = 2;
@@ -168,20 +168,18 @@ TEST_F(ClassifierModelTest, TakesAWholeTargetForALabelHoweverRare) {
   const auto pairs = model.encode(reviews);
   ASSERT_EQ(pairs[0].target.size(), 1U);
   EXPECT_EQ(model.target_text(pairs[0].target), "very good");
-  EXPECT_NO_THROW(
-      check_labels(model, tokenise_examples(reviews, model.codecs, false), "valid.tsv"));
+  EXPECT_NO_THROW(check_labels(model, tokenise_examples(reviews, model.codecs), "valid.tsv"));
 }
 
 TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   const auto refusal = [&](const std::string& label) {
-    const TokenisedExamples examples =
-        tokenise_examples({{"was", {"bad", label}}}, model.codecs, false);
+    const TokenisedExamples examples = tokenise_examples({{"was", {"bad", label}}}, model.codecs);
     return test::error_of([&] { check_labels(model, examples, "test.tsv"); });
   };
   EXPECT_EQ(refusal("poor"),
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
             "good'");
-  model.text.target_units = TokenUnits::space;
+  model.text.target_units = "space";
   model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 tokens of data.target_units"));
 }
@@ -198,8 +196,8 @@ TEST_F(PairModelTest, KeepsCodesAndAllBytes) {
   const std::string codes = folder / "my.codes";
   write_file(codes, "#version: 0.2\na b</w>\n");
   TextConfig text;
-  text.source_units = TokenUnits::bpe;
-  text.target_units = TokenUnits::byte;
+  text.source_units = "bpe";
+  text.target_units = "byte";
   text.bpe = codes;
   model = make_pair_model(text, model.config, examples);
   EXPECT_EQ(model.target_vocabulary.size(), 4 + 256);

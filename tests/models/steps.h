@@ -7,6 +7,7 @@
 
 #include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
+#include "attend/ops/attention_watch.h"
 
 namespace attend::reference {
 
@@ -16,14 +17,26 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
                          const std::function<void(const StepResult&)>& look = {}) {
   const at::NoGradGuard no_gradient;
   const at::Tensor whole = logits.log_softmax(-1);
-  StepState state = network.start(batch.source, batch.source_lengths);
+  const auto state = network.start(batch.source, batch.source_lengths);
   at::Tensor before = at::full({batch.target.size(0)}, Vocabulary::bos, at::kLong);
   for (int64_t t = 0; t < batch.target.size(1); ++t) {
-    const StepResult result = network.step(before, state, static_cast<bool>(look));
+    const StepResult result = state->step(before, static_cast<bool>(look));
     EXPECT_TRUE(at::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
     if (look) look(result);
     before = batch.target.select(1, t);
   }
+}
+
+// Whether attention() computes a step of a network that attends, which packed steps do without.
+inline bool steps_by_attention(DecodingState& state, const at::Tensor& tokens) {
+  bool called = false;
+  const AttentionWatch watch([&](const at::Tensor& query, const at::Tensor& key,
+                                 const at::Tensor& value, const AttentionSpec& spec) {
+    called = true;
+    return attention(query, key, value, spec);
+  });
+  state.step(tokens, /*with_weights=*/false);
+  return called;
 }
 
 // Steps of a packed network in float32 against those of LibTorch, along rows that a beam reorders,
@@ -34,17 +47,16 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
   const at::NoGradGuard no_gradient;
   network.eval();
   network.to(at::kFloat);
-  StepState plain = network.start(batch.source, batch.source_lengths);
+  const auto start = [&] { return network.start(batch.source, batch.source_lengths); };
+  const auto plain = start();
   ASSERT_EQ(network.pack(WeightType::float32), has_packed_form);
-  StepState packed = network.start(batch.source, batch.source_lengths);
-  StepState asked = network.start(batch.source, batch.source_lengths);
-  EXPECT_EQ(plain.held, nullptr);
-  ASSERT_EQ(packed.held != nullptr, has_packed_form);
   if (!has_packed_form) return;
+  const auto packed = start(), asked = start();
   at::Tensor before = at::full({batch.source.size(0)}, Vocabulary::bos, at::kLong);
+  EXPECT_FALSE(steps_by_attention(*start(), before));
   for (int64_t t = 0; t < steps; ++t) {
-    const StepResult want = network.step(before, plain, true);
-    const StepResult got = network.step(before, packed, true);
+    const StepResult want = plain->step(before, true);
+    const StepResult got = packed->step(before, true);
     // Logits of some units are sums of some tens of float32 terms.
     EXPECT_TRUE(at::allclose(got.log_probabilities, want.log_probabilities, 1e-5, 1e-5)) << t;
     ASSERT_EQ(got.weights.sizes(), want.weights.sizes());
@@ -52,8 +64,8 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     NextQuery query{.count = 3, .excluded = {0, 1, 5}, .with_weights = true};
     query.given.assign(static_cast<size_t>(before.size(0)), -1);
     query.given[0] = 4;
-    const NextTokens found = network.next(before, asked, query);
-    const NextTokens expected = next_of(got.log_probabilities, query);
+    const NextTokens found = asked->next(before, query);
+    const NextTokens expected = next_of(got, query);
     EXPECT_TRUE(at::equal(found.tokens.select(1, 0), expected.tokens.select(1, 0))) << t;
     EXPECT_TRUE(at::equal(found.log_probabilities, expected.log_probabilities)) << t;
     EXPECT_TRUE(at::equal(found.weights, got.weights)) << t;
@@ -62,7 +74,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     const bool same_sources = t % 2 == 1;
     const at::Tensor kept = same_sources ? at::arange(rows, at::kLong)
                                          : at::tensor({rows - 1, int64_t{0}, rows - 1}, at::kLong);
-    for (StepState* state : {&plain, &packed, &asked}) state->reorder(kept, same_sources);
+    for (const auto* state : {&plain, &packed, &asked}) (*state)->reorder(kept, same_sources);
     before = at::arange(kept.size(0), at::kLong) + 4;
   }
 }
@@ -76,17 +88,16 @@ inline void expect_reordering(PairNetwork& network, const Batch& batch) {
   const at::Tensor rows = at::tensor({int64_t{1}, int64_t{0}, count - 1, int64_t{1}}, at::kLong);
   const at::Tensor row = at::arange(count, at::kLong);
   const auto after_two = [&] {
-    StepState state = network.start(batch.source, batch.source_lengths);
-    network.step(at::full_like(row, Vocabulary::bos), state, false);
-    network.step(row + 4, state, false);
+    auto state = network.start(batch.source, batch.source_lengths);
+    state->step(at::full_like(row, Vocabulary::bos), false);
+    state->step(row + 4, false);
     return state;
   };
-  StepState kept = after_two(), moved = after_two();
-  moved.reorder(rows, /*same_sources=*/false);
+  const auto kept = after_two(), moved = after_two();
+  moved->reorder(rows, /*same_sources=*/false);
   const at::Tensor tokens = row + 7;
-  const at::Tensor expected = network.step(tokens, kept, false).log_probabilities;
-  const at::Tensor found =
-      network.step(tokens.index_select(0, rows), moved, false).log_probabilities;
+  const at::Tensor expected = kept->step(tokens, false).log_probabilities;
+  const at::Tensor found = moved->step(tokens.index_select(0, rows), false).log_probabilities;
   EXPECT_TRUE(at::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
 }
 

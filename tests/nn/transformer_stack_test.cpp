@@ -82,11 +82,10 @@ TEST(TransformerStack, StepsAreTheWhole) {
     const Tensor x = torch::randn({2, 7, 6}, torch::kDouble);
     const StackSource source{torch::randn({2, 5, 4}, torch::kDouble), torch::tensor({5, 2})};
     const Tensor whole = stack->forward(x, {}, source, {});
-    StepState state;
-    stack->start(source, state);
+    StackCaches caches = stack->start(source);
     std::vector<Tensor> parts;
-    parts.push_back(stack->step(x.narrow(1, 0, 3), state));  // a prefix at once
-    for (int64_t t = 3; t < 7; ++t) parts.push_back(stack->step(x.narrow(1, t, 1), state));
+    parts.push_back(stack->step(x.narrow(1, 0, 3), caches));  // a prefix at once
+    for (int64_t t = 3; t < 7; ++t) parts.push_back(stack->step(x.narrow(1, t, 1), caches));
     EXPECT_TRUE(torch::allclose(at::cat(parts, 1), whole, 1e-10, 1e-10));
   }
 }

@@ -48,22 +48,32 @@ class Speller : public PairNetwork {
                                   at::Reduction::Sum, Vocabulary::padding, smoothing);
   }
 
-  StepState start(const Tensor& source, const Tensor&) override {
-    StepState state;
-    state.recurrent = {at::zeros({source.size(0)}, at::kLong)};
-    state.constant = {torch::constant_pad_nd(source, {0, 100}, Vocabulary::padding)};
-    return state;
-  }
-
-  StepResult step(const Tensor& tokens, StepState& state, bool) override {
-    const Tensor letter = state.constant[0].gather(1, state.recurrent[0].unsqueeze(1));
-    state.recurrent[0] = state.recurrent[0] + at::ones_like(tokens);
-    return {sounds_->forward(letters_->forward(letter)).squeeze(1).log_softmax(1), {}};
+  std::unique_ptr<DecodingState> start(const Tensor& source, const Tensor&) override {
+    return std::make_unique<State>(*this, source);
   }
 
   bool attends() const override { return false; }
 
  private:
+  struct State : DecodingState {
+    State(Speller& its_network, const Tensor& its_source)
+        : network(its_network),
+          source(torch::constant_pad_nd(its_source, {0, 100}, Vocabulary::padding)) {}
+
+    StepResult step(const Tensor&, bool) override {
+      const Tensor letter = network.letters_->forward(source.select(1, place++));
+      return {network.sounds_->forward(letter).log_softmax(1), {}};
+    }
+
+    void reorder(const Tensor& rows, bool same_sources) override {
+      if (!same_sources) source = source.index_select(0, rows);
+    }
+
+    Speller& network;
+    Tensor source;
+    int64_t place = 0;
+  };
+
   torch::nn::Embedding letters_{nullptr};
   torch::nn::Linear sounds_{nullptr};
 };

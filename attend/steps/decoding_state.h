@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace attend {
+
+struct StepResult {
+  at::Tensor log_probabilities;  // [N, V]
+  at::Tensor weights;            // [N, S] if wanted, and if the network attends
+};
+
+// What a search asks of a step.
+struct NextQuery {
+  int64_t count = 1;                   // the most probable tokens of each hypothesis, 1 or more
+  std::vector<int64_t> excluded = {};  // tokens that are none of them
+  std::vector<int64_t> given = {};  // [N]: the one token of a hypothesis, excluded or not, -1: the
+                                    // most probable; empty: these for all
+  bool with_weights = false;        // as step() tells them
+};
+
+// Tokens that may come next, for each of N hypotheses, and the log probability that the model gives
+// to each: best first, -inf where there are no more, and behind a token that was given.
+struct NextTokens {
+  at::Tensor log_probabilities;  // [N, K] double on the CPU, K the count or all tokens
+  at::Tensor tokens;             // [N, K] int64 on the CPU
+  at::Tensor weights;            // as StepResult has them
+};
+
+// log_probabilities [N, V] with -inf for the tokens that a query excludes.
+at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery& query);
+
+// What a query finds in the result of a step.
+NextTokens next_of(const StepResult& result, const NextQuery& query);
+
+// Replaces what was found by the given token where there is one; `given` [N] is NextQuery's.
+void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& given,
+               NextTokens& found);
+
+// What a network carries from one step of decoding to the next, for N hypotheses, and how it takes
+// the step. Each network has its own; the network must outlive it.
+class DecodingState {
+ public:
+  virtual ~DecodingState() = default;
+
+  // Reads tokens [N] int64, the last of each hypothesis, and becomes the state behind them.
+  virtual StepResult step(const at::Tensor& tokens, bool with_weights) = 0;
+
+  // A step that tells only what the query wants: what next_of() finds in its result, unless a
+  // network finds it faster.
+  virtual NextTokens next(const at::Tensor& tokens, const NextQuery& query);
+
+  // Continues with these rows, int64 [rows], in that order; one may be there more than once.
+  // `same_sources`: each row stays with its source, so that only what differs between the
+  // hypotheses of a source moves.
+  virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;
+
+  // A copy with the hypotheses of `others`, states of the same network, behind its own, for a step
+  // whose weights over the source are given by who watches: how to make them it forgets. Null where
+  // a network has no copies, or hypotheses that have read more tokens hold more.
+  virtual std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const;
+};
+
+}  // namespace attend

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "attend/steps/packed_output.h"
+#include "attend/steps/packed_stack.h"
+#include "attend/steps/stack_steps.h"
+
+namespace attend {
+
+// A packed stack with the map from its vectors to tokens: the step of a Transformer behind its
+// embedding.
+class PackedDecoder {
+ public:
+  // Null where PackedStack does not take the stack, or the output is not float32 on the CPU.
+  static std::unique_ptr<const PackedDecoder> pack(const TransformerStack& stack,
+                                                   const TokenOutput& output, WeightType weights);
+
+  // Before the first position, as PackedStack::start. The decoder must outlive the steps.
+  std::unique_ptr<StackSteps> start(const StackSource& source, int64_t rows = 0) const;
+
+ private:
+  class Steps;
+
+  PackedDecoder(const TransformerStack& stack, const TokenOutput& output, WeightType weights);
+
+  PackedStack stack_;
+  PackedOutput output_;
+};
+
+}  // namespace attend

@@ -1,0 +1,61 @@
+#include "attend/steps/packed_output.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "attend/kernels/token_rows.h"
+#include "attend/nn/site.h"
+#include "attend/ops/attention_watch.h"
+#include "attend/steps/packed_tensors-inl.h"
+
+namespace attend {
+
+using at::Tensor;
+
+bool may_step_packed() {
+  return !at::GradMode::is_enabled() && AttentionWatch::current() == nullptr &&
+         VectorWatch::current() == nullptr;
+}
+
+bool PackedOutput::takes(const TokenOutput& output) {
+  return is_plain_float(output.weight) && (!output.bias.defined() || is_plain_float(output.bias));
+}
+
+PackedOutput::PackedOutput(const TokenOutput& output, WeightType weights)
+    : matrix_(packed(output.weight, output.bias, weights)) {}
+
+Tensor PackedOutput::all(const float* vectors, int64_t rows, int64_t stride) const {
+  Tensor log_probabilities = at::empty({rows, matrix_.columns()});
+  std::vector<float> best(static_cast<size_t>(rows));
+  std::vector<int64_t> tokens(best.size());
+  kernels::token_rows({.rows = rows,
+                       .matrix = &matrix_,
+                       .a = vectors,
+                       .a_stride = stride,
+                       .log_probabilities = best.data(),
+                       .tokens = tokens.data(),
+                       .all = log_probabilities.data_ptr<float>()});
+  return log_probabilities;
+}
+
+NextTokens PackedOutput::best(const float* vectors, int64_t rows, int64_t stride,
+                              const NextQuery& query) const {
+  const int64_t best = std::min(query.count, matrix_.columns());
+  const Tensor found = at::empty({rows, best});
+  NextTokens next{{}, at::empty({rows, best}, at::kLong), {}};
+  kernels::token_rows({.rows = rows,
+                       .matrix = &matrix_,
+                       .a = vectors,
+                       .a_stride = stride,
+                       .best = best,
+                       .excluded = query.excluded.data(),
+                       .excluded_count = std::ssize(query.excluded),
+                       .given = query.given.empty() ? nullptr : query.given.data(),
+                       .log_probabilities = found.data_ptr<float>(),
+                       .tokens = next.tokens.data_ptr<int64_t>()});
+  next.log_probabilities = found.to(at::kDouble);
+  return next;
+}
+
+}  // namespace attend

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "attend/kernels/packed_matrix.h"
+#include "attend/nn/token_loss.h"
+#include "attend/steps/decoding_state.h"
+#include "attend/steps/weight_type.h"
+
+namespace attend {
+
+// Whether what this thread computes now may take packed steps: no gradients are recorded and nobody
+// watches.
+bool may_step_packed();
+
+// The map from vectors to tokens with packed weights, and what a step tells of them.
+class PackedOutput {
+ public:
+  // Whether it is float32 on the CPU.
+  static bool takes(const TokenOutput& output);
+
+  PackedOutput(const TokenOutput& output, WeightType weights);
+
+  // Both read rows that stand `stride` floats apart. all() returns the log probabilities [rows, V]
+  // of all tokens, best() those that the query asks for; it leaves the weights undefined.
+  at::Tensor all(const float* vectors, int64_t rows, int64_t stride) const;
+  NextTokens best(const float* vectors, int64_t rows, int64_t stride, const NextQuery& query) const;
+
+ private:
+  kernels::PackedMatrix matrix_;
+};
+
+}  // namespace attend

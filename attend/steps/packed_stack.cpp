@@ -1,0 +1,318 @@
+#include "attend/steps/packed_stack.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/steps/packed_state-inl.h"
+#include "attend/steps/packed_tensors-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using kernels::PackedMatrix;
+
+int64_t key_heads_in(const HeadGroup& group) {
+  return group.key_heads == 0 ? group.heads : group.key_heads;
+}
+
+bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
+  if (groups.size() != 1 || groups[0].rotary) return false;
+  const AttentionChoices& choices = groups[0].choices;
+  const ScoreRow& score = score_row(choices.score);
+  const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
+                           score.map_query == nullptr && score.map_key == nullptr &&
+                           score.map_past == nullptr;
+  return plain_score && reads_all_by_softmax(choices, itself);
+}
+
+std::vector<float> numbers(const Tensor& tensor) {
+  const Tensor plain = contiguous_numbers(tensor.detach());
+  return {pointer_of<const float>(plain), pointer_of<const float>(plain) + plain.numel()};
+}
+
+}  // namespace
+
+// An encoder's rows read one another key by key; of longer sequences the tiles of attention() do so
+// faster.
+constexpr int64_t longest_encoded = 128;
+
+bool PackedStack::takes(const TransformerStack& stack) {
+  const TransformerStackConfig& config = stack.config();
+  for (const Tensor& each : stack.parameters())
+    if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
+  return takes_heads(config.self, /*itself=*/true) &&
+         (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
+}
+
+PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::string& name) {
+  return {numbers(all[name + ".weight"]), numbers(all[name + ".bias"])};
+}
+
+PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::string& name,
+                                           const HeadGroup& group, WeightType weights) {
+  constexpr int64_t whole = 16;  // the depth of cached_attention() is a multiple of it
+  Heads heads;
+  heads.heads = group.heads;
+  heads.key_heads = key_heads_in(group);
+  const auto of = [&](const char* part) { return all[name + part]; };
+  const int64_t depth = of(".query.weight").size(0) / group.heads;
+  heads.depth = up_to(depth, whole);
+  heads.scale = static_cast<float>(Score(group.choices.score).scale(depth));
+  const auto padded = [&](const char* part, int64_t count) {
+    return with_padded_parts(of(part), count, heads.depth);
+  };
+  heads.query =
+      packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads), weights);
+  heads.key_value = packed(
+      at::cat({padded(".key.weight", heads.key_heads), padded(".value.weight", heads.key_heads)}),
+      at::cat({padded(".key.bias", heads.key_heads), padded(".value.bias", heads.key_heads)}),
+      weights);
+  const Tensor output =
+      with_padded_parts(of(".output.weight").t().contiguous(), heads.heads, heads.depth);
+  heads.output = packed(output.t(), of(".output.bias"), weights);
+  heads.norm = pack_norm(all, name + "_norm");
+  return heads;
+}
+
+PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
+    : config_(stack.config()), cache_type_(cache_type(weights)) {
+  if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
+  const Parameters all = stack.named_parameters();
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    const std::string name = fmt::format("layer{}_", i);
+    Layer layer;
+    layer.self = pack_heads(all, name + "self", config_.self[0], weights);
+    if (!config_.cross.empty())
+      layer.cross = pack_heads(all, name + "cross", config_.cross[0], weights);
+    const std::string part = name + "feed_forward";
+    layer.hidden = packed(all[part + ".hidden.weight"], all[part + ".hidden.bias"], weights);
+    layer.output = packed(all[part + ".output.weight"], all[part + ".output.bias"], weights);
+    layer.feed_forward_norm = pack_norm(all, part + "_norm");
+    layers_.push_back(std::move(layer));
+  }
+  if (config_.normalise_first) final_norm_ = pack_norm(all, "norm");
+}
+
+std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source,
+                                                       int64_t rows) const {
+  auto state = std::make_shared<State>();
+  state->count = rows;
+  if (config_.cross.empty()) return state;
+  const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
+  const int64_t length = vectors.size(1), width = layers_[0].cross.width();
+  state->count = vectors.size(0);
+  state->of_source = State::make_block(cache_type_, layers_.size(), state->count, length, width);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const float* fresh = keys_and_values(*state, layers_[i].cross, pointer_of<const float>(vectors),
+                                         state->count * length, vectors.size(2));
+    for (int64_t j = 0; j < length; ++j)
+      state->of_source->keep(i, j, state->count, fresh + j * 2 * width, length * 2 * width);
+  }
+  for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
+  if (source.lengths.defined()) {
+    const Tensor lengths = source.lengths.to(at::kCPU, at::kLong).contiguous();
+    state->lengths.assign(lengths.data_ptr<int64_t>(), lengths.data_ptr<int64_t>() + state->count);
+  }
+  return state;
+}
+
+void PackedStack::normalise(const State& state, const Norm& norm, float* out) const {
+  kernels::normalise_rows({.rows = state.rows,
+                           .depth = config_.depth,
+                           .stride = up_to(config_.depth, PackedMatrix::panel),
+                           .x = state.x.data(),
+                           .weight = norm.weight.data(),
+                           .bias = norm.bias.data(),
+                           .out = out});
+}
+
+// x with what `sublayer` makes of it, normalised before or after.
+template <class Sublayer>
+void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) const {
+  if (config_.normalise_first) normalise(state, norm, state.normed.data());
+  // A sublayer adds to x in place, after it has read what it was given.
+  sublayer(config_.normalise_first ? state.normed.data() : state.x.data());
+  if (!config_.normalise_first) normalise(state, norm, state.x.data());
+}
+
+// x += f(in)
+void PackedStack::attend(State& state, const Heads& heads, const float* in,
+                         kernels::CachedAttention problem) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t wide = heads.query.padded_columns();
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &heads.query,
+                            .a = in,
+                            .a_stride = stride,
+                            .out = with_room(state.query, state.rows * wide),
+                            .out_stride = wide});
+  problem.rows = state.rows;
+  problem.heads = heads.heads;
+  problem.key_heads = heads.key_heads;
+  problem.depth = problem.value_depth = heads.depth;
+  problem.scale = heads.scale;
+  problem.query = state.query.data();
+  problem.query_stride = wide;
+  problem.context = with_room(state.context, state.rows * wide);
+  problem.context_stride = wide;
+  kernels::cached_attention(problem);
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &heads.output,
+                            .a = state.context.data(),
+                            .a_stride = wide,
+                            .accumulate = true,
+                            .out = state.x.data(),
+                            .out_stride = stride});
+}
+
+const float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in,
+                                          int64_t rows, int64_t stride) {
+  const int64_t slot = 2 * heads.width();
+  float* fresh = with_room(state.fresh, rows * slot);
+  kernels::packed_products({.rows = rows,
+                            .matrix = &heads.key_value,
+                            .a = in,
+                            .a_stride = stride,
+                            .out = fresh,
+                            .out_stride = slot});
+  return fresh;
+}
+
+void PackedStack::read_self(State& state, size_t index, const float* in, float* weights) const {
+  const Heads& heads = layers_[index].self;
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
+  const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+  state.each_step(state.steps() - positions, [&](State::Block& block, int64_t t) {
+    block.keep(index, t, state.count, fresh, positions * slot);
+    fresh += slot;
+  });
+  state.slots.clear();
+  state.each_step(
+      0, [&](const State::Block& block, int64_t t) { state.slots.push_back(block.key(index, t)); });
+  const bool several = !state.reader_lengths.empty();
+  attend(state, heads, in,
+         {.keys = state.steps(),
+          .lengths = several ? state.reader_lengths.data() : nullptr,
+          .type = cache_type_,
+          .slots = state.slots.data(),
+          .places = (several ? state.reader_places : state.places).data(),
+          .row_stride = state.room,
+          .key_stride = 1,
+          .place_stride = state.own[0].row_stride(),
+          .value_offset = state.own[0].value_offset(),
+          .weights = weights});
+}
+
+// Rows that each read one source, the layer `index` of what it keeps.
+void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
+                              float* weights) const {
+  const State::Block& source = *state.of_source;
+  state.slots.clear();
+  for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
+  attend(state, heads, in,
+         {.keys = source.positions,
+          .lengths = state.lengths.empty() ? nullptr : state.lengths.data(),
+          .type = source.type,
+          .slots = state.slots.data(),
+          .places = state.sources.data(),
+          .row_stride = 1,
+          .key_stride = 0,
+          .place_stride = source.row_stride(),
+          .value_offset = source.value_offset(),
+          .weights = weights});
+}
+
+void PackedStack::feed_forward(State& state, const Layer& layer, const float* in) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t wide = layer.hidden.padded_columns();
+  const bool relu = config_.activation == HiddenActivation::relu;
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &layer.hidden,
+                            .a = in,
+                            .a_stride = stride,
+                            .relu = relu,
+                            .out = with_room(state.hidden, state.rows * wide),
+                            .out_stride = wide});
+  Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
+  if (!relu) at::gelu_(hidden);
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &layer.output,
+                            .a = state.hidden.data(),
+                            .a_stride = wide,
+                            .accumulate = true,
+                            .out = state.x.data(),
+                            .out_stride = stride});
+}
+
+// All layers, the attention of each added by `attention`.
+template <class Attention>
+void PackedStack::pass(State& state, const Attention& attention) const {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    attention(i);
+    add(state, layers_[i].feed_forward_norm,
+        [&](const float* in) { feed_forward(state, layers_[i], in); });
+  }
+  if (config_.normalise_first) normalise(state, final_norm_, state.x.data());
+}
+
+PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_weights) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
+  state.begin(x, stride);
+  for (int64_t t = 0; t < positions; ++t)
+    state.add_step(cache_type_, layers_.size(), layers_[0].self.width());
+  state.set_readers(positions);
+  const bool has_source = !config_.cross.empty();
+  Vectors result{nullptr, stride, {}};
+  if (with_weights)
+    result.weights =
+        at::empty({state.rows, has_source ? state.of_source->positions : state.steps()});
+  pass(state, [&](size_t i) {
+    const bool last = i + 1 == layers_.size();
+    float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
+    add(state, layers_[i].self.norm,
+        [&](const float* in) { read_self(state, i, in, has_source ? nullptr : weights); });
+    if (has_source)
+      add(state, layers_[i].cross.norm,
+          [&](const float* in) { read_source(state, layers_[i].cross, i, in, weights); });
+  });
+  result.data = state.x.data();
+  return result;
+}
+
+bool PackedStack::encodes(const TransformerStack& stack) {
+  return takes(stack) && stack.config().cross.empty() &&
+         reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
+}
+
+bool PackedStack::encodes_length(int64_t length) { return length <= longest_encoded; }
+
+Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
+  State state;
+  const int64_t length = x.size(1), stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t width = layers_[0].self.width();
+  state.begin(x, stride);
+  // Read once, and soon: there is nothing to win by rounding.
+  state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), length, width);
+  Tensor of_row;
+  if (lengths.defined()) of_row = lengths.to(at::kCPU, at::kLong).repeat_interleave(length);
+  if (lengths.defined())
+    state.lengths.assign(of_row.data_ptr<int64_t>(), of_row.data_ptr<int64_t>() + state.rows);
+  for (int64_t r = 0; r < state.rows; ++r)
+    state.sources.push_back(static_cast<int32_t>(r / length));
+  pass(state, [&](size_t i) {
+    const Heads& heads = layers_[i].self;
+    add(state, heads.norm, [&](const float* in) {
+      const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+      for (int64_t j = 0; j < length; ++j)
+        state.of_source->keep(0, j, x.size(0), fresh + j * 2 * width, length * 2 * width);
+      read_source(state, heads, 0, in, nullptr);
+    });
+  });
+  const Tensor rows = at::from_blob(state.x.data(), {x.size(0), length, stride}, at::kFloat);
+  return rows.narrow(2, 0, config_.depth).clone(at::MemoryFormat::Contiguous);
+}
+
+}  // namespace attend

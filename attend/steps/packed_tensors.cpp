@@ -1,0 +1,27 @@
+#include "attend/ops/attention.h"
+#include "attend/steps/packed_tensors-inl.h"
+
+namespace attend {
+namespace {
+
+bool reads_all(const std::string& text, bool itself) {
+  if (around_reach(text)) return false;
+  const Scope scope = parse_scope(text);
+  if (scope.any_of.empty()) return true;
+  if (!itself || scope.any_of.size() > 1 || scope.any_of[0].size() > 1) return false;
+  const auto* window = std::get_if<Window>(scope.any_of[0].data());
+  return window != nullptr && window->left >= unbounded && window->right >= 0 &&
+         window->offset == 0 && window->dilation == 1;
+}
+
+}  // namespace
+
+bool reads_all_by_softmax(const AttentionChoices& choices, bool itself) {
+  const NormaliserRow& normaliser = Normaliser(choices.normaliser).row();
+  return normaliser.kernel == kernels::Normaliser::softmax &&
+         normaliser.temperature == Temperature::none && normaliser.draws == Draws::nothing &&
+         normaliser.in_evaluation.empty() && reads_all(choices.scope, itself) &&
+         parse_biases(choices.bias).empty();
+}
+
+}  // namespace attend

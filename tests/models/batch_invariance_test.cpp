@@ -1,0 +1,97 @@
+#include "attend/steps/batch_invariance.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include "attend/data/vocabulary.h"
+#include "attend/models/pair_network.h"
+#include "tests/models/networks.h"
+
+namespace attend {
+namespace batch_invariance_test {
+
+using at::Tensor;
+
+constexpr int64_t vocabulary = 12, steps = 18;
+
+// What a network gives to each of some sources, in the order of their numbers: log probabilities
+// and weights of all steps, [steps, V] and [steps, S].
+struct Given {
+  Tensor log_probabilities, weights;
+};
+
+class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
+ protected:
+  void SetUp() override {
+    torch::manual_seed(3);
+    network = GetParam().config().chosen().make_network(GetParam().source, vocabulary);
+    network->eval();
+    const int64_t length = GetParam().source.is_frames() ? 12 : 9;
+    sources = GetParam().source.is_frames()
+                  ? at::rand({count, length, GetParam().source.depth})
+                  : at::randint(Vocabulary::unknown + 1, vocabulary, {count, length}, at::kLong);
+    tokens = at::randint(Vocabulary::unknown + 1, vocabulary, {count, steps}, at::kLong);
+    tokens.select(1, 0).fill_(Vocabulary::bos);
+  }
+
+  void expect_the_same_in_any_company() const {
+    std::vector<int64_t> order(count);
+    for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = (i * 31 + 5) % count;
+    const std::vector<Given> all = answers(order);
+    for (const int64_t width : {1, 2, 5, 33}) {
+      for (const int64_t first : {int64_t{0}, count - width}) {
+        const auto begin = order.begin() + first;
+        const std::vector<Given> some = answers({begin, begin + width});
+        for (int64_t i = 0; i < width; ++i) {
+          const Given &got = some[static_cast<size_t>(i)],
+                      &want = all[static_cast<size_t>(first + i)];
+          ASSERT_TRUE(at::equal(got.log_probabilities, want.log_probabilities))
+              << width << " " << i << " "
+              << (got.log_probabilities - want.log_probabilities).abs().max().item<double>();
+          ASSERT_TRUE(at::equal(got.weights, want.weights)) << width << " " << i;
+        }
+      }
+    }
+  }
+
+  // What the network gives to sources of these numbers as one batch.
+  std::vector<Given> answers(const std::vector<int64_t>& rows) const {
+    const at::NoGradGuard no_gradient;
+    const BatchInvariantGuard invariant;
+    const Tensor which = at::tensor(rows, at::kLong);
+    const Tensor source = sources.index_select(0, which), given = tokens.index_select(0, which);
+    const auto batch = static_cast<int64_t>(rows.size());
+    const auto state = network->start(source, at::full({batch}, source.size(1), at::kLong));
+    std::vector<Tensor> log_probabilities, weights;
+    for (int64_t step = 0; step < steps; ++step) {
+      if (step > 0 && step == GetParam().config().answer_length(source.size(1))) break;
+      StepResult result = state->step(given.select(1, step), true);
+      log_probabilities.push_back(result.log_probabilities);
+      if (result.weights.defined()) weights.push_back(result.weights);
+    }
+    std::vector<Given> each;
+    const Tensor all = at::stack(log_probabilities, 1);
+    const Tensor looks = weights.empty() ? at::zeros({batch, 1}) : at::stack(weights, 1);
+    for (int64_t i = 0; i < batch; ++i) each.push_back({all[i], looks[i]});
+    return each;
+  }
+
+  static constexpr int64_t count = 70;
+  std::shared_ptr<PairNetwork> network;
+  Tensor sources, tokens;
+};
+
+// To the last bit, and beyond the context of a language model.
+TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) { expect_the_same_in_any_company(); }
+
+TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
+  for (const WeightType weights : {WeightType::float32, WeightType::bfloat16, WeightType::int8}) {
+    if (network->pack(weights)) expect_the_same_in_any_company();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NetworkInCompany, testing::ValuesIn(test::some_networks()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace batch_invariance_test
+}  // namespace attend

@@ -1,0 +1,107 @@
+#include "attend/steps/packed_stack.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attend/kernels/storage.h"
+
+namespace attend {
+namespace packed_stack_test {
+
+using at::Tensor;
+
+Tensor rounded(const Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); }
+
+// One layer that reads itself and adds nothing else, so that what its caches lose can be followed
+// to the end.
+TransformerStackConfig attention_alone(int64_t key_heads) {
+  TransformerStackConfig config{
+      .layers = 1, .depth = 40, .self = {{.heads = 4, .key_heads = key_heads}}};
+  config.self[0].choices.scope = "causal";
+  config.feed_forward = 8;
+  return config;
+}
+
+struct Stacks {
+  explicit Stacks(const TransformerStackConfig& config) {
+    torch::manual_seed(6);
+    plain = std::make_shared<TransformerStack>(config);
+    plain->eval();
+    const torch::NoGradGuard no_gradient;
+    auto all = plain->named_parameters();
+    all["layer0_feed_forward.output.weight"].zero_();
+    packed = std::make_unique<PackedStack>(*plain, WeightType::bfloat16);
+    for (auto& each : all)
+      if (each.value().dim() == 2) each.value().copy_(rounded(each.value()));
+  }
+
+  Tensor map(const std::string& part, const Tensor& x) const {
+    const auto all = plain->named_parameters();
+    return at::linear(x, all["layer0_self." + part + ".weight"],
+                      all["layer0_self." + part + ".bias"]);
+  }
+
+  // How far what leaves the stack may be from that of floats throughout, y [B, T, depth]. With u =
+  // 2^-9, rounding moves a value by u max |v|, and a score by d = u scale sum |q k|, so that
+  // weights change by e^2d at most; then what is added by the sums of |output|, and the last
+  // normalisation, which divides by a deviation s, by (2 + |y|) / s of that.
+  Tensor bound(const Tensor& x, const Tensor& y, int64_t key_heads) const {
+    constexpr double u = 0x1p-9;
+    const double scale = 1 / std::sqrt(10.0);
+    const Tensor in = at::layer_norm(x, {40});
+    const auto of_heads = [&](const char* part, int64_t heads) {
+      const Tensor apart = map(part, in).unflatten(2, {heads, 10}).transpose(1, 2);
+      return apart.repeat_interleave(4 / heads, 1).to(at::kDouble);
+    };
+    const Tensor query = of_heads("query", 4), key = of_heads("key", key_heads),
+                 value = of_heads("value", key_heads);
+    const Tensor moved =
+        (at::matmul(query.abs(), key.abs().transpose(2, 3)) * scale * u).amax(-1, true);
+    const Tensor later = at::ones({x.size(1), x.size(1)}).triu(1).to(at::kBool);
+    const Tensor scores = at::matmul(query, key.transpose(2, 3)) * scale;
+    const Tensor weights = scores.masked_fill(later, -INFINITY).softmax(-1);
+    const auto together = [](const Tensor& each) { return each.transpose(1, 2).flatten(2); };
+    const Tensor context =
+        together(at::matmul(weights, value.abs()) * (u + at::expm1(2 * moved) * (1 + u)));
+    const Tensor output = plain->named_parameters()["layer0_self.output.weight"].to(at::kDouble);
+    const Tensor added = at::matmul(context, output.abs().t()).amax(-1, true);
+    const Tensor read = x + map("output", together(at::matmul(weights, value)).to(at::kFloat));
+    const Tensor deviation = read.std(-1, false, true).to(at::kDouble) - 2 * added;
+    // And floats themselves: sums of some tens of terms.
+    return (2 + y.abs().to(at::kDouble)) * added / deviation + 1e-5;
+  }
+
+  std::shared_ptr<TransformerStack> plain;
+  std::unique_ptr<PackedStack> packed;
+};
+
+TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
+  for (const int64_t key_heads : {4, 2}) {
+    const Stacks stacks(attention_alone(key_heads));
+    const torch::NoGradGuard no_gradient;
+    constexpr int64_t batch = 3, steps = 37;  // of more blocks than one
+    const Tensor x = 2 * torch::randn({batch, steps, 40});
+    const Tensor whole = stacks.plain->forward(x, {}, {}, {});
+    const Tensor bound = stacks.bound(x, whole, key_heads);
+    const auto state = stacks.packed->start({}, batch);
+    const auto compare = [&](int64_t first, int64_t count) {
+      const Tensor given = x.narrow(1, first, count);
+      const auto vectors = stacks.packed->step(count == 1 ? given.squeeze(1).contiguous() : given,
+                                               *state, /*with_weights=*/false);
+      const Tensor got = at::from_blob(const_cast<float*>(vectors.data), {batch, count, 40},
+                                       {count * vectors.stride, vectors.stride, 1}, at::kFloat);
+      const Tensor off = (got - whole.narrow(1, first, count)).abs().to(at::kDouble);
+      EXPECT_TRUE((off <= bound.narrow(1, first, count)).all().item<bool>()) << off.max();
+      return off.max().item<double>();
+    };
+    compare(0, 5);  // a prefix at once
+    double largest = 0;
+    for (int64_t t = 5; t < steps; ++t) largest = std::max(largest, compare(t, 1));
+    EXPECT_GT(largest, 0);
+    EXPECT_LT(bound.max().item<double>(), 0.5);
+  }
+}
+
+}  // namespace packed_stack_test
+}  // namespace attend
