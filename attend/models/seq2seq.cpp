@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/base/find_row.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
@@ -64,7 +63,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     fail(
         "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "
         "for both takes data.joint_vocabulary = true",
-        config.tied, config.copy, source.tokens, target_tokens);
+        name_of(config.tied), config.copy, source.tokens, target_tokens);
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part(QueryVector::state);
   carries_context_ = has_part(QueryVector::context) || config.input_feeding;

@@ -101,7 +101,7 @@ TEST(MemoryMachine, IsTheMachineOfThePaper) {
     EXPECT_TRUE(torch::allclose(outputs[b], by_hand(*machine, inputs[b]), tolerance, tolerance));
 }
 
-class EveryController : public testing::TestWithParam<std::string> {};
+class EveryController : public testing::TestWithParam<Controller> {};
 
 INSTANTIATE_TEST_SUITE_P(Controllers, EveryController,
                          testing::Values(Controller::lstm, Controller::gru,
