@@ -123,8 +123,8 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   task.averaged = networks.back();
   task.source = &source;
   task.world = world;
-  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    return networks[static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+  task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, pass, 0.1);
   };
   task.validate = [] { return Validation{}; };
   task.report = [&](const TrainProgress& progress) {

@@ -8,8 +8,8 @@
 - layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
 - files of at most 500 lines, functions of at most 60
 - nothing outside attend/cli, tests, bench and examples prints, aborts or exits
-- code of attend/ outside of the tables of scores, scopes, biases, normalisers and mechanisms compares
-  no name and no prose of a row with a literal: what code must know of a row is a field of it
+- code of attend/ outside of the tables of scores, scopes, biases, normalisers, mechanisms and metrics
+  compares no name and no prose of a row with a literal: what code must know of a row is a field of it
 - code of attend/ compares no setting with a literal: its names are those of an enum, or a constant beside it
 - code of attend/cli asks for no suffix of a table of formats outside of that table
 - files of a layer other than the kernels name what is theirs alone in different ways, for some of them
@@ -40,6 +40,7 @@ TABLES = {
     "bias": ("attend/ops/bias_table.cpp",),
     "normaliser": ("attend/ops/normalisers.cpp", "attend/ops/one_key_normalisers.cpp"),
     "mechanism": ("attend/nn/mechanism_table.cpp", "attend/nn/mechanism_sequences.cpp"),
+    "metric": ("attend/metrics/metric_table.cpp",),
 }
 # Kinds of files that commands write, by their suffixes.
 FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
@@ -48,8 +49,9 @@ SUFFIX_ASKED = re.compile(r'\bhas_suffix\([^"]*?"(\.\w+)"\)')
 # A key of a configuration, where a Setting is made.
 SETTING_KEY = re.compile(r'(?:\{|\.key = )\s*(?:"(?:data|model|train)\.(\w+)"|prefix \+ "(\w+)")\s*,')
 TABLE_FILES = {file for files in TABLES.values() for file in files}
-# A row begins with its name, which an argument of a function that makes the row may be.
-ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*|\{)"([a-z]\w*)"')
+# A row names its name, or passes it to a function that makes the row; where none does, rows begin with it.
+ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*)"([a-z]\w*)"')
+FIRST_NAME = re.compile(r'\{"([a-z]\w*)"')
 # Members of rows that hold a name, or text for documents.
 ROW_TEXT = {"name", "syntax", "title", "formula", "source", "meaning", "queries", "memory", "time",
             "space", "carries", "paths", "module", "refusal"}
@@ -86,17 +88,19 @@ def read_layers(cmake):
 
 def row_names(root):
     """The names of the rows of each table whose sources are there."""
-    return {
-        kind: {name for file in files if (root / file).is_file()
-               for name in ROW_NAME.findall((root / file).read_text(encoding="utf-8"))}
-        for kind, files in TABLES.items()
-    }
+    names = collections.defaultdict(set)
+    for kind, files in TABLES.items():
+        for file in files:
+            if (root / file).is_file():
+                text = (root / file).read_text(encoding="utf-8")
+                names[kind].update(ROW_NAME.findall(text) or FIRST_NAME.findall(text))
+    return names
 
 
 def setting_names(root):
-    """The keys of all settings, without their tables, but for that of a metric: metrics have a table."""
+    """The keys of all settings, without their tables."""
     return {key or of_prefix for path in (root / "attend").rglob("*.cpp")
-            for key, of_prefix in SETTING_KEY.findall(path.read_text(encoding="utf-8"))} - {"metric"}
+            for key, of_prefix in SETTING_KEY.findall(path.read_text(encoding="utf-8"))}
 
 
 def format_suffixes(root):

@@ -119,7 +119,7 @@ std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
   std::vector<std::unique_ptr<DecodingState>> members;
   members.reserve(networks_.size());
   for (const auto& network : networks_)
-    members.push_back(network->start(batch.source, batch.source_lengths));
+    members.push_back(network->start(batch.source, batch.source_lengths, {}));
   if (members.size() == 1) return std::move(members[0]);
   return std::make_unique<Ensemble>(std::move(members));
 }
@@ -336,7 +336,7 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
     const Batch examples = make_batch(pairs, batch);
     std::vector<Tensor> of_networks;
     for (const auto& network : networks_) {
-      const Tensor all = network->log_probabilities(examples);
+      const Tensor all = network->log_probabilities(examples, {});
       of_networks.push_back(all.gather(2, examples.target.to(all.device()).unsqueeze(2))
                                 .squeeze(2)
                                 .to(at::kCPU, at::kDouble));
@@ -391,7 +391,7 @@ std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts
         const auto state = start(make_batch(reading.encoded, batch));
         const Tensor bos =
             at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
-        const Tensor found = state->step(bos, /*with_weights=*/false).log_probabilities;
+        const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
         for (size_t i = 0; i < batch.size(); ++i)
           firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
       });
@@ -405,7 +405,7 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
     const auto state = start(make_batch(pairs, batch));
     Tensor token = at::full({1}, Vocabulary::bos, at::kLong);
     for (size_t i = 0; i < source.size(); ++i) {
-      found.push_back(state->step(token, /*with_weights=*/false).log_probabilities);
+      found.push_back(state->step(token, /*with_weights=*/false, {}).log_probabilities);
       token = found.back().argmax(1);
     }
   });
@@ -422,7 +422,7 @@ std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
              [&](const std::vector<int64_t>& batch) {
                const Batch sources = make_batch(reading.encoded, batch);
                const Tensor found = networks_[0]
-                                        ->encodings(sources.source, sources.source_lengths)
+                                        ->encodings(sources.source, sources.source_lengths, {})
                                         .to(at::kCPU, at::kFloat);
                for (size_t i = 0; i < batch.size(); ++i)
                  vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];

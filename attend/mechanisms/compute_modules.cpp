@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/mechanisms/convolution_attention.h"
 #include "attend/nn/positions.h"
 #include "attend/ops/shape_text.h"
 
@@ -77,15 +79,9 @@ void look_at_places(const Parameters& parameters, Attended& given) {
   if (places.dim() < 1 || places.size(-1) != 2 || places.dim() != alpha.dim() + 1)
     fail("Delta has shape {}, alpha {}; they want [heads, 2] and [heads], or [2] and one number",
          shape_of(places), shape_of(alpha));
-  const Tensor index = at::arange(pixels, given.query.options());
-  const Tensor y = (index / static_cast<double>(width)).floor();
-  const Tensor x = index - y * static_cast<double>(width);
-  const auto distance = [&](const Tensor& along, int64_t axis) {
-    const Tensor delta = along.unsqueeze(0) - along.unsqueeze(1);
-    return (delta - places.select(-1, axis).unsqueeze(-1).unsqueeze(-1)).square();
-  };
-  const Tensor bias = -alpha.unsqueeze(-1).unsqueeze(-1) * (distance(y, 0) + distance(x, 1));
-  given.spec.bias = given.spec.bias + dense_bias(bias);
+  // Without any pixel the image ends before its first row does.
+  const GridSize image = {std::max<int64_t>(1, pixels / width), width};
+  given.spec.bias = given.spec.bias + grid(distance_scores(alpha, places, image));
   given.query = given.query * 0;
 }
 

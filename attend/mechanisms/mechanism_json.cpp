@@ -18,8 +18,6 @@ const char* family_name(Family family) {
       return "squared_distance";
     case Family::absolute_distance:
       return "absolute_distance";
-    case Family::location:
-      return "location";
   }
   return "";
 }
@@ -37,7 +35,7 @@ json describe(const ScoreRow& row) {
   return {{"name", row.name},
           {"formula", row.formula},
           {"source", row.source},
-          {"family", family_name(row.family)},
+          {"family", row.family ? family_name(*row.family) : "location"},
           {"looks_back", row.map_past != nullptr},
           {"parameters", parameters}};
 }

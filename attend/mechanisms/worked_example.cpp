@@ -22,18 +22,6 @@ Tensor first_of_axes(const Tensor& x, int64_t axes) {
 
 Tensor first_entry(const Tensor& x) { return x.defined() ? x.narrow(0, 0, 1) : x; }
 
-Scope scope_of_first_head(const Scope& scope) {
-  Scope first = scope;
-  for (Clause& clause : first.any_of)
-    for (Condition& condition : clause) {
-      if (auto* dense = std::get_if<DenseMask>(&condition))
-        dense->mask = first_of_axes(dense->mask, 2);
-      if (auto* queries = std::get_if<QueryLengths>(&condition))
-        queries->lengths = first_entry(queries->lengths);
-    }
-  return first;
-}
-
 // The first head of the first batch element, of two axes.
 ComputeProblem first_of(const ComputeProblem& problem) {
   ComputeProblem first = problem;
@@ -47,7 +35,7 @@ ComputeProblem first_of(const ComputeProblem& problem) {
   }
   first.key_lengths = first_entry(problem.key_lengths);
   first.query_offsets = first_entry(problem.query_offsets);
-  first.scope = scope_of_first_head(problem.scope);
+  first.scope = of_head(with_four_axes(problem.scope, problem.query.dim()), 0, 0);
   return first;
 }
 
@@ -66,7 +54,8 @@ std::string heading(const ComputeProblem& problem) {
 }
 
 std::string pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key_is_mapped) {
-  switch (row.family) {
+  if (!row.family) return "q'_ij";
+  switch (*row.family) {
     case Family::dot:
       if (query_is_mapped) return key_is_mapped ? "q'_i . k'_j" : "q'_i . k_j";
       return key_is_mapped ? "q_i . k'_j" : "q_i . k_j";
@@ -86,8 +75,6 @@ std::string pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key
       return "-sum_a (q_ia - k_ja)^2";
     case Family::absolute_distance:
       return "-sum_a |q_ia - k_ja|";
-    case Family::location:
-      return "q'_ij";
   }
   return "";
 }
@@ -123,12 +110,12 @@ std::string score_steps(const Attended& given) {
   std::string text;
   for (const auto& [name, tensor] : score.parameters()) text += step("Parameter " + name, tensor);
   const Tensor query = score.map_query(given.query), key = score.map_key(given.key);
-  const bool may_differ =
-      score.row().family == Family::additive || score.row().family == Family::location;
+  const bool by_position = !score.row().family;
+  const bool may_differ = score.row().family == Family::additive || by_position;
   const bool query_is_mapped = may_differ || !query.equal(given.query);
   const bool key_is_mapped = may_differ || !key.equal(given.key);
   if (query_is_mapped) text += step("Mapped queries Q'", query);
-  if (key_is_mapped && score.row().family != Family::location) text += step("Mapped keys K'", key);
+  if (key_is_mapped && !by_position) text += step("Mapped keys K'", key);
   if (score.row().map_past) return text;
   const std::string formula = pairwise_formula(score.row(), query_is_mapped, key_is_mapped);
   return text + step("Scores S", pairwise_scores(score, query, key), "s_ij = " + formula);
@@ -150,10 +137,10 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
                                  .query_offsets = problem.query_offsets};
     spec.bias = placed(unplaced, 1, given.query.size(0), given.key.size(0)).bias;
     if (spec.bias.terms.empty()) continue;
-    for (const BiasTerm& term : spec.bias.terms) {
-      if (const auto* gaussian = std::get_if<GaussianBias>(&term))
-        text += step("Centres p", gaussian->centres, "where each query looks") +
-                step("Widths s", gaussian->widths.expand_as(gaussian->centres));
+    if (choice.row->kind == BiasKind::gaussian) {
+      const std::vector<Tensor> tensors = spec.bias.terms[0]->tensors();
+      text += step("Centres p", tensors[0], "where each query looks") +
+              step("Widths s", tensors[1].expand_as(tensors[0]));
     }
     text += step(fmt::format("Bias {} B", choice.row->name),
                  attention_scores(given.query, given.key, spec) - bare,

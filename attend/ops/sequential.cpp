@@ -1,6 +1,7 @@
-// Queries one after another, for scores and normalisers that look back.
 #include "attend/base/hash.h"
-#include "attend/ops/lower-inl.h"
+#include "attend/ops/composed-inl.h"
+#include "attend/ops/paths-inl.h"
+#include "attend/ops/sequential-inl.h"
 
 namespace attend {
 namespace {

@@ -10,6 +10,7 @@
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_lines.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 namespace {
@@ -159,7 +160,7 @@ void set_last_tenth_aside(PairData& data, const std::string& name) {
 PairData read_texts(const TrainOptions& options, const RunConfig& config) {
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; a text is held in memory: set it to 0");
-  if (config.train.metric != "loss")
+  if (metric_named(config.train.metric).of_answers())
     fail("train.metric = {}: compares answers, of which a text has none; set it to loss",
          config.train.metric);
   const bool folder = fs::is_directory(options.data);

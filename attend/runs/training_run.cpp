@@ -4,13 +4,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/new_pair_model.h"
-#include "attend/nn/shared_sequence.h"
 #include "attend/runs/history.h"
 #include "attend/runs/training_folder-inl.h"
 #include "attend/runs/training_run-inl.h"
@@ -95,10 +93,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    std::optional<SharingScope> sharing;
-    if (config.train.sequence_parallel) sharing.emplace(world);
-    return replicas[static_cast<size_t>(replica)]->objective(batch, generator,
+  task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, pass,
                                                              config.train.label_smoothing);
   };
   task.validate = [&] { return validator(); };
