@@ -166,7 +166,7 @@ std::vector<EncodedPair> sentences(int64_t count) {
 std::shared_ptr<PairNetwork> make_transformer() {
   ModelConfig config;
   config.type = "transformer";
-  config.of<TransformerConfig>().tied = "none";
+  config.of<TransformerConfig>().tied = Tied::none;
   torch::manual_seed(1);
   auto network = config.chosen().make_network(codes, codes);
   network->eval();

@@ -101,9 +101,9 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
           double seconds) {
   ModelConfig model;
   model.type = "transformer";
-  model.of<TransformerConfig>().tied = "none";
+  model.of<TransformerConfig>().tied = Tied::none;
   TrainConfig config;
-  config.precision = "float32";
+  config.precision = Precision::float32;
   config.replicas = replicas;
   config.batch_tokens = batch_tokens;
   config.epochs = 1000;

@@ -87,7 +87,7 @@ double plain(const Task& task, const Options& options) {
   return static_cast<double>(done) * task.tokens_per_pair() / seconds_since(start);
 }
 
-double with_replicas(const Task& task, const Options& options, const std::string& precision) {
+double with_replicas(const Task& task, const Options& options, Precision precision) {
   at::set_num_threads(1);
   TrainConfig config;
   config.precision = precision;
@@ -164,10 +164,10 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
   if (!options.only.empty() && options.only != task.name) return;
   if (!options.batches.empty()) return write_batches(task, options.batches);
   std::vector<Row> rows = {
-      {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, "float32"); }}};
+      {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, Precision::float32); }}};
   if (multiplies_bfloat16())
     rows.push_back(
-        {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, "bfloat16"); }});
+        {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, Precision::bfloat16); }});
   rows.push_back({"plain LibTorch, 2 threads", [&] { return plain(task, options); }});
   const size_t last = rows.size() - 1;
   double peak = 0;
@@ -196,7 +196,7 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
 void transformer(const Options& options, nlohmann::json& figures) {
   Task task{"Transformer", {}, codes, codes, bench::sentences(codes)};
   task.model.type = "transformer";
-  task.model.of<TransformerConfig>().tied = "none";
+  task.model.of<TransformerConfig>().tied = Tied::none;
   const auto network = std::make_shared<PlainTransformer>(PlainSizes{codes, codes});
   task.logits = [network](const Batch& batch) { return network->logits(batch); };
   task.parameters = network->parameters();

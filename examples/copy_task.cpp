@@ -237,8 +237,8 @@ void draw_addressing(MemoryMachine& machine, const std::string& out) {
 void run(const Options& options) {
   at::set_num_threads(1);
   torch::manual_seed(options.seed);
-  const auto machine = std::make_shared<MemoryMachine>(
-      MemoryMachineConfig{.inputs = bits + 1, .outputs = bits, .controller = "feed_forward"});
+  const auto machine = std::make_shared<MemoryMachine>(MemoryMachineConfig{
+      .inputs = bits + 1, .outputs = bits, .controller = Controller::feed_forward});
   Chart chart;
   chart.title = "Copying 1 to 20 vectors of 8 bits";
   chart.x_label = "training sequences";

@@ -10,6 +10,8 @@
 - nothing outside attend/cli, tests, bench and examples prints, aborts or exits
 - code of attend/ outside of the tables of scores, scopes, biases, normalisers, mechanisms and metrics
   compares no name and no prose of a row with a literal: what code must know of a row is a field of it
+- code of attend/ compares no setting with a literal: its names are those of an enum, or a constant beside it
+- code of attend/cli asks for no suffix of a table of formats outside of that table
 - files of a layer other than the kernels name what is theirs alone in different ways, for some of them
   are compiled as one
 
@@ -40,6 +42,12 @@ TABLES = {
     "mechanism": ("attend/nn/mechanism_table.cpp", "attend/nn/mechanism_sequences.cpp"),
     "metric": ("attend/metrics/metric_table.cpp",),
 }
+# Kinds of files that commands write, by their suffixes.
+FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
+SUFFIX_ROW = re.compile(r'\{"(\.\w+)",')
+SUFFIX_ASKED = re.compile(r'\bhas_suffix\([^"]*?"(\.\w+)"\)')
+# A key of a configuration, where a Setting is made.
+SETTING_KEY = re.compile(r'(?:\{|\.key = )\s*(?:"(?:data|model|train)\.(\w+)"|prefix \+ "(\w+)")\s*,')
 TABLE_FILES = {file for files in TABLES.values() for file in files}
 # A row names its name, or passes it to a function that makes the row; where none does, rows begin with it.
 ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*)"([a-z]\w*)"')
@@ -87,6 +95,22 @@ def row_names(root):
                 text = (root / file).read_text(encoding="utf-8")
                 names[kind].update(ROW_NAME.findall(text) or FIRST_NAME.findall(text))
     return names
+
+
+def setting_names(root):
+    """The keys of all settings, without their tables."""
+    return {key or of_prefix for path in (root / "attend").rglob("*.cpp")
+            for key, of_prefix in SETTING_KEY.findall(path.read_text(encoding="utf-8"))}
+
+
+def format_suffixes(root):
+    return {suffix for file in FORMATS if (root / file).is_file()
+            for suffix in SUFFIX_ROW.findall((root / file).read_text(encoding="utf-8"))}
+
+
+def compares_setting(operand, literal, names):
+    """Whether that compares what is called like a setting with a word."""
+    return literal != "" and re.findall(r"\w+", operand)[-1].rstrip("_") in names
 
 
 def compares_row(operand, literal, is_part, names):
@@ -223,6 +247,8 @@ class Checker:
             if path.suffix in (".h", ".cpp")
         )
         self.row_names = row_names(self.root)
+        self.setting_names = setting_names(self.root)
+        self.format_suffixes = format_suffixes(self.root)
 
     def report(self, path, line, message):
         self.findings.append(f"{path}:{line}: {message}")
@@ -304,6 +330,15 @@ class Checker:
             if compares_row(operand, literal, match["part"] is not None, self.row_names):
                 self.report(path, code.count("\n", 0, match.start()) + 1,
                             f'{operand} is compared with "{literal}"; ask a field of the row')
+            elif match["part"] is None and compares_setting(operand, literal, self.setting_names):
+                self.report(path, code.count("\n", 0, match.start()) + 1,
+                            f'setting {operand} is compared with "{literal}"; bind it to an enum, or name '
+                            "the word beside it")
+        if path.parts[1] == "cli" and path.as_posix() not in FORMATS:
+            for match in SUFFIX_ASKED.finditer(code):
+                if match[1] in self.format_suffixes:
+                    self.report(path, code.count("\n", 0, match.start()) + 1,
+                                f'suffix {match[1]} is asked for outside of its table; take format_of')
 
     def check_own_names(self, names):
         first = {}

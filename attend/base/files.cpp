@@ -189,6 +189,14 @@ void write_file(const std::string& path, std::string_view bytes) {
   sync_folder(folder, path);
 }
 
+void create_folder(const std::string& folder, const std::string& shown) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
+    fail("{}: is a file; name a folder to write into", shown);
+  std::filesystem::create_directories(folder, error);
+  if (error) fail("{}: cannot be created: {}; choose another folder", shown, error.message());
+}
+
 void remove_temporary_files(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {

@@ -35,6 +35,10 @@ std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1
 // no permission) the old file stands and nothing is left behind.
 void write_file(const std::string& path, std::string_view bytes);
 
+// Creates a folder, and those above it, where it is not there. Error where it is a file or cannot
+// be created; the message begins with `shown`.
+void create_folder(const std::string& folder, const std::string& shown);
+
 // Removes the temporary files that killed processes left in the folder.
 void remove_temporary_files(const std::string& folder);
 

@@ -18,6 +18,7 @@
 #include "attend/base/edit_distance.h"
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/trimmed.h"
 
 namespace attend {
 namespace {
@@ -34,17 +35,11 @@ constexpr int64_t maximum_file = 1 << 20;
 // toml++ bounds the depth of [[[...]]] but not of a.b.c..., whose tables it destroys recursively.
 constexpr int64_t maximum_dots = 2000;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view white = " \t";
-  const size_t first = text.find_first_not_of(white);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(white) - first + 1);
-}
-
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
 const char* wanted(const Setting& setting) {
-  constexpr const char* names[] = {"an integer", "a number", "true or false", "a string"};
+  constexpr const char* names[] = {"an integer", "a number", "true or false", "a string",
+                                   "a string"};
   return names[setting.value.index()];
 }
 
@@ -104,8 +99,14 @@ std::string listed(std::vector<std::string> choices) {
   return fmt::format("{}", fmt::join(choices, ", "));
 }
 
+// What a value must be one of; empty: there is no such list.
+const std::vector<std::string>& choices_of(const Setting& setting) {
+  const auto* named = std::get_if<NamedVariable>(&setting.value);
+  return named && setting.choices.empty() ? named->names() : setting.choices;
+}
+
 void check_choice(const Setting& setting, const std::string& value, const std::string& where) {
-  const auto& choices = setting.choices;
+  const auto& choices = choices_of(setting);
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   const std::string all = choices.size() > longest_list
                               ? fmt::format("{} names: {}", choices.size(), setting.help)
@@ -137,8 +138,11 @@ std::string variable_of(std::string_view key) {
 
 void apply(const Change& change) {
   std::visit(
-      [&](auto* variable) {
-        *variable = std::get<std::remove_pointer_t<decltype(variable)>>(change.value);
+      [&](const auto& variable) {
+        if constexpr (std::is_pointer_v<std::decay_t<decltype(variable)>>)
+          *variable = std::get<std::decay_t<decltype(*variable)>>(change.value);
+        else
+          variable.set(std::get<std::string>(change.value));
       },
       change.setting->value);
 }
@@ -150,6 +154,10 @@ std::optional<Value> parse_number(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (text.empty() || stop != end || error != std::errc{}) return std::nullopt;
   return number;
+}
+
+Value text_value(const Setting& setting, std::string_view text) {
+  return std::string(choices_of(setting).empty() ? text : trimmed(text));
 }
 
 std::optional<Value> parse_text(const Setting& setting, std::string_view text) {
@@ -164,7 +172,7 @@ std::optional<Value> parse_text(const Setting& setting, std::string_view text) {
       if (word == "false") return Value(false);
       return std::nullopt;
     default:
-      return Value(std::string(text));
+      return text_value(setting, text);
   }
 }
 
@@ -192,7 +200,7 @@ std::optional<Value> convert(const Setting& setting, const toml::node& node) {
       if (const auto* flag = node.as_boolean()) return Value(flag->get());
       break;
     default:
-      if (const auto* text = node.as_string()) return Value(text->get());
+      if (const auto* text = node.as_string()) return text_value(setting, text->get());
   }
   return std::nullopt;
 }
@@ -285,20 +293,24 @@ std::string toml_number(double value) {
 
 std::string toml_value(const Setting& setting) {
   return std::visit(
-      [](const auto* variable) -> std::string {
-        using Type = std::decay_t<decltype(*variable)>;
-        if constexpr (std::is_same_v<Type, std::string>) return toml_string(*variable);
-        if constexpr (std::is_same_v<Type, double>) return toml_number(*variable);
-        if constexpr (std::is_same_v<Type, bool>) return *variable ? "true" : "false";
-        if constexpr (std::is_same_v<Type, int64_t>) return fmt::format("{}", *variable);
+      [](const auto& variable) -> std::string {
+        if constexpr (!std::is_pointer_v<std::decay_t<decltype(variable)>>) {
+          return toml_string(variable.name());
+        } else {
+          using Type = std::decay_t<decltype(*variable)>;
+          if constexpr (std::is_same_v<Type, std::string>) return toml_string(*variable);
+          if constexpr (std::is_same_v<Type, double>) return toml_number(*variable);
+          if constexpr (std::is_same_v<Type, bool>) return *variable ? "true" : "false";
+          if constexpr (std::is_same_v<Type, int64_t>) return fmt::format("{}", *variable);
+        }
       },
       setting.value);
 }
 
 std::string help_lines(const Setting& setting) {
   std::string text = setting.help;
-  if (!setting.choices.empty()) {
-    text += fmt::format(" (one of {})", listed(setting.choices));
+  if (const auto& choices = choices_of(setting); !choices.empty()) {
+    text += fmt::format(" (one of {})", listed(choices));
   } else if (!std::isinf(setting.minimum) || !std::isinf(setting.maximum)) {
     text += fmt::format(" ({})", range_text(setting));
   }
@@ -414,7 +426,14 @@ void check_environment(const std::vector<std::string>& keys) {
 
 void check_values(const Settings& settings, const std::string& where) {
   for (const Setting& setting : settings)
-    std::visit([&](const auto* variable) { check({&setting, *variable}, where); }, setting.value);
+    std::visit(
+        [&](const auto& variable) {
+          if constexpr (std::is_pointer_v<std::decay_t<decltype(variable)>>)
+            check({&setting, *variable}, where);
+          else
+            check_choice(setting, variable.name(), where);
+        },
+        setting.value);
 }
 
 std::string to_toml(const Settings& settings, bool with_help) {

@@ -8,17 +8,19 @@
 #include <variant>
 #include <vector>
 
+#include "attend/base/enum_names.h"
+
 namespace attend {
 
 // One key of a configuration, bound to the variable that holds its value. The variable's value at
 // binding time is the default.
 struct Setting {
   std::string key;  // "model.hidden": table, dot, name
-  std::variant<int64_t*, double*, bool*, std::string*> value;
+  std::variant<int64_t*, double*, bool*, std::string*, NamedVariable> value;
   std::string help = {};
   double minimum = -std::numeric_limits<double>::infinity();  // numbers: inclusive range
   double maximum = std::numeric_limits<double>::infinity();
-  std::vector<std::string> choices = {};  // strings: empty allows any
+  std::vector<std::string> choices = {};  // names: empty allows all; strings: empty allows any
   bool is_file = false;                   // strings: a TOML file may name a file beside it
 };
 
@@ -52,7 +54,8 @@ class TomlFile {
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
 
 // Applies one "key=value" of the command line; a string is taken as it stands, without quotes.
-// Errors as TomlFile::read, naming the assignment.
+// Where there are choices, blanks around one do not matter, here and in files. Errors as
+// TomlFile::read, naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
 // The key of such an assignment.

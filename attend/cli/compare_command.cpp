@@ -60,9 +60,11 @@ std::vector<Choice> choices_of(const CompareOptions& options) {
   return choices;
 }
 
-// The row "none" is the model without attention.
+// In place of a mechanism: the model without attention.
+constexpr std::string_view no_mechanism = "none";
+
 std::string chosen(const std::string& mechanism) {
-  return mechanism == "none" ? "model.score=none" : "model.mechanism=" + mechanism;
+  return mechanism == no_mechanism ? "model.score=none" : "model.mechanism=" + mechanism;
 }
 
 TrainOptions options_of_run(const CompareOptions& options, const Choice& choice, int64_t seed) {

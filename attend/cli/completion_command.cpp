@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "attend/cli/commands.h"
+#include "attend/cli/named_option.h"
 
 namespace attend {
 namespace {
+
+enum class Shell { bash, zsh };
+EnumNames names_of(Shell) { return {"bash", "zsh"}; }
 
 struct Word {
   std::string name, meaning;
@@ -117,12 +121,9 @@ fi
 }  // namespace
 
 void add_completion_command(CLI::App& app) {
-  auto shell = std::make_shared<std::string>("bash");
+  auto shell = std::make_shared<Shell>(Shell::bash);
   auto* command = app.add_subcommand("completion", "Print what completes commands in a shell");
-  command->add_option("--shell", *shell, "bash or zsh")
-      ->check(CLI::IsMember({"bash", "zsh"}))
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_named_option<Shell>(*command, "--shell", *shell, "bash or zsh")->type_name("NAME");
   command->footer(
       "Examples:\n"
       "  source <(attend completion)\n"
@@ -131,8 +132,8 @@ void add_completion_command(CLI::App& app) {
   command->callback([&app, shell] {
     std::vector<Words> all;
     collect(app, app.get_name(), all);
-    fmt::print(
-        "{}", *shell == "zsh" ? zsh_script(app.get_name(), all) : bash_script(app.get_name(), all));
+    fmt::print("{}", *shell == Shell::zsh ? zsh_script(app.get_name(), all)
+                                          : bash_script(app.get_name(), all));
   });
 }
 

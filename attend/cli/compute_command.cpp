@@ -10,6 +10,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_inputs.h"
+#include "attend/cli/graph_files.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
 #include "attend/mechanisms/compute_gradients.h"
@@ -30,6 +31,8 @@ struct ComputeOptions {
   std::string out;
   std::string graph, labels;
 };
+
+constexpr std::string_view results_suffix = ".npz";
 
 NamedTensors compute(const ComputeProblem& problem, const ComputeOptions& options) {
   NamedTensors arrays;
@@ -76,8 +79,9 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
 }
 
 void run(const ComputeOptions& options) {
-  if (!options.out.empty() && !has_suffix(options.out, ".npz"))
-    fail("--out {}: the results are an .npz file; name it so", in_quotes(options.out));
+  if (!options.out.empty() && !has_suffix(options.out, results_suffix))
+    fail("--out {}: the results are an {} file; name it so", in_quotes(options.out),
+         results_suffix);
   const ComputeProblem problem = read_problem(options.files);
   const bool prints = problem.only_json || options.as_json || options.steps;
   if (options.out.empty() && options.graph.empty() && !prints)
@@ -214,8 +218,9 @@ void add_compute_command(CLI::App& app) {
   command->add_flag("--scores", options->scores, "add the scores, -inf outside the scope");
   command->add_option("--out", options->out, "the .npz file to write")->type_name("FILE");
   command
-      ->add_option("--graph", options->graph,
-                   "the weights of self-attention as a graph, a .graphml or .dot file")
+      ->add_option(
+          "--graph", options->graph,
+          "the weights of self-attention as a graph, a file that ends in " + listed_graph_files())
       ->type_name("FILE");
   command->add_option("--labels", options->labels, "names of its nodes, one a line")
       ->type_name("FILE");

@@ -4,7 +4,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/suffix.h"
+#include "attend/cli/file_formats.h"
+#include "attend/cli/graph_files.h"
 #include "attend/data/text_lines.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/attention_graph.h"
@@ -37,8 +38,8 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
 
 void write_graph(const ComputeProblem& problem, const std::string& path,
                  const std::string& labels) {
-  if (!has_suffix(path, ".graphml") && !has_suffix(path, ".dot"))
-    fail("--graph {}: is neither a .graphml nor a .dot file; name it so", in_quotes(path));
+  const GraphFile* file = format_of(graph_files(), path);
+  if (!file) fail("--graph {}: the name must end in {}", in_quotes(path), listed_graph_files());
   const at::NoGradGuard no_gradients;
   const auto [query, key, value, spec] = attended(problem);
   const Tensor lse = attention(query, key, value, spec).lse;
@@ -53,7 +54,7 @@ void write_graph(const ComputeProblem& problem, const std::string& path,
   for (const Tensor& map : maps.unbind()) heads.push_back(grid_of(map));
   const AttentionGraph graph =
       attention_graph(read_labels(labels, maps.size(1)), heads, {.undirected = undirected});
-  write_file(path, has_suffix(path, ".dot") ? graph_dot(graph) : graph_graphml(graph));
+  write_file(path, file->write(graph));
 }
 
 }  // namespace attend

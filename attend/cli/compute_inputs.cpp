@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/base/suffix.h"
+#include "attend/cli/file_formats.h"
 #include "attend/data/npy.h"
 #include "attend/data/tensor_json.h"
 #include "attend/nn/mechanism_table.h"
@@ -20,10 +20,26 @@ struct Input {
   bool is_json;
 };
 
+// A kind of file that arrays are read from, by its suffix.
+struct ArrayFile {
+  std::string_view suffix, note;
+  Tensor (*read)(const std::string& path);
+  bool is_json;
+};
+
+const std::vector<ArrayFile>& array_files() {
+  static const std::vector<ArrayFile> table = {
+      {".npy", "", [](const std::string& path) { return read_npy(path); }, false},
+      {".json", "", [](const std::string& path) { return read_tensor_json(path); }, true}};
+  return table;
+}
+
 Input read_input(const std::string& path, const char* option) {
-  if (has_suffix(path, ".npy")) return {path, read_npy(path), false};
-  if (has_suffix(path, ".json")) return {path, read_tensor_json(path), true};
-  fail("{} {}: is neither an .npy nor a .json file", option, in_quotes(path));
+  const ArrayFile* file = format_of(array_files(), path);
+  if (!file)
+    fail("{} {}: the name must end in {}", option, in_quotes(path),
+         listed_formats(array_files(), [](const ArrayFile&) { return true; }));
+  return {path, file->read(path), file->is_json};
 }
 
 std::optional<double> as_number(const std::string& text) {

@@ -9,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/named_option.h"
 #include "attend/data/line_reader.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokeniser.h"
@@ -67,9 +68,8 @@ void run_learn(const LearnOptions& options) {
 void add_word_options(CLI::App& command, TextConfig& text) {
   command.add_flag("--lowercase", text.lowercase, "as data.lowercase of the training");
   command.add_flag("--tokenise", text.tokenise, "as data.tokenise of the training");
-  command.add_option("--normalise", text.normalise, "as data.normalise: nfc, nfd, nfkc or none")
-      ->check(CLI::IsMember(normal_form_names()))
-      ->capture_default_str();
+  add_named_option<NormalForm>(command, "--normalise", text.normalise,
+                               "as data.normalise: nfc, nfd, nfkc or none");
 }
 
 void add_learn_command(CLI::App& bpe) {

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evaluate_text.h"
 #include "attend/cli/metric_options.h"
+#include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/data/readable.h"
 #include "attend/data/tables.h"
@@ -23,7 +25,8 @@ namespace {
 using nlohmann::json;
 
 struct EvaluateOptions : DecodeOptions {
-  std::string data, target, source_column, target_column, references;
+  std::string data, target, source_column, target_column;
+  std::optional<References> references;
   std::vector<std::string> metrics;
   BleuOptions bleu;
   std::string scores;
@@ -53,7 +56,7 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
 std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model,
                                         int64_t& left_out) {
   TextConfig text = model.text();
-  if (!options.references.empty()) text.references = options.references;
+  if (options.references) text.references = *options.references;
   const bool folder = std::filesystem::is_directory(options.data);
   return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
                         options.source_column, options.target_column},
@@ -65,7 +68,7 @@ void tell_form(const EvaluateOptions& options, const Model& model, const Measure
   if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
                    [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
     return;
-  const NormalForm form = parse_normal_form(model.text().normalise);
+  const NormalForm form = model.text().normalise;
   int64_t others = 0;
   for (const ScoredAnswer& answer : measurement.evaluation.answers)
     for (const std::string& reference : answer.references)
@@ -74,7 +77,7 @@ void tell_form(const EvaluateOptions& options, const Model& model, const Measure
     print_remark(fmt::format(
         "{}: {} references are not in the normal form of the answers (data.normalise = {}), which "
         "BLEU and chrF tell apart",
-        options.data, others, model.text().normalise));
+        options.data, others, name_of(form)));
 }
 
 void write_scores(const std::string& path, const Model& model,
@@ -206,12 +209,10 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds a source a line alone");
   add_column_options(*command, options->source_column, options->target_column);
-  command
-      ->add_option(
-          "--references", options->references,
-          "each: every line is an example; merged: lines of one source are one, and any of "
-          "their targets is right; else as data.references of the model")
-      ->check(CLI::IsMember({"each", "merged"}));
+  add_named_option<References>(
+      *command, "--references", options->references,
+      "each: every line is an example; merged: lines of one source are one, and any of their "
+      "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
                     [](const Metric& row) { return row.measured != Default::always; });

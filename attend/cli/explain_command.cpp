@@ -10,40 +10,32 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
+#include "attend/cli/explain_files.h"
+#include "attend/cli/file_formats.h"
+#include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
-#include "attend/data/npz.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/explanation_markdown.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/alignment.h"
-#include "attend/pictures/attention_graph.h"
 #include "attend/pictures/layer_graph.h"
-#include "attend/pictures/render.h"
-#include "attend/pictures/source_panels.h"
-#include "attend/pictures/thumbnail.h"
 
 namespace attend {
 namespace {
 
+enum class View { alignment, heads, model, graph };
+EnumNames names_of(View) { return {"alignment", "heads", "model", "graph"}; }
+
 struct ExplainOptions : DecodeOptions {
-  std::string folder, text, out, target, method, view = "alignment";
+  std::string folder, text, out, target, method;
+  View view = View::alignment;
   MethodChoice choice;
   bool json = false, words = false, evidence = false;
-};
-
-// The maps that are printed or drawn: one of a method, or one of each head.
-struct Shown {
-  std::vector<Alignment> maps;
-  bool of_one_sequence = false;            // the first map's sides are one
-  std::vector<TestedMethod> methods = {};  // of the first maps, in their order
-  std::optional<SourcePicture> picture = {};
-  std::optional<LayerGraph> graph = {};
 };
 
 // The source of a model that reads images or sounds, as it reads it.
@@ -124,7 +116,7 @@ std::vector<LayerMap> viewed_layers(const ExplainOptions& options, const Subject
   auto maps = layer_maps(subject, trace_network(subject.network(), subject.batch));
   if (maps.empty())
     fail("--view {}: nothing in the model attends with weights; take --method gradient",
-         options.view);
+         name_of(options.view));
   return maps;
 }
 
@@ -139,7 +131,8 @@ LayerMap one_head(const LayerMap& map, int64_t head) {
 void show_graph(const ExplainOptions& options, const Subject& subject, Shown& shown) {
   if (options.choice.layer) fail("--layer: --view graph shows all layers; take --view heads");
   if (options.out.empty() || options.json)
-    fail("--view graph: is a picture; name a .svg, .png, .dot or .graphml file with --out");
+    fail("--view graph: is a picture; name a file with --out that ends in {}",
+         listed_layer_graph_files());
   std::vector<LayerMap> maps = viewed_layers(options, subject);
   for (LayerMap& map : maps) {
     if (options.choice.head) map = one_head(map, *options.choice.head);
@@ -152,13 +145,14 @@ void show_layers(const ExplainOptions& options, const Subject& subject, Shown& s
   const std::vector<LayerMap> maps = viewed_layers(options, subject);
   const auto layer = options.choice.layer.value_or(std::ssize(maps));
   if (layer < 1 || layer > std::ssize(maps))
-    fail("--layer {}: there are {} in --view {}: {}", layer, maps.size(), options.view, [&] {
-      std::string names;
-      for (size_t i = 0; i < maps.size(); ++i)
-        names += fmt::format("{}{} {}", i == 0 ? "" : ", ", i + 1, maps[i].name);
-      return names;
-    }());
-  const bool all = options.view == "model" && !options.choice.layer;
+    fail("--layer {}: there are {} in --view {}: {}", layer, maps.size(), name_of(options.view),
+         [&] {
+           std::string names;
+           for (size_t i = 0; i < maps.size(); ++i)
+             names += fmt::format("{}{} {}", i == 0 ? "" : ", ", i + 1, maps[i].name);
+           return names;
+         }());
+  const bool all = options.view == View::model && !options.choice.layer;
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
     if (shown.maps.empty())
@@ -185,80 +179,10 @@ std::string page(const ExplainOptions& options, const Subject& subject,
   return out.str();
 }
 
-NamedTensors arrays(const Shown& shown) {
-  NamedTensors all;
-  for (const Alignment& map : shown.maps) {
-    std::string name = map.title.empty() ? "attention" : map.title;
-    std::replace_if(
-        name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
-    all[name] = tensor_of(map.weights);
-    if (map.scores) all[name + "_scores"] = tensor_of(*map.scores);
-  }
-  return all;
-}
-
-std::string json_of(const Shown& shown) {
-  std::string lines;
-  for (size_t i = 0; i < shown.maps.size(); ++i) {
-    const bool tested = i < shown.methods.size();
-    lines += alignment_json(shown.maps[i],
-                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
-             '\n';
-  }
-  return lines;
-}
-
-std::string graph_file(const std::string& path, const AttentionGraph& graph) {
-  return has_suffix(path, ".dot") ? graph_dot(graph) : graph_graphml(graph);
-}
-
-std::string graph_of(const std::string& path, const Shown& shown) {
-  const Alignment& map = shown.maps[0];
-  if (!shown.of_one_sequence)
-    fail(
-        "--out {}: {} looks at other tokens than its own; a graph is of one sequence, take --view "
-        "heads and a --layer of self-attention",
-        path, map.title.empty() ? "the answer" : map.title);
-  return graph_file(path, attention_graph(map.source, {map.weights}));
-}
-
-std::string picture(const std::string& path, const LayerGraph& graph) {
-  if (has_suffix(path, ".svg")) return layer_graph_svg(graph);
-  if (has_suffix(path, ".png")) return render_png(layer_graph_svg(graph));
-  if (has_suffix(path, ".dot") || has_suffix(path, ".graphml"))
-    return graph_file(path, with_named_nodes(graph));
-  fail("--out {}: a graph's name must end in .svg, .png, .dot or .graphml", path);
-}
-
-std::string picture(const std::string& path, const Shown& shown) {
-  if (shown.graph) return picture(path, *shown.graph);
-  const bool one = shown.maps.size() == 1;
-  const Alignment& first = shown.maps[0];
-  if (has_suffix(path, ".svg") || has_suffix(path, ".png")) {
-    constexpr int64_t columns = 4;
-    const bool png = has_suffix(path, ".png");
-    if (shown.picture && one)
-      return png ? panels_png(first, *shown.picture) : panels_svg(first, *shown.picture);
-    if (one) return png ? alignment_png(first) : alignment_svg(first);
-    const std::string svg = thumbnails_svg(shown.maps, columns);
-    return png ? render_png(svg) : svg;
-  }
-  if (has_suffix(path, ".json")) return json_of(shown);
-  if (has_suffix(path, ".npz")) return format_npz(arrays(shown));
-  if (has_suffix(path, ".dot") || has_suffix(path, ".graphml")) return graph_of(path, shown);
-  if (has_suffix(path, ".align") && !shown.methods.empty())
-    return pharaoh(shown.methods[0].scores) + '\n';
-  fail(
-      "--out {}: the name must end in .html, .svg, .png, .json, .npz, .align (of --view "
-      "alignment), "
-      ".dot or .graphml",
-      path);
-}
-
 // What is asked for but in the file.
 void print(const ExplainOptions& options, const Shown& shown) {
   if (options.json) {
-    fmt::print("{}", json_of(shown));
+    fmt::print("{}", shown_json(shown));
     return;
   }
   if (options.out.empty())
@@ -268,20 +192,21 @@ void print(const ExplainOptions& options, const Shown& shown) {
 }
 
 void run_explain(const ExplainOptions& options) {
-  if (options.evidence && options.view != "alignment")
-    fail("--evidence: tests the map of a method; leave --view {} out", options.view);
+  if (options.evidence && options.view != View::alignment)
+    fail("--evidence: tests the map of a method; leave --view {} out", name_of(options.view));
   ModelOptions loading = options.model;
   loading.threads = 1;
   const Model model(options.folder, loading);
   const Subject subject = explained(options, model);
   const std::string method = method_of(options, model, subject);
-  const bool whole_page = has_suffix(options.out, ".html");
+  const ExplainFile* file = format_of(explain_files(), options.out);
+  const bool whole_page = file && file->page;
   Shown shown;
   if (!whole_page || options.json) {
-    if (options.view == "alignment") {
+    if (options.view == View::alignment) {
       show_method(options, subject, method, shown);
       shown.picture = source_picture(model, options.text);
-    } else if (options.view == "graph") {
+    } else if (options.view == View::graph) {
       show_graph(options, subject, shown);
     } else {
       show_layers(options, subject, shown);
@@ -290,7 +215,7 @@ void run_explain(const ExplainOptions& options) {
   print(options, shown);
   if (options.out.empty()) return;
   write_file(options.out, whole_page ? page(options, subject, source_picture(model, options.text))
-                                     : picture(options.out, shown));
+                                     : explain_file(options.out, shown));
   fmt::print(stderr, "wrote {}\n", options.out);
 }
 
@@ -303,8 +228,9 @@ std::string footer() {
          "  alignment   what each token of the answer came from, by a method\n"
          "  heads       each head of one layer, --layer N\n"
          "  model       each head of every layer\n"
-         "  graph       all layers as one graph of tokens, to --out FILE.svg, .png, .dot or "
-         ".graphml\n"
+         "  graph       all layers as one graph of tokens, to --out FILE that ends in " +
+         listed_layer_graph_files() +
+         "\n"
          "Examples:\n"
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"
@@ -330,17 +256,13 @@ void add_explain_command(CLI::App& app) {
       ->required();
   command->add_option("--target", options->target, "explain this answer in place of the model's");
   command->add_option("--method", options->method, "how; else the weights: see below");
-  command->add_option("--view", options->view, "what to show")
-      ->check(CLI::IsMember({"alignment", "heads", "model", "graph"}))
-      ->capture_default_str();
+  add_named_option<View>(*command, "--view", options->view, "what to show");
   command->add_option("--layer", options->choice.layer, "from 1; else the last");
   command->add_option("--head", options->choice.head, "from 1; else all, or their mean");
   command->add_flag("--words", options->words, "join pieces of words, written with @@, to words");
   command->add_flag("--evidence", options->evidence,
                     "test whether the answer depends on what the map points at");
-  command->add_option("--out", options->out,
-                      "file to write: .html (all methods, tested, and all layers), .svg, .png, "
-                      ".json, .npz, .align (Pharaoh), .dot or .graphml");
+  command->add_option("--out", options->out, "file to write: " + listed_explain_files());
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "

@@ -5,10 +5,10 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
+#include "attend/cli/file_formats.h"
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
 #include "attend/explain/faithfulness.h"
@@ -44,10 +44,24 @@ std::string table(const Faithfulness& measured) {
   return text;
 }
 
+// A kind of file that a picture is written to, by its suffix.
+struct PictureFile {
+  std::string_view suffix, note;
+  std::string (*write)(const std::string& svg);
+};
+
+const std::vector<PictureFile>& picture_files() {
+  static const std::vector<PictureFile> table = {
+      {".svg", "", [](const std::string& svg) { return svg; }},
+      {".png", "", [](const std::string& svg) { return render_png(svg); }}};
+  return table;
+}
+
 void run_faithfulness(FaithfulnessCommand command) {
-  const bool svg = has_suffix(command.out, ".svg");
-  if (!command.out.empty() && !svg && !has_suffix(command.out, ".png"))
-    fail("--out {}: the name must end in .svg or .png", command.out);
+  const PictureFile* file = format_of(picture_files(), command.out);
+  if (!command.out.empty() && !file)
+    fail("--out {}: the name must end in {}", command.out,
+         listed_formats(picture_files(), [](const PictureFile&) { return true; }));
   for (const std::string& name : command.methods)
     command.options.methods.push_back(&find_method(name));
   for (const std::string& name : command.figures)
@@ -71,8 +85,7 @@ void run_faithfulness(FaithfulnessCommand command) {
   for (const LeftOut& one : measured.left_out)
     fmt::print(stderr, "left out: {}\n", left_out_text(one, measured));
   if (command.out.empty()) return;
-  const std::string picture = faithfulness_svg(measured, command.folder);
-  write_file(command.out, svg ? picture : render_png(picture));
+  write_file(command.out, file->write(faithfulness_svg(measured, command.folder)));
   fmt::print(stderr, "wrote {}\n", command.out);
 }
 

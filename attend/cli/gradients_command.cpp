@@ -100,9 +100,11 @@ void print_table(const std::vector<ModelFlow>& flows) {
   }
 }
 
+constexpr std::string_view plot_suffix = ".svg";
+
 void run_gradients(const GradientsOptions& options) {
-  if (!options.out.empty() && !has_suffix(options.out, ".svg"))
-    fail("--out {}: the plot is an .svg file; name it so", in_quotes(options.out));
+  if (!options.out.empty() && !has_suffix(options.out, plot_suffix))
+    fail("--out {}: the plot is an {} file; name it so", in_quotes(options.out), plot_suffix);
   const std::vector<ModelFlow> flows = measure(options);
   if (!options.out.empty()) write_file(options.out, chart_of(flows));
   if (!options.json) {

@@ -10,24 +10,36 @@
 namespace attend {
 namespace {
 
+// A form that the tables are told in.
+struct Form {
+  const char* flag;  // empty: where no other form is asked for
+  const char* help;
+  std::string (*one)(const Mechanism& row);  // null: it is told of all mechanisms alone
+  std::string (*all)();
+};
+
+std::string one_json(const Mechanism& row) { return mechanism_json(row).dump() + "\n"; }
+std::string all_json() { return mechanisms_json().dump() + "\n"; }
+
+constexpr Form forms[] = {
+    {"", "", mechanism_text, mechanisms_text},
+    {"--json", "print one JSON object", one_json, all_json},
+    {"--markdown", "print the page docs/mechanisms.md", nullptr, mechanisms_markdown}};
+
 struct MechanismsOptions {
   std::string name;
   std::string pictures;
-  bool as_json = false;
-  bool markdown = false;
+  const Form* form = &forms[0];
 };
 
 void run(const MechanismsOptions& options) {
-  if (!options.name.empty()) {
-    const Mechanism& row = mechanism(options.name);
-    fmt::print("{}", options.as_json ? mechanism_json(row).dump() + "\n" : mechanism_text(row));
-  } else if (!options.pictures.empty()) {
+  if (!options.pictures.empty()) {
     const size_t drawn = draw_mechanisms(options.pictures);
     fmt::print("{} pictures in {}\n", drawn, options.pictures);
-  } else if (options.markdown) {
-    fmt::print("{}", mechanisms_markdown());
+  } else if (options.name.empty()) {
+    fmt::print("{}", options.form->all());
   } else {
-    fmt::print("{}", options.as_json ? mechanisms_json().dump() + "\n" : mechanisms_text());
+    fmt::print("{}", options.form->one(mechanism(options.name)));
   }
 }
 
@@ -52,18 +64,23 @@ void add_mechanisms_command(CLI::App& app) {
       "mechanisms", "The mechanisms of attention, and the choices that they are made of");
   CLI::Option* name =
       command->add_option("name", options->name, "a mechanism, to be told all about it");
-  CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");
-  CLI::Option* markdown =
-      command->add_flag("--markdown", options->markdown, "print the page docs/mechanisms.md")
-          ->excludes(name)
-          ->excludes(as_json);
-  command
-      ->add_option("--pictures", options->pictures,
-                   "draw each mechanism's weights on the sentence pair in DIR/pair.json, into DIR")
-      ->type_name("DIR")
-      ->excludes(name)
-      ->excludes(as_json)
-      ->excludes(markdown);
+  std::vector<CLI::Option*> others = {name};
+  for (const Form& form : forms) {
+    if (*form.flag == '\0') continue;
+    CLI::Option* flag = command->add_flag_callback(
+        form.flag, [options, &form] { options->form = &form; }, form.help);
+    // Some forms can be told of one mechanism.
+    for (CLI::Option* other : others)
+      if (other != name || !form.one) flag->excludes(other);
+    others.push_back(flag);
+  }
+  CLI::Option* pictures =
+      command
+          ->add_option(
+              "--pictures", options->pictures,
+              "draw each mechanism's weights on the sentence pair in DIR/pair.json, into DIR")
+          ->type_name("DIR");
+  for (CLI::Option* other : others) pictures->excludes(other);
   command->footer(mechanisms_footer);
   command->callback([options] { run(*options); });
 }

@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
 #include "attend/parallel/process_world.h"
@@ -138,13 +139,11 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
   command.add_option("--init", options.init,
                      "model folder whose weights are taken where they fit, with its source "
                      "tokens and, of a model of the same type, its target tokens");
-  command
-      .add_option("--init-vocabulary", options.init_vocabulary,
-                  "tokens of the data that the model of --init does not have: extend its "
-                  "vocabularies, or keep them, so that these are read as unknown")
-      ->check(CLI::IsMember({"extend", "keep"}))
-      ->needs("--init")
-      ->capture_default_str();
+  add_named_option<InitVocabulary>(
+      command, "--init-vocabulary", options.init_vocabulary,
+      "tokens of the data that the model of --init does not have: extend its vocabularies, or keep "
+      "them, so that these are read as unknown")
+      ->needs("--init");
 }
 
 void add_process_options(CLI::App& command, ProcessOptions& options) {

@@ -11,7 +11,6 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/compressed.h"
-#include "attend/data/folder-inl.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/split.h"
 #include "attend/data/units.h"
@@ -122,7 +121,8 @@ SplitCounts split_cmudict(const std::string& dictionary, const std::string& fold
     fail("{}: {} words are too few: they leave train, valid or test empty", dictionary,
          entries.size());
   }
-  internal::create_folder(folder);
+  create_folder(folder, folder);
+  remove_temporary_files(folder);
   const std::filesystem::path place = folder;
   write_file((place / "train.tsv").string(), train);
   write_file((place / "valid.tsv").string(), valid);

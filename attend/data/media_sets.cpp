@@ -9,7 +9,6 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
-#include "attend/data/folder-inl.h"
 #include "attend/data/random-inl.h"
 
 namespace attend {
@@ -157,7 +156,8 @@ std::vector<WrittenTable> write_image_tables(const ImageSet& set) {
   const LabelledImages read = read_labelled_images(set.images, set.labels);
   const int64_t count = read.labels.shape[0];
   const int64_t valid = first_valid(count, set.valid, set.images);
-  internal::create_folder(set.folder);
+  create_folder(set.folder, set.folder);
+  remove_temporary_files(set.folder);
   const std::string file = seen_from(set.folder, set.images);
   std::vector<std::string> lines, valid_lines;
   lines.reserve(static_cast<size_t>(valid));
@@ -175,7 +175,8 @@ std::vector<WrittenTable> write_digit_rows(const DigitRows& rows) {
   const int64_t count = read.labels.shape[0];
   const int64_t aside = rows.valid > 0 ? std::max<int64_t>(count / 10, 1) : 0;
   const int64_t valid = first_valid(count, aside, rows.images);
-  internal::create_folder(rows.folder);
+  create_folder(rows.folder, rows.folder);
+  remove_temporary_files(rows.folder);
   std::vector<WrittenTable> tables = {
       write_rows(rows, read, {rows.part, rows.count, 0, valid, /*stream=*/0})};
   if (rows.valid > 0)
@@ -204,7 +205,8 @@ std::vector<WrittenTable> write_sound_tables(const std::string& recordings,
         "{}: {} recordings leave train, valid or test empty; indices 0 to 4 are for testing, 5 to "
         "9 for validation",
         recordings, files.size());
-  internal::create_folder(folder);
+  create_folder(folder, folder);
+  remove_temporary_files(folder);
   return {write_table(folder, "train", train), write_table(folder, "valid", valid),
           write_table(folder, "test", test)};
 }

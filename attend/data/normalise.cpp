@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "attend/base/error.h"
-#include "attend/base/find_row.h"
 #include "attend/data/characters-inl.h"
 
 namespace attend {
@@ -26,25 +25,19 @@ bool is_mark(utf8proc_int32_t character) {
          property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_ME;
 }
 
-struct FormRow {
-  std::string name;
-  NormalForm form;
-  int options;  // of utf8proc
-};
-
-const std::vector<FormRow>& form_table() {
-  static const std::vector<FormRow> table = {
-      {"nfc", NormalForm::nfc, UTF8PROC_COMPOSE},
-      {"nfd", NormalForm::nfd, UTF8PROC_DECOMPOSE},
-      {"nfkc", NormalForm::nfkc, UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
-      {"none", NormalForm::none, 0}};
-  return table;
-}
-
+// What utf8proc is told.
 int option_of(NormalForm form) {
-  return std::find_if(form_table().begin(), form_table().end(),
-                      [&](const FormRow& row) { return row.form == form; })
-      ->options;
+  switch (form) {
+    case NormalForm::nfc:
+      return UTF8PROC_COMPOSE;
+    case NormalForm::nfd:
+      return UTF8PROC_DECOMPOSE;
+    case NormalForm::nfkc:
+      return UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
+    case NormalForm::none:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -66,16 +59,6 @@ void internal::check_characters(std::string_view text) {
     }
     position += length;
   }
-}
-
-NormalForm parse_normal_form(std::string_view name) {
-  return find_row(form_table(), "normal form", name).form;
-}
-
-std::vector<std::string> normal_form_names() {
-  std::vector<std::string> names;
-  for (const FormRow& row : form_table()) names.push_back(row.name);
-  return names;
 }
 
 std::string normalised(std::string_view text, NormalForm form) {

@@ -2,18 +2,16 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "attend/base/enum_names.h"
 
 namespace attend {
 
 // Unicode's normal forms, in each of which equal texts have equal bytes: letters composed with
 // their marks (C) or apart from them (D), or composed, and taken apart what only looks different
 // (KC: ligatures, full-width letters, superscripts). `none` leaves texts as they are.
-enum class NormalForm { none, nfc, nfd, nfkc };
-
-// "nfc", "nfd", "nfkc" or "none"; Error otherwise.
-NormalForm parse_normal_form(std::string_view name);
-std::vector<std::string> normal_form_names();
+enum class NormalForm { nfc, nfd, nfkc, none };
+inline EnumNames names_of(NormalForm) { return {"nfc", "nfd", "nfkc", "none"}; }
 
 // The text in that form. Error on invalid UTF-8, naming the byte (counted from 1), and on more than
 // 1000 combining marks in a row, whose ordering would take quadratic time.

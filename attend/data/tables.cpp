@@ -15,7 +15,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
                                    int64_t* bad) {
   std::vector<Example> examples = read_pairs(files, tell, bad);
   if (text.source_kind() != nullptr) place_sources(examples, files.source);
-  return text.merges_references() ? merge_references(std::move(examples)) : examples;
+  return text.references == References::merged ? merge_references(std::move(examples)) : examples;
 }
 
 bool names_text(const std::string& path) {

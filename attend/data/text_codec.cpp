@@ -6,7 +6,6 @@
 
 #include "attend/base/error.h"
 #include "attend/data/lines-inl.h"
-#include "attend/data/normalise.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tokeniser.h"
 
@@ -15,11 +14,11 @@ namespace {
 
 TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
                      const std::string& own_codes) {
-  const bool pieces = units == "bpe";
+  const bool pieces = units == piece_units;
   const bool file = source_kind(units) != nullptr;
   TextCodec codec{.units = pieces ? Units::space : file ? Units::line : parse_units(units)};
   codec.names_file = file;
-  codec.form = parse_normal_form(text.normalise);
+  codec.form = text.normalise;
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
   if (!own_codes.empty() && !pieces)
@@ -114,7 +113,7 @@ std::vector<std::string> TextCodec::alphabet() const {
 }
 
 TextCodecs make_codecs(const TextConfig& text) {
-  if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
+  if (!text.bpe.empty() && text.source_units != piece_units && text.target_units != piece_units)
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          in_quotes(text.bpe));
   if (text.language_token && text.source_kind() != nullptr)

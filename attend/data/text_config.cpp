@@ -1,13 +1,12 @@
 #include "attend/data/text_config.h"
 
-#include "attend/data/normalise.h"
 #include "attend/data/source_kind.h"
 
 namespace attend {
 
 namespace {
 
-const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
+const std::vector<std::string> units = {"char", "space", "line", "byte", std::string(piece_units)};
 
 }  // namespace
 
@@ -22,16 +21,6 @@ Setting TextConfig::source_units_setting() {
           {},
           {},
           std::move(names)};
-}
-
-Setting TextConfig::references_setting() {
-  return {"data.references",
-          &references,
-          "each: every line is an example; merged: lines of one source are one example, and any of "
-          "their targets is right, as of the pronunciations of a word",
-          {},
-          {},
-          {"each", "merged"}};
 }
 
 Settings TextConfig::settings() {
@@ -52,14 +41,12 @@ Settings TextConfig::settings() {
        .value = &target_bpe,
        .help = "the same, of the target alone",
        .is_file = true},
-      {"data.normalise",
-       &normalise,
+      {"data.normalise", &normalise,
        "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "
-       "ligatures and the like apart, none leaves texts as they are",
-       {},
-       {},
-       normal_form_names()},
-      references_setting(),
+       "ligatures and the like apart, none leaves texts as they are"},
+      {"data.references", &references,
+       "each: every line is an example; merged: lines of one source are one example, and any of "
+       "their targets is right, as of the pronunciations of a word"},
       {"data.lowercase", &lowercase, "whether letters become lower-case; not those of labels"},
       {"data.tokenise", &tokenise,
        "whether words and punctuation are set apart, and put together again in answers"},

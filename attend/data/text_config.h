@@ -2,13 +2,22 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "attend/base/settings.h"
 #include "attend/data/frame_config.h"
+#include "attend/data/normalise.h"
 
 namespace attend {
 
 struct SourceKind;
+
+// In place of units: words, which byte-pair codes split further.
+constexpr std::string_view piece_units = "bpe";
+
+// What lines of one source are: examples of their own, or one of which any target is right.
+enum class References { each, merged };
+inline EnumNames names_of(References) { return {"each", "merged"}; }
 
 // How texts become tokens, and images and sounds frames.
 struct TextConfig {
@@ -20,8 +29,8 @@ struct TextConfig {
   std::string bpe = "";
   std::string source_bpe = "";
   std::string target_bpe = "";
-  std::string normalise = "nfc";
-  std::string references = "each";
+  NormalForm normalise = NormalForm::nfc;
+  References references = References::each;
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;  // a source begins with one, such as <2de>
@@ -29,10 +38,8 @@ struct TextConfig {
   FrameConfig frames = {};
 
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
-  bool merges_references() const { return references == "merged"; }
 
   Setting source_units_setting();
-  Setting references_setting();
   Settings settings();  // keys data.*, those of frames where the source units are such
 };
 

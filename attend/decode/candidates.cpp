@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "attend/base/hash.h"
 #include "attend/decode/candidates-inl.h"
 
 namespace attend::internal {
@@ -8,13 +9,8 @@ namespace {
 
 using at::Tensor;
 
-// SplitMix64 (Steele et al. 2014): one step of the generator, from any state.
-uint64_t mixed(uint64_t state) {
-  state += 0x9E3779B97F4A7C15U;
-  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9U;
-  state = (state ^ (state >> 27)) * 0x94D049BB133111EBU;
-  return state ^ (state >> 31);
-}
+// One step of the generator, from any state.
+uint64_t mixed(uint64_t state) { return split_mix(state + split_mix_step); }
 
 }  // namespace
 

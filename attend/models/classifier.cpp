@@ -41,12 +41,8 @@ Tensor drop_words(const Tensor& source, double probability, const Pass& pass) {
 
 Settings ClassifierConfig::settings() {
   Settings all = {
-      {"model.pooling",
-       &pooling,
-       "how the vectors of a source become one; fixed: by learned queries; class: by a token more",
-       {},
-       {},
-       {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}},
+      {"model.pooling", &pooling,
+       "how the vectors of a source become one; fixed: by learned queries; class: by a token more"},
       {"model.pooling_normaliser", &pooling_normaliser,
        "makes weights of the fixed queries' scores: " + pooling_normalisers()},
       {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
@@ -61,7 +57,7 @@ Settings ClassifierConfig::settings() {
 }
 
 std::string ClassifierConfig::why_no_weights() const {
-  return layers > 0 ? "model.normaliser = linear" : "model.pooling = " + pooling;
+  return layers > 0 ? "model.normaliser = linear" : "model.pooling = " + name_of(pooling);
 }
 
 void ClassifierConfig::check() const {
@@ -71,7 +67,7 @@ void ClassifierConfig::check() const {
   if (!reason.empty())
     fail("model.pooling_normaliser is {}, which {}; take {}", pooling_normaliser, reason,
          pooling_normalisers());
-  if (pooling == "class" && layers == 0)
+  if (pooling == Pooling::class_token && layers == 0)
     fail(
         "model.pooling is class, whose token reads the others in layers; set model.layers to 1 or "
         "more");
@@ -85,19 +81,20 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
   config.check();
   const int64_t depth = config.depth;
   encoder_ = register_module(
-      "encoder", std::make_shared<SourceEncoder>(source, config, config.pooling == "class"));
-  const bool fixed = config.pooling.starts_with("fixed");
+      "encoder",
+      std::make_shared<SourceEncoder>(source, config, config.pooling == Pooling::class_token));
+  const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
   // Running sums form no weights.
   attends_ =
       config.layers > 0 ? !Normaliser(config.self.choices().normaliser).row().running_sums : fixed;
   if (fixed)
-    fixed_ =
-        register_module("fixed", std::make_shared<FixedAttention>(FixedAttentionConfig{
-                                     .score = config.pooling == "fixed_dot" ? "dot" : "additive",
-                                     .normaliser = config.pooling_normaliser,
-                                     .depth = depth,
-                                     .queries = config.queries,
-                                     .attention_depth = config.attention_depth}));
+    fixed_ = register_module("fixed",
+                             std::make_shared<FixedAttention>(FixedAttentionConfig{
+                                 .score = config.pooling == Pooling::fixed_dot ? "dot" : "additive",
+                                 .normaliser = config.pooling_normaliser,
+                                 .depth = depth,
+                                 .queries = config.queries,
+                                 .attention_depth = config.attention_depth}));
   int64_t vector = fixed ? config.queries * depth : depth;
   if (config.hidden > 0) {
     hidden_ = register_module("hidden", torch::nn::Linear(vector, config.hidden));
@@ -110,9 +107,9 @@ Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
   const auto& [vectors, lengths] = words;
   if (fixed_)
     return fixed_->forward(vectors, vectors, lengths, pass.at_site({NetworkPart::pooling})).context;
-  if (pooling_ == "class") return vectors.select(1, 0);
+  if (pooling_ == Pooling::class_token) return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
-  return pooling_ == "mean" ? sum / to_device(lengths).unsqueeze(1) : sum;
+  return pooling_ == Pooling::mean ? sum / to_device(lengths).unsqueeze(1) : sum;
 }
 
 Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -126,7 +123,7 @@ Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pas
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   AttentionTrace trace;
   const StackSource words = encoder_->forward(to_device(source), lengths, Pass{}.watched_by(trace));
-  if (pooling_ == "class") {
+  if (pooling_ == Pooling::class_token) {
     Tensor weights = at::zeros(words.vectors.sizes().slice(0, 2), words.vectors.options());
     weights.select(1, 0).fill_(1);
     weights = rolled_out(weights, trace).slice(1, 1);
@@ -137,7 +134,7 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   if (fixed_) {
     const Tensor lse = fixed_->forward(words.vectors, words.vectors, lengths).lse;
     weights = fixed_->weights(words.vectors, lse, lengths).mean(1);
-  } else if (pooling_ == "mean") {
+  } else if (pooling_ == Pooling::mean) {
     weights = weights / to_device(lengths).unsqueeze(1);
   }
   return rolled_out(weights, trace);
@@ -156,7 +153,7 @@ Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
   if (fixed_) return {};
-  if (pooling_ == "class") return {1, at::eye(source_length + 1).slice(0, 0, 1)};
+  if (pooling_ == Pooling::class_token) return {1, at::eye(source_length + 1).slice(0, 0, 1)};
   return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
 }
 
@@ -168,7 +165,7 @@ Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smooth
 
 Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor vectors = encoder_->forward(to_device(source), lengths, pass).vectors;
-  return pooling_ == "class" ? vectors.slice(1, 1) : vectors;
+  return pooling_ == Pooling::class_token ? vectors.slice(1, 1) : vectors;
 }
 
 // The whole network is one step, which needs the source alone.

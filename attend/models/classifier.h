@@ -13,8 +13,13 @@
 
 namespace attend {
 
+// What becomes of the vectors of a source: their sum or mean, what fixed queries see of them, or
+// the vector of the class token.
+enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token };
+inline EnumNames names_of(Pooling) { return {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}; }
+
 struct ClassifierConfig : SourceEncoderConfig {
-  std::string pooling = "mean";  // sum, mean, fixed_dot, fixed_mlp, or class: the class token's
+  Pooling pooling = Pooling::mean;
   std::string pooling_normaliser = "softmax";  // of the fixed queries, as FixedAttention takes it
   int64_t queries = 1;                         // fixed ones
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
@@ -65,7 +70,7 @@ class Classifier : public PairNetwork {
                                      const Pass& pass, c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
-  std::string pooling_;
+  Pooling pooling_;
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;

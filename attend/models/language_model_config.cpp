@@ -5,8 +5,8 @@
 namespace attend {
 
 LanguageModelConfig::LanguageModelConfig() {
-  positions = "learned";
-  activation = "gelu";
+  positions = Positions::learned;
+  activation = HiddenActivation::gelu;
   feed_forward = 512;
 }
 

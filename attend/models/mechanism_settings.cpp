@@ -30,7 +30,7 @@ AttentionChoices MechanismSettings::choices() const {
   AttentionChoices choices = attend::mechanism(mechanism).choices;
   if (!score.empty()) choices.score = score;
   if (!scope.empty()) choices.scope = scope;
-  if (!bias.empty()) choices.bias = bias == "none" ? "" : bias;
+  if (!bias.empty()) choices.bias = bias == no_bias ? "" : bias;
   if (!normaliser.empty()) choices.normaliser = normaliser;
   return choices;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/base/settings.h"
@@ -11,10 +12,12 @@ namespace attend {
 // A row of mechanism_table() and what replaces its choices: the settings by which a model's
 // attention is chosen.
 struct MechanismSettings {
+  static constexpr std::string_view no_bias = "none";
+
   std::string mechanism;
   std::string score = {};  // empty, as in the next three: the mechanism's own
   std::string scope = {};
-  std::string bias = {};  // "none": no bias where the mechanism has one
+  std::string bias = {};  // no_bias: none where the mechanism has one
   std::string normaliser = {};
 
   AttentionChoices choices() const;  // Error where there is no such mechanism

@@ -42,15 +42,13 @@ void check(const MemoryMachineConfig& config) {
 MemoryMachine::MemoryMachine(const MemoryMachineConfig& config) : config_(config) {
   check(config);
   const int64_t seen = config.inputs + config.read_heads * config.width;
-  if (config.controller == "feed_forward")
+  if (config.controller == Controller::feed_forward)
     feed_forward_ = register_module("controller", Linear(seen, config.hidden));
-  else if (config.controller == "lstm" || config.controller == "gru")
+  else
     recurrent_ = register_module(
         "controller",
-        std::make_shared<RecurrentCell>(parse_cell(config.controller), seen, config.hidden));
-  else
-    fail("[memory machine] no controller is called {}; there are lstm, gru and feed_forward",
-         in_quotes(config.controller));
+        std::make_shared<RecurrentCell>(
+            config.controller == Controller::gru ? Cell::gru : Cell::lstm, seen, config.hidden));
   addressing_ = register_module("addressing",
                                 Linear(config.hidden, heads(config) * controls_of_head(config)));
   writing_ =

@@ -4,19 +4,24 @@
 #include <utility>
 #include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/recurrent.h"
 
 namespace attend {
 
+// A recurrent cell, or a layer of tanh.
+enum class Controller { gru, lstm, feed_forward };
+inline EnumNames names_of(Controller) { return {"gru", "lstm", "feed_forward"}; }
+
 // All sizes are 1 or more.
 struct MemoryMachineConfig {
-  int64_t inputs = 1;               // depth of what comes in at each step
-  int64_t outputs = 1;              // and of what goes out
-  std::string controller = "lstm";  // or "gru", or "feed_forward": a layer of tanh
-  int64_t hidden = 100;             // depth of the controller
-  int64_t rows = 128;               // of the memory
-  int64_t width = 20;               // of a row
+  int64_t inputs = 1;   // depth of what comes in at each step
+  int64_t outputs = 1;  // and of what goes out
+  Controller controller = Controller::lstm;
+  int64_t hidden = 100;  // depth of the controller
+  int64_t rows = 128;    // of the memory
+  int64_t width = 20;    // of a row
   int64_t read_heads = 1;
   int64_t write_heads = 1;
   int64_t farthest_shift = 1;  // a head moves by at most so many rows a step; 0 or more
@@ -38,7 +43,7 @@ struct MemoryMachineState {
 // The memory begins at a small constant (Collier and Beel 2018), every head at row 0.
 class MemoryMachine : public torch::nn::Module {
  public:
-  // Error on an unknown controller or a size out of range.
+  // Error on a size out of range.
   explicit MemoryMachine(const MemoryMachineConfig& config);
 
   MemoryMachineState start(int64_t batch) const;

@@ -11,6 +11,10 @@
 namespace attend {
 namespace {
 
+Setting format_setting(int64_t& format) {
+  return {"format", &format, "of this file; older ones have none", 1};
+}
+
 Settings all_settings(TextConfig& text, ModelConfig& model) {
   Settings settings = text.settings();
   append(settings, model.settings());
@@ -37,9 +41,10 @@ PairModel read_description(const std::string& folder) {
          folder);
   PairModel model;
   const TomlFile file(folder + "/config.toml");
+  check_format(file, folder + "/config.toml");
   file.read_key(model.config.type_setting());
   file.read_key(model.text.source_units_setting());
-  file.read(all_settings(model.text, model.config));
+  read_config(file, all_settings(model.text, model.config));
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
@@ -54,6 +59,20 @@ PairModel read_description(const std::string& folder) {
 
 }  // namespace
 
+void check_format(const TomlFile& file, const std::string& path) {
+  int64_t format = config_format;
+  file.read_key(format_setting(format));
+  if (format > config_format)
+    fail("{}: format is {}, and this attend reads formats up to {}; take a newer attend", path,
+         format, config_format);
+}
+
+void read_config(const TomlFile& file, Settings settings) {
+  int64_t format = config_format;
+  settings.push_back(format_setting(format));
+  file.read(settings);
+}
+
 void save_description(const PairModel& model, const std::string& folder) {
   // The names alone: the folder may move.
   TextConfig text = with_codes_in(".", model.text);
@@ -61,7 +80,10 @@ void save_description(const PairModel& model, const std::string& folder) {
   save_codes(model.codecs, model.text, folder);
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");
-  write_file(folder + "/config.toml", to_toml(all_settings(text, network), /*with_help=*/true));
+  int64_t format = config_format;
+  Settings settings = {format_setting(format)};
+  append(settings, all_settings(text, network));
+  write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
 
 PairModel load_description(const std::string& folder) {

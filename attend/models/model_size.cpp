@@ -24,8 +24,11 @@ Settings settings_of(PairModel& model) {
 
 std::string assignment(const Setting& setting) {
   return std::visit(
-      [&](const auto* value) {
-        if constexpr (std::is_same_v<decltype(value), const std::string*>)
+      [&](const auto& value) {
+        using Type = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Type, NamedVariable>)
+          return fmt::format("{} = {}", setting.key, in_quotes(value.name()));
+        else if constexpr (std::is_same_v<Type, std::string*>)
           return fmt::format("{} = {}", setting.key, in_quotes(*value));
         else
           return fmt::format("{} = {}", setting.key, *value);
@@ -34,7 +37,15 @@ std::string assignment(const Setting& setting) {
 }
 
 void copy_value(const Setting& from, const Setting& to) {
-  std::visit([&](auto* value) { *value = *std::get<decltype(value)>(from.value); }, to.value);
+  std::visit(
+      [&](const auto& value) {
+        const auto& other = std::get<std::decay_t<decltype(value)>>(from.value);
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, NamedVariable>)
+          value.set(other.name());
+        else
+          *value = *other;
+      },
+      to.value);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/base/find_row.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
@@ -64,20 +63,20 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     fail(
         "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "
         "for both takes data.joint_vocabulary = true",
-        config.tied, config.copy, source.tokens, target_tokens);
+        name_of(config.tied), config.copy, source.tokens, target_tokens);
   if (config.attends()) query_parts_ = config.query_parts();
-  state_first_ = has_part("state");
-  carries_context_ = has_part("context") || config.input_feeding;
+  state_first_ = has_part(QueryVector::state);
+  carries_context_ = has_part(QueryVector::context) || config.input_feeding;
   source_embedding_ =
       register_module("source_embedding",
                       std::make_shared<SourceInput>(source, config.source_depth(), config.image));
-  if (config.tied != "all")
+  if (config.tied != Tied::all)
     target_embedding_ =
         register_module("target_embedding", embedding(target_tokens, config.embedding));
-  if (config.encoder == "recurrent")
+  if (config.encoder == Annotations::recurrent)
     encoder_ = register_module(
         "encoder", std::make_shared<BidirectionalEncoder>(
-                       parse_cell(config.cell), config.embedding, config.hidden,
+                       config.cell, config.embedding, config.hidden,
                        RecurrentLayers{config.encoder_layers, config.dropout, config.residual}));
   if (config.self_layers > 0)
     self_ = register_module("self", std::make_shared<TransformerStack>(config.self_stack()));
@@ -98,17 +97,16 @@ void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
   const int64_t hidden = config.hidden;
   const bool context_enters = !state_first_ || carries_context_;
   decoder_ = register_module(
-      "decoder",
-      std::make_shared<RecurrentCell>(
-          parse_cell(config.cell), config.embedding + (context_enters ? hidden : 0), hidden,
-          RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
+      "decoder", std::make_shared<RecurrentCell>(
+                     config.cell, config.embedding + (context_enters ? hidden : 0), hidden,
+                     RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
   initial_ = register_module(
       "initial", Linear(encoder_ ? hidden / 2 : hidden, hidden * decoder_->state_size()));
 }
 
 void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
   const int64_t hidden = config.hidden, read = 2 * hidden + config.embedding;
-  const bool tied = config.tied != "none";
+  const bool tied = config.tied != Tied::none;
   const int64_t depth = tied ? config.embedding : hidden;
   if (config.intra_decoder)
     past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
@@ -132,8 +130,8 @@ void Seq2Seq::place(const Devices& devices) {
   if (attention_) attention_->to(devices.attention);
 }
 
-bool Seq2Seq::has_part(const char* name) const {
-  return std::find(query_parts_.begin(), query_parts_.end(), name) != query_parts_.end();
+bool Seq2Seq::has_part(QueryVector part) const {
+  return std::find(query_parts_.begin(), query_parts_.end(), part) != query_parts_.end();
 }
 
 Tensor Seq2Seq::placed(const Tensor& embedded) const {
@@ -176,7 +174,7 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
     const Tensor read = annotations.to(devices_.attention);
     memory.attention = attention_->prepare(read, read, lengths);
   }
-  if (has_part("extra")) memory.extra = embedded.select(1, 0).to(devices_.decoder);
+  if (has_part(QueryVector::extra)) memory.extra = embedded.select(1, 0).to(devices_.decoder);
   // s_0 = tanh(W_s h_1), h_1 the backward direction at the first token (A.2.2), or the mean of the
   // annotations (Xu et al. 2015, 3.1.2).
   const Tensor first = encoder_ ? backward_state(below).to(devices_.decoder) : memory.summary;
@@ -191,12 +189,12 @@ Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor&
                       const Memory& memory) const {
   std::vector<Tensor> parts;
   parts.reserve(query_parts_.size());
-  for (const std::string& part : query_parts_) {
-    if (part == "previous_state") parts.push_back(decoder_->output(decoder.recurrent));
-    if (part == "state") parts.push_back(state);
-    if (part == "token") parts.push_back(embedded);
-    if (part == "context") parts.push_back(decoder.context);
-    if (part == "extra") parts.push_back(memory.extra);
+  for (const QueryVector part : query_parts_) {
+    if (part == QueryVector::previous_state) parts.push_back(decoder_->output(decoder.recurrent));
+    if (part == QueryVector::state) parts.push_back(state);
+    if (part == QueryVector::token) parts.push_back(embedded);
+    if (part == QueryVector::context) parts.push_back(decoder.context);
+    if (part == QueryVector::extra) parts.push_back(memory.extra);
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
 }
@@ -449,7 +447,7 @@ std::unique_ptr<DecodingState> Seq2Seq::State::joined(
 bool Seq2Seq::pack(WeightType weights) {
   packed_ = nullptr;
   // Packed steps keep one state: that before the step is gone after it.
-  const bool reads_both = state_first_ && has_part("previous_state");
+  const bool reads_both = state_first_ && has_part(QueryVector::previous_state);
   if (!attention_ || past_ || gate_ || reads_both) return false;
   RecurrentParts parts{.embedding = target_weight(),
                        .cell = *decoder_,
@@ -464,8 +462,8 @@ bool Seq2Seq::pack(WeightType weights) {
                        .pieces = maxout_pieces,
                        .output = output()};
   if (!state_first_ || carries_context_) parts.cell_reads.push_back(StepVector::context);
-  for (const std::string& part : query_parts_)
-    parts.query.push_back(find_row(query_part_table(), "part of a query", part).vector);
+  for (const QueryVector part : query_parts_)
+    parts.query.push_back(query_part_table()[static_cast<size_t>(part)].vector);
   packed_ = PackedRecurrent::pack(parts, weights);
   return packed_ != nullptr;
 }

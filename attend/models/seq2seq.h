@@ -89,7 +89,7 @@ class Seq2Seq : public PairNetwork {
 
   struct State;
 
-  bool has_part(const char* name) const;
+  bool has_part(QueryVector part) const;
   void make_decoder(const Seq2SeqConfig& config);
   void make_readout(const Seq2SeqConfig& config, int64_t target_tokens);
 
@@ -124,7 +124,7 @@ class Seq2Seq : public PairNetwork {
   double dropout_;
   double entropy_weight_;
   double coverage_weight_;
-  std::vector<std::string> query_parts_;
+  std::vector<QueryVector> query_parts_;
   int64_t extra_depth_;           // of the part extra
   bool state_first_ = false;      // the query holds the state after the step
   bool carries_context_ = false;  // what the query or the recurrence read of the step before

@@ -10,16 +10,16 @@ namespace {
 
 std::string query_syntax() {
   std::string help = "what a query consists of, joined by +: ";
-  for (const QueryPart& part : query_part_table())
-    help += fmt::format("{} ({}), ", part.name, part.meaning);
+  const EnumNames names = names_of(QueryVector{});
+  for (size_t i = 0; i < names.size(); ++i)
+    help += fmt::format("{} ({}), ", names[i], query_part_table()[i].meaning);
   return help + "empty: the mechanism's own";
 }
 
-void check_part(const std::string& part) {
-  std::vector<std::string> names;
-  names.reserve(query_part_table().size());
-  for (const QueryPart& row : query_part_table()) names.emplace_back(row.name);
-  if (std::find(names.begin(), names.end(), part) != names.end()) return;
+QueryVector part_of_query(const std::string& part) {
+  const EnumNames names = names_of(QueryVector{});
+  const auto found = std::find(names.begin(), names.end(), part);
+  if (found != names.end()) return static_cast<QueryVector>(found - names.begin());
   const std::string suggestion = nearest(part, names);
   if (!suggestion.empty())
     fail("model.query has no part {}; did you mean {}?", in_quotes(part), suggestion);
@@ -33,12 +33,8 @@ Settings readout_settings(Seq2SeqConfig& config) {
        "2015)"},
       {"model.intra_decoder", &config.intra_decoder,
        "whether the readout also reads the decoder's states before (Paulus et al. 2017)"},
-      {"model.tied",
-       &config.tied,
-       "embeddings that the output shares; all takes data.joint_vocabulary",
-       {},
-       {},
-       {"none", "target", "all"}},
+      {"model.tied", &config.tied,
+       "embeddings that the output shares; all takes data.joint_vocabulary"},
       {"model.copy", &config.copy,
        "whether tokens of the source may be copied (See et al. 2017); takes "
        "data.joint_vocabulary"},
@@ -96,27 +92,22 @@ void check_needs_attention(const Seq2SeqConfig& config) {
 
 const std::vector<QueryPart>& query_part_table() {
   static const std::vector<QueryPart> table = {
-      {"previous_state", "the decoder's state before the step", StepVector::state},
-      {"state", "its state after the step, which then precedes attention", StepVector::state},
-      {"token", "the embedded token before", StepVector::token},
-      {"context", "the context before; behind state it also enters the recurrence",
-       StepVector::context},
-      {"extra", "the embedded first token of the source, such as a target language",
-       StepVector::extra},
+      {"the decoder's state before the step", StepVector::state},
+      {"its state after the step, which then precedes attention", StepVector::state},
+      {"the embedded token before", StepVector::token},
+      {"the context before; behind state it also enters the recurrence", StepVector::context},
+      {"the embedded first token of the source, such as a target language", StepVector::extra},
   };
   return table;
 }
 
 Settings Seq2SeqConfig::settings() {
-  Settings all = MechanismSettings::settings("model.", "the decoder's attention", {"none"});
+  Settings all =
+      MechanismSettings::settings("model.", "the decoder's attention", {std::string(no_attention)});
   Settings own = {
-      {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
-      {"model.encoder",
-       &encoder,
-       "what annotates a source: recurrent layers, or none, its positions alone",
-       {},
-       {},
-       {"recurrent", "none"}},
+      {"model.cell", &cell, "recurrent cell"},
+      {"model.encoder", &encoder,
+       "what annotates a source: recurrent layers, or none, its positions alone"},
       {"model.query", &query, query_syntax()},
       {"model.embedding", &embedding, "depth of the token embeddings", 1, 65536},
       {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
@@ -141,16 +132,16 @@ Settings Seq2SeqConfig::settings() {
   return all;
 }
 
-std::vector<std::string> Seq2SeqConfig::query_parts() const {
+std::vector<QueryVector> Seq2SeqConfig::query_parts() const {
   const std::string text = without_spaces(
       query.empty() ? std::string(attend::mechanism(mechanism).decoder_query) : query);
-  std::vector<std::string> parts;
+  std::vector<QueryVector> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('+', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    check_part(parts.back());
+    parts.push_back(part_of_query(text.substr(begin, end - begin)));
     if (std::count(parts.begin(), parts.end(), parts.back()) > 1)
-      fail("model.query is {} and names {} twice; leave one out", in_quotes(query), parts.back());
+      fail("model.query is {} and names {} twice; leave one out", in_quotes(query),
+           name_of(parts.back()));
     begin = end + 1;
   }
   return parts;
@@ -166,8 +157,10 @@ TransformerStackConfig Seq2SeqConfig::self_stack() const {
 
 AttentionSizes Seq2SeqConfig::attention_sizes() const {
   int64_t depth = 0;
-  for (const std::string& part : query_parts())
-    depth += part == "token" ? embedding : part == "extra" ? source_depth() : hidden;
+  for (const QueryVector part : query_parts())
+    depth += part == QueryVector::token   ? embedding
+             : part == QueryVector::extra ? source_depth()
+                                          : hidden;
   return {.query_depth = depth,
           .key_depth = hidden,
           .attention_depth = attention_depth,
@@ -180,7 +173,7 @@ void Seq2SeqConfig::check() const {
   if (self_layers > 0 && hidden % heads != 0)
     fail("model.heads is {}, which does not divide model.hidden, {}; take one that does", heads,
          hidden);
-  if (tied == "all" && source_depth() != embedding)
+  if (tied == Tied::all && source_depth() != embedding)
     fail(
         "model.tied is all, and without a recurrent encoder a source is embedded with {} numbers, "
         "not {}; set model.embedding = model.hidden",
@@ -196,7 +189,7 @@ void Seq2SeqConfig::check() const {
   check_sizes(choices, attention_sizes());
   if (copy) check_copying(choices);
   if (const auto parts = query_parts();
-      input_feeding && std::find(parts.begin(), parts.end(), "state") == parts.end())
+      input_feeding && std::find(parts.begin(), parts.end(), QueryVector::state) == parts.end())
     fail(
         "model.input_feeding is true, and the query takes no state after the step, so that the "
         "context enters the recurrence anyway; leave it out, or take model.query = state");

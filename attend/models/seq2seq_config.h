@@ -2,24 +2,38 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
 #include "attend/models/source_input.h"
+#include "attend/models/tied.h"
 #include "attend/nn/learned_attention.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
 
-// Score "none": no attention, one fixed context.
+// What annotates a source: recurrent layers, or nothing but the positions of tokens or frames.
+enum class Annotations { recurrent, none };
+inline EnumNames names_of(Annotations) { return {"recurrent", "none"}; }
+
+// What the query of a recurrent decoder may consist of.
+enum class QueryVector { previous_state, state, token, context, extra };
+inline EnumNames names_of(QueryVector) {
+  return {"previous_state", "state", "token", "context", "extra"};
+}
+
 struct Seq2SeqConfig : MechanismSettings {
+  // A score beside those of score_table(): one fixed context in place of attention.
+  static constexpr std::string_view no_attention = "none";
+
   Seq2SeqConfig() : MechanismSettings{.mechanism = "bahdanau"} {}
 
-  std::string cell = "gru";
-  std::string encoder = "recurrent";  // or "none": tokens or frames and their positions
-  std::string query = {};  // parts of query_part_table() joined by +; empty: the mechanism's own
+  Cell cell = Cell::gru;
+  Annotations encoder = Annotations::recurrent;
+  std::string query = {};  // names of QueryVector joined by +; empty: the mechanism's own
   int64_t embedding = 128;
   int64_t hidden = 256;  // depth of the decoder state and of the annotations
   int64_t attention_depth = 256;
@@ -32,8 +46,7 @@ struct Seq2SeqConfig : MechanismSettings {
   bool intra_decoder = false;
   bool copy = false;
   double coverage_weight = 0;
-  std::string tied = "none";  // embeddings that are the output's matrix too: none, target, or all:
-                              // the source's as well
+  Tied tied = Tied::none;
   ImageInputConfig image;
   double dropout = 0.1;
   double entropy_weight = 0;  // of hard attention
@@ -41,16 +54,16 @@ struct Seq2SeqConfig : MechanismSettings {
 
   Settings settings();  // keys model.*
 
-  bool attends() const { return score != "none"; }
+  bool attends() const { return score != no_attention; }
 
   // The query's parts, in order. Error on an unknown one and on the same twice.
-  std::vector<std::string> query_parts() const;
+  std::vector<QueryVector> query_parts() const;
 
   // The depth of a source token or frame before the encoder; without one, of an annotation.
-  int64_t source_depth() const { return encoder == "recurrent" ? embedding : hidden; }
+  int64_t source_depth() const { return encoder == Annotations::recurrent ? embedding : hidden; }
 
   // Whether sources and targets must be of one vocabulary.
-  bool wants_joint_vocabulary() const { return copy || tied == "all"; }
+  bool wants_joint_vocabulary() const { return copy || tied == Tied::all; }
 
   // The layers of self_layers.
   TransformerStackConfig self_stack() const;
@@ -64,13 +77,12 @@ struct Seq2SeqConfig : MechanismSettings {
   void check() const;
 };
 
-// What the query of a recurrent decoder may consist of.
 struct QueryPart {
-  std::string_view name;
   std::string_view meaning;
   StepVector vector;
 };
 
+// The rows, in the order of the values of QueryVector.
 const std::vector<QueryPart>& query_part_table();
 
 }  // namespace attend

@@ -13,7 +13,7 @@ using at::Tensor;
 
 SourceEncoderConfig::SourceEncoderConfig() {
   self.bias = "buckets:32";
-  positions = "none";
+  positions = Positions::none;
 }
 
 Settings SourceEncoderConfig::settings() {
@@ -21,7 +21,7 @@ Settings SourceEncoderConfig::settings() {
   append(all, image.settings());
   append(all, {{"model.recurrent_layers", &recurrent_layers,
                 "bidirectional layers below those of self-attention; 0: none", 0, 64},
-               {"model.cell", &cell, "recurrent cell", {}, {}, {"gru", "lstm"}},
+               {"model.cell", &cell, "recurrent cell"},
                {"model.layers", &layers, "of self-attention; 0: none", 0, 256},
                {"model.maximum_source_length", &maximum_source_length,
                 "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
@@ -38,12 +38,12 @@ void SourceEncoderConfig::check() const {
 SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
                              bool class_token)
     : shape_(shape),
-      sinusoidal_(config.positions == "sinusoidal"),
+      sinusoidal_(config.positions == Positions::sinusoidal),
       dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
       input_(register_module("input",
                              std::make_shared<SourceInput>(shape, config.depth, config.image))) {
   config.check();
-  if (config.positions == "learned")
+  if (config.positions == Positions::learned)
     positions_ = register_module(
         "positions",
         std::make_shared<LearnedPositions>(
@@ -52,7 +52,7 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
   if (config.recurrent_layers > 0)
     recurrent_ = register_module(
         "recurrent", std::make_shared<BidirectionalEncoder>(
-                         parse_cell(config.cell), config.depth, config.depth,
+                         config.cell, config.depth, config.depth,
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
   // Small, as learned positions are.
   if (class_token)

@@ -19,7 +19,7 @@ struct SourceEncoderConfig : LayersConfig {
   SourceEncoderConfig();
 
   int64_t recurrent_layers = 0;  // bidirectional, below the others; 0: none
-  std::string cell = "lstm";     // of those: gru or lstm
+  Cell cell = Cell::lstm;        // of those
   int64_t layers = 0;            // of self-attention. Without either kind every vector stays by
                                  // itself, as in a bag
   ImageInputConfig image;

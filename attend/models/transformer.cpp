@@ -28,7 +28,7 @@ SourceEncoderConfig encoder_config(const TransformerConfig& config) {
 }
 
 void check_tied(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens) {
-  if (config.tied != "all") return;
+  if (config.tied != Tied::all) return;
   if (source.is_frames())
     fail("model.tied is all, and images or sounds have no tokens to share; take target");
   if (source.tokens != target_tokens)
@@ -45,7 +45,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     : dropout_(config.dropout) {
   config.check();
   check_tied(config, source, target_tokens);
-  const bool shared = config.tied == "all";
+  const bool shared = config.tied == Tied::all;
   const int64_t longest = longest_target(config.maximum_source_length);
   if (source.is_frames()) {
     frames_ = register_module(
@@ -67,7 +67,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   decoder_ =
       register_module("decoder", std::make_shared<TransformerStack>(config.stack(
                                      config.decoder_layers, /*causal=*/true, &config.source)));
-  if (config.tied == "none")
+  if (config.tied == Tied::none)
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
 }
 

@@ -4,7 +4,6 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/mechanism_table.h"
-#include "attend/nn/positioned_embedding.h"
 
 namespace attend {
 namespace {
@@ -37,43 +36,44 @@ void check_row(const char* key, const Mechanism& row) {
 }
 
 // Error where a row brings positions and the setting says others.
-void check_positions(const Mechanism& row, const std::string& positions) {
-  if (row.module_kind == ModuleKind::sinusoids && positions != "sinusoidal")
-    fail("model.mechanism is {} and model.positions {}; take one of both", row.name, positions);
-  if (row.module_kind == ModuleKind::learned_positions && positions != "learned")
-    fail("model.mechanism is {} and model.positions {}; take learned", row.name, positions);
+void check_positions(const Mechanism& row, Positions positions) {
+  if (row.module_kind == ModuleKind::sinusoids && positions != Positions::sinusoidal)
+    fail("model.mechanism is {} and model.positions {}; take one of both", row.name,
+         name_of(positions));
+  if (row.module_kind == ModuleKind::learned_positions && positions != Positions::learned)
+    fail("model.mechanism is {} and model.positions {}; take learned", row.name,
+         name_of(positions));
 }
 
 }  // namespace
 
 Settings LayersConfig::settings() {
   Settings all = self.settings("model.", "how a sequence reads itself");
-  append(all,
-         {{"model.positions", &positions, "how a position is told", {}, {}, position_choices()},
-          {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
-          {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
-          {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
-          {"model.key_heads", &key_heads,
-           "heads of keys and values, which the heads share; 0: one each", 0, 1024},
-          {"model.activation", &activation, "of the hidden units", {}, {}, {"relu", "gelu"}},
-          {"model.normalise_first", &normalise_first,
-           "layers normalise what they read (true) or what they give (false)"},
-          {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
-          {"model.attention_dropout", &attention_dropout, "share of weights dropped in training", 0,
-           0.95}});
+  append(all, {{"model.positions", &positions, "how a position is told"},
+               {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
+               {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
+               {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
+               {"model.key_heads", &key_heads,
+                "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+               {"model.activation", &activation, "of the hidden units"},
+               {"model.normalise_first", &normalise_first,
+                "layers normalise what they read (true) or what they give (false)"},
+               {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+               {"model.attention_dropout", &attention_dropout,
+                "share of weights dropped in training", 0, 0.95}});
   return all;
 }
 
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
-  const bool rotary =
-      positions == "rotary" || mechanism(self.mechanism).module_kind == ModuleKind::rotation;
+  const bool rotary = positions == Positions::rotary ||
+                      mechanism(self.mechanism).module_kind == ModuleKind::rotation;
   HeadGroup own{self.choices(), heads, key_heads, rotary};
   if (causal) own.choices.scope = causal_scope(own.choices.scope);
   TransformerStackConfig config{.layers = layers, .depth = depth, .self = {own}};
   if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
   config.feed_forward = feed_forward;
-  config.activation = activation == "relu" ? HiddenActivation::relu : HiddenActivation::gelu;
+  config.activation = activation;
   config.normalise_first = normalise_first;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
@@ -104,12 +104,8 @@ Settings TransformerConfig::settings() {
   append(all, image.settings());
   append(all, {{"model.encoder_layers", &encoder_layers, "layers over the source", 1, 256},
                {"model.decoder_layers", &decoder_layers, "layers over the target", 1, 256},
-               {"model.tied",
-                &tied,
-                "embeddings that the output shares; all takes data.joint_vocabulary",
-                {},
-                {},
-                {"none", "target", "all"}},
+               {"model.tied", &tied,
+                "embeddings that the output shares; all takes data.joint_vocabulary"},
                {"model.maximum_source_length", &maximum_source_length,
                 "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;

@@ -6,6 +6,8 @@
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
 #include "attend/models/source_input.h"
+#include "attend/models/tied.h"
+#include "attend/nn/positioned_embedding.h"
 #include "attend/nn/transformer_stack.h"
 
 namespace attend {
@@ -13,12 +15,12 @@ namespace attend {
 // What Transformers of every shape are told.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // how a sequence reads itself
-  std::string positions = "sinusoidal";            // of position_choices()
+  Positions positions = Positions::sinusoidal;
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
   int64_t key_heads = 0;  // 0: as heads
-  std::string activation = "relu";
+  HiddenActivation activation = HiddenActivation::relu;
   bool normalise_first = true;
   double dropout = 0.1;
   double attention_dropout = 0;
@@ -41,11 +43,10 @@ struct TransformerConfig : LayersConfig {
   int64_t encoder_layers = 4;
   int64_t decoder_layers = 4;
   ImageInputConfig image;
-  std::string tied = "target";  // embeddings that are the output's matrix too: none, target, or
-                                // all: the source's as well
+  Tied tied = Tied::target;
   int64_t maximum_source_length = 256;
 
-  bool wants_joint_vocabulary() const { return tied == "all"; }
+  bool wants_joint_vocabulary() const { return tied == Tied::all; }
   std::string why_not_shared() const;
 
   Settings settings();

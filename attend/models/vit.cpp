@@ -4,11 +4,11 @@ namespace attend {
 
 VitConfig::VitConfig() {
   self.bias = "";
-  positions = "learned";
-  activation = "gelu";
+  positions = Positions::learned;
+  activation = HiddenActivation::gelu;
   layers = 4;
   maximum_source_length = 1024;
-  pooling = "class";
+  pooling = Pooling::class_token;
   word_dropout = 0;
   output_dropout = 0;
 }

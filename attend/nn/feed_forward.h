@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/linear.h"
 
@@ -9,6 +10,7 @@ namespace attend {
 
 // relu: max(0, x); gelu: x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016).
 enum class HiddenActivation { relu, gelu };
+inline EnumNames names_of(HiddenActivation) { return {"relu", "gelu"}; }
 
 // f(x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2, where f is relu), with
 // dropout on the hidden layer.

@@ -9,13 +9,13 @@
 
 namespace attend {
 
-PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
-                                         const std::string& positions, int64_t maximum)
-    : sinusoidal_(positions == "sinusoidal"),
+PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions,
+                                         int64_t maximum)
+    : sinusoidal_(positions == Positions::sinusoidal),
       scale_(std::sqrt(static_cast<double>(depth))),
       embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
   torch::nn::init::normal_(embedding_->weight, 0, 1 / scale_);
-  if (positions == "learned")
+  if (positions == Positions::learned)
     learned_ = register_module("positions", std::make_shared<LearnedPositions>(maximum, depth));
 }
 
@@ -37,7 +37,5 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
 int64_t PositionedEmbedding::positions() const {
   return learned_ ? learned_->maximum() : std::numeric_limits<int64_t>::max();
 }
-
-std::vector<std::string> position_choices() { return {"sinusoidal", "learned", "rotary", "none"}; }
 
 }  // namespace attend

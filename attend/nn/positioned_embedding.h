@@ -3,21 +3,23 @@
 #include <torch/nn/modules/embedding.h>
 
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/positions.h"
 
 namespace attend {
 
+// Where a network says what stands where: in the vectors, or, rotary, in the heads (HeadGroup).
+enum class Positions { sinusoidal, learned, rotary, none };
+inline EnumNames names_of(Positions) { return {"sinusoidal", "learned", "rotary", "none"}; }
+
 // Vectors for tokens that know where they stand: sqrt(depth) times the token's vector, plus that
 // of its position (Vaswani et al. 2017, 3.4 and 3.5).
 class PositionedEmbedding : public torch::nn::Module {
  public:
-  // `positions`: one of position_choices(): sinusoidal; learned, up to `maximum` of them; rotary
-  // and none add nothing here.
-  PositionedEmbedding(int64_t tokens, int64_t depth, const std::string& positions, int64_t maximum);
+  // Learned positions are up to `maximum` of them; rotary and none add nothing here.
+  PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions, int64_t maximum);
 
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, dropped
   // by `dropout`. Error when learned positions end before the last token. Of a SharedSequence the
@@ -35,8 +37,5 @@ class PositionedEmbedding : public torch::nn::Module {
   torch::nn::Embedding embedding_{nullptr};
   std::shared_ptr<LearnedPositions> learned_;  // null where they are not learned
 };
-
-// Where a network says what stands where; rotary does so in the heads (HeadGroup).
-std::vector<std::string> position_choices();
 
 }  // namespace attend

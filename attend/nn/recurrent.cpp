@@ -102,12 +102,6 @@ Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, c
 
 }  // namespace
 
-Cell parse_cell(const std::string& name) {
-  if (name == "gru") return Cell::gru;
-  if (name == "lstm") return Cell::lstm;
-  fail("no recurrent cell is called {}; there are gru and lstm", in_quotes(name));
-}
-
 RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden,
                              const RecurrentLayers& layers)
     : hidden_(hidden), layers_(layers) {

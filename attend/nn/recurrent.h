@@ -5,15 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
 
 namespace attend {
 
 // The cells a recurrent layer can be made of.
 enum class Cell { gru, lstm };
-
-// "gru" or "lstm"; Error otherwise.
-Cell parse_cell(const std::string& name);
+inline EnumNames names_of(Cell) { return {"gru", "lstm"}; }
 
 // Recurrent layers, one on top of the other.
 struct RecurrentLayers {

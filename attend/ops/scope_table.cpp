@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "attend/base/error.h"
+#include "attend/base/trimmed.h"
 #include "attend/ops/scopes.h"
 
 namespace attend {
@@ -69,12 +70,6 @@ std::optional<Scope> parse_global(std::string_view text) {
   const auto count = arguments_of(text, "global");
   if (!count) return std::nullopt;
   return global_tokens(parse_count(*count, text, "tokens", "global:N"));
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 Scope parse_one(std::string_view text) {

@@ -1,3 +1,4 @@
+#include "attend/base/hash.h"
 #include "attend/ops/composed-inl.h"
 #include "attend/ops/paths-inl.h"
 #include "attend/ops/sequential-inl.h"
@@ -6,10 +7,6 @@ namespace attend {
 namespace {
 
 using at::Tensor;
-
-// The golden ratio in 64 bits: the seeds of the queries of one call do not meet those of the next
-// seed's.
-constexpr uint64_t seed_stride = 0x9E3779B97F4A7C15;
 
 // Row i of the axis of queries, where the part has one.
 Tensor row_of(const Tensor& part, int64_t axis, int64_t i) {
@@ -27,7 +24,8 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
     spec.query_positions = spec.query_positions.narrow(0, i, 1);
   else
     spec.relative_offset -= i;
-  const auto draw = static_cast<uint64_t>(i) * seed_stride;
+  // Far steps, so that the seeds of the queries of one call do not meet those of the next seed's.
+  const auto draw = static_cast<uint64_t>(i) * split_mix_step;
   spec.dropout.seed += draw;
   if (spec.options.seed != 0) spec.options.seed += draw;
   for (const auto index : {part::query, part::dense, part::relative, part::centres, part::widths})

@@ -15,7 +15,14 @@ json configuration(PairModel& model) {
   json values = json::object();
   for (const Settings& settings : {model.text.settings(), model.config.settings()})
     for (const Setting& setting : settings)
-      std::visit([&](auto* value) { values[setting.key] = *value; }, setting.value);
+      std::visit(
+          [&](const auto& value) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, NamedVariable>)
+              values[setting.key] = value.name();
+            else
+              values[setting.key] = *value;
+          },
+          setting.value);
   return values;
 }
 

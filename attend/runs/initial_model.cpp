@@ -17,7 +17,7 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   const int64_t all = data.size() - Vocabulary::unknown - 1;
   Vocabulary both = initial;
   const int64_t more = both.extend(data);
-  const bool extends = options.init_vocabulary == "extend";
+  const bool extends = options.init_vocabulary == InitVocabulary::extend;
   if (more > 0)
     say(fmt::format(
         "{} of {} {}tokens are not in {}, and {}: {}", more, all, side, options.init,

@@ -34,12 +34,14 @@ class Command {
  public:
   explicit Command(const TrainOptions& options) : options_(options) {
     check_names_in_environment();
-    if (!options.config.empty()) file_.emplace(options.config);
+    if (options.config.empty()) return;
+    file_.emplace(options.config);
+    check_format(*file_, options.config);
   }
 
   // Of all those that it may speak of.
   void apply(const Settings& settings) const {
-    if (file_) file_->read(settings);
+    if (file_) read_config(*file_, settings);
     read_environment(settings);
     if (!options_.source_units.empty())
       assign(settings, "data.source_units=" + options_.source_units);

@@ -77,7 +77,7 @@ void tell_header(const std::vector<Example>& examples, const std::string& name, 
 // Answers come in the form that the model has learned, of which their reader should know.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                const std::string& name, const Tell& tell) {
-  const NormalForm form = parse_normal_form(text.normalise);
+  const NormalForm form = text.normalise;
   int64_t others = 0;
   for (const Example& example : examples)
     for (const std::string& target : example.targets) others += normalised(target, form) != target;
@@ -85,7 +85,7 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
     tell(
         fmt::format("{}: {} targets are not in the normal form in which answers will come "
                     "(data.normalise = {})",
-                    name, others, text.normalise));
+                    name, others, name_of(text.normalise)));
 }
 
 void tell_colours(const SourceKind& kind, const std::string& file, const Tell& tell) {

@@ -30,7 +30,7 @@ std::string description(const PairData& data, const PairModel& model) {
                        data.valid_text.size(), model.target_vocabulary.size());
   const auto counted = [&](const TokenisedExamples& part) {
     const auto [examples, sources, references] = count_examples(part.examples);
-    return model.text.merges_references()
+    return model.text.references == References::merged
                ? fmt::format("{} ({} lines, those of one source together)", examples, references)
                : fmt::format("{}", examples);
   };
@@ -72,7 +72,6 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) internal::check_resume(options, resume, watch.say);
   if (resume) internal::check_shared_folder(options, world);
   RunConfig config = resume ? stored_config(options) : new_config(options);
-  internal::check_choice_of_vocabulary(options);
   internal::check_sharing(options, config);
   if (folder) internal::event_folder(options, config);
   std::optional<InitialModel> initial;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/metrics/metric.h"
 #include "attend/train/train_progress.h"
 
@@ -12,12 +13,15 @@ namespace attend {
 
 class Communicator;
 
+// What becomes of tokens of the data that the model of TrainOptions::init does not have: its
+// vocabularies are extended by them, or kept, so that they are read as unknown.
+enum class InitVocabulary { extend, keep };
+inline EnumNames names_of(InitVocabulary) { return {"extend", "keep"}; }
+
 // What `attend train` is told.
 struct TrainOptions {
   std::string data, target, valid, valid_target, out, config, init;
-  // Tokens of the data that the model of `init` does not have: extend, its vocabularies by them,
-  // or keep, so that they are read as unknown.
-  std::string init_vocabulary = "extend";
+  InitVocabulary init_vocabulary = InitVocabulary::extend;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   std::string source_column, target_column;  // of a CSV file, as CsvReader takes them

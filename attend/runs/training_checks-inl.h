@@ -9,7 +9,6 @@ namespace attend::internal {
 // Each is an Error where the options of a training do not fit each other, its settings, its data or
 // its processes.
 void check_sharing(const TrainOptions& options, const RunConfig& config);
-void check_choice_of_vocabulary(const TrainOptions& options);
 void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
                         const Communicator& world);
 

@@ -20,11 +20,6 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
     fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
 }
 
-void check_choice_of_vocabulary(const TrainOptions& options) {
-  if (options.init_vocabulary != "extend" && options.init_vocabulary != "keep")
-    fail("--init-vocabulary is {}; it must be extend or keep", in_quotes(options.init_vocabulary));
-}
-
 void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
                         const Communicator& world) {
   if (config.train.sequence_parallel) return;

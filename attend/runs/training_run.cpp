@@ -56,14 +56,14 @@ std::string shared_by_processes(const TrainOptions& options, RunConfig config,
                                 const BatchSource& source, const Validator& validator) {
   return fmt::format("attend {}\n{}data {:x}\nvalidation data {:x}\n--init {}, {}\n",
                      ATTEND_VERSION, to_toml(config.settings()), source.fingerprint(),
-                     validator.fingerprint(), options.init, options.init_vocabulary);
+                     validator.fingerprint(), options.init, name_of(options.init_vocabulary));
 }
 
 }  // namespace
 
 std::string event_folder(const TrainOptions& options, const RunConfig& config) {
   const std::string& folder = config.train.tensorboard;
-  if (folder == "none") return "";
+  if (folder == TrainConfig::no_events) return "";
   if (folder.empty()) return options.out;
   std::error_code error;
   std::filesystem::create_directories(folder, error);

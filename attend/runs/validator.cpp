@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attend/base/hash.h"
 #include "attend/decode/search.h"
 #include "attend/inference/evaluation.h"
 #include "attend/train/window_batches.h"
@@ -27,37 +28,28 @@ void keep_share(std::vector<T>& all, const Communicator& world) {
   all = std::move(own);
 }
 
-// FNV-1a. Texts are told apart by what stands between them.
-class TextHash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) mix(static_cast<unsigned char>(c));
-    mix(256);
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  void mix(uint64_t symbol) { value_ = (value_ ^ symbol) * 1099511628211ULL; }
-
-  uint64_t value_ = 14695981039346656037ULL;
-};
+// Texts are told apart by what comes between them, which is no byte.
+void add_text(Fnv1a& hash, std::string_view text) {
+  hash.add_bytes(text);
+  hash.add(256);
+}
 
 // Of an image or a sound the name alone, without the folder, which may move.
 uint64_t hash_of(const std::vector<Example>& examples, bool are_files) {
-  TextHash hash;
+  Fnv1a hash;
   for (const Example& example : examples) {
-    hash.add(are_files ? std::filesystem::path(example.source).filename().string()
-                       : example.source);
-    for (const std::string& target : example.targets) hash.add(target);
-    hash.add("");
+    add_text(hash, are_files ? std::filesystem::path(example.source).filename().string()
+                             : example.source);
+    for (const std::string& target : example.targets) add_text(hash, target);
+    add_text(hash, "");
   }
   return hash.value();
 }
 
 uint64_t hash_of(const std::string& text, size_t windows) {
-  TextHash hash;
-  hash.add(text);
-  hash.add(fmt::format("{}", windows));
+  Fnv1a hash;
+  add_text(hash, text);
+  add_text(hash, fmt::format("{}", windows));
   return hash.value();
 }
 

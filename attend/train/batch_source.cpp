@@ -4,27 +4,25 @@
 #include <bit>
 
 #include "attend/base/error.h"
+#include "attend/base/hash.h"
 
 namespace attend {
 namespace {
 
-// FNV-1a over all ids and lengths, and the sums of frames.
+// Over all ids and lengths, and the sums of frames.
 uint64_t hash_of(const std::vector<EncodedPair>& pairs) {
-  uint64_t hash = 14695981039346656037ULL;
-  const auto mix = [&](int64_t value) {
-    hash = (hash ^ static_cast<uint64_t>(value)) * 1099511628211ULL;
-  };
+  Fnv1a hash;
   for (const EncodedPair& pair : pairs) {
     if (pair.frames.defined()) {
-      mix(pair.frames.size(0));
-      mix(std::bit_cast<int64_t>(pair.frames.sum(at::kDouble).item<double>()));
+      hash.add(static_cast<uint64_t>(pair.frames.size(0)));
+      hash.add(std::bit_cast<uint64_t>(pair.frames.sum(at::kDouble).item<double>()));
     }
     for (const auto* side : {&pair.source, &pair.target}) {
-      mix(static_cast<int64_t>(side->size()));
-      for (const int64_t id : *side) mix(id);
+      hash.add(side->size());
+      for (const int64_t id : *side) hash.add(static_cast<uint64_t>(id));
     }
   }
-  return hash;
+  return hash.value();
 }
 
 }  // namespace

@@ -112,16 +112,14 @@ void Optimiser::broadcast() {
 
 bool Optimiser::bring_together() {
   if (world_.size() == 1) return false;
-  // FNV-1a over the bits.
-  uint64_t hash = 14695981039346656037ULL;
+  Fnv1a hash;
   for (const FlatParameters* each : {weights_.get(), average_.get()})
     for (const Tensor& vector : each->values()) {
       const Tensor own = vector.detach().cpu();
       const auto* numbers = own.data_ptr<float>();
-      for (int64_t i = 0; i < own.numel(); ++i)
-        hash = (hash ^ std::bit_cast<uint32_t>(numbers[i])) * 1099511628211ULL;
+      for (int64_t i = 0; i < own.numel(); ++i) hash.add(std::bit_cast<uint32_t>(numbers[i]));
     }
-  if (all_alike(world_, hash)) return false;
+  if (all_alike(world_, hash.value())) return false;
   broadcast();
   return true;
 }

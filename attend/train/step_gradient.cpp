@@ -22,8 +22,8 @@ int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
 // Where only some of the processors multiply bfloat16 themselves, none does.
 bool takes_brain_products(const TrainConfig& config, Communicator& world) {
   const double brains = sum(world, multiplies_bfloat16() ? 1 : 0);
-  return config.precision == "bfloat16" ||
-         (config.precision == "auto" && brains == static_cast<double>(world.size()));
+  return config.precision == Precision::bfloat16 ||
+         (config.precision == Precision::automatic && brains == static_cast<double>(world.size()));
 }
 
 }  // namespace

@@ -4,22 +4,23 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/hash.h"
 
 namespace attend {
 
 StreamBatches::StreamBatches(PairFiles files, Encode encode, const TrainConfig& config)
     : files_(std::move(files)), encode_(std::move(encode)), config_(config), groups_(config) {
   ExampleStream in_order({files_}, 1, 0, 0);
-  uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  Fnv1a hash;
   const auto mix = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    hash = (hash ^ 0xff) * 1099511628211ULL;  // no byte of UTF-8
+    hash.add_bytes(text);
+    hash.add(0xff);  // no byte of UTF-8
   };
   for (Example example; in_order.next(example); ++examples_) {
     mix(example.source);
     mix(example.targets[0]);
   }
-  fingerprint_ = hash;
+  fingerprint_ = hash.value();
   begin(0);
   if (pool_.empty()) fail("{}: holds no training pairs", files_.source);
 }

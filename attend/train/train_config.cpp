@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "attend/base/error.h"
+#include "attend/base/hash.h"
 #include "attend/metrics/metric.h"
 
 namespace attend {
@@ -12,15 +12,20 @@ namespace {
 
 // What is left of the rate after the warm-up; `warmup` is at least 1.
 double decayed(const TrainConfig& config, double now, double warmup, double steps) {
-  const std::string& schedule = config.schedule;
-  if (schedule == "constant" || schedule == "plateau") return 1;
-  if (schedule == "inverse_sqrt") return std::sqrt(warmup / now);
   const double done = std::clamp((now - warmup) / std::max(1.0, steps - warmup), 0.0, 1.0);
   double left = 1 - done;
-  if (schedule == "cosine")
-    left = (1 + std::cos(std::numbers::pi * done)) / 2;
-  else if (schedule != "linear")
-    fail("[learning_rate_at] unknown schedule {}", in_quotes(schedule));
+  switch (config.schedule) {
+    case Schedule::constant:
+    case Schedule::plateau:
+      return 1;
+    case Schedule::inverse_sqrt:
+      return std::sqrt(warmup / now);
+    case Schedule::cosine:
+      left = (1 + std::cos(std::numbers::pi * done)) / 2;
+      break;
+    case Schedule::linear:
+      break;
+  }
   return config.final_rate + (1 - config.final_rate) * left;
 }
 
@@ -50,24 +55,15 @@ Settings amount_settings(TrainConfig& config) {
        "processes share out the positions of each sequence, not the pairs of a batch, for "
        "sequences "
        "that one has no memory for; takes train.replicas = 1"},
-      {"train.precision",
-       &config.precision,
+      {"train.precision", &config.precision,
        "of the factors of large products; weights and sums are float32 whatever it is. auto: "
-       "bfloat16 where the processor multiplies it itself",
-       {},
-       {},
-       {"auto", "float32", "bfloat16"}},
+       "bfloat16 where the processor multiplies it itself"},
   };
 }
 
 Settings optimiser_settings(TrainConfig& config) {
   return {
-      {"train.schedule",
-       &config.schedule,
-       "how the rate falls after the warm-up",
-       {},
-       {},
-       {"linear", "inverse_sqrt", "cosine", "plateau", "constant"}},
+      {"train.schedule", &config.schedule, "how the rate falls after the warm-up"},
       {"train.learning_rate", &config.learning_rate, "peak rate of Adam", 1e-9, 10},
       {"train.final_rate", &config.final_rate,
        "share of the peak rate that linear and cosine end at", 0, 1},
@@ -126,14 +122,11 @@ Settings TrainConfig::settings() {
 }
 
 uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
-  // Steps are 256 replicas apart; more of them are told by a number of their own. All is hashed by
-  // the finaliser of SplitMix64.
+  // Steps are 256 replicas apart; more of them are told by a number of their own. All is hashed.
   const auto step_part = static_cast<uint64_t>(step), replica_part = static_cast<uint64_t>(replica);
-  uint64_t x = static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15ULL + step_part * 256 +
-               replica_part % 256 + replica_part / 256 * 0xd6e8feb86659fd93ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return (x ^ (x >> 31)) >> 32;
+  const uint64_t state = static_cast<uint64_t>(seed) * split_mix_step + step_part * 256 +
+                         replica_part % 256 + replica_part / 256 * 0xd6e8feb86659fd93ULL;
+  return split_mix(state) >> 32;
 }
 
 double learning_rate_at(const TrainConfig& config, int64_t step, double steps) {

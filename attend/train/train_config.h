@@ -2,10 +2,22 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "attend/base/settings.h"
 
 namespace attend {
+
+// Of the factors of large products: bfloat16 where the processor multiplies it itself, or always
+// the one.
+enum class Precision { automatic, float32, bfloat16 };
+inline EnumNames names_of(Precision) { return {"auto", "float32", "bfloat16"}; }
+
+// How the rate falls after the warm-up: learning_rate_at().
+enum class Schedule { linear, inverse_sqrt, cosine, plateau, constant };
+inline EnumNames names_of(Schedule) {
+  return {"linear", "inverse_sqrt", "cosine", "plateau", "constant"};
+}
 
 struct TrainConfig {
   int64_t seed = 1;
@@ -23,8 +35,8 @@ struct TrainConfig {
   int64_t accumulate = 1;          // batches a step
   int64_t replicas = 2;            // copies of the model that work in parallel
   bool sequence_parallel = false;  // processes share sequences in place of batches
-  std::string precision = "auto";
-  std::string schedule = "linear";
+  Precision precision = Precision::automatic;
+  Schedule schedule = Schedule::linear;
   double learning_rate = 2e-3;
   double final_rate = 0.02;  // share of learning_rate that linear and cosine decay end at
   int64_t warmup_steps = 200;
@@ -44,7 +56,8 @@ struct TrainConfig {
   int64_t validation_examples = 2000;
   int64_t keep_checkpoints = 0;  // the weights of so many validations stay in the folder
   double checkpoint_seconds = 30;
-  std::string tensorboard = {};  // folder of event files; empty: the model's own; "none": no files
+  std::string tensorboard = {};  // folder of event files; empty: the model's own
+  static constexpr std::string_view no_events = "none";  // in place of the folder: no such files
 
   Settings settings();  // keys train.*
 };
@@ -55,7 +68,6 @@ struct TrainConfig {
 //   cosine        falls to the same along half a cosine (Loshchilov & Hutter 2017, eq. 5)
 //   inverse_sqrt  falls as sqrt(warmup_steps / step) (Vaswani et al. 2017, eq. 3)
 //   constant, plateau  stays; plateau is lowered by what validation says, which is not seen here
-// Error on another schedule.
 double learning_rate_at(const TrainConfig& config, int64_t step, double steps);
 
 // The seed of the noise of a replica in a step, both from 0, in 32 bits: LibTorch's Mersenne

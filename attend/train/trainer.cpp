@@ -225,7 +225,8 @@ class Trainer {
       state_.stale_validations = 0;
     } else {
       ++state_.stale_validations;
-      if (config_.schedule == "plateau" && state_.stale_validations % config_.plateau_patience == 0)
+      if (config_.schedule == Schedule::plateau &&
+          state_.stale_validations % config_.plateau_patience == 0)
         state_.rate_factor *= config_.plateau_factor;
     }
     state_.seconds = progress.seconds = of_first(world_, seconds_before_ + seconds_since(start_));

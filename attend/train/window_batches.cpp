@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/hash.h"
 
 namespace attend {
 
@@ -13,9 +14,9 @@ WindowBatches::WindowBatches(std::vector<int64_t> text, int64_t length, const Tr
       seed_(static_cast<uint64_t>(config.seed)),
       size_(BatchSize::of(config)) {
   if (text_.empty()) fail("[train] the training text is empty");
-  // FNV-1a
-  for (const int64_t id : text_)
-    fingerprint_ = (fingerprint_ ^ static_cast<uint64_t>(id)) * 1099511628211ULL;
+  Fnv1a hash;
+  for (const int64_t id : text_) hash.add(static_cast<uint64_t>(id));
+  fingerprint_ = hash.value();
 }
 
 void WindowBatches::begin(int64_t epoch) {

@@ -25,7 +25,7 @@ class WindowBatches : public BatchSource {
   const int64_t length_;
   const uint64_t seed_;
   BatchSize size_;
-  uint64_t fingerprint_ = 14695981039346656037ULL;
+  uint64_t fingerprint_ = 0;
   std::vector<TextWindow> windows_;
   size_t place_ = 0;
 };

@@ -393,5 +393,59 @@ TEST(Nearest, SuggestsNothingFarAway) {
   EXPECT_EQ(nearest(std::string(100000, 'd'), words), "");
 }
 
+enum class Shape { round, square, none };
+EnumNames names_of(Shape) { return {"round", "square", "none"}; }
+
+struct Named {
+  Shape shape = Shape::round;
+  std::string word = "one", note;
+
+  Settings settings() {
+    return {{"a.shape", &shape, "of the figure"},
+            {.key = "a.word", .value = &word, .choices = {"one", "two"}},
+            {"a.note", &note}};
+  }
+};
+
+TEST(Names, AreReadIntoAnEnumAndWrittenFromIt) {
+  Named options;
+  parse_toml(options.settings(), "[a]\nshape = 'square'\n", "c.toml");
+  EXPECT_EQ(options.shape, Shape::square);
+  EXPECT_THAT(to_toml(options.settings(), true),
+              HasSubstr("# of the figure (one of round, square, none)\nshape = \"square\"\n"));
+  assign(options.settings(), "a.shape=none");
+  EXPECT_EQ(options.shape, Shape::none);
+  EXPECT_EQ(name_of(options.shape), "none");
+  const auto refused = [&](const char* document) {
+    return error_of([&] { parse_toml(options.settings(), document, "c.toml"); });
+  };
+  EXPECT_EQ(refused("[a]\nshape = 'sqare'\n"),
+            "c.toml:2: a.shape is 'sqare'; it must be one of round, square, none; did you mean "
+            "square?");
+  EXPECT_THAT(refused("[a]\nshape = 3\n"), HasSubstr("must be a string, not the integer 3"));
+  EXPECT_THAT(error_of([] { value_of<Shape>("oval", "shape"); }),
+              HasSubstr("no shape is called 'oval'; there are round, square, none"));
+}
+
+TEST(Names, MayBeLimitedToSome) {
+  Shape shape = Shape::none;
+  const Settings settings = {{.key = "shape", .value = &shape, .choices = {"round", "square"}}};
+  EXPECT_THAT(error_of([&] { assign(settings, "shape=none"); }),
+              HasSubstr("it must be one of round, square"));
+  EXPECT_THAT(error_of([&] { check_values(settings, "here"); }), HasSubstr("shape is 'none'"));
+}
+
+TEST(Names, StandBetweenBlanks) {
+  Named options;
+  assign(options.settings(), "a.shape= square ");
+  assign(options.settings(), "a.word=\ttwo");
+  EXPECT_EQ(options.shape, Shape::square);
+  EXPECT_EQ(options.word, "two");
+  parse_toml(options.settings(), "[a]\nshape = ' none '\n", "c.toml");
+  EXPECT_EQ(options.shape, Shape::none);
+  assign(options.settings(), "a.note= x ");
+  EXPECT_EQ(options.note, " x ");  // any text, as it stands
+}
+
 }  // namespace settings_test
 }  // namespace attend

@@ -158,7 +158,7 @@ class Output(program.Case):
 
     def test_file(self):
         self.write("model", "")
-        self.refuse_out("model", "a folder is wanted")
+        self.refuse_out("model", "name a folder to write into")
 
     def test_folder_that_cannot_be_made(self):
         self.write("file", "")

@@ -289,7 +289,7 @@ class MisuseTest(compute_case.FilesTest):
         missing = self.path("missing.npy")
         self.refuse("missing.npy: no such file", inputs={"query": missing})
         text = self.json("text.txt", [1])
-        self.refuse("is neither an .npy nor a .json file", inputs={"key": text})
+        self.refuse("must end in .npy or .json", inputs={"key": text})
         whole = self.npy("whole.npy", [[1, 2]], "<i8")
         self.refuse("whole.npy: has dtype int64; save it as float32 or float64",
                     inputs={"query": whole})

@@ -124,7 +124,7 @@ TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
 TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
   ModelConfig config;
   config.type = "transformer";
-  config.of<TransformerConfig>().positions = "rotary";
+  config.of<TransformerConfig>().positions = Positions::rotary;
   const PairModel model = make_pair_model({}, config, examples);
   Predictor predictor(model, {model.network}, 1);
   EXPECT_NO_THROW(predictor.pack());
@@ -250,7 +250,7 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
     torch::manual_seed(3);
     ModelConfig config;
     config.type = type;
-    if (config.type == "transformer") config.of<TransformerConfig>().tied = "none";
+    if (config.type == "transformer") config.of<TransformerConfig>().tied = Tied::none;
     const PairModel model = make_pair_model({}, config, examples);
     model.network->eval();
     at::Tensor bias = model.network->named_parameters()["output.bias"].detach();
@@ -344,7 +344,7 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
   torch::manual_seed(3);
   ModelConfig config;
   config.type = "transformer";
-  config.of<TransformerConfig>().positions = "learned";
+  config.of<TransformerConfig>().positions = Positions::learned;
   config.of<TransformerConfig>().maximum_source_length = 2;
   const PairModel model = make_pair_model({}, config, examples);
   model.network->eval();

@@ -29,7 +29,7 @@ struct Variant {
   bool ordered = false;
 };
 
-ClassifierConfig small(const std::string& pooling = "mean") {
+ClassifierConfig small(Pooling pooling = Pooling::mean) {
   ClassifierConfig config;
   config.pooling = pooling;
   config.attention_depth = 5;
@@ -43,49 +43,49 @@ ClassifierConfig small(const std::string& pooling = "mean") {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  const auto add = [&](const std::string& name, const std::string& pooling, auto&& change) {
+  const auto add = [&](const std::string& name, Pooling pooling, auto&& change) {
     all.push_back({name, small(pooling)});
     change(all.back().config);
     const ClassifierConfig& made = all.back().config;
     all.back().ordered =
         made.recurrent_layers > 0 ||
-        (made.layers > 0 && (made.self.bias != "none" || made.positions != "none"));
+        (made.layers > 0 && (made.self.bias != "none" || made.positions != Positions::none));
   };
   const auto nothing = [](ClassifierConfig&) {};
-  add("sum", "sum", nothing);
-  add("mean", "mean", nothing);
-  add("mean_hidden", "mean", [](ClassifierConfig& c) { c.hidden = 7; });
-  add("dot", "fixed_dot", nothing);
-  add("dot_unnormalised", "fixed_dot", [](ClassifierConfig& c) {
+  add("sum", Pooling::sum, nothing);
+  add("mean", Pooling::mean, nothing);
+  add("mean_hidden", Pooling::mean, [](ClassifierConfig& c) { c.hidden = 7; });
+  add("dot", Pooling::fixed_dot, nothing);
+  add("dot_unnormalised", Pooling::fixed_dot, [](ClassifierConfig& c) {
     c.queries = 2;
     c.pooling_normaliser = "none";
   });
-  add("mlp", "fixed_mlp", [](ClassifierConfig& c) { c.queries = 3; });
-  add("self_mean", "mean", [](ClassifierConfig& c) { c.layers = 2; });
-  add("self_mlp", "fixed_mlp", [](ClassifierConfig& c) { c.layers = 1; });
-  add("self_set", "mean", [](ClassifierConfig& c) {
+  add("mlp", Pooling::fixed_mlp, [](ClassifierConfig& c) { c.queries = 3; });
+  add("self_mean", Pooling::mean, [](ClassifierConfig& c) { c.layers = 2; });
+  add("self_mlp", Pooling::fixed_mlp, [](ClassifierConfig& c) { c.layers = 1; });
+  add("self_set", Pooling::mean, [](ClassifierConfig& c) {
     c.layers = 1;
     c.self.bias = "none";
   });
-  for (const char* cell : {"lstm", "gru"})
-    add(std::string("recurrent_") + cell, cell == std::string("gru") ? "fixed_dot" : "fixed_mlp",
+  for (const Cell cell : {Cell::lstm, Cell::gru})
+    add("recurrent_" + name_of(cell), cell == Cell::gru ? Pooling::fixed_dot : Pooling::fixed_mlp,
         [&](ClassifierConfig& c) {
           c.recurrent_layers = 2;
           c.cell = cell;
         });
-  add("recurrent_below_class", "class",
+  add("recurrent_below_class", Pooling::class_token,
       [](ClassifierConfig& c) { c.recurrent_layers = c.layers = 1; });
-  for (const char* positions : {"learned", "sinusoidal", "rotary"})
-    add(std::string("class_") + positions, "class", [&](ClassifierConfig& c) {
+  for (const Positions positions : {Positions::learned, Positions::sinusoidal, Positions::rotary})
+    add("class_" + name_of(positions), Pooling::class_token, [&](ClassifierConfig& c) {
       c.layers = 2;
       c.self.bias = "none";
       c.positions = positions;
-      if (c.positions == "rotary") c.heads = 3;  // of an even depth
+      if (c.positions == Positions::rotary) c.heads = 3;  // of an even depth
     });
-  add("class_linear", "class", [](ClassifierConfig& c) {
+  add("class_linear", Pooling::class_token, [](ClassifierConfig& c) {
     c.layers = 1;
     c.self = {.mechanism = "linear"};
-    c.positions = "learned";
+    c.positions = Positions::learned;
   });
   return all;
 }
@@ -177,17 +177,18 @@ TEST_P(EveryClassifier, GradientsAreDifferences) {
 }
 
 TEST(Classifier, SumAndMeanAreThoseOfTheVectors) {
-  for (const char* pooling : {"sum", "mean"}) {
+  for (const Pooling pooling : {Pooling::sum, Pooling::mean}) {
     const ClassifierConfig config = small(pooling);
     const auto network = make(config);
     const auto parameters = network->named_parameters();
     const std::vector<int64_t> source = {4, 4, 9};
     Tensor vector = torch::zeros({config.depth}, torch::kDouble);
     for (const int64_t word : source) vector = vector + parameters["encoder.input.weight"][word];
-    if (config.pooling == "mean") vector = vector / 3;
+    if (config.pooling == Pooling::mean) vector = vector / 3;
     const Tensor expected =
         torch::mv(parameters["output.weight"], vector) + parameters["output.bias"];
-    EXPECT_TRUE(torch::allclose(logits_of(*network, source), expected, 1e-12, 1e-12)) << pooling;
+    EXPECT_TRUE(torch::allclose(logits_of(*network, source), expected, 1e-12, 1e-12))
+        << name_of(pooling);
   }
 }
 
@@ -234,10 +235,10 @@ WrittenOut layer_of(const Named& p, const Tensor& x, int64_t heads) {
 
 // Devlin et al. 2019: the last layer's vector of a token that stands before the words.
 TEST(Classifier, ReadsTheClassToken) {
-  ClassifierConfig config = small("class");
+  ClassifierConfig config = small(Pooling::class_token);
   config.layers = 1;
   config.self.bias = "none";
-  config.positions = "learned";
+  config.positions = Positions::learned;
   const auto network = make(config);
   const Named p = network->named_parameters();
   const Tensor source = torch::tensor({4, 9, 5});
@@ -269,9 +270,9 @@ TEST(Classifier, RollsItsLayersOut) {
 }
 
 TEST(Classifier, ReadsFramesAndShowsThem) {
-  ClassifierConfig config = small("class");
+  ClassifierConfig config = small(Pooling::class_token);
   config.layers = 1;
-  config.positions = "sinusoidal";
+  config.positions = Positions::sinusoidal;
   torch::manual_seed(34);
   Classifier network(config, SourceShape(3, {}), targets);
   network.to(torch::kDouble);
@@ -313,9 +314,9 @@ double learned(const ClassifierConfig& config, const std::vector<EncodedPair>& e
 TEST(Classifier, ContextTurnsAWordRound) {
   const std::vector<EncodedPair> examples = {{{4}, {4}}, {{6, 4}, {5}}, {{5}, {5}}, {{6, 5}, {4}}};
   ClassifierConfig config = small();
-  config.pooling = "sum";
+  config.pooling = Pooling::sum;
   EXPECT_LE(learned(config, examples), 0.75);
-  config.pooling = "mean";
+  config.pooling = Pooling::mean;
   config.layers = 1;
   EXPECT_EQ(learned(config, examples), 1);
 }
@@ -323,7 +324,7 @@ TEST(Classifier, ContextTurnsAWordRound) {
 TEST(Classifier, LearnsAnOrder) {
   const std::vector<EncodedPair> examples = {{{4, 5}, {4}}, {{5, 4}, {5}}};
   ClassifierConfig config = small();
-  config.pooling = "fixed_mlp";
+  config.pooling = Pooling::fixed_mlp;
   EXPECT_EQ(learned(config, examples), 0.5);
   config.layers = 1;
   EXPECT_EQ(learned(config, examples), 1);
@@ -352,12 +353,12 @@ TEST(Classifier, TellsWhatDoesNotFit) {
   EXPECT_THAT(refusal(), HasSubstr("take self"));
   config.self = {.mechanism = "self", .normaliser = "hard"};
   EXPECT_THAT(refusal(), HasSubstr("model.normaliser is hard"));
-  config = small("class");
+  config = small(Pooling::class_token);
   EXPECT_THAT(refusal(), HasSubstr("set model.layers to 1 or more"));
 }
 
 TEST(Classifier, PoolsAtATemperature) {
-  ClassifierConfig config = small("fixed_dot");
+  ClassifierConfig config = small(Pooling::fixed_dot);
   assign(config.settings(), "model.pooling_normaliser=temperature:1e6");
   config.check();
   torch::manual_seed(4);
@@ -365,7 +366,7 @@ TEST(Classifier, PoolsAtATemperature) {
   network.eval();
   const Batch batch = make_batch({{{5, 6, 7, 8}, {5}}}, {0});
   const auto even = network.log_probabilities(batch, {});
-  config.pooling = "mean";
+  config.pooling = Pooling::mean;
   Classifier mean(config, words, targets);
   mean.eval();
   {
@@ -382,7 +383,7 @@ TEST(Classifier, PoolsAtATemperature) {
 TEST(Classifier, PoolsByNormalisersThatTrainIt) {
   for (const NormaliserRow& row : normaliser_table()) {
     SCOPED_TRACE(row.name);
-    ClassifierConfig config = small("fixed_mlp");
+    ClassifierConfig config = small(Pooling::fixed_mlp);
     assign(config.settings(), "model.pooling_normaliser=" + std::string(row.name));
     const std::string refusal = test::error_of([&] { config.check(); });
     const bool refused = row.name == "hard" || row.name == "linear" || row.sequential;

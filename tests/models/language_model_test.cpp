@@ -58,12 +58,12 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 std::vector<Variant> variants() {
   return {{"plain", [](auto&) {}},
           {"post_norm", [](auto& c) { c.normalise_first = false; }},
-          {"relu", [](auto& c) { c.activation = "relu"; }},
+          {"relu", [](auto& c) { c.activation = HiddenActivation::relu; }},
           {"untied", [](auto& c) { c.tied = false; }},
-          {"sinusoidal", [](auto& c) { c.positions = "sinusoidal"; }},
-          {"rotary", [](auto& c) { c.positions = "rotary"; }},
-          {"alibi", [](auto& c) { c.positions = "none", c.self.mechanism = "alibi"; }},
-          {"t5", [](auto& c) { c.positions = "none", c.self.mechanism = "t5"; }},
+          {"sinusoidal", [](auto& c) { c.positions = Positions::sinusoidal; }},
+          {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
+          {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
+          {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
           {"shared_keys", [](auto& c) { c.key_heads = 1; }},
           {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
           {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
@@ -200,7 +200,7 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
 // Far beyond the context, against a loop that says what is seen.
 TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
   torch::NoGradGuard no_gradient;
-  for (const char* positions : {"learned", "rotary"}) {
+  for (const Positions positions : {Positions::learned, Positions::rotary}) {
     for (const int64_t context : {4, 7}) {
       LanguageModelConfig config = small();
       config.context = context;

@@ -170,7 +170,7 @@ TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
 TEST(MaskedLanguageModel, BeginsAClassifier) {
   ClassifierConfig config;
   static_cast<SourceEncoderConfig&>(config) = small();
-  config.pooling = "class";
+  config.pooling = Pooling::class_token;
   const Classifier classifier(config, SourceShape(tokens), 6);
   const auto theirs = classifier.named_parameters();
   for (const auto& item : make(small())->named_parameters()) {

@@ -20,7 +20,7 @@ constexpr int64_t rows = 7, width = 3, hidden = 5;
 // Some steps of sums of some dozens of products of numbers of about 1.
 constexpr double tolerance = 1e-12;
 
-MemoryMachineConfig config_of(const std::string& controller) {
+MemoryMachineConfig config_of(Controller controller) {
   return {.inputs = 2,
           .outputs = 4,
           .controller = controller,
@@ -31,7 +31,7 @@ MemoryMachineConfig config_of(const std::string& controller) {
           .write_heads = 2};
 }
 
-std::unique_ptr<MemoryMachine> machine_of(const std::string& controller) {
+std::unique_ptr<MemoryMachine> machine_of(Controller controller) {
   torch::manual_seed(1);
   auto machine = std::make_unique<MemoryMachine>(config_of(controller));
   machine->to(torch::kDouble);
@@ -94,18 +94,19 @@ Tensor by_hand(const MemoryMachine& machine, const Tensor& sequence) {
 
 TEST(MemoryMachine, IsTheMachineOfThePaper) {
   at::NoGradGuard no_gradient;
-  const auto machine = machine_of("feed_forward");
+  const auto machine = machine_of(Controller::feed_forward);
   const Tensor inputs = torch::randn({3, 6, 2}, torch::kDouble);
   const Tensor outputs = machine->forward(inputs);
   for (int64_t b = 0; b < 3; ++b)
     EXPECT_TRUE(torch::allclose(outputs[b], by_hand(*machine, inputs[b]), tolerance, tolerance));
 }
 
-class EveryController : public testing::TestWithParam<std::string> {};
+class EveryController : public testing::TestWithParam<Controller> {};
 
 INSTANTIATE_TEST_SUITE_P(Controllers, EveryController,
-                         testing::Values("lstm", "gru", "feed_forward"),
-                         [](const auto& info) { return info.param; });
+                         testing::Values(Controller::lstm, Controller::gru,
+                                         Controller::feed_forward),
+                         [](const auto& info) { return name_of(info.param); });
 
 TEST_P(EveryController, StepsAsItRunsOverASequence) {
   const auto machine = machine_of(GetParam());
@@ -149,7 +150,7 @@ TEST(MemoryMachine, LearnsToCopy) {
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
   MemoryMachine machine({.inputs = 4,
                          .outputs = 3,
-                         .controller = "feed_forward",
+                         .controller = Controller::feed_forward,
                          .hidden = 32,
                          .rows = 8,
                          .width = 8});
@@ -175,17 +176,16 @@ TEST(MemoryMachine, LearnsToCopy) {
 }
 
 TEST(MemoryMachine, RefusesWhatDoesNotFit) {
-  MemoryMachineConfig narrow = config_of("lstm"), still = narrow, far = narrow;
+  MemoryMachineConfig narrow = config_of(Controller::lstm), still = narrow, far = narrow;
   narrow.width = 0;
   still.farthest_shift = -1;
   far.farthest_shift = 4;
   expect_errors({
-      {[] { MemoryMachine machine(config_of("rnn")); }, "no controller is called 'rnn'"},
       {[&] { MemoryMachine machine(narrow); }, "width is 0; it must be 1 or more"},
       {[&] { MemoryMachine machine(still); }, "farthest_shift is -1"},
       {[&] { MemoryMachine machine(far); }, "over 7 rows it must be from 0 to 3"},
       {[] {
-         MemoryMachine(config_of("lstm")).forward(torch::zeros({2, 3, 5}));
+         MemoryMachine(config_of(Controller::lstm)).forward(torch::zeros({2, 3, 5}));
        },
        "inputs have shape [2, 3, 5]; they must be [B, T, 2]"},
   });

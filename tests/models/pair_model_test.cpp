@@ -142,7 +142,7 @@ class ClassifierModelTest : public PairModelTest {
     PairModelTest::SetUp();
     ModelConfig config;
     config.type = "classifier";
-    config.of<ClassifierConfig>().pooling = "fixed_mlp";
+    config.of<ClassifierConfig>().pooling = Pooling::fixed_mlp;
     config.of<ClassifierConfig>().depth = config.of<ClassifierConfig>().attention_depth = 8;
     TextConfig text = config.row().text;
     text.minimum_count = 2;

@@ -57,10 +57,10 @@ TEST(Seq2SeqConfig, FilesFromBeforeMeanWhatTheyDid) {
   EXPECT_EQ(choices.scope, "all");
   EXPECT_EQ(choices.bias, "");
   EXPECT_EQ(choices.normaliser, "softmax");
-  EXPECT_THAT(config.query_parts(), ElementsAre("previous_state"));
+  EXPECT_THAT(config.query_parts(), ElementsAre(QueryVector::previous_state));
   parse_toml(config.settings(), "[model]\nscore = \"dot\"\n", "config.toml");
   EXPECT_EQ(config.choices().score, "dot");
-  EXPECT_THAT(config.query_parts(), ElementsAre("previous_state"));
+  EXPECT_THAT(config.query_parts(), ElementsAre(QueryVector::previous_state));
   parse_toml(config.settings(), "[model]\nscore = \"none\"\n", "config.toml");
   EXPECT_FALSE(config.attends());
   config.check();
@@ -83,7 +83,8 @@ TEST(Seq2SeqConfig, ReplacesChoicesOfTheMechanism) {
 TEST(Seq2SeqConfig, ReadsTheParts) {
   Seq2SeqConfig config;
   config.query = " state + context+token ";
-  EXPECT_THAT(config.query_parts(), ElementsAre("state", "context", "token"));
+  EXPECT_THAT(config.query_parts(),
+              ElementsAre(QueryVector::state, QueryVector::context, QueryVector::token));
   config.embedding = 3;
   config.hidden = 8;
   EXPECT_EQ(config.attention_sizes().query_depth, 8 + 8 + 3);

@@ -55,24 +55,25 @@ Variant variant(const std::string& name, const Change& change) {
 std::vector<Variant> part_variants() {
   std::vector<Variant> all = {
       variant("fed", [](auto& c) { c.query = "state", c.input_feeding = true; }),
-      variant("tied_target", [](auto& c) { c.tied = "target"; }),
-      variant("tied_all", [](auto& c) { c.tied = "all"; }),
+      variant("tied_target", [](auto& c) { c.tied = Tied::target; }),
+      variant("tied_all", [](auto& c) { c.tied = Tied::all; }),
       variant("self_layers", [](auto& c) { c.self_layers = 2, c.heads = 2; }),
       variant("self_layers_fixed_context",
               [](auto& c) { c.self_layers = 1, c.heads = 2, c.score = "none"; }),
-      variant("self_layers_alone", [](auto& c) { c.self_layers = 1, c.encoder = "none"; }),
+      variant("self_layers_alone",
+              [](auto& c) { c.self_layers = 1, c.encoder = Annotations::none; }),
       variant("intra_decoder", [](auto& c) { c.intra_decoder = true; }),
       variant("copy", [](auto& c) { c.copy = true; }),
       variant("coverage_weight", [](auto& c) { c.coverage_weight = 1; }),
       variant("everything", [](auto& c) {
-        c.cell = "lstm", c.query = "state+extra", c.tied = "all";
+        c.cell = Cell::lstm, c.query = "state+extra", c.tied = Tied::all;
         c.decoder_layers = 2, c.self_layers = 1, c.heads = 2;
         c.residual = c.input_feeding = c.intra_decoder = c.copy = true;
         c.coverage_weight = 0.5;
       })};
-  for (const std::string cell : {"gru", "lstm"}) {
+  for (const Cell cell : {Cell::gru, Cell::lstm}) {
     const auto deep = [&](const std::string& name, const std::string& query, bool residual) {
-      all.push_back(variant(name + "_" + cell, [&](auto& c) {
+      all.push_back(variant(name + "_" + name_of(cell), [&](auto& c) {
         c.cell = cell, c.query = query, c.residual = residual, c.decoder_layers = 3;
       }));
     };
@@ -100,10 +101,10 @@ std::vector<Variant> variants() {
   // Sources are shorter than that.
   all.push_back(variant("prefix", [](auto& c) { c.scope = "prefix:4"; }));
   all.push_back(variant("global", [](auto& c) { c.scope = "window:1 | global:3"; }));
-  for (const std::string cell : {"gru", "lstm"}) {
+  for (const Cell cell : {Cell::gru, Cell::lstm}) {
     const auto with = [&](const std::string& name, const std::string& score,
                           const std::string& query) {
-      all.push_back(variant(name + "_" + cell,
+      all.push_back(variant(name + "_" + name_of(cell),
                             [&](auto& c) { c.cell = cell, c.score = score, c.query = query; }));
     };
     with("fixed_context", "none", "");
@@ -327,7 +328,7 @@ TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
     torch::manual_seed(17);
     Seq2SeqConfig config = small();
     config.hidden = 16;
-    config.encoder = "none";  // a token tells nothing to its neighbours
+    config.encoder = Annotations::none;  // a token tells nothing to its neighbours
     config.dropout = 0;
     config.copy = copy;
     Seq2Seq network(config, 20, 20);
@@ -347,7 +348,7 @@ TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
 
 TEST(Seq2Seq, OneEmbeddingIsInOnePlace) {
   Seq2SeqConfig config = small();
-  config.tied = "all";
+  config.tied = Tied::all;
   Seq2Seq network(config, 12, 12);
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const Tensor before = network.logits(batch, {});

@@ -12,7 +12,7 @@ namespace source_encoder_test {
 
 using at::Tensor;
 
-SourceEncoderConfig small(const std::string& positions) {
+SourceEncoderConfig small(Positions positions) {
   SourceEncoderConfig config;
   config.depth = 6;
   config.heads = 2;
@@ -32,7 +32,7 @@ std::shared_ptr<SourceEncoder> make(const SourceShape& shape, const SourceEncode
 
 // Vaswani et al. 2017, 3.4 and 3.5: sqrt(d) e + sin or cos of p / 10000^(2 i / d).
 TEST(SourceEncoder, AddsSinusoidsToScaledTokens) {
-  const auto encoder = make(SourceShape(9), small("sinusoidal"));
+  const auto encoder = make(SourceShape(9), small(Positions::sinusoidal));
   const Tensor source = torch::tensor({{4, 8, 4}}), lengths = torch::tensor({3});
   const StackSource found = encoder->forward(source, lengths, {});
   EXPECT_TRUE(torch::equal(found.lengths, lengths));
@@ -49,7 +49,8 @@ TEST(SourceEncoder, AddsSinusoidsToScaledTokens) {
 
 TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
   const SourceShape shape(4, {2, 3});
-  const auto told = make(shape, small("sinusoidal")), bare = make(shape, small("none"));
+  const auto told = make(shape, small(Positions::sinusoidal)),
+             bare = make(shape, small(Positions::none));
   const Tensor patches = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
   const Tensor positions = (told->forward(patches, lengths, {}).vectors -
                             bare->forward(patches, lengths, {}).vectors)[0];
@@ -65,7 +66,7 @@ TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
 }
 
 TEST(SourceEncoder, PutsItsTokenFirst) {
-  const auto encoder = make(SourceShape(9), small("learned"), /*class_token=*/true);
+  const auto encoder = make(SourceShape(9), small(Positions::learned), /*class_token=*/true);
   const StackSource found =
       encoder->forward(torch::tensor({{4, 5}, {6, 0}}), torch::tensor({2, 1}), {});
   EXPECT_EQ(found.vectors.sizes(), (std::vector<int64_t>{2, 3, 6}));
@@ -75,7 +76,7 @@ TEST(SourceEncoder, PutsItsTokenFirst) {
 }
 
 TEST(SourceEncoder, RefusesMorePositionsThanItLearned) {
-  const auto encoder = make(SourceShape(9), small("learned"));
+  const auto encoder = make(SourceShape(9), small(Positions::learned));
   EXPECT_THAT(test::error_of([&] {
                 encoder->forward(torch::full({1, 5}, 4, torch::kLong), torch::tensor({5}), {});
               }),

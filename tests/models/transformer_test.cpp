@@ -36,13 +36,13 @@ void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; 
 std::vector<Variant> variants() {
   return {{"plain", [](auto&) {}},
           {"post_norm", [](auto& c) { c.normalise_first = false; }},
-          {"gelu", [](auto& c) { c.activation = "gelu"; }},
-          {"untied", [](auto& c) { c.tied = "none"; }},
-          {"all_tied", [](auto& c) { c.tied = "all"; }},
-          {"learned_positions", [](auto& c) { c.positions = "learned"; }},
-          {"rotary", [](auto& c) { c.positions = "rotary"; }},
-          {"alibi", [](auto& c) { c.positions = "none", c.self.mechanism = "alibi"; }},
-          {"t5", [](auto& c) { c.positions = "none", c.self.mechanism = "t5"; }},
+          {"gelu", [](auto& c) { c.activation = HiddenActivation::gelu; }},
+          {"untied", [](auto& c) { c.tied = Tied::none; }},
+          {"all_tied", [](auto& c) { c.tied = Tied::all; }},
+          {"learned_positions", [](auto& c) { c.positions = Positions::learned; }},
+          {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
+          {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
+          {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
           {"shared_keys", [](auto& c) { c.key_heads = 1; }},
           {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
           {"global", [](auto& c) { c.self.mechanism = "global_tokens"; }},
@@ -237,17 +237,18 @@ TEST(Transformer, TellsWhatDoesNotFit) {
   for (const char* score : {"dot", "scaled_dot", "additive"})
     EXPECT_THAT(made([&](auto& c) { c.self.score = score, c.self.normaliser = "linear"; }),
                 testing::HasSubstr("take elu_features or positive_features"));
-  EXPECT_THAT(made([](auto& c) { c.tied = "all"; }), testing::HasSubstr("joint_vocabulary"));
+  EXPECT_THAT(made([](auto& c) { c.tied = Tied::all; }), testing::HasSubstr("joint_vocabulary"));
   EXPECT_THAT(error_of([] {
                 TransformerConfig config;
-                config.tied = "all";
+                config.tied = Tied::all;
                 Transformer(config, SourceShape(4, {}), 12);
               }),
               testing::HasSubstr("take target"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),
               testing::HasSubstr("take self"));
-  EXPECT_THAT(made([](auto& c) { c.self.mechanism = "sinusoidal", c.positions = "learned"; }),
-              testing::HasSubstr("take one of both"));
+  EXPECT_THAT(
+      made([](auto& c) { c.self.mechanism = "sinusoidal", c.positions = Positions::learned; }),
+      testing::HasSubstr("take one of both"));
 }
 
 }  // namespace transformer_test

@@ -116,21 +116,22 @@ TEST(Vit, IsTheFormula) {
 TEST(Vit, KnowsWhereAPatchIs) {
   const Tensor image = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
   const Tensor turned = image.flip(1);
-  for (const char* positions : {"learned", "sinusoidal", "rotary", "none"}) {
+  for (const Positions positions :
+       {Positions::learned, Positions::sinusoidal, Positions::rotary, Positions::none}) {
     VitConfig config = small();
     config.positions = positions;
     const auto network = make(config);
     const Tensor change =
         network->logits(image, lengths, {}) - network->logits(turned, lengths, {});
-    if (std::string(positions) == "none")
+    if (positions == Positions::none)
       EXPECT_LT(change.abs().max().item<double>(), 1e-12);
     else
-      EXPECT_GT(change.abs().max().item<double>(), 1e-3) << positions;
+      EXPECT_GT(change.abs().max().item<double>(), 1e-3) << name_of(positions);
   }
 }
 
 TEST(Vit, GradientsAreDifferences) {
-  for (const char* positions : {"learned", "sinusoidal"}) {
+  for (const Positions positions : {Positions::learned, Positions::sinusoidal}) {
     VitConfig config = small();
     config.positions = positions;
     config.layers = 2;

@@ -238,9 +238,8 @@ TEST_P(EveryCell, ResidualEncoderLayersAddWhatTheyRead) {
                               deep.forward(whole, torch::tensor({6}), {}), 1e-6, 1e-6));
 }
 
-TEST(Recurrent, RefusesAnOddDepthAndAnUnknownCell) {
+TEST(Recurrent, RefusesAnOddDepth) {
   EXPECT_THROW(BidirectionalEncoder(Cell::gru, 3, 5, {}), Error);
-  EXPECT_THROW(parse_cell("rnn"), Error);
 }
 
 TEST(Dropout, KeepsTheExpectationAndIsTheIdentityWithoutNoise) {

@@ -173,17 +173,13 @@ TEST_F(TrainingTest, BeginsFromAModelWithOtherTokens) {
   // Tokens keep their places, and so do those that the data does not have.
   EXPECT_THAT(read_file(more.out + "/target.vocab"),
               testing::StartsWith(read_file(options.out + "/target.vocab")));
-  more.init_vocabulary = "keep";
+  more.init_vocabulary = InitVocabulary::keep;
   more.out = folder / "kept";
   said.clear();
   EXPECT_GT(train_model(more, watch).outcome.best_metric, 0.5);
   EXPECT_THAT(said, Contains(HasSubstr("2 of 2 target tokens are not in " + options.out +
                                        ", and are read as <unk>")));
   EXPECT_EQ(read_file(more.out + "/target.vocab"), read_file(options.out + "/target.vocab"));
-  more.out = folder / "none";
-  more.init_vocabulary = "none";
-  EXPECT_THAT([&] { train_model(more, watch); },
-              ThrowsMessage<Error>(HasSubstr("--init-vocabulary is 'none'")));
 }
 
 TEST_F(TrainingTest, SeeksTheBestAnewWhereTheValidationDataIsAnother) {

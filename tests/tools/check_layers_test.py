@@ -205,9 +205,31 @@ class Rows(unittest.TestCase):
                      'spec.normaliser.row().name != "other"', 'row.queries.find("learned") != npos'):
             self.assertEqual(len(self.found(code)), 1, code)
 
-    def test_values_of_other_settings_are_compared(self):
-        for code in ('config.tied == "all"', 'schedule == "linear"', 'score == "none"',
-                     'name == "line"', 'name == "gru"', 'mechanism == "none"', 'units == "softmax"',
+    def test_no_setting_is_compared(self):
+        settings = {"attend/nn/config.cpp":
+                    'Settings s = {{"model.tied", &tied}, {.key = "train.schedule", .value = &schedule},\n'
+                    '              {prefix + "score", &score}};\n'}
+        for code in ('config.tied == "all"', 'schedule_ != "linear"', '"none" == score'):
+            self.assertEqual(len(findings({**TABLES, **settings,
+                                           "attend/nn/a.cpp": f"bool f() {{\n  return {code};\n}}\n"},
+                                          TABLES_CMAKE)), 1, code)
+        for code in ('config.tied == Tied::all', 'score.empty()', 'score == ""', 'tie == "all"'):
+            self.assertEqual(findings({**TABLES, **settings,
+                                       "attend/nn/a.cpp": f"bool f() {{\n  return {code};\n}}\n"},
+                                      TABLES_CMAKE), [], code)
+        self.assertLessEqual({"tied", "schedule", "pooling", "bias", "references", "type"},
+                             check_layers.setting_names(ROOT))
+
+    def test_no_suffix_of_a_format_is_asked_for(self):
+        files = {"attend/cli/explain_files.cpp": 'table = {{".svg", "", maps_svg}, {".png", "", maps_png}};\n',
+                 "attend/cli/a.cpp": 'bool f() {\n  return has_suffix(path, ".svg");\n}\n',
+                 "attend/cli/b.cpp": 'bool f() {\n  return has_suffix(path, ".toml");\n}\n'}
+        self.assertEqual(findings(files, "attend_program(cli)\n"), [
+            "attend/cli/a.cpp:2: suffix .svg is asked for outside of its table; take format_of"])
+        self.assertLessEqual({".svg", ".npz", ".dot", ".align"}, check_layers.format_suffixes(ROOT))
+
+    def test_other_words_are_compared(self):
+        for code in ('name == "line"', 'name == "gru"', 'units == "softmax"',
                      'row.kind == Kind::softmax', 'row.name == name', 'f(score, "additive")',
                      'metric == "edits"',
                      'true;  // name == "softmax"', 'part == "state"', 'text.find("causal")'):

@@ -117,7 +117,7 @@ TEST_F(WorldTest, AccumulatedBatchesOfUnevenSharesTrainAsOne) {
 TEST_F(WorldTest, ReturnToACheckpointThatTheFirstAloneHas) {
   config.replicas = 1;
   config.checkpoint_seconds = 0;
-  config.schedule = "constant";
+  config.schedule = Schedule::constant;
   config.warmup_steps = 0;
   poison = [](int64_t reports) { return reports >= 13 && reports < 23; };
   other_folders = "-elsewhere";

@@ -23,7 +23,7 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
   config.epochs = 4;
   config.batch_tokens = 40;
   config.accumulate = 2;
-  config.schedule = "plateau";
+  config.schedule = Schedule::plateau;
   config.plateau_patience = 1;
   config.weight_decay = 0.1;
   config.validate_steps = 5;

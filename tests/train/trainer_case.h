@@ -48,7 +48,7 @@ class TrainerTest : public testing::Test {
       for (int64_t j = 0; j <= i % 4; ++j) ids.push_back(4 + (7 * i + 3 * j) % 6);
       pairs.push_back({ids, ids});
     }
-    config.precision = "float32";  // gradients are compared
+    config.precision = Precision::float32;  // gradients are compared
     config.epochs = 3;
     config.batch = 8;
     config.replicas = 2;

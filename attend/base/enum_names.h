@@ -1,0 +1,59 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "attend/base/find_row.h"
+
+namespace attend {
+
+// The names of an enum's values, in their order, which counts from 0.
+using EnumNames = std::vector<std::string>;
+
+// An enum that has names: beside it stands a function EnumNames names_of(E), which looks at no
+// value.
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E value) {
+  { names_of(value) } -> std::same_as<EnumNames>;
+};
+
+template <NamedEnum E>
+std::string name_of(E value) {
+  return names_of(value)[static_cast<size_t>(value)];
+}
+
+// The value of that name. Error where there is none; `kind` says what the values are: "normal
+// form".
+template <NamedEnum E>
+E value_of(std::string_view name, std::string_view kind) {
+  const EnumNames names = names_of(E{});
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<E>(i);
+  fail_unknown(kind, name, names);
+}
+
+// A variable of an enum, whose type is known no longer: it has a name, which can be changed.
+class NamedVariable {
+ public:
+  template <NamedEnum E>
+  NamedVariable(E* variable)  // NOLINT(google-explicit-constructor): a Setting takes a pointer
+      : names_(names_of(E{})),
+        name_([variable] { return name_of(*variable); }),
+        set_([variable](std::string_view name) { *variable = value_of<E>(name, "value"); }) {}
+
+  const EnumNames& names() const { return names_; }
+  std::string name() const { return name_(); }
+  void set(std::string_view name) const { set_(name); }  // Error where there is no such name
+
+ private:
+  EnumNames names_;
+  std::function<std::string()> name_;
+  std::function<void(std::string_view)> set_;
+};
+
+}  // namespace attend

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace attend {
+
+// FNV-1a of 64 bits, by which data is told apart: of bytes or of whole numbers, one after another.
+class Fnv1a {
+ public:
+  void add(uint64_t number) { value_ = (value_ ^ number) * 1099511628211ULL; }
+  void add_bytes(std::string_view bytes) {
+    for (const char c : bytes) add(static_cast<unsigned char>(c));
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 14695981039346656037ULL;
+};
+
+// SplitMix64 (Steele et al. 2014): the step of its state, and what it makes of a state, each bit of
+// which depends on each of the state's.
+constexpr uint64_t split_mix_step = 0x9e3779b97f4a7c15;
+
+constexpr uint64_t split_mix(uint64_t state) {
+  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+  state = (state ^ (state >> 27)) * 0x94d049bb133111eb;
+  return state ^ (state >> 31);
+}
+
+}  // namespace attend

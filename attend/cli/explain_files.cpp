@@ -1,0 +1,119 @@
+#include "attend/cli/explain_files.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/cli/file_formats.h"
+#include "attend/cli/graph_files.h"
+#include "attend/data/npz.h"
+#include "attend/explain/layer_maps.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/render.h"
+#include "attend/pictures/source_panels.h"
+#include "attend/pictures/thumbnail.h"
+
+namespace attend {
+namespace {
+
+std::string thumbnails(const Shown& shown) {
+  constexpr int64_t columns = 4;
+  return thumbnails_svg(shown.maps, columns);
+}
+
+std::string maps_svg(const Shown& shown) {
+  if (shown.maps.size() > 1) return thumbnails(shown);
+  const Alignment& map = shown.maps[0];
+  return shown.picture ? panels_svg(map, *shown.picture) : alignment_svg(map);
+}
+
+std::string maps_png(const Shown& shown) {
+  if (shown.maps.size() > 1) return render_png(thumbnails(shown));
+  const Alignment& map = shown.maps[0];
+  return shown.picture ? panels_png(map, *shown.picture) : alignment_png(map);
+}
+
+std::string maps_npz(const Shown& shown) {
+  NamedTensors all;
+  for (const Alignment& map : shown.maps) {
+    std::string name = map.title.empty() ? "attention" : map.title;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
+    all[name] = tensor_of(map.weights);
+    if (map.scores) all[name + "_scores"] = tensor_of(*map.scores);
+  }
+  return format_npz(all);
+}
+
+std::string method_pharaoh(const Shown& shown) {
+  if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
+  return pharaoh(shown.methods[0].scores) + '\n';
+}
+
+template <std::string (*write)(const AttentionGraph&)>
+std::string map_graph(const Shown& shown) {
+  const Alignment& map = shown.maps[0];
+  if (!shown.of_one_sequence)
+    fail(
+        "{} looks at other tokens than its own; a graph is of one sequence, take --view heads and "
+        "a --layer of self-attention",
+        map.title.empty() ? "the answer" : map.title);
+  return write(attention_graph(map.source, {map.weights}));
+}
+
+template <std::string (*write)(const AttentionGraph&)>
+std::string layers(const LayerGraph& graph) {
+  return write(with_named_nodes(graph));
+}
+
+std::string layers_png(const LayerGraph& graph) { return render_png(layer_graph_svg(graph)); }
+
+bool takes_graph(const ExplainFile& file) { return file.graph != nullptr; }
+
+}  // namespace
+
+const std::vector<ExplainFile>& explain_files() {
+  static const std::vector<ExplainFile> table = {
+      {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
+      {".svg", "", maps_svg, layer_graph_svg},
+      {".png", "", maps_png, layers_png},
+      {".json", "", shown_json, nullptr},
+      {".npz", "", maps_npz, nullptr},
+      {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr},
+      {".dot", "", map_graph<graph_dot>, layers<graph_dot>},
+      {".graphml", "", map_graph<graph_graphml>, layers<graph_graphml>}};
+  return table;
+}
+
+std::string listed_explain_files() {
+  return listed_formats(explain_files(), [](const ExplainFile&) { return true; });
+}
+
+std::string listed_layer_graph_files() { return listed_formats(explain_files(), takes_graph); }
+
+std::string explain_file(const std::string& path, const Shown& shown) {
+  const ExplainFile* file = format_of(explain_files(), path);
+  if (shown.graph) {
+    if (!file || !takes_graph(*file))
+      fail("--out {}: a graph's name must end in {}", path, listed_layer_graph_files());
+    return file->graph(*shown.graph);
+  }
+  if (!file || !file->maps) fail("--out {}: the name must end in {}", path, listed_explain_files());
+  try {
+    return file->maps(shown);
+  } catch (const Error& error) {
+    fail("--out {}: {}", path, error.what());
+  }
+}
+
+std::string shown_json(const Shown& shown) {
+  std::string lines;
+  for (size_t i = 0; i < shown.maps.size(); ++i) {
+    const bool tested = i < shown.methods.size();
+    lines += alignment_json(shown.maps[i],
+                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
+             '\n';
+  }
+  return lines;
+}
+
+}  // namespace attend

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/explain/answer_page.h"
+#include "attend/pictures/alignment.h"
+#include "attend/pictures/layer_graph.h"
+#include "attend/pictures/source_picture.h"
+
+namespace attend {
+
+// The maps that are printed or drawn: one of a method, or one of each head.
+struct Shown {
+  std::vector<Alignment> maps;
+  bool of_one_sequence = false;            // the first map's sides are one
+  std::vector<TestedMethod> methods = {};  // of the first maps, in their order
+  std::optional<SourcePicture> picture = {};
+  std::optional<LayerGraph> graph = {};  // in place of maps
+};
+
+// A kind of file that attend explain writes, by its suffix.
+struct ExplainFile {
+  std::string_view suffix;
+  std::string_view note;  // for people, behind the suffix
+  // What maps are written as, and a graph of layers; null where this kind has no such. Errors of
+  // maps that it cannot hold.
+  std::string (*maps)(const Shown& shown);
+  std::string (*graph)(const LayerGraph& graph);
+  bool page = false;  // it is a page of all methods and layers, whatever is shown
+};
+
+const std::vector<ExplainFile>& explain_files();
+
+// Their suffixes, for people; of those alone that a graph of layers can be written to.
+std::string listed_explain_files();
+std::string listed_layer_graph_files();
+
+// The bytes of the file. Error where its name has no suffix that fits what is shown.
+std::string explain_file(const std::string& path, const Shown& shown);
+
+// A line of JSON for each map.
+std::string shown_json(const Shown& shown);
+
+}  // namespace attend
