@@ -29,6 +29,9 @@ foreach(layer IN LISTS layers)
     PATTERN "page" EXCLUDE)
 endforeach()
 install(TARGETS attend EXPORT attend COMPONENT library)
+if(NOT ATTEND_KERNELS_ONLY)
+  install(FILES ${PROJECT_SOURCE_DIR}/attend/attend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend COMPONENT library)
+endif()
 
 # The demo builds the program alone, an example neither of the two.
 if(TARGET attend_operators)
