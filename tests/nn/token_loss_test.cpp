@@ -203,7 +203,7 @@ TEST(TokenLoss, SmoothingBeginsAtTheFirstToken) {
   const Tensor bias = torch::tensor({no, no, 0.0, 0.0}, torch::kDouble);
   const Tensor loss =
       token_loss(torch::ones({1, 1}, torch::kDouble), {torch::zeros({4, 1}, torch::kDouble), bias},
-                 torch::full({1}, 3, torch::kLong), 0.1, 0, 2);
+                 torch::full({1}, 3, torch::kLong), {}, 0.1, 0, 2);
   EXPECT_NEAR(loss.item<double>(), std::log(2.0), 1e-12);
 }
 
