@@ -11,6 +11,7 @@
 
 #include "attend/base/files.h"
 #include "attend/inference/model.h"
+#include "attend/steps/weight_type.h"
 #include "bench/measure.h"
 
 namespace attend {
@@ -59,7 +60,9 @@ int main(int argc, char** argv) {
   app.add_option("model", folder, "the folder")->required();
   app.add_option("lines", file, "the file, a source a line")->required();
   app.add_option("--threads", options.threads, "that compute");
-  app.add_option("--weights", options.weights, "float32, bfloat16 or int8");
+  app.add_option_function<std::string>(
+      "--weights", [&](const std::string& name) { options.weights = parse_weight_type(name); },
+      "float32, bfloat16 or int8");
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");
   app.add_flag("--one-by-one", one_by_one, "each line by a call of its own");

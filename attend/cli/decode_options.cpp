@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "attend/steps/weight_type.h"
+
 namespace attend {
 
 void add_column_options(CLI::App& command, std::string& source, std::string& target) {
@@ -64,10 +66,11 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       ->capture_default_str();
   command.add_option("--place", options.model.place, place_help);
   command
-      .add_option(
-          "--weights", options.model.weights,
+      .add_option_function<std::string>(
+          "--weights",
+          [&options](const std::string& name) { options.model.weights = parse_weight_type(name); },
           "what answers are computed with: float32, or bfloat16 or int8, faster and a little off")
-      ->capture_default_str();
+      ->default_str("float32");
   add_search_options(command, options);
 }
 

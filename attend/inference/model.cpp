@@ -66,7 +66,7 @@ struct Model::Loaded {
     // Who differentiates by what enters it pays nothing for its weights.
     for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
     predictor.place(parse_devices(options.device, options.place));
-    predictor.pack(parse_weight_type(options.weights));
+    predictor.pack(options.weights);
   }
 
   std::vector<std::shared_ptr<PairNetwork>> networks_of(const std::vector<std::string>& folders) {

@@ -11,6 +11,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
 #include "attend/decode/search_options.h"
+#include "attend/steps/weight_type.h"
 
 namespace attend {
 
@@ -20,10 +21,10 @@ struct PairModel;
 struct ModelOptions {
   std::string device = "cpu";  // or "cuda", "cuda:1"
   std::string place = {};      // parts on other devices: "encoder=cpu,decoder=cuda:1"
-  // What answers are computed with. "bfloat16": weights, and the keys and values that steps keep,
-  // of 8 bits and an exponent; "int8": weights of a byte, and a scale for each unit. Both are
-  // faster and a little off. Error where the model has no steps for such.
-  std::string weights = "float32";
+  // What answers are computed with. bfloat16: weights, and the keys and values that steps keep, of
+  // 8 bits and an exponent; int8: weights of a byte, and a scale for each unit. Both are faster and
+  // a little off. Error where the model has no steps for such.
+  WeightType weights = WeightType::float32;
   int64_t threads = 0;    // that compute, for all calls together; 0: one a core
   bool strict = false;    // a source longer than the model reads is an Error; otherwise truncated
   bool skip_bad = false;  // a source that is an Error gets an Answer with it and ends no call

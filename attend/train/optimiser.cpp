@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/hash.h"
 
 namespace attend {
 namespace {

@@ -83,8 +83,8 @@ TEST_P(EveryType, AnswersAsItScores) {
 
 TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   const std::string folder = make("transformer");
-  const Model floats(folder), brain(folder, {.weights = "bfloat16"}),
-      bytes(folder, {.weights = "int8"});
+  const Model floats(folder), brain(folder, {.weights = WeightType::bfloat16}),
+      bytes(folder, {.weights = WeightType::int8});
   const auto log_probability = [](const Model& model) {
     return model.answer({"cab"}, {.maximum_length = 4})[0].best().log_probabilities[0];
   };
@@ -93,9 +93,9 @@ TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   EXPECT_NE(log_probability(floats), log_probability(brain));
   EXPECT_NEAR(log_probability(floats), log_probability(brain), 0.1);
   EXPECT_THAT(
-      [&] { Model(folder, {.weights = "int4"}); },
+      [] { parse_weight_type("int4"); },
       ThrowsMessage<Error>("no weights are kept as 'int4'; there are float32, bfloat16 and int8"));
-  for (const char* weights : {"bfloat16", "int8"})
+  for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { Model(make("classifier"), {.weights = weights}); },
                 ThrowsMessage<Error>(HasSubstr("take float32")));
 }

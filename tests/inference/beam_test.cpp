@@ -1,0 +1,101 @@
+// Beam search against teacher forcing: whatever rows a beam moves, a state goes on as if it had
+// read the hypothesis alone.
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "attend/data/vocabulary.h"
+#include "attend/decode/search.h"
+#include "attend/models/pair_network.h"
+#include "tests/models/networks.h"
+
+namespace attend {
+namespace beam_test {
+
+using at::Tensor;
+
+constexpr int64_t vocabulary = 12;
+const SpecialTokens special{
+    Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown}};
+
+// Those whose answers are not filled into their sources.
+std::vector<test::SomeNetwork> answering_networks() {
+  std::vector<test::SomeNetwork> all = test::some_networks();
+  std::erase_if(all, [](const test::SomeNetwork& each) { return each.config().fills(); });
+  return all;
+}
+
+class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
+ protected:
+  void SetUp() override {
+    torch::manual_seed(7);
+    const SourceShape& source = GetParam().source;
+    config = GetParam().config();
+    network = config.chosen().make_network(source, vocabulary);
+    network->eval();
+    sources = source.is_frames()
+                  ? at::rand({3, 12, source.depth})
+                  : at::randint(Vocabulary::unknown + 1, vocabulary, {3, 5}, at::kLong);
+    lengths = at::full({3}, sources.size(1), at::kLong);
+  }
+
+  // The log probabilities of all tokens of the answers, and of what ends them, as a search finds
+  // them are those of one pass.
+  void expect_teacher_forcing(double tolerance) {
+    const at::NoGradGuard no_gradient;
+    // They end one after another, so that the rows of sources change too.
+    std::vector<SearchTask> tasks = {{.longest = 7}, {.longest = 3}, {.longest = 5}};
+    for (SearchTask& task : tasks) task.length = config.answer_length(sources.size(1));
+    const auto found =
+        search(network->start(sources, lengths), tasks, special,
+               {.beam = 4, .nbest = 4, .minimum_length = tasks[0].length > 0 ? 0 : 2});
+    for (int64_t b = 0; b < 3; ++b) {
+      ASSERT_FALSE(found[static_cast<size_t>(b)].empty());
+      for (const Hypothesis& each : found[static_cast<size_t>(b)]) {
+        std::vector<int64_t> target = each.tokens;
+        if (each.log_probabilities.size() > target.size()) target.push_back(Vocabulary::eos);
+        const Tensor ids = at::tensor(target, at::kLong).unsqueeze(0);
+        const Tensor whole =
+            network->log_probabilities({sources.narrow(0, b, 1), lengths.narrow(0, b, 1), ids,
+                                        at::full({1}, ids.size(1), at::kLong)});
+        const Tensor expected = whole.to(at::kDouble).gather(2, ids.unsqueeze(2)).flatten();
+        EXPECT_TRUE(
+            at::allclose(at::tensor(each.log_probabilities), expected, tolerance, tolerance))
+            << b << expected << at::tensor(each.log_probabilities);
+      }
+    }
+  }
+
+  ModelConfig config;
+  std::shared_ptr<PairNetwork> network;
+  Tensor sources, lengths;
+};
+
+TEST_P(NetworkInABeam, AnswersAsByTeacherForcing) {
+  network->to(at::kDouble);
+  if (sources.is_floating_point()) sources = sources.to(at::kDouble);
+  expect_teacher_forcing(1e-9);
+}
+
+// Sums of some tens of float32 terms.
+TEST_P(NetworkInABeam, AnswersSoByPackedSteps) {
+  if (network->pack(WeightType::float32)) expect_teacher_forcing(1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NetworkInABeam, testing::ValuesIn(answering_networks()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(NetworksInABeam, AreOfEveryType) {
+  const std::vector<test::SomeNetwork> all = answering_networks();
+  for (const ModelType* row : model_types())
+    EXPECT_TRUE(row->answers == Answers::filled ||
+                std::any_of(all.begin(), all.end(),
+                            [&](const auto& each) { return each.config().type == row->name; }))
+        << row->name;
+}
+
+}  // namespace beam_test
+}  // namespace attend
