@@ -114,6 +114,12 @@ TEST_F(TrainingTest, SpacesAroundAKeyChangeNothing) {
   EXPECT_THAT(training_config(options), HasSubstr("metric = \"accuracy\""));
 }
 
+TEST_F(TrainingTest, SpacesAroundANameChangeNothing) {
+  options.assignments = {"model.type= lm ", "train.schedule=\tcosine"};
+  EXPECT_THAT(training_config(options), HasSubstr("type = \"lm\""));
+  EXPECT_THAT(training_config(options), HasSubstr("schedule = \"cosine\""));
+}
+
 TEST_F(TrainingTest, RefusesAMisspeltVariable) {
   const auto message = [&] { return test::error_of([&] { training_config(options); }); };
   setenv("ATTEND_TRAIN_EPOCH", "7", 1);
