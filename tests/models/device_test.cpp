@@ -44,7 +44,7 @@ Config small() {
   return config;
 }
 
-std::shared_ptr<PairNetwork> transformer(const std::string& positions, const std::string& tied) {
+std::shared_ptr<PairNetwork> transformer(Positions positions, Tied tied) {
   auto config = small<TransformerConfig>();
   config.positions = positions;
   config.tied = tied;
@@ -65,7 +65,7 @@ std::shared_ptr<PairNetwork> masked_language_model() {
   return std::make_shared<MaskedLanguageModel>(small<MaskedLanguageModelConfig>(), tokens);
 }
 
-std::shared_ptr<PairNetwork> classifier(const std::string& pooling) {
+std::shared_ptr<PairNetwork> classifier(Pooling pooling) {
   auto config = small<ClassifierConfig>();
   config.layers = 1;
   config.pooling = pooling;
@@ -93,20 +93,20 @@ std::vector<Placed> all_placed() {
     c.input_feeding = c.intra_decoder = c.copy = true;
   };
   std::vector<Placed> all = {
-      {"transformer", [] { return transformer("sinusoidal", "none"); }, one},
-      {"transformer_tied", [] { return transformer("learned", "all"); }, one},
-      {"transformer_rotary", [] { return transformer("rotary", "target"); }, one},
+      {"transformer", [] { return transformer(Positions::sinusoidal, Tied::none); }, one},
+      {"transformer_tied", [] { return transformer(Positions::learned, Tied::all); }, one},
+      {"transformer_rotary", [] { return transformer(Positions::rotary, Tied::target); }, one},
       {"transformer_apart",
-       [] { return transformer("sinusoidal", "none"); },
+       [] { return transformer(Positions::sinusoidal, Tied::none); },
        {first, second, second}},
       {"transformer_tied_apart",
-       [] { return transformer("learned", "target"); },
+       [] { return transformer(Positions::learned, Tied::target); },
        {at::kCPU, first, first}},
       {"language_model", language_model, one},
       {"masked_language_model", masked_language_model, one},
-      {"classifier_mean", [] { return classifier("mean"); }, one},
-      {"classifier_fixed", [] { return classifier("fixed_mlp"); }, one},
-      {"classifier_class", [] { return classifier("class"); }, one},
+      {"classifier_mean", [] { return classifier(Pooling::mean); }, one},
+      {"classifier_fixed", [] { return classifier(Pooling::fixed_mlp); }, one},
+      {"classifier_class", [] { return classifier(Pooling::class_token); }, one},
       {"seq2seq", [] { return seq2seq([](auto&) {}); }, one},
       {"seq2seq_apart", [] { return seq2seq([](auto&) {}); }, three},
       {"seq2seq_everything", [=] { return seq2seq(everything); }, one},
@@ -196,8 +196,10 @@ void expect_refused(const std::shared_ptr<PairNetwork>& network, const Devices& 
 TEST(Placement, OfPartsIsRefusedWhereThereAreNone) {
   const at::Device other = software_device(0);
   expect_refused(language_model(), {at::kCPU, other, at::kCPU}, "--device, without --place");
-  expect_refused(transformer("sinusoidal", "none"), {at::kCPU, at::kCPU, other}, "attention=hip");
-  expect_refused(transformer("learned", "all"), {at::kCPU, other, other}, "place both on hip");
+  expect_refused(transformer(Positions::sinusoidal, Tied::none), {at::kCPU, at::kCPU, other},
+                 "attention=hip");
+  expect_refused(transformer(Positions::learned, Tied::all), {at::kCPU, other, other},
+                 "place both on hip");
 }
 
 }  // namespace device_test
