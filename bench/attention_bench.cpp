@@ -17,8 +17,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/explain/chart.h"
 #include "attend/kernels/cpu.h"
+#include "attend/pictures/chart.h"
 #include "bench/measure.h"
 #include "bench/operator.h"
 

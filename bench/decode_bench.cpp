@@ -52,7 +52,7 @@ void decode(const Task& task, int64_t size, WorkerThreads& threads) {
     const Batch batch = make_batch(task.pairs, indices);
     std::vector<SearchTask> tasks;
     for (const int64_t i : indices) tasks.push_back({.longest = task.steps(i)});
-    search(task.network->start(batch.source, batch.source_lengths), tasks,
+    search(task.network->start(batch.source, batch.source_lengths, {}), tasks,
            {Vocabulary::bos, Vocabulary::eos}, task.search);
   });
 }
@@ -91,11 +91,11 @@ double step_milliseconds(PairNetwork& network, const Task& task, int64_t sentenc
   std::iota(indices.begin(), indices.end(), 0);
   const Batch batch = make_batch(task.pairs, indices);
   at::NoGradGuard no_gradient;
-  const auto state = network.start(batch.source, batch.source_lengths);
+  const auto state = network.start(batch.source, batch.source_lengths, {});
   const at::Tensor tokens = at::full({sentences}, Vocabulary::unknown + 1, at::kLong);
-  for (int64_t step = 0; step < first; ++step) state->step(tokens, false);
+  for (int64_t step = 0; step < first; ++step) state->step(tokens, false, {});
   const auto run = [&] {
-    for (int64_t step = 0; step < count; ++step) state->step(tokens, false);
+    for (int64_t step = 0; step < count; ++step) state->step(tokens, false, {});
   };
   return bench::seconds_of(1, run)() / count * 1e3;
 }
@@ -232,11 +232,11 @@ int64_t cache_growth(WeightType weights, int64_t sentences, int64_t steps) {
 bench::Probe reading(int64_t bytes) {
   constexpr int64_t kTogether = 512 << 20;
   const auto memory = std::make_shared<std::vector<char>>(static_cast<size_t>(kTogether), 'a');
-  const bench::Probe read = bench::seconds_of(1, [=, at = int64_t{0}]() mutable {
-    if (at + bytes > kTogether) at = 0;
-    volatile uint64_t keep = bench::read_all(memory->data() + at, bytes);
+  const bench::Probe read = bench::seconds_of(1, [=, offset = int64_t{0}]() mutable {
+    if (offset + bytes > kTogether) offset = 0;
+    volatile uint64_t keep = bench::read_all(memory->data() + offset, bytes);
     (void)keep;
-    at += bytes;
+    offset += bytes;
   });
   return [read] { return read() * 1e3; };
 }

@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "attend/nn/length_projection.h"
+#include "attend/mechanisms/length_projection.h"
 #include "attend/nn/random_features.h"
 #include "attend/ops/attention.h"
 #include "bench/measure.h"

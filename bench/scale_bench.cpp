@@ -91,8 +91,8 @@ double processor_seconds() {
 }
 
 struct Run {
-  double steps_a_second = 0;
-  double pairs_a_second = 0;
+  double steps_per_second = 0;
+  double pairs_per_second = 0;
   double processor_seconds = 0;  // of this process, a step
 };
 
@@ -123,13 +123,13 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   task.averaged = networks.back();
   task.source = &source;
   task.world = world;
-  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    return networks[static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+  task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, pass, 0.1);
   };
   task.validate = [] { return Validation{}; };
   task.report = [&](const TrainProgress& progress) {
-    run.pairs_a_second = progress.pairs_per_second;
-    run.steps_a_second = static_cast<double>(progress.step) / progress.seconds;
+    run.pairs_per_second = progress.pairs_per_second;
+    run.steps_per_second = static_cast<double>(progress.step) / progress.seconds;
     run.processor_seconds = (processor_seconds() - used) / static_cast<double>(progress.step);
     stop = progress.seconds > seconds;
   };
@@ -202,7 +202,7 @@ void measure(const Options& options, Communicator& world) {
     const double share = timed.seconds() / seconds_since(start);
     world.barrier();
     buckets = timed.bytes();
-    rounds.push_back({one.pairs_a_second, two.pairs_a_second, share, 1 / one.steps_a_second,
+    rounds.push_back({one.pairs_per_second, two.pairs_per_second, share, 1 / one.steps_per_second,
                       timed.ahead(), one.processor_seconds, sum(world, two.processor_seconds)});
   }
   const double parameters = std::reduce(buckets.begin(), buckets.end()) / 4;

@@ -57,7 +57,7 @@ struct Task {
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
   std::vector<at::Tensor> parameters = {};              // the same model's
 
-  double tokens_a_pair() const {
+  double tokens_per_pair() const {
     double tokens = 0;
     for (const EncodedPair& pair : pairs)
       tokens += static_cast<double>(pair.source.size() + pair.target.size());
@@ -84,7 +84,7 @@ double plain(const Task& task, const Options& options) {
     done += static_cast<int64_t>(indices.size());
     if (seconds_since(start) > options.seconds) break;
   }
-  return static_cast<double>(done) * task.tokens_a_pair() / seconds_since(start);
+  return static_cast<double>(done) * task.tokens_per_pair() / seconds_since(start);
 }
 
 double with_replicas(const Task& task, const Options& options, const std::string& precision) {
@@ -107,8 +107,8 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.averaged = networks.back();
   PairBatches source(task.pairs, config);
   training.source = &source;
-  training.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    return networks[static_cast<size_t>(replica)]->objective(batch, generator, smoothing);
+  training.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return networks[static_cast<size_t>(replica)]->objective(batch, pass, smoothing);
   };
   training.validate = [] { return Validation{}; };
   training.report = [&](const TrainProgress& progress) {
@@ -119,7 +119,7 @@ double with_replicas(const Task& task, const Options& options, const std::string
   training.folder = folder;
   train_network(config, training, false);
   std::filesystem::remove_all(folder);
-  return rate * task.tokens_a_pair();
+  return rate * task.tokens_per_pair();
 }
 
 double peak_megabytes() {
@@ -165,7 +165,7 @@ void compare(const Task& task, const Options& options, nlohmann::json& figures) 
   if (!options.batches.empty()) return write_batches(task, options.batches);
   std::vector<Row> rows = {
       {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, "float32"); }}};
-  if (BFloat16Products::supported())
+  if (multiplies_bfloat16())
     rows.push_back(
         {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, "bfloat16"); }});
   rows.push_back({"plain LibTorch, 2 threads", [&] { return plain(task, options); }});

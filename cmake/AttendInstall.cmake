@@ -7,8 +7,16 @@ get_property(layers GLOBAL PROPERTY ATTEND_LAYERS)
 list(TRANSFORM layers PREPEND attend_ OUTPUT_VARIABLE libraries)
 add_library(attend INTERFACE)
 target_link_libraries(attend INTERFACE ${libraries})
+add_library(attend::attend ALIAS attend)
+# Layers without LibTorch are exported apart: find_package(attend COMPONENTS kernels) does not look for it.
 foreach(layer IN LISTS layers)
   set_target_properties(attend_${layer} PROPERTIES EXPORT_NAME ${layer})
+  add_library(attend::${layer} ALIAS attend_${layer})
+  set(export attend)
+  if(layer MATCHES "^(base|kernels)$")
+    set(export attend-kernels)
+  endif()
+  install(TARGETS attend_${layer} EXPORT ${export} COMPONENT library)
   install(
     DIRECTORY ${PROJECT_SOURCE_DIR}/attend/${layer}
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend
@@ -20,7 +28,7 @@ foreach(layer IN LISTS layers)
     PATTERN "library" EXCLUDE
     PATTERN "page" EXCLUDE)
 endforeach()
-install(TARGETS attend ${libraries} EXPORT attend COMPONENT library)
+install(TARGETS attend EXPORT attend COMPONENT library)
 
 # The demo builds the program alone, an example neither of the two.
 if(TARGET attend_operators)
@@ -63,8 +71,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/attendConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/attendConfig.cmake ${PROJECT_BINARY_DIR}/attendConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/AttendPackages.cmake
         DESTINATION ${package_folder} COMPONENT library)
-install(EXPORT attend NAMESPACE attend:: FILE attendTargets.cmake DESTINATION ${package_folder}
-        COMPONENT library)
+foreach(export attend attend-kernels)
+  install(EXPORT ${export} NAMESPACE attend:: FILE ${export}-targets.cmake DESTINATION ${package_folder}
+          COMPONENT library)
+endforeach()
 
 # Of static libraries, those that use others come first.
 list(REVERSE layers)

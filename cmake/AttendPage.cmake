@@ -1,12 +1,12 @@
-# cmake -D FOLDER=attend/explain/page -D OUTPUT=page_files.cpp -P AttendPage.cmake
+# cmake -D FOLDER=attend/pictures/page -D OUTPUT=page_files.cpp -P AttendPage.cmake
 #
-# Writes the files of the explanation page as strings of C++, which attend/explain/page_files-inl.h declares.
+# Writes the files of the explanation page as strings of C++, which attend/pictures/page_files-inl.h declares.
 set(style page.css)
 set(body page.html)
 # app.js begins; what the others hold it uses.
 set(script data.js colors.js texts.js matrix.js tiles.js controls.js lines.js model.js methods.js picture.js app.js)
 
-set(text "#include \"attend/explain/page_files-inl.h\"\n\nnamespace attend {\n")
+set(text "#include \"attend/pictures/page_files-inl.h\"\n\nnamespace attend {\n")
 foreach(name style body script)
   set(content)
   foreach(file IN LISTS ${name})

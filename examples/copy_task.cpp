@@ -24,9 +24,10 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/explain/alignment.h"
-#include "attend/explain/chart.h"
+#include "attend/explain/weight_grids.h"
 #include "attend/models/memory_machine.h"
+#include "attend/pictures/alignment.h"
+#include "attend/pictures/chart.h"
 
 namespace attend {
 namespace {
@@ -208,7 +209,7 @@ std::string picture_of(const Tensor& weights, const std::string& head, int64_t l
   Alignment alignment;
   alignment.title = "Rows of the memory that the " + head + " head looked at";
   const Tensor used = (weights.amax(0) > 0.05).nonzero().squeeze(1);
-  alignment.weights = weights.index_select(1, used);
+  alignment.weights = grid_of(weights.index_select(1, used));
   for (int64_t i = 0; i < used.size(0); ++i)
     alignment.source.push_back(std::to_string(used[i].item<int64_t>()));
   for (int64_t step = 0; step < weights.size(0); ++step)

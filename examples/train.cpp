@@ -28,10 +28,10 @@ int main(int count, char** arguments) try {
   attend::TrainWatch watch;
   watch.stop = &stop;
   watch.say = [](const std::string& line) { std::cerr << line << '\n'; };
-  watch.progress = [](const attend::TrainProgress& now, const attend::ValidationMetric& metric) {
+  watch.progress = [](const attend::TrainProgress& now, const attend::Metric& metric) {
     if (now.validation)
       std::cerr << "step " << now.step << " of " << now.steps << ": loss " << now.validation->loss
-                << ", " << metric.words << ' ' << metric.shown(now.validation->metric) << '\n';
+                << ", " << metric.title << ' ' << metric.shown(now.validation->metric) << '\n';
   };
   const attend::Trained trained = attend::train_model(options, watch);
   if (trained.outcome.interrupted) return 130;

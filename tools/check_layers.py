@@ -8,8 +8,8 @@
 - layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
 - files of at most 500 lines, functions of at most 60
 - nothing outside attend/cli, tests, bench and examples prints, aborts or exits
-- code of attend/ outside of the tables of scores, scopes, biases, normalisers and mechanisms compares
-  no name and no prose of a row with a literal: what code must know of a row is a field of it
+- code of attend/ outside of the tables of scores, scopes, biases, normalisers, mechanisms and metrics
+  compares no name and no prose of a row with a literal: what code must know of a row is a field of it
 - files of a layer other than the kernels name what is theirs alone in different ways, for some of them
   are compiled as one
 
@@ -38,10 +38,12 @@ TABLES = {
     "bias": ("attend/ops/bias_table.cpp",),
     "normaliser": ("attend/ops/normalisers.cpp", "attend/ops/one_key_normalisers.cpp"),
     "mechanism": ("attend/nn/mechanism_table.cpp", "attend/nn/mechanism_sequences.cpp"),
+    "metric": ("attend/metrics/metric_table.cpp",),
 }
 TABLE_FILES = {file for files in TABLES.values() for file in files}
-# A row begins with its name, which an argument of a function that makes the row may be.
-ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*|\{)"([a-z]\w*)"')
+# A row names its name, or passes it to a function that makes the row; where none does, rows begin with it.
+ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*)"([a-z]\w*)"')
+FIRST_NAME = re.compile(r'\{"([a-z]\w*)"')
 # Members of rows that hold a name, or text for documents.
 ROW_TEXT = {"name", "syntax", "title", "formula", "source", "meaning", "queries", "memory", "time",
             "space", "carries", "paths", "module", "refusal"}
@@ -78,11 +80,13 @@ def read_layers(cmake):
 
 def row_names(root):
     """The names of the rows of each table whose sources are there."""
-    return {
-        kind: {name for file in files if (root / file).is_file()
-               for name in ROW_NAME.findall((root / file).read_text(encoding="utf-8"))}
-        for kind, files in TABLES.items()
-    }
+    names = collections.defaultdict(set)
+    for kind, files in TABLES.items():
+        for file in files:
+            if (root / file).is_file():
+                text = (root / file).read_text(encoding="utf-8")
+                names[kind].update(ROW_NAME.findall(text) or FIRST_NAME.findall(text))
+    return names
 
 
 def compares_row(operand, literal, is_part, names):

@@ -102,7 +102,7 @@ class Weights:
         spec.gamma, spec.beta = self.all[name + ".weight"], self.all[name + ".bias"]
 
     def embedding(self, spec, place, name):
-        place.weight = self.all[name + ".symbols.weight"]
+        place.weight = self.all[name + ".tokens.weight"]
         spec.position_encodings.encodings = positions(place.weight.shape[1])
 
     def layers(self, spec, name):

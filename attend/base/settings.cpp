@@ -10,12 +10,12 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
 
+#include "attend/base/edit_distance.h"
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 
@@ -310,23 +310,6 @@ std::string help_lines(const Setting& setting) {
   return result.empty() ? result : result + "\n";
 }
 
-// Insertions, deletions, changes and swaps of neighbours that turn one word into the other.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  std::iota(cost[0].begin(), cost[0].end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    cost[i][0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
-                             cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return cost[a.size()][b.size()];
-}
-
 // toml++ quotes the document in its messages, line breaks included.
 std::string one_line(std::string_view text) {
   std::string line(text.substr(0, 300));
@@ -468,7 +451,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   size_t best_distance = std::min(std::max<size_t>(word.size() / 3, 2), word.size());
   for (const std::string& candidate : candidates) {
     if (candidate.size() > longest) continue;
-    const size_t distance = edit_distance(word, candidate);
+    const auto distance =
+        static_cast<size_t>(edit_distance(word, std::string_view(candidate), /*swaps=*/true));
     if (distance <= best_distance && distance < word.size() && distance < candidate.size() &&
         (best.empty() || distance < best_distance)) {
       best = candidate;

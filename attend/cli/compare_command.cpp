@@ -10,6 +10,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
+#include "attend/metrics/metric.h"
 #include "attend/runs/comparison.h"
 #include "attend/runs/out_folder.h"
 #include "attend/runs/training.h"
@@ -110,9 +111,9 @@ FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>
 }
 
 Evaluation test(const CompareOptions& options, const std::string& folder,
-                const std::vector<Example>& examples, TextConfig& text) {
+                const std::vector<Example>& examples, MetricOptions& measured) {
   const Model model(folder, options.model);
-  text = model.text();
+  measured = metric_options(model.text());
   CountPrinter printer("decoded");
   return evaluate(model, examples, options.search,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });
@@ -140,7 +141,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options, const std::vecto
                                                     static_cast<double>(total - done))));
       const TrainOutcome outcome = train_with_progress(run).outcome;
       row.minutes += outcome.seconds / 60 / static_cast<double>(options.seeds);
-      row.runs.push_back(test(options, run.out, examples, row.text));
+      row.runs.push_back(test(options, run.out, examples, row.options));
       ++done;
     }
   }
@@ -158,13 +159,13 @@ void run_compare(CompareOptions options) {
   const std::vector<Example> examples =
       read_test(options_of_run(options, choices[0], 1), options.test, print_remark);
   const std::vector<ComparedRow> rows = run_all(options, choices, examples);
-  const std::vector<ComparedFigure> figures = compared_figures(options.metric, examples);
+  const Metric& metric = metric_named(options.metric);
   const std::string& folder = options.train.out;
-  const std::string table = comparison_table(rows, figures);
-  const std::string json = comparison_json(rows, figures).dump();
+  const std::string table = comparison_table(rows, metric);
+  const std::string json = comparison_json(rows, metric).dump();
   write_file(folder + "/comparison.md", table);
   write_file(folder + "/comparison.json", json + "\n");
-  write_file(folder + "/comparison.svg", comparison_chart(rows, figures));
+  write_file(folder + "/comparison.svg", comparison_chart(rows, metric));
   fmt::print("{}\n", options.json ? json : table);
   const auto [count, sources, references] = count_examples(examples);
   fmt::print(stderr, "measured on {} examples of {} sources, with {} references\n", count, sources,
@@ -194,7 +195,7 @@ void add_compare_command(CLI::App& app) {
           "NAME=CONFIG: one more row, of the model that the TOML file describes; repeatable")
       ->allow_extra_args(false);
   command->add_option("--metric", options->metric, "what is compared, over all and by length")
-      ->check(CLI::IsMember({"token_error", "bleu"}))
+      ->check(CLI::IsMember(metric_names(&Metric::of_answers)))
       ->capture_default_str();
   command->add_option("--seeds", options->seeds, "models a mechanism")
       ->check(CLI::Range(1, 100))
@@ -220,8 +221,8 @@ void add_compare_command(CLI::App& app) {
       "on\n"
       "where it was stopped. OUT/comparison.md holds the table, comparison.svg the plot of errors\n"
       "against source length, comparison.json, which --json prints: mechanisms: [{mechanism,\n"
-      "token_error_rates, sequence_error_rates (one a seed) or bleu, minutes, by_length: [{first,\n"
-      "last, examples, and the same figures}]}].");
+      "token_error_rates, sequence_error_rates (one a seed), or another metric, minutes,\n"
+      "by_length: [{first, last, examples, and the same figures}]}].");
   command->callback([options] { run_compare(*options); });
 }
 

@@ -12,8 +12,8 @@
 #include "attend/cli/compute_inputs.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
-#include "attend/explain/worked_example.h"
-#include "attend/nn/compute_gradients.h"
+#include "attend/mechanisms/compute_gradients.h"
+#include "attend/mechanisms/worked_example.h"
 
 namespace attend {
 namespace {

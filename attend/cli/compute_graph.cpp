@@ -6,7 +6,8 @@
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
 #include "attend/data/text_lines.h"
-#include "attend/explain/attention_graph.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/attention_graph.h"
 
 namespace attend {
 namespace {
@@ -48,8 +49,10 @@ void write_graph(const ComputeProblem& problem, const std::string& path,
         in_quotes(path), maps.size(1), maps.size(2));
   const Tensor scores = first_maps(attention_scores(query, key, spec));
   const bool undirected = scores.allclose(scores.transpose(1, 2));
+  std::vector<WeightGrid> heads;
+  for (const Tensor& map : maps.unbind()) heads.push_back(grid_of(map));
   const AttentionGraph graph =
-      attention_graph(read_labels(labels, maps.size(1)), maps, {.undirected = undirected});
+      attention_graph(read_labels(labels, maps.size(1)), heads, {.undirected = undirected});
   write_file(path, has_suffix(path, ".dot") ? graph_dot(graph) : graph_graphml(graph));
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attend/nn/compute_problem.h"
+#include "attend/mechanisms/compute_problem.h"
 
 namespace attend {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/nn/compute_problem.h"
+#include "attend/mechanisms/compute_problem.h"
 
 namespace attend {
 

@@ -9,12 +9,13 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evaluate_text.h"
+#include "attend/cli/metric_options.h"
 #include "attend/cli/progress.h"
-#include "attend/cli/text_metrics.h"
 #include "attend/data/readable.h"
 #include "attend/data/tables.h"
+#include "attend/inference/answer_json.h"
 #include "attend/inference/evaluation.h"
-#include "attend/runs/comparison.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 namespace {
@@ -29,33 +30,23 @@ struct EvaluateOptions : DecodeOptions {
   bool json = false, skip_bad = false;
 };
 
-const std::vector<std::string> metric_names = {"bleu",        "chrf",           "chrf++",
-                                               "token_error", "sequence_error", "accuracy",
-                                               "f1",          "perplexity",     "bits_per_byte"};
-
-struct Figures {
-  ExampleCounts counts;
-  Evaluation evaluation;
-  ScoredTexts texts;
-  LabelCounts labels;  // of a classifier
-  Likelihood likelihood;
-  double seconds = 0;
-  int64_t left_out = 0;  // examples that cannot be read
-};
-
-bool asks_for(const EvaluateOptions& options, const std::string& name) {
-  return std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end();
-}
-
-bool asks_for_corpus_score(const EvaluateOptions& options) {
-  return asks_for(options, "bleu") || asks_for(options, "chrf") || asks_for(options, "chrf++");
-}
-
-LabelCounts count_labels(const ScoredTexts& texts) {
-  LabelCounts counts;
-  for (size_t i = 0; i < texts.answers.size(); ++i)
-    counts.add(texts.answers[i], texts.references[i]);
-  return counts;
+// The metrics of answers in the order in which they were chosen, then those of likelihoods.
+std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, bool labels) {
+  const Default kind = labels ? Default::labels : Default::sequences;
+  std::vector<const Metric*> of_answers, others;
+  for (const std::string& name : names)
+    if (const Metric& row = metric_named(name); row.of_answers()) of_answers.push_back(&row);
+  for (const Metric& row : metric_table()) {
+    const bool unasked = row.measured == kind || row.measured == Default::all;
+    const bool chosen = names.empty() ? unasked : std::count(names.begin(), names.end(), row.name);
+    if (row.of_answers()) {
+      if (names.empty() && unasked) of_answers.push_back(&row);
+    } else if (chosen || row.measured == Default::always) {
+      others.push_back(&row);
+    }
+  }
+  of_answers.insert(of_answers.end(), others.begin(), others.end());
+  return of_answers;
 }
 
 // Adds to `left_out` how many lines cannot be read.
@@ -69,13 +60,15 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
-// BLEU and chrF are of the texts as they stand.
-void tell_form(const EvaluateOptions& options, const Model& model, const ScoredTexts& texts) {
-  if (!asks_for_corpus_score(options)) return;
+// Metrics of texts are of the texts as they stand.
+void tell_form(const EvaluateOptions& options, const Model& model, const Measurement& measurement) {
+  if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
+                   [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
+    return;
   const NormalForm form = parse_normal_form(model.text().normalise);
   int64_t others = 0;
-  for (const auto& references : texts.references)
-    for (const std::string& reference : references)
+  for (const ScoredAnswer& answer : measurement.evaluation.answers)
+    for (const std::string& reference : answer.references)
       others += normalised(reference, form) != reference;
   if (others > 0)
     print_remark(fmt::format(
@@ -96,102 +89,35 @@ void write_scores(const std::string& path, const Model& model,
   fmt::print(stderr, "wrote {}\n", path);
 }
 
-Figures measure(const EvaluateOptions& options, const Model& model) {
-  Figures figures;
-  auto examples = read_test_examples(options, model, figures.left_out);
+// Adds to `left_out` how many examples cannot be read.
+Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
+  auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
-  if (options.skip_bad && text.reads_frames())
-    figures.left_out += take_out_unreadable({&examples}, text.reads_images(), text.frames,
-                                            options.data, print_remark);
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
+    left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
   model.check_labels(examples, options.data);
-  figures.counts = count_examples(examples);
+  Measurement result{.metrics = chosen_metrics(options.metrics, model.answers_labels()),
+                     .options = {options.bleu},
+                     .counts = count_examples(examples),
+                     .beam = options.search.beam};
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
-    figures.evaluation = evaluate(model, examples, options.search,
-                                  [&](int64_t done, int64_t total) { printer.show(done, total); });
+    result.evaluation = evaluate(model, examples, options.search,
+                                 [&](int64_t done, int64_t total) { printer.show(done, total); });
   }
-  figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (figures.evaluation.truncated > 0)
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto& [answers, truncated, cut] = result.evaluation;
+  if (truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
-               figures.evaluation.truncated, model.maximum_source_length());
-  if (figures.evaluation.cut > 0 && !model.continues())
-    fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data,
-               figures.evaluation.cut);
-  figures.likelihood = likelihood(model, examples);
-  figures.texts = {figures.evaluation.answers, references(model, examples)};
-  tell_form(options, model, figures.texts);
-  if (model.answers_labels()) figures.labels = count_labels(figures.texts);
+               truncated, model.maximum_source_length());
+  if (cut > 0 && !model.continues())
+    fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
+  result.likelihood = likelihood(model, examples);
+  tell_form(options, model, result);
+  if (model.answers_labels())
+    for (const ScoredAnswer& answer : answers) result.labels.add(answer.text, answer.references);
   if (!options.scores.empty()) write_scores(options.scores, model, examples);
-  return figures;
-}
-
-// A metric of answers; perplexity and bits a byte are no such.
-json metric_of(const std::string& name, const EvaluateOptions& options, const Figures& figures) {
-  const ErrorCounts& errors = figures.evaluation.errors;
-  if (name == "token_error") return errors.token_error_rate();
-  if (name == "sequence_error") return errors.sequence_error_rate();
-  if (name == "accuracy") return 1 - errors.sequence_error_rate();
-  return text_metric(name, figures.texts, options.bleu);
-}
-
-// Rates alone: what a few answers have too.
-json rates(const EvaluateOptions& options, const ErrorCounts& errors) {
-  json result = json::object();
-  if (asks_for(options, "token_error")) result["token_error_rate"] = errors.token_error_rate();
-  if (asks_for(options, "sequence_error"))
-    result["sequence_error_rate"] = errors.sequence_error_rate();
-  if (asks_for(options, "accuracy")) result["accuracy"] = 1 - errors.sequence_error_rate();
-  return result;
-}
-
-// The curve of Bahdanau et al. 2015, fig. 2.
-json bleu_by_length(const EvaluateOptions& options, const Figures& figures) {
-  const std::vector<int64_t>& lengths = figures.evaluation.lengths;
-  json ranges = json::array();
-  for (const LengthRange& range : length_ranges(figures.evaluation)) {
-    std::vector<size_t> within;
-    double total = 0;
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      if (!range.holds(lengths[i])) continue;
-      within.push_back(i);
-      total += static_cast<double>(lengths[i]);
-    }
-    if (within.empty()) continue;
-    ranges.push_back({{"first", range.first},
-                      {"last", range.last},
-                      {"mean", total / static_cast<double>(within.size())},
-                      {"examples", within.size()},
-                      {"bleu", bleu_of(figures.texts, within, options.bleu)}});
-  }
-  return ranges;
-}
-
-json as_json(const EvaluateOptions& options, const Figures& figures, bool labels) {
-  json lengths = json::array();
-  for (const auto& [length, errors] : figures.evaluation.by_length) {
-    lengths.push_back({{"source_length", length}, {"examples", errors.examples}});
-    lengths.back().update(rates(options, errors));
-  }
-  json result = {{"loss", figures.likelihood.loss()},
-                 {"known_loss", figures.likelihood.known().loss()},
-                 {"unknown_symbols", figures.likelihood.unknown},
-                 {"examples", figures.counts.examples},
-                 {"sources", figures.counts.sources},
-                 {"references", figures.counts.references},
-                 {"beam", options.search.beam},
-                 {"decode_seconds", figures.seconds},
-                 {"by_length", lengths}};
-  for (const std::string& name : options.metrics) {
-    if (name == "perplexity")
-      result[name] = figures.likelihood.perplexity();
-    else if (name == "bits_per_byte")
-      result[name] = figures.likelihood.bits_per_byte();
-    else
-      result[metric_key(name)] = metric_of(name, options, figures);
-  }
-  if (asks_for(options, "bleu")) result["bleu_by_length"] = bleu_by_length(options, figures);
-  if (labels) result["confusion"] = figures.labels.answers;
   return result;
 }
 
@@ -213,42 +139,35 @@ void print_confusion(const LabelCounts& counts) {
   }
 }
 
-void print_figures(const EvaluateOptions& options, const Figures& figures, bool labels) {
-  for (const std::string& name : options.metrics)
-    if (name != "perplexity" && name != "bits_per_byte")
-      fmt::print("{}", metric_lines(name, metric_of(name, options, figures)));
-  fmt::print("loss                 {:6.4f} nats a {}\n", figures.likelihood.loss(),
-             labels ? "label" : "token");
-  if (asks_for(options, "perplexity"))
-    fmt::print("perplexity           {:6.4f}\n", figures.likelihood.perplexity());
-  if (asks_for(options, "bits_per_byte"))
-    fmt::print("bits per byte        {:6.4f}\n", figures.likelihood.bits_per_byte());
-  fmt::print("{}", unknown_line(figures.likelihood.unknown, figures.likelihood.known().loss()));
-  const auto [examples, sources, references] = figures.counts;
+void print_figures(const Measurement& measurement) {
+  const std::string_view part = measurement.labels.answers.empty() ? "token" : "label";
+  for (const Metric* metric : measurement.metrics)
+    fmt::print("{}", metric->report_text(measurement.report(*metric), part));
+  const Likelihood& likelihood = measurement.likelihood;
+  fmt::print("{}", unknown_line(likelihood.unknown, likelihood.known().loss()));
+  const auto [examples, sources, references] = measurement.counts;
   fmt::print("examples             {:6}\n", examples);
   fmt::print("sources              {:6}\n", sources);
   if (references > examples)
     fmt::print("references           {:6}, any of a source's is right\n", references);
-  fmt::print("decoded in           {:6.2f} s, beam {}\n", figures.seconds, options.search.beam);
-  print_confusion(figures.labels);
+  fmt::print("decoded in           {:6.2f} s, beam {}\n", measurement.seconds, measurement.beam);
+  print_confusion(measurement.labels);
 }
 
-void run_evaluate(EvaluateOptions options) {
+void run_evaluate(const EvaluateOptions& options) {
   options.bleu.check();
   const Model model = Model::ensemble(options.models, options.model);
   if (model.fills() && options.models.size() > 1)
     fail("{}: encoders are measured one at a time; give one model", options.models[1]);
   if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data)))
     return evaluate_text(model, options.data, options.json);
-  const bool labels = model.answers_labels();
-  if (options.metrics.empty() && labels) options.metrics = {"accuracy", "perplexity"};
-  if (options.metrics.empty()) options.metrics = {"token_error", "sequence_error", "perplexity"};
-  const Figures figures = measure(options, model);
+  int64_t left_out = 0;
+  const Measurement measurement = measure_model(options, model, left_out);
   if (options.json)
-    fmt::print("{}\n", as_json(options, figures, labels).dump());
+    fmt::print("{}\n", measurement_json(measurement).dump());
   else
-    print_figures(options, figures, labels);
-  if (figures.left_out > 0) throw CLI::RuntimeError(1);
+    print_figures(measurement);
+  if (left_out > 0) throw CLI::RuntimeError(1);
 }
 
 constexpr const char* evaluate_footer = R"(Examples:
@@ -260,18 +179,18 @@ The token error rate is edits a reference token (PER for phonemes), the sequence
 share of answers that match no reference (WER for words). Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the targets as they stand.
-JSON keys: loss, known_loss (without unknown symbols, of which there are unknown_symbols), examples,
+JSON keys: loss, known_loss (without unknown tokens, of which there are unknown_tokens), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
 and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
 bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
-{right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, symbols,
-unknown_symbols and bytes, each token with half a context or more in front of it, but for the first;
+{right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, tokens,
+unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
 and window_loss, of windows that fill the context one after another, as in validation. What a model
 has no token for is one token, <unk>, however it is written, so that perplexity says little where
 many are unknown; bits_per_byte is of the known ones alone.
-Of an encoder: loss and perplexity of the tokens that are asked for, symbols, examples.)";
+Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
 
 }  // namespace
 
@@ -293,12 +212,10 @@ void add_evaluate_command(CLI::App& app) {
           "each: every line is an example; merged: lines of one source are one, and any of "
           "their targets is right; else as data.references of the model")
       ->check(CLI::IsMember({"each", "merged"}));
-  command
-      ->add_option("--metric", options->metrics,
-                   "what to measure, separated by commas; else the rates that fit the model")
-      ->delimiter(',')
-      ->check(CLI::IsMember(metric_names));
-  add_text_metric_options(*command, options->bleu);
+  add_metric_option(*command, options->metrics,
+                    "what to measure, separated by commas; else the rates that fit the model",
+                    [](const Metric& row) { return row.measured != Default::always; });
+  add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");
   command->add_flag(

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/explain/evidence.h"
+#include "attend/pictures/map_page.h"
 
 namespace attend {
 

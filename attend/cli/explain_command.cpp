@@ -16,14 +16,17 @@
 #include "attend/cli/evidence_text.h"
 #include "attend/cli/progress.h"
 #include "attend/data/npz.h"
-#include "attend/explain/alignment.h"
 #include "attend/explain/answer_page.h"
-#include "attend/explain/attention_graph.h"
-#include "attend/explain/layer_graph.h"
+#include "attend/explain/explanation_markdown.h"
 #include "attend/explain/layer_maps.h"
-#include "attend/explain/render.h"
-#include "attend/explain/source_panels.h"
-#include "attend/explain/thumbnail.h"
+#include "attend/explain/map_graph.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/alignment.h"
+#include "attend/pictures/attention_graph.h"
+#include "attend/pictures/layer_graph.h"
+#include "attend/pictures/render.h"
+#include "attend/pictures/source_panels.h"
+#include "attend/pictures/thumbnail.h"
 
 namespace attend {
 namespace {
@@ -90,11 +93,12 @@ void add_tokens(const ExplainOptions& options, const std::vector<std::string>& r
                 const std::vector<std::string>& columns, const at::Tensor& map,
                 const std::string& title, std::vector<Alignment>& maps) {
   if (!options.words) {
-    maps.push_back({columns, rows, map, title});
+    maps.push_back({columns, rows, grid_of(map), title});
     return;
   }
   const WordGroups of_rows = group_words(rows), of_columns = group_words(columns);
-  maps.push_back({of_columns.words, of_rows.words, merge_words(map, of_rows, of_columns), title});
+  maps.push_back(
+      {of_columns.words, of_rows.words, grid_of(merge_words(map, of_rows, of_columns)), title});
 }
 
 void show_method(const ExplainOptions& options, const Subject& subject, const std::string& name,
@@ -187,8 +191,8 @@ NamedTensors arrays(const Shown& shown) {
     std::string name = map.title.empty() ? "attention" : map.title;
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
-    all[name] = map.weights.contiguous();
-    if (map.scores.defined()) all[name + "_scores"] = map.scores.contiguous();
+    all[name] = tensor_of(map.weights);
+    if (map.scores) all[name + "_scores"] = tensor_of(*map.scores);
   }
   return all;
 }
@@ -215,7 +219,7 @@ std::string graph_of(const std::string& path, const Shown& shown) {
         "--out {}: {} looks at other tokens than its own; a graph is of one sequence, take --view "
         "heads and a --layer of self-attention",
         path, map.title.empty() ? "the answer" : map.title);
-  return graph_file(path, attention_graph(map.source, map.weights));
+  return graph_file(path, attention_graph(map.source, {map.weights}));
 }
 
 std::string picture(const std::string& path, const LayerGraph& graph) {
@@ -341,6 +345,14 @@ void add_explain_command(CLI::App& app) {
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
       "missing}]}");
+  // Needs no model.
+  command->add_flag_callback(
+      "--markdown",
+      [] {
+        fmt::print("{}", explanation_markdown());
+        throw CLI::Success();
+      },
+      "print the tables of docs/explanation.md and stop");
   command->footer(footer());
   command->callback([options] { run_explain(*options); });
 }

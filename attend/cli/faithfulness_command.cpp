@@ -12,7 +12,7 @@
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
 #include "attend/explain/faithfulness.h"
-#include "attend/explain/render.h"
+#include "attend/pictures/render.h"
 
 namespace attend {
 namespace {

@@ -12,9 +12,9 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
-#include "attend/explain/chart.h"
 #include "attend/inference/model.h"
 #include "attend/models/gradient_flow.h"
+#include "attend/pictures/chart.h"
 
 namespace attend {
 namespace {

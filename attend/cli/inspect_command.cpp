@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
+#include "attend/metrics/metric.h"
 #include "attend/runs/description.h"
 #include "attend/runs/history.h"
-#include "attend/runs/validation_metric.h"
 
 namespace attend {
 namespace {
@@ -15,15 +15,14 @@ using nlohmann::json;
 // The file may come from another program.
 std::string metric_of(const json& record) {
   const bool named = record.contains("metric") && record["metric"].is_string();
-  const auto* metric =
-      find_validation_metric(named ? record["metric"].get<std::string>() : "token_error");
+  const Metric* metric = find_metric(named ? record["metric"].get<std::string>() : "token_error");
   const double figure = number(record, "valid_metric");
   return metric ? metric->shown(figure) : fmt::format("{:.4f}", figure);
 }
 
 void print(const json& model) {
   fmt::print("{}: {} source and {} target tokens\n\n", model["model"].get<std::string>(),
-             model["source_symbols"].get<int64_t>(), model["target_symbols"].get<int64_t>());
+             model["source_tokens"].get<int64_t>(), model["target_tokens"].get<int64_t>());
   for (const auto& [key, value] : model["config"].items())
     fmt::print("  {:32} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   fmt::print("\n  {:44} {:>16} {:>10}\n", "parameter", "shape", "count");

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
-#include "attend/cli/mechanism_pictures.h"
-#include "attend/explain/mechanism_pages.h"
+#include "attend/mechanisms/mechanism_pages.h"
+#include "attend/mechanisms/mechanism_pictures.h"
 
 namespace attend {
 namespace {

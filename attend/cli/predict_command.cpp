@@ -7,6 +7,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/data/line_reader.h"
+#include "attend/inference/answer_json.h"
 
 namespace attend {
 namespace {
@@ -17,29 +18,6 @@ struct PredictOptions : DecodeOptions {
   bool json = false;
   bool details = false;
 };
-
-nlohmann::json as_json(const PredictOptions& options, const Model& model, const std::string& source,
-                       const Answer& answer) {
-  nlohmann::json predictions = nlohmann::json::array();
-  for (const Candidate& candidate : answer.candidates) {
-    predictions.push_back({{"target", candidate.text},
-                           {"score", candidate.score},
-                           {"log_probability", candidate.log_probability},
-                           {"complete", candidate.complete}});
-    if (!options.details) continue;
-    nlohmann::json& prediction = predictions.back();
-    prediction["symbols"] = candidate.tokens;
-    prediction["log_probabilities"] = candidate.log_probabilities;
-    if (model.attends()) prediction["weights"] = candidate.weights;
-  }
-  nlohmann::json result = {{"source", source},
-                           {"predictions", predictions},
-                           {"cut", answer.truncated},
-                           {"unknown", answer.unknown}};
-  if (!answer.error.empty()) result["error"] = answer.error;
-  if (options.details) result["source_symbols"] = answer.source;
-  return result;
-}
 
 // A model of texts answers with line breaks and TABs, too, which would break the output's lines.
 std::string in_one_line(const Model& model, const std::string& text) {
@@ -57,7 +35,8 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
   if (options.json) {
     // A source that cannot be read may be no UTF-8.
     const auto handler = nlohmann::json::error_handler_t::replace;
-    fmt::print("{}\n", as_json(options, model, source, answer).dump(-1, ' ', false, handler));
+    fmt::print("{}\n",
+               answer_json(model, source, answer, options.details).dump(-1, ' ', false, handler));
   } else if (options.search.nbest == 1) {
     fmt::print("{}\n", answer.candidates.empty() ? "" : in_one_line(model, answer.best().text));
   } else if (answer.candidates.empty()) {
@@ -240,9 +219,9 @@ void add_predict_command(CLI::App& app) {
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
-      "with --details also source_symbols, and of each prediction symbols, log_probabilities "
+      "with --details also source_tokens, and of each prediction tokens, log_probabilities "
       "(last\n"
-      "that of the end, which a label has not) and weights [symbols, source_symbols].\n"
+      "that of the end, which a label has not) and weights [tokens, source_tokens].\n"
       "Of language models and encoders, without --json, line breaks, TABs and backslashes in "
       "answers\n"
       "are \\n, \\t and \\\\. Standard error says at the end how many source tokens are unknown, "

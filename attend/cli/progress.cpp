@@ -11,9 +11,9 @@
 #include <csignal>
 #include <optional>
 
-#include "attend/explain/sparkline.h"
 #include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
+#include "attend/pictures/sparkline.h"
 
 namespace attend {
 namespace {
@@ -53,7 +53,7 @@ Trained train_with_progress(const TrainOptions& options) {
   std::optional<ProgressPrinter> printer(std::in_place);
   TrainWatch watch;
   watch.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  watch.progress = [&](const TrainProgress& progress, const ValidationMetric& metric) {
+  watch.progress = [&](const TrainProgress& progress, const Metric& metric) {
     printer->show(progress, metric);
   };
   watch.begin = [] {
@@ -92,7 +92,7 @@ ProgressPrinter::~ProgressPrinter() {
   if (lines_below_ > 0) fmt::print(stderr, "\033[{}B\r\n", lines_below_);
 }
 
-void ProgressPrinter::show(const TrainProgress& progress, const ValidationMetric& metric) {
+void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) {
   const auto now = std::chrono::steady_clock::now();
   loss_sum_ += progress.step_loss;
   ++loss_steps_;
@@ -105,8 +105,8 @@ void ProgressPrinter::show(const TrainProgress& progress, const ValidationMetric
                   progress.steps, progress.loss, progress.pairs_per_second);
   if (progress.validation) {
     line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
-    if (metric.decodes)
-      line += fmt::format(" {} {}", metric.words, metric.shown(progress.validation->metric));
+    if (metric.measured != Default::always)  // as the loss is
+      line += fmt::format(" {} {}", metric.title, metric.shown(progress.validation->metric));
     if (progress.equals_best)
       line +=
           progress.best ? " (best: equal, with a lower loss)" : " (equals the best, which stays)";

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/metrics/metric.h"
 #include "attend/runs/training.h"
-#include "attend/runs/validation_metric.h"
 #include "attend/train/train_progress.h"
 
 namespace attend {
@@ -21,7 +21,7 @@ class ProgressPrinter {
   ProgressPrinter(const ProgressPrinter&) = delete;
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
-  void show(const TrainProgress& progress, const ValidationMetric& metric);
+  void show(const TrainProgress& progress, const Metric& metric);
 
  private:
   void show_on_terminal(const std::string& line, bool stays);

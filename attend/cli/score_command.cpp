@@ -1,15 +1,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
-#include "attend/cli/text_metrics.h"
-#include "attend/data/metrics.h"
+#include "attend/cli/metric_options.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 namespace {
@@ -25,56 +27,44 @@ struct ScoreOptions {
   bool json = false;
 };
 
-ScoredTexts read_texts(const ScoreOptions& options) {
-  ScoredTexts texts;
+std::vector<ScoredAnswer> read_answers(const ScoreOptions& options) {
+  std::vector<ScoredAnswer> answers;
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
-  texts.answers = parse_lines(input, "standard input");
-  if (texts.answers.empty()) fail("standard input is empty; give an answer a line");
-  texts.references.resize(texts.answers.size());
+  for (std::string& line : parse_lines(input, "standard input"))
+    answers.push_back({.text = std::move(line), .references = {}});
+  if (answers.empty()) fail("standard input is empty; give an answer a line");
   for (const std::string& path : options.references) {
     std::vector<std::string> lines = read_lines(path);
-    if (lines.size() != texts.answers.size())
+    if (lines.size() != answers.size())
       fail("{}: has {} lines, standard input {}; each line is the reference of one answer", path,
-           lines.size(), texts.answers.size());
-    for (size_t i = 0; i < lines.size(); ++i) texts.references[i].push_back(std::move(lines[i]));
+           lines.size(), answers.size());
+    for (size_t i = 0; i < lines.size(); ++i) answers[i].references.push_back(std::move(lines[i]));
   }
-  return texts;
+  return answers;
 }
 
-ErrorCounts count_errors(const ScoredTexts& texts, Units units) {
-  ErrorCounts errors;
-  for (size_t i = 0; i < texts.answers.size(); ++i)
+void split(std::vector<ScoredAnswer>& answers, Units units) {
+  for (size_t i = 0; i < answers.size(); ++i)
     at_answer(i, [&] {
-      std::vector<std::vector<std::string>> references;
-      references.reserve(texts.references[i].size());
-      for (const std::string& reference : texts.references[i])
-        references.push_back(split_units(reference, units));
-      errors.add(split_units(texts.answers[i], units), references);
+      ScoredAnswer& answer = answers[i];
+      for (const std::string& reference : answer.references)
+        answer.reference_tokens.push_back(split_units(reference, units));
+      answer.tokens = split_units(answer.text, units);
     });
-  return errors;
 }
 
-json measure(const std::string& name, const ScoredTexts& texts, const ScoreOptions& options) {
-  if (name != "token_error" && name != "sequence_error" && name != "accuracy")
-    return text_metric(name, texts, options.bleu);
-  const ErrorCounts errors = count_errors(texts, parse_units(options.units));
-  if (name == "token_error") return errors.token_error_rate();
-  return name == "accuracy" ? 1 - errors.sequence_error_rate() : errors.sequence_error_rate();
-}
-
-// A line's figures alone: of each metric its score or rate.
-void print_sentences(const ScoreOptions& options, const ScoredTexts& texts) {
-  ScoreOptions alone = options;
+// A line's figures alone.
+void print_sentences(const ScoreOptions& options, const std::vector<const Metric*>& metrics,
+                     const std::vector<ScoredAnswer>& answers) {
+  MetricOptions alone{options.bleu};
   alone.bleu.effective_order = true;
-  for (size_t i = 0; i < texts.answers.size(); ++i) {
-    const ScoredTexts one{{texts.answers[i]}, {texts.references[i]}};
+  for (const ScoredAnswer& answer : answers) {
     json figures;
     std::vector<std::string> shown;
-    for (const std::string& name : options.metrics) {
-      const json metric = measure(name, one, alone);
-      const json figure = metric.is_number() ? metric : metric[name == "f1" ? "f1" : "score"];
-      figures[metric_key(name)] = figure;
-      shown.push_back(fmt::format("{:.4f}", figure.get<double>()));
+    for (const Metric* metric : metrics) {
+      const double figure = measure(*metric, {answer}, alone);
+      figures[metric->key] = figure;
+      shown.push_back(fmt::format("{:.4f}", figure));
     }
     if (options.json)
       fmt::print("{}\n", figures.dump());
@@ -85,13 +75,19 @@ void print_sentences(const ScoreOptions& options, const ScoredTexts& texts) {
 
 void run_score(const ScoreOptions& options) {
   options.bleu.check();
-  const ScoredTexts texts = read_texts(options);
-  if (options.sentences) return print_sentences(options, texts);
-  json figures = {{"examples", texts.answers.size()}};
-  for (const std::string& name : options.metrics) {
-    const json metric = measure(name, texts, options);
-    figures[metric_key(name)] = metric;
-    if (!options.json) fmt::print("{}", metric_lines(name, metric));
+  std::vector<const Metric*> metrics;
+  for (const std::string& name : options.metrics) metrics.push_back(&metric_named(name));
+  std::vector<ScoredAnswer> answers = read_answers(options);
+  if (std::any_of(metrics.begin(), metrics.end(),
+                  [](const Metric* metric) { return metric->needs == MetricNeeds::tokens; }))
+    split(answers, parse_units(options.units));
+  if (options.sentences) return print_sentences(options, metrics, answers);
+  const MetricOptions chosen{options.bleu};
+  json figures = {{"examples", answers.size()}};
+  for (const Metric* metric : metrics) {
+    const json report = metric->report(count(*metric, answers, chosen), chosen);
+    figures[metric->key] = report;
+    if (!options.json) fmt::print("{}", metric->report_text(report));
   }
   if (options.json) fmt::print("{}\n", figures.dump());
 }
@@ -105,12 +101,10 @@ void add_score_command(CLI::App& app) {
   command->add_option("--reference", options->references, "file with a line an answer; several")
       ->required()
       ->check(CLI::ExistingFile);
-  command->add_option("--metric", options->metrics, "what to measure, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(
-          {"bleu", "chrf", "chrf++", "token_error", "sequence_error", "accuracy", "f1"}))
+  add_metric_option(*command, options->metrics, "what to measure, separated by commas",
+                    &Metric::of_answers)
       ->capture_default_str();
-  add_text_metric_options(*command, options->bleu);
+  add_text_options(*command, options->bleu);
   command
       ->add_option("--units", options->units,
                    "what token_error counts (char, space), and what accuracy compares (line)")

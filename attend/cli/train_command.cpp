@@ -65,11 +65,11 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
 }
 
 // "ended by train.patience = 5: so many validations in a row without a better accuracy".
-std::string shown_ending(const TrainOutcome& outcome, const ValidationMetric& metric) {
+std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
   return fmt::format("ended by {}: so many validations in a row without a better {}", setting,
-                     metric.words);
+                     metric.title);
 }
 
 void print_outcome(const Trained& trained, const std::string& folder) {
@@ -83,7 +83,7 @@ void print_outcome(const Trained& trained, const std::string& folder) {
                shown_ending(outcome, metric));
   // By another metric than before, no validation may have followed.
   if (std::isfinite(outcome.best_metric))
-    fmt::print(stderr, "; best validation {} {}", metric.words, metric.shown(outcome.best_metric));
+    fmt::print(stderr, "; best validation {} {}", metric.title, metric.shown(outcome.best_metric));
   fmt::print(stderr, "; model in {}\n", folder);
 }
 
@@ -103,7 +103,7 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
                                       {"ended_by", outcome.ended_by},
                                       {"skipped_steps", outcome.skipped},
                                       {"rollbacks", outcome.rollbacks},
-                                      {metric.key(), outcome.best_metric},
+                                      {"valid_" + metric.key, outcome.best_metric},
                                       {"seconds", outcome.seconds}}
                            .dump());
   else
@@ -189,8 +189,7 @@ void add_train_command(CLI::App& app) {
       "--json", own->json,
       "print the outcome as one JSON object: model, steps, steps_before (of earlier "
       "runs), ended_by (the setting), skipped_steps, rollbacks, seconds, and the best "
-      "of train.metric as valid_loss, valid_accuracy, valid_bleu or "
-      "valid_token_error_rate");
+      "of train.metric under valid_ and its key: valid_loss, valid_token_error_rate, ...");
   command->footer(
       "Examples:\n"
       "  attend train --data data --out model\n"

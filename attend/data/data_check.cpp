@@ -1,17 +1,19 @@
 #include "attend/data/data_check.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/audio.h"
 #include "attend/data/characters-inl.h"
 #include "attend/data/csv.h"
-#include "attend/data/frames.h"
 #include "attend/data/lines-inl.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
 
 namespace attend {
@@ -20,7 +22,7 @@ namespace {
 constexpr size_t most_lines_shown = 5;
 constexpr size_t most_examples = 3;
 constexpr size_t most_labels = 100;
-constexpr int64_t least_lines_a_label = 10;
+constexpr int64_t least_lines_per_label = 10;
 
 // By source, its targets.
 using Sources = std::unordered_map<std::string, std::unordered_set<std::string>>;
@@ -143,6 +145,13 @@ LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*leng
   return {at(50), at(90), at(99), sorted.back(), longest->line};
 }
 
+// A line whose source names an image or a sound.
+struct NamedFile {
+  int64_t line;
+  std::string source;
+  const SourceKind* kind;
+};
+
 // Looks at one file.
 class FileCheck {
  public:
@@ -194,8 +203,9 @@ class FileCheck {
     if (!sources_[row.source].insert(row.target).second) ++summary_.repeated;
     if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
     if (line == 1) first_target_ = row.target;
-    if (pairs && (names_image(row.source) || names_sound(row.source)))
-      media_.emplace_back(line, row.source);
+    if (pairs)
+      for (const SourceKind& kind : source_kinds())
+        if (kind.names(row.source)) media_.push_back({line, row.source, &kind});
     // A short one is a number or a sign.
     if (source.characters >= 10 && 2 * source.letters < source.characters) tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
@@ -203,7 +213,7 @@ class FileCheck {
 
   void find_labels() {
     const auto count = static_cast<int64_t>(targets_.size());
-    if (targets_.size() > most_labels || count * least_lines_a_label > summary_.lines) return;
+    if (targets_.size() > most_labels || count * least_lines_per_label > summary_.lines) return;
     if (first_target_ && is_header(*first_target_, targets_)) tell(header_, 1);
     summary_.labels.assign(targets_.begin(), targets_.end());
     std::sort(summary_.labels.begin(), summary_.labels.end(), [](const auto& a, const auto& b) {
@@ -213,27 +223,23 @@ class FileCheck {
 
   // Reads each image or sound; those of training are all of one size or rate.
   void look_at_media() {
-    ImageReader images;
-    std::optional<std::pair<int64_t, int64_t>> first;
-    for (const auto& [line, source] : media_) {
-      const std::string path = placed_source(source, summary_.path);
-      std::pair<int64_t, int64_t> form;
+    std::map<const SourceKind*, std::unique_ptr<FrameReader>> readers;
+    std::optional<std::array<int64_t, 2>> first;
+    for (const auto& [line, source, kind] : media_) {
+      std::unique_ptr<FrameReader>& reader = readers[kind];
+      if (reader == nullptr) reader = kind->reader({});
+      FileForm form;
       try {
-        if (names_image(source)) {
-          const Image image = images.read(path);
-          form = {image.height, image.width};
-          if (image.coloured) tell(coloured_, line);
-        } else {
-          form = {read_sound(path).rate, 0};
-        }
+        form = reader->form(placed_source(source, summary_.path));
+        if (form.coloured) tell(coloured_, line);
       } catch (const Error& error) {
         if (unreadable_.count == 0) unreadable_.example = error.what();
         tell(unreadable_, line);
         continue;
       }
       ++summary_.media;
-      if (!first) first = form;
-      if (form != *first) tell(other_form_, line);
+      if (!first) first = form.size;
+      if (form.size != *first) tell(other_form_, line);
     }
   }
 
@@ -263,9 +269,9 @@ class FileCheck {
   FileSummary summary_;
   std::vector<Lengths> lengths_;
   Sources sources_;
-  std::unordered_map<std::string, int64_t> targets_;    // of the first most_labels + 1
-  std::optional<std::string> first_target_;             // of line 1
-  std::vector<std::pair<int64_t, std::string>> media_;  // lines and the images or sounds they name
+  std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
+  std::optional<std::string> first_target_;           // of line 1
+  std::vector<NamedFile> media_;
   OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
   OddLines long_{"long", "are over ten times as long as most",

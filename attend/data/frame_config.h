@@ -23,7 +23,4 @@ struct FrameConfig {
   int64_t columns() const { return (image_width + patch - 1) / patch; }
 };
 
-// Whether sources of these units, "image" or "sound", are files that are read as frames.
-bool reads_frames(const std::string& source_units);
-
 }  // namespace attend

@@ -1,20 +1,19 @@
 #include "attend/data/readable.h"
 
-#include <optional>
+#include <memory>
 
 #include "attend/base/error.h"
-#include "attend/data/frames.h"
 
 namespace attend {
 
-int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, bool images,
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, const SourceKind& kind,
                             FrameConfig config, const std::string& name, const Tell& tell) {
-  std::optional<FrameReader> reader;
+  std::unique_ptr<FrameReader> reader;
   const auto is_unreadable = [&](const Example& example) {
     try {
       if (!reader) {
-        if (images) take_image_size({example}, config);
-        reader.emplace(images, config);
+        kind.measure(example.source, config);
+        reader = kind.reader(config);
       }
       reader->read(example.source);
       return false;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/frame_config.h"
 #include "attend/data/pairs.h"
+#include "attend/data/source_kind.h"
 
 namespace attend {
 
@@ -13,7 +13,7 @@ namespace attend {
 // the reason of each, which names the file, and how many they are. Images have the size of
 // `config`, or that of the first one that can be read. Returns how many it took out. Error where a
 // part has no others; `name` is the data's, for messages.
-int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, bool images,
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, const SourceKind& kind,
                             FrameConfig config, const std::string& name, const Tell& tell);
 
 }  // namespace attend

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "attend/base/suffix.h"
-#include "attend/data/frames.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
 
@@ -14,7 +14,7 @@ namespace attend {
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
   std::vector<Example> examples = read_pairs(files, tell, bad);
-  if (text.reads_frames()) place_sources(examples, files.source);
+  if (text.source_kind() != nullptr) place_sources(examples, files.source);
   return text.merges_references() ? merge_references(std::move(examples)) : examples;
 }
 

@@ -7,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/normalise.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/tokeniser.h"
 
 namespace attend {
@@ -15,10 +16,9 @@ namespace {
 TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
                      const std::string& own_codes) {
   const bool pieces = units == "bpe";
-  // Of an image or a sound the text is a name.
-  TextCodec codec{.units = pieces                ? Units::space
-                           : reads_frames(units) ? Units::line
-                                                 : parse_units(units)};
+  const bool file = source_kind(units) != nullptr;
+  TextCodec codec{.units = pieces ? Units::space : file ? Units::line : parse_units(units)};
+  codec.names_file = file;
   codec.form = parse_normal_form(text.normalise);
   codec.lowercase = text.lowercase && codec.units != Units::line;
   codec.tokenise = text.tokenise && codec.units != Units::line;
@@ -117,7 +117,7 @@ TextCodecs make_codecs(const TextConfig& text) {
   if (!text.bpe.empty() && text.source_units != "bpe" && text.target_units != "bpe")
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          in_quotes(text.bpe));
-  if (text.language_token && text.reads_frames())
+  if (text.language_token && text.source_kind() != nullptr)
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
          text.source_units);
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe),

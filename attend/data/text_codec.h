@@ -21,6 +21,7 @@ struct TextCodec {
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;
+  bool names_file = false;  // a text is a name and has no tokens
 
   // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;

@@ -1,16 +1,27 @@
 #include "attend/data/text_config.h"
 
 #include "attend/data/normalise.h"
+#include "attend/data/source_kind.h"
 
 namespace attend {
 
+namespace {
+
+const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
+
+}  // namespace
+
+const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
+
 Setting TextConfig::source_units_setting() {
+  std::vector<std::string> names = units;
+  for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
   return {"data.source_units",
           &source_units,
           "what a token of the source is; image, sound: a patch or some windows of that file",
           {},
           {},
-          {"char", "space", "line", "byte", "bpe", "image", "sound"}};
+          std::move(names)};
 }
 
 Setting TextConfig::references_setting() {
@@ -24,7 +35,6 @@ Setting TextConfig::references_setting() {
 }
 
 Settings TextConfig::settings() {
-  const std::vector<std::string> units = {"char", "space", "line", "byte", "bpe"};
   Settings all = {
       source_units_setting(),
       {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
@@ -57,7 +67,7 @@ Settings TextConfig::settings() {
        "whether a source begins with the language to answer in, such as <2de>: one token, "
        "whatever the units"},
   };
-  if (!reads_frames()) return all;
+  if (source_kind() == nullptr) return all;
   append(all, frames.settings());
   return all;
 }

@@ -8,9 +8,11 @@
 
 namespace attend {
 
+struct SourceKind;
+
 // How texts become tokens, and images and sounds frames.
 struct TextConfig {
-  std::string source_units = "char";  // "image", "sound": a source names a file
+  std::string source_units = "char";  // or of a SourceKind: a source names a file
   std::string target_units = "space";
   int64_t minimum_count = 1;      // rarer tokens are unknown
   bool joint_vocabulary = false;  // one for both sides
@@ -26,8 +28,7 @@ struct TextConfig {
 
   FrameConfig frames = {};
 
-  bool reads_frames() const { return attend::reads_frames(source_units); }
-  bool reads_images() const { return source_units == "image"; }
+  const SourceKind* source_kind() const;  // of sources that name files; null: texts
   bool merges_references() const { return references == "merged"; }
 
   Setting source_units_setting();

@@ -30,7 +30,7 @@ WordCounts TokenisedTexts::counts() const {
 }
 
 TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCodecs& codecs,
-                                    bool sources_are_files, int64_t longest_target) {
+                                    int64_t longest_target) {
   TokenisedExamples result;
   result.examples.reserve(examples.size());
   for (Example& example : examples) {
@@ -45,7 +45,7 @@ TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCod
       kept.push_back(std::move(target));
     }
     if (kept.empty()) continue;
-    if (!sources_are_files) result.sources.add(codecs.source.split(example.source));
+    if (!codecs.source.names_file) result.sources.add(codecs.source.split(example.source));
     result.examples.push_back({std::move(example.source), std::move(kept)});
   }
   return result;

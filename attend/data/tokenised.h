@@ -43,7 +43,7 @@ constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 // Leaves out targets of over `longest_target` tokens, and examples that have no others. Error on a
 // text that a codec refuses.
 TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCodecs& codecs,
-                                    bool sources_are_files, int64_t longest_target = no_limit);
+                                    int64_t longest_target = no_limit);
 
 // Error when nothing can be learned from the targets: there are none, or they hold a single
 // distinct token between them. `name` is the file's, for the message.

@@ -35,12 +35,12 @@ Ensemble::Ensemble(std::vector<std::unique_ptr<DecodingState>> members)
   if (members_.empty()) fail("[ensemble] no models; give at least one");
 }
 
-StepResult Ensemble::step(const at::Tensor& tokens, bool with_weights) {
+StepResult Ensemble::step(const at::Tensor& tokens, bool with_weights, const Pass& pass) {
   std::vector<at::Tensor> log_probabilities, weights;
   log_probabilities.reserve(members_.size());
   weights.reserve(members_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
-    StepResult result = members_[i]->step(tokens, with_weights);
+    StepResult result = members_[i]->step(tokens, with_weights, pass);
     if (i > 0 && result.log_probabilities.size(1) != log_probabilities[0].size(1))
       fail("[ensemble] model {} has {} tokens, the first {}; they must be the same", i + 1,
            result.log_probabilities.size(1), log_probabilities[0].size(1));

@@ -14,7 +14,7 @@ class Ensemble : public DecodingState {
   // Error on no members.
   explicit Ensemble(std::vector<std::unique_ptr<DecodingState>> members);
 
-  StepResult step(const at::Tensor& tokens, bool with_weights) override;
+  StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) override;
   void reorder(const at::Tensor& rows, bool same_sources) override;
 
  private:

@@ -121,7 +121,7 @@ class Search {
   // One token a hypothesis: the one that is given, or one that is drawn.
   NextTokens drawn(const Tensor& tokens, int64_t step) {
     const NextQuery asked = query(step);
-    const StepResult result = state_->step(tokens, asked.with_weights);
+    const StepResult result = state_->step(tokens, asked.with_weights, {});
     std::vector<double> uniforms;
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)

@@ -6,9 +6,9 @@
 
 #include "attend/explain/evidence.h"
 #include "attend/explain/layer_maps.h"
-#include "attend/explain/map_page.h"
 #include "attend/explain/methods.h"
 #include "attend/inference/evaluation.h"
+#include "attend/pictures/map_page.h"
 
 namespace attend {
 

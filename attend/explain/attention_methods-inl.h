@@ -9,6 +9,9 @@ namespace attend {
 // The values of x, without gradient, as float64 on the CPU; contiguous.
 at::Tensor float64_on_cpu(const at::Tensor& x);
 
+// Whether that attention is behind the layers and says what an answer is read off.
+bool reads_for_answer(const TracedAttention& one);
+
 // The attention that an answer is read off: a decoder's over its source, a pooling's, or else the
 // self-attention of the last layer; of the layer that is chosen. Null without any.
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice);

@@ -10,11 +10,6 @@ bool is_pooling(const Site& site) { return site.part == NetworkPart::pooling; }
 
 bool is_decoder(const Site& site) { return site.part == NetworkPart::decoder; }
 
-// The attention behind the layers that says what an answer is read off.
-bool reads_for_answer(const TracedAttention& one) {
-  return one.site.reads_source || is_pooling(one.site);
-}
-
 Tensor mean_of_heads(const TracedAttention& attention) {
   return float64_on_cpu(traced_weights(attention)).mean(0);
 }
@@ -80,6 +75,10 @@ Tensor followed(const Subject& subject, const NetworkTrace& trace,
 
 Tensor float64_on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
 
+bool reads_for_answer(const TracedAttention& one) {
+  return one.site.reads_source || is_pooling(one.site);
+}
+
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice) {
   bool behind = false;
   for (const TracedAttention& one : trace.attentions) behind = behind || reads_for_answer(one);
@@ -128,7 +127,7 @@ Tensor raw_weights(const Subject& subject, const NetworkTrace& trace, const Meth
 Tensor value_parts(const TracedAttention& attention, const Tensor& weights,
                    const std::vector<int64_t>& heads) {
   Tensor values = values_of(attention);  // [heads, keys, Dv]
-  if (!attention.in_steps()) values = at::bmm(values, output_maps(attention));
+  if (attention.calls[0].output.defined()) values = at::bmm(values, output_maps(attention));
   if (!heads.empty()) values = values.narrow(0, heads[0], 1);
   return at::einsum("hts,hsd->tsd", {float64_on_cpu(weights), values});
 }

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "attend/explain/map_page.h"
 #include "attend/explain/methods.h"
 #include "attend/explain/weight_tests.h"
+#include "attend/pictures/map_page.h"
 
 namespace attend {
 

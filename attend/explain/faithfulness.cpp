@@ -7,11 +7,13 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <tuple>
 
 #include "attend/base/error.h"
 #include "attend/nn/worker_threads.h"
+#include "attend/pictures/interval_panels.h"
 
 namespace attend {
 namespace {
@@ -188,6 +190,22 @@ std::string left_out_text(const LeftOut& one, const Faithfulness& measured) {
   if (one.examples == measured.examples) return fmt::format("{}: {}", one.what, one.why);
   return fmt::format("{}, {} of {} examples: {}", one.what, one.examples, measured.examples,
                      one.why);
+}
+
+std::string faithfulness_svg(const Faithfulness& measured, const std::string& title) {
+  std::vector<IntervalPanel> panels;
+  for (const FigureRow& row : figure_table()) {
+    IntervalPanel panel{row.name, row.bar, {}};
+    for (const FaithfulnessFigure& one : measured.figures)
+      if (one.figure == &row && one.examples > 0)
+        panel.lines.push_back({one.method->name, one.mean, one.low, one.high,
+                               row.compares ? std::optional(one.other) : std::nullopt, one.passed});
+    if (!panel.lines.empty()) panels.push_back(std::move(panel));
+  }
+  return interval_panels_svg(
+      fmt::format("{}: mean of {} answers, 95 % intervals; pale: missed; tick: compared with",
+                  title, measured.examples),
+      panels);
 }
 
 std::string faithfulness_json(const Faithfulness& measured) {

@@ -278,7 +278,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
   std::vector<Tensor> leaves;
   TraceOptions options{.gradients = true, .attentions = false};
   options.weights = [&](const Site& site, size_t, const Tensor& weights) {
-    if (!same_site(site, attention.site)) return Tensor();
+    if (!(site == attention.site)) return Tensor();
     leaves.push_back(weights.detach().requires_grad_());
     return leaves.back();
   };

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attend/explain/subject.h"
-#include "attend/nn/site.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
 

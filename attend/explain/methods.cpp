@@ -9,8 +9,17 @@
 #include "attend/explain/attention_methods-inl.h"
 
 namespace attend {
+namespace {
 
 using at::Tensor;
+
+std::string why_no_vectors(const NetworkTrace& trace) {
+  return trace.input.defined()
+             ? ""
+             : "models of this type do not tell the vectors of their sources; take occlusion";
+}
+
+}  // namespace
 
 const std::vector<MethodRow>& method_table() {
   static const std::vector<MethodRow> table = {
@@ -32,25 +41,25 @@ const std::vector<MethodRow>& method_table() {
        shifted_alignment, shifted_scope},
       {"gradient", "|| d log p_t / d x_j ||",
        "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
-       "T forward, T backward", MethodNeeds::nothing, ScoreScale::lengths, false, gradient},
+       "T forward, T backward", MethodNeeds::vectors, ScoreScale::lengths, false, gradient},
       {"gradient_x_input", "x_j . d log p_t / d x_j",
        "the change to first order if the token's vector were zero", "Shrikumar et al. 2017",
-       "T forward, T backward", MethodNeeds::nothing, ScoreScale::amounts, false, gradient_x_input},
+       "T forward, T backward", MethodNeeds::vectors, ScoreScale::amounts, false, gradient_x_input},
       {"held_gradient", "|x_j . d log p_t / d x_j|, all weights constant",
        "the same without what the weights of attention would change, its magnitude",
-       "Jain & Wallace 2019", "T forward, T backward", MethodNeeds::nothing, ScoreScale::lengths,
+       "Jain & Wallace 2019", "T forward, T backward", MethodNeeds::vectors, ScoreScale::lengths,
        false, held_gradient},
       {"integrated_gradients", "(x_j - u) . mean over a of d log p_t(u + a (x - u)) / d x_j",
        "the same along the way from a source of unknown tokens u; the sum is the whole difference",
-       "Sundararajan et al. 2017", "64 forward, 64 T backward or more", MethodNeeds::nothing,
+       "Sundararajan et al. 2017", "64 forward, 64 T backward or more", MethodNeeds::vectors,
        ScoreScale::amounts, false, integrated_gradients},
       {"smoothed_gradient", "|| mean of d log p_t(x + noise) / d x_j ||",
        "the gradient, less dependent on where it is taken", "Smilkov et al. 2017",
-       "32 forward, 32 T backward", MethodNeeds::nothing, ScoreScale::lengths, false,
+       "32 forward, 32 T backward", MethodNeeds::vectors, ScoreScale::lengths, false,
        smoothed_gradient},
       {"jacobian", "|| d log p(.|t) / d x_j ||_F",
        "how much it moves all that could have been answered", "Graves 2012",
-       "up to 64 forward, 64 T backward", MethodNeeds::nothing, ScoreScale::lengths, false,
+       "up to 64 forward, 64 T backward", MethodNeeds::vectors, ScoreScale::lengths, false,
        jacobian_norms},
       {"grad_cam", "relu(f_j . mean of d log p_t / d f)",
        "where the features are that speak for the answer", "Selvaraju et al. 2017",
@@ -78,9 +87,11 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
   switch (method.needs) {
     case MethodNeeds::nothing:
       return {};
+    case MethodNeeds::vectors:
+      return why_no_vectors(trace);
     case MethodNeeds::features:
       return subject.batch.source.is_floating_point()
-                 ? ""
+                 ? why_no_vectors(trace)
                  : "the model reads tokens, which have no features; take gradient_x_input";
     case MethodNeeds::decoder:
       if (!any([](const TracedAttention& one) { return one.site.reads_source; }))
@@ -107,6 +118,12 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
   if (!attention->has_weights())
     return "the attention normalises by running sums, which form no weights; take a method of "
            "gradients";
+  if (!reads_for_answer(*attention) &&
+      !subject.network()
+           .top_vectors(subject.source_length(), subject.target_length())
+           .shares.defined())
+    return "models of this type do not tell how answers are read off their layers; take a method "
+           "of gradients";
   return {};
 }
 

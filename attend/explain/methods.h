@@ -12,7 +12,8 @@ namespace attend {
 
 // What a method cannot do without.
 enum class MethodNeeds {
-  nothing,   // any network that can be differentiated
+  nothing,   // any network
+  vectors,   // those of the source, to differentiate by
   weights,   // an attention that the answer is read off
   layers,    // layers of self-attention, whose weights are followed
   stack,     // the same in one stack of at most most_stack_vectors tokens

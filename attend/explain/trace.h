@@ -8,35 +8,9 @@
 #include <vector>
 
 #include "attend/models/pair_network.h"
-#include "attend/nn/site.h"
-#include "attend/ops/attention.h"
+#include "attend/nn/attention_trace.h"
 
 namespace attend {
-
-// One call of attention() and what it gave.
-struct AttentionCall {
-  at::Tensor query, key, value;
-  AttentionSpec spec;
-  AttentionResult result;
-  at::Tensor output;  // as Site has it
-
-  int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
-};
-
-// The attention of one layer: of its heads, or of the steps of a recurrent decoder.
-struct TracedAttention {
-  Site site;
-  std::vector<AttentionCall> calls;
-
-  std::string name() const;  // "encoder 2", "decoder 1 over the source", "pooling"
-  // A layer's groups of heads are calls beside each other, a decoder's steps one below the other.
-  bool in_steps() const { return !site.output.defined(); }
-  bool has_weights() const;         // running sums form none
-  bool has_signed_weights() const;  // a weight may be below 0
-  int64_t heads() const;
-  int64_t rows() const;
-  int64_t columns() const;
-};
 
 // The weights [heads, rows, columns] of one pair, in the network's dtype; none are computed but
 // those of `heads`, all where it is empty. Error where the attention has none.
@@ -49,11 +23,12 @@ at::Tensor traced_scope(const TracedAttention& attention);
 // What an answer was computed by.
 struct NetworkTrace {
   std::vector<TracedAttention> attentions;  // in the order of their computation
-  at::Tensor input;                         // [B, vectors, depth], before positions
-  std::vector<at::Tensor> layers;           // what each layer read, [B, vectors, depth]
-  std::vector<at::Tensor> steps;            // as WatchedVectors::step has them; empty without
-  at::Tensor distributions;                 // log probabilities [B, T, V]
-  at::Tensor log_probabilities;             // [B, T] of the target's tokens
+  at::Tensor
+      input;  // [B, vectors, depth], before positions; undefined where the network tells none
+  std::vector<at::Tensor> layers;  // what each layer read, [B, vectors, depth]
+  std::vector<at::Tensor> steps;   // as WatchedVectors::step has them; empty without
+  at::Tensor distributions;        // log probabilities [B, T, V]
+  at::Tensor log_probabilities;    // [B, T] of the target's tokens
 };
 
 // What a pass may be told, beyond what it is computed from.

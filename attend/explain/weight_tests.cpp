@@ -39,7 +39,7 @@ class ChangedAnswers {
     TraceOptions options{.gradients = gradients, .attentions = false};
     if (states_ != nullptr) {
       options.weights = [&](const Site& site, size_t, const Tensor& old) {
-        return same_site(site, site_) ? weights.to(old.options()) : Tensor();
+        return site == site_ ? weights.to(old.options()) : Tensor();
       };
       const auto state = states_->joined({});
       state->reorder(which, /*same_sources=*/false);
@@ -49,7 +49,7 @@ class ChangedAnswers {
     std::optional<size_t> first_call;
     int64_t heads_seen = 0;
     options.weights = [&](const Site& site, size_t call, const Tensor& old) {
-      if (!same_site(site, site_)) return Tensor();
+      if (!(site == site_)) return Tensor();
       if (!first_call) first_call = call;
       if (in_steps_) return at_step(old, static_cast<int64_t>(call - *first_call), tokens, weights);
       // Groups of heads are calls one after another.

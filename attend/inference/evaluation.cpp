@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attend/data/text_windows.h"
 #include "attend/inference/predictor.h"
@@ -44,7 +45,31 @@ class UnknownPart {
   int64_t unknown_ = 0, unknown_bytes_ = 0;
 };
 
+ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> tokens,
+                           const std::vector<std::string>& targets) {
+  const TextCodec& codec = model.codecs.target;
+  ScoredAnswer answer{.text = codec.join(tokens), .references = targets};
+  answer.tokens = std::move(tokens);
+  answer.reference_tokens.reserve(targets.size());
+  for (std::string& reference : answer.references) {
+    answer.reference_tokens.push_back(codec.split(reference));
+    if (model.config.answers_labels()) reference = codec.join(answer.reference_tokens.back());
+  }
+  return answer;
+}
+
 }  // namespace
+
+std::vector<int64_t> Evaluation::source_lengths() const {
+  std::vector<int64_t> lengths;
+  lengths.reserve(answers.size());
+  for (const ScoredAnswer& answer : answers) lengths.push_back(answer.source_length);
+  return lengths;
+}
+
+MetricOptions metric_options(const TextConfig& text) {
+  return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}};
+}
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const SearchOptions& options,
@@ -52,22 +77,14 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
   std::vector<std::string> sources;
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
-  const TextCodec& codec = model.codecs.target;
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
-  evaluation.lengths.reserve(examples.size());
   predictor.predict_each(sources, options, {}, [&](size_t i, const Prediction& prediction) {
-    std::vector<std::vector<std::string>> right;
-    right.reserve(examples[i].targets.size());
-    for (const std::string& target : examples[i].targets) right.push_back(codec.split(target));
-    const auto answer = predictor.best_tokens(prediction);
-    const auto length = static_cast<int64_t>(prediction.source.size());
     evaluation.truncated += prediction.truncated ? 1 : 0;
     if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
-    evaluation.errors.add(answer, right);
-    evaluation.answers.push_back(codec.join(answer));
-    evaluation.lengths.push_back(length);
-    evaluation.by_length[length].add(answer, right);
+    evaluation.answers.push_back(
+        scored_answer(model, predictor.best_tokens(prediction), examples[i].targets));
+    evaluation.answers.back().source_length = std::ssize(prediction.source);
     if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
   });
   return evaluation;
@@ -113,19 +130,6 @@ TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
     unknown.put(windows, /*ends=*/0, all);
   }
   return {all, model.predictor().loss(windows_in_order(tokens, context - 1, 1))};
-}
-
-std::vector<std::vector<std::string>> references(const Model& model,
-                                                 const std::vector<Example>& examples) {
-  const TextCodec& codec = model.parts().codecs.target;
-  std::vector<std::vector<std::string>> result;
-  result.reserve(examples.size());
-  for (const Example& example : examples) {
-    auto& right = result.emplace_back(example.targets);
-    if (!model.answers_labels()) continue;
-    for (std::string& label : right) label = codec.join(codec.split(label));
-  }
-  return result;
 }
 
 }  // namespace attend

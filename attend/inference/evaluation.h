@@ -2,27 +2,30 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "attend/data/metrics.h"
 #include "attend/inference/model.h"
+#include "attend/metrics/likelihood.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 
 // Is told how many sources are answered of how many, from one thread at a time.
 using Report = std::function<void(int64_t done, int64_t total)>;
 
-// Errors of the best answers to the examples.
+// The best answers to examples, as metrics take them. A label that is right stands there in the
+// form in which the model answers it.
 struct Evaluation {
-  ErrorCounts errors;
-  std::map<int64_t, ErrorCounts> by_length;  // of the source, in tokens
-  std::vector<int64_t> lengths;              // of each source
-  std::vector<std::string> answers;          // to each example
-  int64_t truncated = 0;                     // sources that are longer than the model reads
-  int64_t cut = 0;                           // answers that are cut at the longest length
+  std::vector<ScoredAnswer> answers;  // to each example
+  int64_t truncated = 0;              // sources that are longer than the model reads
+  int64_t cut = 0;                    // answers that are cut at the longest length
+
+  std::vector<int64_t> source_lengths() const;  // in tokens
 };
+
+// How answers in those texts are measured: what comes tokenised has its tokens between white space.
+MetricOptions metric_options(const TextConfig& text);
 
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const SearchOptions& options,
@@ -37,12 +40,8 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 // The same of a text, by a language model.
 struct TextLikelihood {
   Likelihood likelihood;   // each token with half a context or more in front, but for the first
-  double window_loss = 0;  // nats a token, in windows that fill the context one after another
+  double window_loss = 0;  // nats per token, in windows that fill the context one after another
 };
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text);
-
-// The examples' targets as the model writes them: a label in the form in which it answers.
-std::vector<std::vector<std::string>> references(const Model& model,
-                                                 const std::vector<Example>& examples);
 
 }  // namespace attend

@@ -150,8 +150,7 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 
 void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
   const PairModel& model = parts();
-  attend::check_labels(model, tokenise_examples(examples, model.codecs, model.text.reads_frames()),
-                       name);
+  attend::check_labels(model, tokenise_examples(examples, model.codecs), name);
 }
 
 std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {
@@ -216,18 +215,18 @@ bool Model::fills() const { return parts().config.fills(); }
 
 bool Model::continues() const { return parts().config.continues(); }
 
-bool Model::reads_files() const { return parts().text.reads_frames(); }
+bool Model::reads_files() const { return parts().text.source_kind() != nullptr; }
 
 int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }
 
 SourceImage Model::source_image(const std::string& source) const {
   const PairModel& model = parts();
   if (!reads_files()) fail("[model] a model of type {} here reads texts, not pictures", type());
-  FrameReader reader = model.frame_reader();
-  const at::Tensor frames = model.source_frames(source, reader);
-  const bool images = model.text.reads_images();
-  const GridSize grid = images ? model.source_shape().grid : GridSize{1, frames.size(0)};
-  return {frames_picture(frames, images, model.text.frames), grid.height, grid.width};
+  at::Tensor frames = model.frame_reader()->read(source);
+  model.truncate_frames(frames);
+  const SourceShape shape = model.source_shape();
+  const GridSize grid = shape.is_image() ? shape.grid : GridSize{1, frames.size(0)};
+  return {model.text.source_kind()->picture(frames, model.text.frames), grid.height, grid.width};
 }
 
 const PairModel& Model::parts() const { return loaded_->model; }

@@ -119,7 +119,7 @@ std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
   std::vector<std::unique_ptr<DecodingState>> members;
   members.reserve(networks_.size());
   for (const auto& network : networks_)
-    members.push_back(network->start(batch.source, batch.source_lengths));
+    members.push_back(network->start(batch.source, batch.source_lengths, {}));
   if (members.size() == 1) return std::move(members[0]);
   return std::make_unique<Ensemble>(std::move(members));
 }
@@ -144,20 +144,21 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
   reading.predictions.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
-  FrameReader reader = model_.frame_reader();
+  const std::unique_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     Prediction& prediction = reading.predictions[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
       const bool blank = split_words(texts[i]).empty();
-      if (!model_.text.reads_frames()) {
+      if (reader == nullptr) {
         // White space asks nothing, though characters and bytes of it are tokens; a text goes on
         // behind it.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
-        encoded.frames = model_.source_frames(texts[i], reader, &prediction.truncated);
+        encoded.frames = reader->read(texts[i]);
+        prediction.truncated = model_.truncate_frames(encoded.frames);
         prediction.source =
-            frame_names(model_.text.reads_images(), model_.text.frames, encoded.source_length());
+            model_.text.source_kind()->frame_names(model_.text.frames, encoded.source_length());
       }
       if (bad_texts_.strict && prediction.truncated)
         fail(
@@ -241,12 +242,13 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   if (!options.unknown)
     return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
                                                                       : UnknownTokens::forbid;
+  const bool has_tokens = model_.text.source_kind() == nullptr;
   if (*options.unknown == UnknownTokens::copy &&
-      (model_.text.reads_frames() || !all([](const auto& network) { return network->attends(); })))
+      (!has_tokens || !all([](const auto& network) { return network->attends(); })))
     fail(
         "an unknown token is copied from the source token that is attended to most, and {}; forbid "
         "or keep unknown tokens",
-        model_.text.reads_frames() ? "the source has no tokens" : "the model attends to nothing");
+        has_tokens ? "the model attends to nothing" : "the source has no tokens");
   return *options.unknown;
 }
 
@@ -334,7 +336,7 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
     const Batch examples = make_batch(pairs, batch);
     std::vector<Tensor> of_networks;
     for (const auto& network : networks_) {
-      const Tensor all = network->log_probabilities(examples);
+      const Tensor all = network->log_probabilities(examples, {});
       of_networks.push_back(all.gather(2, examples.target.to(all.device()).unsqueeze(2))
                                 .squeeze(2)
                                 .to(at::kCPU, at::kDouble));
@@ -389,7 +391,7 @@ std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts
         const auto state = start(make_batch(reading.encoded, batch));
         const Tensor bos =
             at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
-        const Tensor found = state->step(bos, /*with_weights=*/false).log_probabilities;
+        const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
         for (size_t i = 0; i < batch.size(); ++i)
           firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
       });
@@ -403,7 +405,7 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
     const auto state = start(make_batch(pairs, batch));
     Tensor token = at::full({1}, Vocabulary::bos, at::kLong);
     for (size_t i = 0; i < source.size(); ++i) {
-      found.push_back(state->step(token, /*with_weights=*/false).log_probabilities);
+      found.push_back(state->step(token, /*with_weights=*/false, {}).log_probabilities);
       token = found.back().argmax(1);
     }
   });
@@ -420,7 +422,7 @@ std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
              [&](const std::vector<int64_t>& batch) {
                const Batch sources = make_batch(reading.encoded, batch);
                const Tensor found = networks_[0]
-                                        ->encodings(sources.source, sources.source_lengths)
+                                        ->encodings(sources.source, sources.source_lengths, {})
                                         .to(at::kCPU, at::kFloat);
                for (size_t i = 0; i < batch.size(); ++i)
                  vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];

@@ -1,7 +1,6 @@
 #include "attend/kernels/check.h"
 
 #include <algorithm>
-#include <string_view>
 #include <variant>
 
 #include "attend/base/error.h"
@@ -25,12 +24,6 @@ void check_shape(const Shape& s) {
     fail("[attention] shape is of {:.3g} numbers; there is no room for more than 2^60", numbers);
   if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0))
     fail("[attention] shape.key_heads is {}; it must divide shape.heads, {}", s.key_heads, s.heads);
-}
-
-// An array of `count` numbers.
-void check_array(std::string_view name, const void* data, int64_t count) {
-  if (data == nullptr && count > 0)
-    fail("[attention] {} is null; it must point to {} numbers", name, count);
 }
 
 int64_t row_count(const Shape& s) { return s.batch * s.heads * s.queries; }
@@ -60,92 +53,17 @@ void check_bias(const Shape& s, const Bias<T>& bias) {
   }
 }
 
-struct ConditionCheck {
-  const Shape& s;
-
-  void operator()(const Window& w) const {
-    if (w.left < 0 || w.right < 0)
-      fail(
-          "[attention] a window reaches {} to the left and {} to the right; neither must be "
-          "negative",
-          w.left, w.right);
-    if (w.dilation < 1)
-      fail("[attention] a window has dilation {}; it must be at least 1", w.dilation);
-  }
-
-  void operator()(const KeyLengths& c) const {
-    check_array("the key lengths of the scope", c.lengths, s.batch);
-    for (int64_t b = 0; b < s.batch; ++b) {
-      if (c.lengths[b] < 0 || c.lengths[b] > s.keys)
-        fail(
-            "[attention] key length {} of the scope is {}; it must be from 0 to the number of "
-            "keys, {}",
-            b, c.lengths[b], s.keys);
-    }
-  }
-
-  void operator()(const QueryLengths& c) const {
-    check_array("the query lengths of the scope", c.lengths, s.batch);
-  }
-
-  void operator()(const Prefix& c) const {
-    if (c.length < 0) fail("[attention] a prefix has length {}; it must not be negative", c.length);
-  }
-
-  void operator()(const GlobalRows& c) const {
-    if (c.rows < 0) fail("[attention] global rows are {}; they must not be negative", c.rows);
-  }
-
-  void operator()(const Segments& c) const {
-    if (c.count < 0) fail("[attention] segments number {}; they must not be negative", c.count);
-    check_array("segments.query_starts", c.query_starts, c.count + 1);
-    check_array("segments.key_starts", c.key_starts, c.count + 1);
-    check_ascending("query_starts", c.query_starts, c.count);
-    check_ascending("key_starts", c.key_starts, c.count);
-    if (c.key_starts[c.count] > s.keys)
-      fail("[attention] segments end at key {}; there are {} keys", c.key_starts[c.count], s.keys);
-  }
-
-  void operator()(const BlockLayout& c) const {
-    if (c.block < 1) fail("[attention] blocks of the scope have {} rows; 1 is the least", c.block);
-    if (c.columns < 0)
-      fail("[attention] the block layout has {} columns; they must not be negative", c.columns);
-    for (const int64_t first : {c.first_query, c.first_key})
-      if (first < 0 || first >= c.block)
-        fail("[attention] the block layout begins at {} in its first block; it must be 0 to {}",
-             first, c.block - 1);
-    if (c.columns > 0 && c.columns - 1 > (s.keys - 1 + c.first_key) / c.block)
-      fail("[attention] the block layout has {} columns of {} keys; there are {} keys", c.columns,
-           c.block, s.keys);
-    check_array("the block layout", c.layout, s.queries * c.columns);
-  }
-
-  void operator()(const DenseMask& c) const {
-    check_array("the mask of the scope", c.mask, row_count(s) * s.keys);
-  }
-
-  void operator()(const Around& c) const {
-    check_array("the centres of the scope", c.centres, row_count(s));
-    if (c.reach < 0)
-      fail("[attention] the scope around centres reaches {} keys; it must not be negative",
-           c.reach);
-  }
-
-  static void check_ascending(const char* name, const int64_t* starts, int64_t count) {
-    for (int64_t n = 0; n < count; ++n) {
-      if (starts[n] < 0 || starts[n] > starts[n + 1])
-        fail("[attention] segments.{} goes from {} to {}; starts must ascend from 0", name,
-             starts[n], starts[n + 1]);
-    }
-  }
-};
-
 void check_wanted(const char* name, const void* gradient, bool given) {
   if (gradient != nullptr && !given)
     fail("[attention] the gradient of {} is wanted; the problem has none", name);
 }
 
 }  // namespace
+
+void check_array(std::string_view name, const void* data, int64_t count) {
+  if (data == nullptr && count > 0)
+    fail("[attention] {} is null; it must point to {} numbers", name, count);
+}
 
 void check(const Dropout& dropout) {
   if (!(dropout.probability >= 0 && dropout.probability < 1))
@@ -166,7 +84,8 @@ void check(const Problem<S>& problem) {
   if (problem.sinks != nullptr && problem.normaliser != Normaliser::softmax)
     fail("[attention] sinks are given with a normaliser other than softmax; only softmax has them");
   for (const Clause& clause : problem.scope.any_of) {
-    for (const Condition& condition : clause) std::visit(ConditionCheck{s}, condition);
+    for (const Condition& condition : clause)
+      std::visit([&](const auto& one) { one.check(s); }, condition);
   }
 }
 

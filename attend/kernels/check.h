@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "attend/kernels/attention.h"
 
 namespace attend::kernels {
@@ -16,5 +18,8 @@ template <class S>
 void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradients<S>& gradients);
 
 void check(const Dropout& dropout);
+
+// An array of so many numbers; name is what the message calls it.
+void check_array(std::string_view name, const void* data, int64_t count);
 
 }  // namespace attend::kernels

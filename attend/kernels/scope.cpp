@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attend/base/error.h"
+#include "attend/kernels/check.h"
+
 namespace attend::kernels {
 namespace {
 
@@ -24,6 +27,14 @@ bool clause_fills(const Clause& clause) {
   });
 }
 
+void check_ascending(const char* name, const int64_t* starts, int64_t count) {
+  for (int64_t n = 0; n < count; ++n) {
+    if (starts[n] < 0 || starts[n] > starts[n + 1])
+      fail("[attention] segments.{} goes from {} to {}; starts must ascend from 0", name, starts[n],
+           starts[n + 1]);
+  }
+}
+
 }  // namespace
 
 KeyRange Window::hull(const Row& row, int64_t keys) const {
@@ -35,18 +46,50 @@ bool Window::allows(const Row& row, int64_t key) const {
   return (key - centre(row)) % dilation == 0;
 }
 
+void Window::check(const Shape&) const {
+  if (left < 0 || right < 0)
+    fail(
+        "[attention] a window reaches {} to the left and {} to the right; neither must be "
+        "negative",
+        left, right);
+  if (dilation < 1) fail("[attention] a window has dilation {}; it must be at least 1", dilation);
+}
+
 KeyRange KeyLengths::hull(const Row& row, int64_t keys) const {
   return {0, std::min(keys, lengths[row.batch])};
+}
+
+void KeyLengths::check(const Shape& shape) const {
+  check_array("the key lengths of the scope", lengths, shape.batch);
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    if (lengths[b] < 0 || lengths[b] > shape.keys)
+      fail(
+          "[attention] key length {} of the scope is {}; it must be from 0 to the number of "
+          "keys, {}",
+          b, lengths[b], shape.keys);
+  }
 }
 
 KeyRange QueryLengths::hull(const Row& row, int64_t keys) const {
   return {0, row.query < lengths[row.batch] ? keys : 0};
 }
 
+void QueryLengths::check(const Shape& shape) const {
+  check_array("the query lengths of the scope", lengths, shape.batch);
+}
+
 KeyRange Prefix::hull(const Row&, int64_t keys) const { return {0, std::min(keys, length)}; }
+
+void Prefix::check(const Shape&) const {
+  if (length < 0) fail("[attention] a prefix has length {}; it must not be negative", length);
+}
 
 KeyRange GlobalRows::hull(const Row& row, int64_t keys) const {
   return {0, row.query < rows ? keys : 0};
+}
+
+void GlobalRows::check(const Shape&) const {
+  if (rows < 0) fail("[attention] global rows are {}; they must not be negative", rows);
 }
 
 KeyRange Segments::hull(const Row& row, int64_t keys) const {
@@ -56,8 +99,18 @@ KeyRange Segments::hull(const Row& row, int64_t keys) const {
   return {std::max<int64_t>(0, key_starts[segment]), std::min(keys, key_starts[segment + 1])};
 }
 
+void Segments::check(const Shape& shape) const {
+  if (count < 0) fail("[attention] segments number {}; they must not be negative", count);
+  check_array("segments.query_starts", query_starts, count + 1);
+  check_array("segments.key_starts", key_starts, count + 1);
+  check_ascending("query_starts", query_starts, count);
+  check_ascending("key_starts", key_starts, count);
+  if (key_starts[count] > shape.keys)
+    fail("[attention] segments end at key {}; there are {} keys", key_starts[count], shape.keys);
+}
+
 KeyRange BlockLayout::hull(const Row& row, int64_t keys) const {
-  const uint8_t* blocks = layout + (row.query + first_query) / block * columns;
+  const uint8_t* blocks = line(row);
   int64_t first = 0, last = columns;
   while (first < last && !blocks[first]) ++first;
   while (last > first && !blocks[last - 1]) --last;
@@ -66,7 +119,22 @@ KeyRange BlockLayout::hull(const Row& row, int64_t keys) const {
 }
 
 bool BlockLayout::allows(const Row& row, int64_t key) const {
-  return layout[(row.query + first_query) / block * columns + (key + first_key) / block] != 0;
+  return line(row)[(key + first_key) / block] != 0;
+}
+
+void BlockLayout::check(const Shape& shape) const {
+  if (block < 1) fail("[attention] blocks of the scope have {} rows; 1 is the least", block);
+  if (columns < 0)
+    fail("[attention] the block layout has {} columns; they must not be negative", columns);
+  for (const int64_t first : {first_query, first_key})
+    if (first < 0 || first >= block)
+      fail("[attention] the block layout begins at {} in its first block; it must be 0 to {}",
+           first, block - 1);
+  if (columns > 0 && columns - 1 > (shape.keys - 1 + first_key) / block)
+    fail("[attention] the block layout has {} columns of {} keys; there are {} keys", columns,
+         block, shape.keys);
+  const bool any_head = shape.batch * shape.heads > 0;
+  check_array("the block layout", layout, any_head ? shape.queries * columns : 0);
 }
 
 KeyRange DenseMask::hull(const Row&, int64_t keys) const { return {0, keys}; }
@@ -74,6 +142,11 @@ KeyRange DenseMask::hull(const Row&, int64_t keys) const { return {0, keys}; }
 bool DenseMask::allows(const Row& row, int64_t key) const {
   return mask[row.batch * batch_stride + row.head * head_stride + row.query * query_stride +
               key * key_stride] != 0;
+}
+
+void DenseMask::check(const Shape& shape) const {
+  check_array("the mask of the scope", mask,
+              shape.batch * shape.heads * shape.queries * shape.keys);
 }
 
 KeyRange Around::hull(const Row& row, int64_t keys) const {
@@ -92,6 +165,12 @@ KeyRange Around::hull(const Row& row, int64_t keys) const {
   begin = is_near(begin - 1) ? begin - 1 : is_near(begin) ? begin : begin + 1;
   last = is_near(last + 1) ? last + 1 : is_near(last) ? last : last - 1;
   return {std::max<int64_t>(0, begin), std::min(keys, last + 1)};
+}
+
+void Around::check(const Shape& shape) const {
+  check_array("the centres of the scope", centres, shape.batch * shape.heads * shape.queries);
+  if (reach < 0)
+    fail("[attention] the scope around centres reaches {} keys; it must not be negative", reach);
 }
 
 Scope causal(int64_t offset) { return {{{Window{.right = 0, .offset = offset}}}}; }
@@ -182,9 +261,9 @@ Cover BlockScope::inspect(const ClauseRows& rows, int64_t begin, int64_t end) co
 bool BlockScope::allows(const ClauseRows& rows, int64_t row, int64_t key) const {
   if (key < rows.ranges[row].begin || key >= rows.ranges[row].end) return false;
   if (rows.fills) return true;
-  const Row at{first_.batch, first_.head, first_.query + row};
+  const Row place{first_.batch, first_.head, first_.query + row};
   return std::all_of(rows.clause->begin(), rows.clause->end(), [&](const Condition& condition) {
-    return condition_allows(condition, at, key);
+    return condition_allows(condition, place, key);
   });
 }
 

@@ -10,7 +10,12 @@ namespace attend::kernels {
 // Which keys a query row sees. A scope is a union of clauses, a clause an intersection of
 // conditions; no clause at all means every key. The arrays that conditions point to belong to the
 // caller and outlive the call. Keys outside [0, keys) are never in scope, whatever a condition
-// says.
+// says. Each condition answers
+//   hull: the smallest range of keys that holds every one that the row sees
+//   fills_hull: whether the row sees all of these; else allows says which
+//   check: throws attend::Error, naming what does not fit a problem of that shape
+
+struct Shape;
 
 // One query row: batch entry, head and position.
 struct Row {
@@ -42,6 +47,7 @@ struct Window {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return dilation == 1; }
   bool allows(const Row& row, int64_t key) const;
+  void check(const Shape& shape) const;
 };
 
 // j < lengths[b]: padded batches. lengths has one entry a batch entry, from 0 to the keys.
@@ -51,6 +57,7 @@ struct KeyLengths {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
 // i < lengths[b]: padded batches of queries. lengths has one entry a batch entry, from 0 on.
@@ -60,6 +67,7 @@ struct QueryLengths {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
 // j < length: a prefix that every query sees (prefix language models unite it with a window).
@@ -69,6 +77,7 @@ struct Prefix {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
 // The first `rows` queries see every key; other queries none. Unite with Prefix for global tokens.
@@ -78,6 +87,7 @@ struct GlobalRows {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
 // Packed sequences: query i and key j must lie in the same segment. Both arrays have count + 1
@@ -91,21 +101,29 @@ struct Segments {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
-// Block sparse: layout[y * columns + x] with y = (i + first_query) / block, x = (j + first_key) /
-// block is nonzero where the block is in scope. Keys past the columns are not. Query and key 0 lie
-// in the first blocks.
+// Block sparse: layout[b * batch_stride + h * head_stride + y * columns + x] with y = (i +
+// first_query) / block, x = (j + first_key) / block is nonzero where the block is in scope of head
+// h of batch entry b. Keys past the columns are not. Query and key 0 lie in the first blocks.
 struct BlockLayout {
   const uint8_t* layout = nullptr;
   int64_t columns = 0;
   int64_t block = 64;
   int64_t first_query = 0;  // 0 to block - 1
   int64_t first_key = 0;
+  int64_t batch_stride = 0;  // 0 broadcasts
+  int64_t head_stride = 0;
 
+  const uint8_t* line(const Row& row) const {
+    return layout + row.batch * batch_stride + row.head * head_stride +
+           (row.query + first_query) / block * columns;
+  }
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return false; }
   bool allows(const Row& row, int64_t key) const;
+  void check(const Shape& shape) const;
 };
 
 // An explicit mask of any strides (0 broadcasts): nonzero where i may see j.
@@ -119,6 +137,7 @@ struct DenseMask {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return false; }
   bool allows(const Row& row, int64_t key) const;
+  void check(const Shape& shape) const;
 };
 
 // |j - centres| <= reach, a centre a query; NaN is near no key. A stride of 0 broadcasts. The reach
@@ -133,6 +152,7 @@ struct Around {
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return true; }
   bool allows(const Row&, int64_t) const { return true; }
+  void check(const Shape& shape) const;
 };
 
 using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,

@@ -6,7 +6,6 @@
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/multi_head_state.h"
-#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -32,9 +31,10 @@ Tensor word_mask(const StackSource& words) {
 }
 
 // Unknown in place of some words, so that its vector is trained (and a word's absence is).
-Tensor drop_words(const Tensor& source, double probability, const DropoutGenerator& generator) {
-  if (!generator || probability == 0 || source.is_floating_point()) return source;
-  return source.masked_fill(at::rand(source.sizes(), generator) < probability, Vocabulary::unknown);
+Tensor drop_words(const Tensor& source, double probability, const Pass& pass) {
+  if (!pass.generator || probability == 0 || source.is_floating_point()) return source;
+  return source.masked_fill(at::rand(source.sizes(), pass.generator) < probability,
+                            Vocabulary::unknown);
 }
 
 }  // namespace
@@ -106,33 +106,26 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
   output_ = register_module("output", torch::nn::Linear(vector, target_tokens - first_label));
 }
 
-Tensor Classifier::pooled(const StackSource& words) const {
+Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
   const auto& [vectors, lengths] = words;
-  if (fixed_) {
-    const SiteScope here({.part = NetworkPart::pooling});
-    return fixed_->forward(vectors, vectors, lengths).context;
-  }
+  if (fixed_)
+    return fixed_->forward(vectors, vectors, lengths, pass.at_site({NetworkPart::pooling})).context;
   if (pooling_ == "class") return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
   return pooling_ == "mean" ? sum / to_device(lengths).unsqueeze(1) : sum;
 }
 
-Tensor Classifier::logits(const Tensor& source, const Tensor& lengths,
-                          const DropoutGenerator& generator) {
-  const StackSource words = [&] {
-    const SiteScope here({.part = NetworkPart::encoder});
-    return encoder_->forward(to_device(drop_words(source, word_dropout_, generator)), lengths,
-                             generator);
-  }();
-  Tensor vector = attend::dropout(pooled(words), output_dropout_, generator);
-  if (hidden_)
-    vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, generator);
+Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  const StackSource words = encoder_->forward(to_device(drop_words(source, word_dropout_, pass)),
+                                              lengths, pass.at_site({NetworkPart::encoder}));
+  Tensor vector = attend::dropout(pooled(words, pass), output_dropout_, pass);
+  if (hidden_) vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, pass);
   return output_->forward(vector);
 }
 
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
-  std::vector<LayerTrace> trace;
-  const StackSource words = encoder_->forward(to_device(source), lengths, {}, &trace);
+  AttentionTrace trace;
+  const StackSource words = encoder_->forward(to_device(source), lengths, Pass{}.watched_by(trace));
   if (pooling_ == "class") {
     Tensor weights = at::zeros(words.vectors.sizes().slice(0, 2), words.vectors.options());
     weights.select(1, 0).fill_(1);
@@ -151,13 +144,14 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
 }
 
 Tensor Classifier::label_log_probabilities(const Tensor& source, const Tensor& lengths,
-                                           c10::optional<at::ScalarType> type) {
-  return at::constant_pad_nd(logits(source, lengths, {}).log_softmax(-1, type), {first_label, 0},
+                                           const Pass& pass, c10::optional<at::ScalarType> type) {
+  return at::constant_pad_nd(logits(source, lengths, pass).log_softmax(-1, type), {first_label, 0},
                              -std::numeric_limits<double>::infinity());
 }
 
-Tensor Classifier::log_probabilities(const Batch& batch) {
-  return label_log_probabilities(batch.source, batch.source_lengths, at::kDouble).unsqueeze(1);
+Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
+  return label_log_probabilities(batch.source, batch.source_lengths, pass, at::kDouble)
+      .unsqueeze(1);
 }
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
@@ -166,15 +160,14 @@ TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_lengt
   return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
 }
 
-Tensor Classifier::objective(const Batch& batch, const DropoutGenerator& generator,
-                             double smoothing) {
+Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smoothing) {
   const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
-  return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, generator), labels, {},
+  return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, pass), labels, {},
                                 at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
 }
 
-Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths) {
-  const Tensor vectors = encoder_->forward(to_device(source), lengths, {}).vectors;
+Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  const Tensor vectors = encoder_->forward(to_device(source), lengths, pass).vectors;
   return pooling_ == "class" ? vectors.slice(1, 1) : vectors;
 }
 
@@ -183,9 +176,9 @@ struct Classifier::State : DecodingState {
   State(Classifier& its_network, Tensor its_source, Tensor its_lengths)
       : network(its_network), source(std::move(its_source)), lengths(std::move(its_lengths)) {}
 
-  StepResult step(const Tensor& /*tokens*/, bool with_weights) override {
+  StepResult step(const Tensor& /*tokens*/, bool with_weights, const Pass& pass) override {
     StepResult result;
-    result.log_probabilities = network.label_log_probabilities(source, lengths);
+    result.log_probabilities = network.label_log_probabilities(source, lengths, pass);
     if (with_weights && network.attends()) result.weights = network.word_weights(source, lengths);
     return result;
   }
@@ -200,7 +193,8 @@ struct Classifier::State : DecodingState {
   Tensor source, lengths;
 };
 
-std::unique_ptr<DecodingState> Classifier::start(const Tensor& source, const Tensor& lengths) {
+std::unique_ptr<DecodingState> Classifier::start(const Tensor& source, const Tensor& lengths,
+                                                 const Pass& /*pass*/) {
   return std::make_unique<State>(*this, source, lengths);
 }
 

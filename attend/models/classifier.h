@@ -41,21 +41,20 @@ class Classifier : public PairNetwork {
 
   // [B, labels]: scores of the ids after Vocabulary::unknown. source [B, S] or frames [B, S, F],
   // lengths [B] from 1.
-  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths,
-                    const DropoutGenerator& generator);
+  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // [B, S], where the classifier attends: the mean weights of the fixed queries, or else those of
   // the mean or of the class token (which add up to 1 without its own), as the layers below spread
   // them.
   at::Tensor word_weights(const at::Tensor& source, const at::Tensor& lengths);
 
-  at::Tensor log_probabilities(const Batch& batch) override;
+  at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
-  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                       double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                       const at::Tensor& lengths) override;
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
   bool attends() const override { return attends_; }
 
  private:
@@ -63,8 +62,8 @@ class Classifier : public PairNetwork {
 
   // [B, tokens of a target]: no label stands below Vocabulary::unknown.
   at::Tensor label_log_probabilities(const at::Tensor& source, const at::Tensor& lengths,
-                                     c10::optional<at::ScalarType> type = {});
-  at::Tensor pooled(const StackSource& words) const;
+                                     const Pass& pass, c10::optional<at::ScalarType> type = {});
+  at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
   std::string pooling_;
   bool attends_;

@@ -3,7 +3,6 @@
 #include "attend/data/vocabulary.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/shared_sequence.h"
-#include "attend/nn/site.h"
 #include "attend/steps/packed_decoder.h"
 #include "attend/steps/stack_steps.h"
 
@@ -11,6 +10,8 @@ namespace attend {
 namespace {
 
 using at::Tensor;
+
+constexpr Site in_layers{NetworkPart::layers, 0, false};
 
 Tensor behind_start(const Tensor& tokens) {
   return at::cat({at::full({tokens.size(0), 1}, Vocabulary::bos, tokens.options()), tokens}, 1);
@@ -57,15 +58,15 @@ TokenOutput LanguageModel::output() const {
   return {output_->weight, output_->bias};
 }
 
-Tensor LanguageModel::vectors_of(const Tensor& text, const DropoutGenerator& generator) {
-  const SiteScope here({.part = NetworkPart::layers});
-  const Tensor embedded = embedding_->forward(to_device(text), 0, dropout_, generator);
+Tensor LanguageModel::vectors_of(const Tensor& text, const Pass& pass) {
+  const Pass here = pass.at_site(in_layers);
+  const Tensor embedded = embedding_->forward(to_device(text), 0, dropout_, here);
   // No position sees later ones, so that padding, which is last, needs no lengths.
-  return stack_->forward(embedded, {}, {}, generator);
+  return stack_->forward(embedded, {}, {}, here);
 }
 
-Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generator) {
-  const Tensor vectors = vectors_of(joined(batch), generator);
+Tensor LanguageModel::logits(const Batch& batch, const Pass& pass) {
+  const Tensor vectors = vectors_of(joined(batch), pass);
   if (batch.source.size(1) == 0) return output().logits(vectors);
   const Tensor length = batch.source_lengths.to(vectors.device()).unsqueeze(1);
   const Tensor place = (length + at::arange(batch.target.size(1), length.options()))
@@ -74,8 +75,8 @@ Tensor LanguageModel::logits(const Batch& batch, const DropoutGenerator& generat
   return output().logits(vectors.gather(1, place.expand({-1, -1, vectors.size(2)})));
 }
 
-Tensor LanguageModel::log_probabilities(const Batch& batch) {
-  return logits(batch, {}).log_softmax(-1, at::kDouble);
+Tensor LanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
+  return logits(batch, pass).log_softmax(-1, at::kDouble);
 }
 
 // The start stands before the source, and each token is read off the vector before it.
@@ -83,39 +84,38 @@ TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_leng
   return {1, at::eye(source_length + target_length).slice(0, source_length)};
 }
 
-Tensor LanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
-                                double smoothing) {
+Tensor LanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {
   const Tensor text = joined(batch);
-  const SharedSequence shared(text.size(1));
-  const Tensor vectors = vectors_of(shared.own(text), generator);
+  const SharedSequence shared(pass, text.size(1));
+  const Tensor vectors = vectors_of(shared.own(text), pass.over(shared));
   const Tensor target = shared.own(predicted(batch, text.size(1)));
-  return token_loss(vectors.flatten(0, 1), output(), to_device(target).flatten(), smoothing,
+  return token_loss(vectors.flatten(0, 1), output(), to_device(target).flatten(), pass, smoothing,
                     Vocabulary::padding, Vocabulary::first_target);
 }
 
-Tensor LanguageModel::encodings(const Tensor& source, const Tensor&) {
-  const Tensor text = to_device(behind_start(source));
-  return stack_->forward(embedding_->forward(text, 0, dropout_, {}), {}, {}, {}).slice(1, 1);
+Tensor LanguageModel::encodings(const Tensor& source, const Tensor&, const Pass& pass) {
+  return vectors_of(behind_start(source), pass).slice(1, 1);
 }
 
 struct LanguageModel::State : DecodingState {
-  State(LanguageModel& its_network, const Tensor& source)
+  State(LanguageModel& its_network, const Tensor& source, const Pass& pass)
       : network(its_network),
         text(network.to_device(behind_start(source))),
         places(at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})),
-        layers(network.start_layers(text.size(0))) {
-    read_on();
+        layers(network.start_layers(text.size(0), pass)) {
+    read_on(pass.at_site(in_layers));
   }
 
-  StepResult step(const Tensor& tokens, bool with_weights) override {
-    const Tensor vectors = next_vectors(tokens);  // it may begin the layers anew
-    StepResult result = layers->step(vectors, with_weights);
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
+    const Pass here = pass.at_site(in_layers);
+    const Tensor vectors = next_vectors(tokens, here);  // it may begin the layers anew
+    StepResult result = layers->step(vectors, with_weights, here);
     if (with_weights) result.weights = over_source(result.weights);
     return result;
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    const Tensor vectors = next_vectors(tokens);
+    const Tensor vectors = next_vectors(tokens, {});
     NextTokens next = layers->next(vectors, query);
     if (query.with_weights) next.weights = over_source(next.weights);
     return next;
@@ -128,26 +128,26 @@ struct LanguageModel::State : DecodingState {
   }
 
   // Has the layers read up to the last token.
-  void read_on() {
+  void read_on(const Pass& pass) {
     const int64_t kept = network.context_ / 2;
     if (text.size(1) > network.context_) {
       const int64_t dropped = text.size(1) - kept - 1;
       places = places - dropped;
       text = behind_start(text.slice(1, -kept));
-      layers = network.start_layers(text.size(0));
+      layers = network.start_layers(text.size(0), pass);
     }
     const int64_t read = layers->positions(), last = text.size(1) - 1;
     if (read < last)
-      layers->read(network.embedding_->forward(text.slice(1, read, last), read, 0, {}));
+      layers->read(network.embedding_->forward(text.slice(1, read, last), read, 0, pass), pass);
   }
 
   // What the next step reads [N, depth]: the first one the end of the source instead of the start.
-  Tensor next_vectors(const Tensor& tokens) {
+  Tensor next_vectors(const Tensor& tokens, const Pass& pass) {
     if (layers->positions() == text.size(1)) {
       text = at::cat({text, network.to_device(tokens).unsqueeze(1)}, 1);
-      read_on();
+      read_on(pass);
     }
-    return network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, {}).squeeze(1);
+    return network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, pass).squeeze(1);
   }
 
   // The part of weights [N, tokens] that is over the source.
@@ -162,13 +162,14 @@ struct LanguageModel::State : DecodingState {
   std::unique_ptr<StackSteps> layers;
 };
 
-std::unique_ptr<StackSteps> LanguageModel::start_layers(int64_t rows) {
-  if (packed_ != nullptr && may_step_packed()) return packed_->start({}, rows);
-  return stack_steps(*stack_, output());
+std::unique_ptr<StackSteps> LanguageModel::start_layers(int64_t rows, const Pass& pass) {
+  if (packed_ != nullptr && may_step_packed(pass)) return packed_->start({}, rows);
+  return stack_steps(*stack_, output(), {}, pass);
 }
 
-std::unique_ptr<DecodingState> LanguageModel::start(const Tensor& source, const Tensor&) {
-  return std::make_unique<State>(*this, source);
+std::unique_ptr<DecodingState> LanguageModel::start(const Tensor& source, const Tensor&,
+                                                    const Pass& pass) {
+  return std::make_unique<State>(*this, source, pass);
 }
 
 bool LanguageModel::pack(WeightType weights) {

@@ -26,17 +26,17 @@ class LanguageModel : public PairNetwork {
 
   // Teacher-forced logits [B, T, V] for batch.target. Error where positions are learned and a
   // source and a target together are over config.context tokens long.
-  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
+  at::Tensor logits(const Batch& batch, const Pass& pass);
 
-  at::Tensor log_probabilities(const Batch& batch) override;
-  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                       double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
+  at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
   // Reads the last half of a source that the context does not hold. Where steps fill the context,
   // half of it is read anew, as a beginning. Their weights: those over the source, the mean of the
   // heads of the last layer; what is left of 1 is on the rest.
-  std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                       const at::Tensor& lengths) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
   bool pack(WeightType weights) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool wants_equal_lengths() const override { return true; }
@@ -46,9 +46,9 @@ class LanguageModel : public PairNetwork {
   struct State;
 
   // Computes the vectors of tokens from the start on: [B, n] -> [B, n, depth].
-  at::Tensor vectors_of(const at::Tensor& text, const DropoutGenerator& generator);
+  at::Tensor vectors_of(const at::Tensor& text, const Pass& pass);
   // The layers before the first position of so many hypotheses.
-  std::unique_ptr<StackSteps> start_layers(int64_t rows);
+  std::unique_ptr<StackSteps> start_layers(int64_t rows, const Pass& pass);
   TokenOutput output() const;
 
   int64_t context_;

@@ -6,7 +6,6 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/multi_head_state.h"
-#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -66,34 +65,31 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
   bias_ = register_parameter("bias", torch::zeros({source.tokens}));
 }
 
-Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths,
-                                    const DropoutGenerator& generator,
-                                    std::vector<LayerTrace>* trace) {
-  const SiteScope here({.part = NetworkPart::encoder});
+Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   // Without that of the class token.
-  return encoder_->forward(to_device(source), lengths, generator, trace).vectors.slice(1, 1);
+  return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
+      .vectors.slice(1, 1);
 }
 
-Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths,
-                                   const DropoutGenerator& generator) {
-  return output().logits(vectors(source, lengths, generator));
+Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return output().logits(vectors(source, lengths, pass));
 }
 
-Tensor MaskedLanguageModel::objective(const Batch& batch, const DropoutGenerator& generator,
-                                      double smoothing) {
-  const at::Generator draws = generator ? *generator : at::make_generator<at::CPUGeneratorImpl>(1);
+Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {
+  const at::Generator draws =
+      pass.generator ? *pass.generator : at::make_generator<at::CPUGeneratorImpl>(1);
   const MaskedTokens masked = mask_tokens(batch.source, batch.source_lengths, masked_share_,
                                           output().weight.size(0), draws);
   const Tensor loss = token_loss(
-      vectors(masked.shown, batch.source_lengths, generator).reshape({-1, output().weight.size(1)}),
-      output(), to_device(masked.asked).flatten(), smoothing, Vocabulary::padding,
+      vectors(masked.shown, batch.source_lengths, pass).reshape({-1, output().weight.size(1)}),
+      output(), to_device(masked.asked).flatten(), pass, smoothing, Vocabulary::padding,
       Vocabulary::first_target);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
 
-Tensor MaskedLanguageModel::log_probabilities(const Batch& batch) {
-  return logits(hidden_unknown(batch.source), batch.source_lengths, {})
+Tensor MaskedLanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
+  return logits(hidden_unknown(batch.source), batch.source_lengths, pass)
       .log_softmax(-1, at::kDouble);
 }
 
@@ -101,18 +97,20 @@ TopVectors MaskedLanguageModel::top_vectors(int64_t source_length, int64_t) cons
   return {1, at::eye(source_length + 1).slice(0, 1)};
 }
 
-Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& lengths) {
-  return vectors(source, lengths, {});
+Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& lengths,
+                                      const Pass& pass) {
+  return vectors(source, lengths, pass);
 }
 
 struct MaskedLanguageModel::State : DecodingState {
-  State(MaskedLanguageModel& its_network, const Tensor& its_source, const Tensor& its_lengths)
+  State(MaskedLanguageModel& its_network, const Tensor& its_source, const Tensor& its_lengths,
+        const Pass& pass)
       : network(its_network),
         source(network.to_device(its_source)),
         lengths(network.to_device(its_lengths)),
-        vectors(network.vectors(hidden_unknown(its_source), its_lengths, {})) {}
+        vectors(network.vectors(hidden_unknown(its_source), its_lengths, pass)) {}
 
-  StepResult step(const Tensor& tokens, bool with_weights) override;
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override;
 
   void reorder(const Tensor& rows, bool same_sources) override {
     if (same_sources) return;
@@ -126,11 +124,12 @@ struct MaskedLanguageModel::State : DecodingState {
 };
 
 std::unique_ptr<DecodingState> MaskedLanguageModel::start(const Tensor& source,
-                                                          const Tensor& lengths) {
-  return std::make_unique<State>(*this, source, lengths);
+                                                          const Tensor& lengths, const Pass& pass) {
+  return std::make_unique<State>(*this, source, lengths, pass);
 }
 
-StepResult MaskedLanguageModel::State::step(const Tensor& /*tokens*/, bool with_weights) {
+StepResult MaskedLanguageModel::State::step(const Tensor& /*tokens*/, bool with_weights,
+                                            const Pass& pass) {
   const int64_t place = answered++;
   const Tensor token = source.select(1, place);
   Tensor guessed = network.output().logits(vectors.select(1, place));
@@ -141,9 +140,9 @@ StepResult MaskedLanguageModel::State::step(const Tensor& /*tokens*/, bool with_
       at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
   if (!with_weights || !network.attends_) return result;
   if (!weights.defined()) {
-    std::vector<LayerTrace> trace;
-    network.vectors(hidden_unknown(source), lengths, {}, &trace);
-    weights = multi_head_weights(trace.back().self).mean(1).slice(1, 1).slice(2, 1);
+    AttentionTrace trace;
+    network.vectors(hidden_unknown(source), lengths, pass.watched_by(trace));
+    weights = trace.attentions().back().weights().mean(1).slice(1, 1).slice(2, 1);
   }
   result.weights = weights.select(1, place);
   return result;

@@ -45,26 +45,24 @@ class MaskedLanguageModel : public PairNetwork {
   MaskedLanguageModel(const MaskedLanguageModelConfig& config, const SourceShape& source);
 
   // Logits [B, S, V] at every token of source [B, S].
-  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths,
-                    const DropoutGenerator& generator);
+  at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // The loss of batch.source: the mean over what is asked for, times the tokens of batch.target, as
   // many. Without a generator the same is asked for each time.
-  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                       double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
   // Weights of its steps: those of the token's own vector, the mean of the heads of the last layer.
-  std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                       const at::Tensor& lengths) override;
-  at::Tensor log_probabilities(const Batch& batch) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
+  at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool attends() const override { return attends_; }
 
  private:
   struct State;
 
-  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths,
-                     const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
+  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
   TokenOutput output() const { return {encoder_->weight(), bias_}; }
 
   bool attends_;

@@ -93,14 +93,17 @@ Tensor MemoryMachine::address(const Tensor& controls, const MemoryMachineState& 
 }
 
 std::pair<Tensor, MemoryMachineState> MemoryMachine::advance(const Tensor& input,
-                                                             const MemoryMachineState& state) {
+                                                             const MemoryMachineState& state,
+                                                             const Pass& pass) {
   const int64_t batch = input.size(0), width = config_.width;
   const Tensor seen = at::cat({input, state.reads.flatten(1)}, 1);
   MemoryMachineState next;
-  if (recurrent_) next.controller = recurrent_->forward(seen, state.controller);
-  const Tensor hidden = recurrent_ ? next.controller[0] : feed_forward_->forward(seen).tanh();
-  next.weights = address(addressing_->forward(hidden).view({batch, heads(config_), -1}), state);
-  const Tensor written = writing_->forward(hidden).view({batch, config_.write_heads, 2 * width});
+  if (recurrent_) next.controller = recurrent_->forward(seen, state.controller, pass);
+  const Tensor hidden = recurrent_ ? next.controller[0] : feed_forward_->forward(seen, pass).tanh();
+  next.weights =
+      address(addressing_->forward(hidden, pass).view({batch, heads(config_), -1}), state);
+  const Tensor written =
+      writing_->forward(hidden, pass).view({batch, config_.write_heads, 2 * width});
   next.memory =
       erase_and_add(state.memory, next.weights.narrow(1, config_.read_heads, config_.write_heads),
                     written.narrow(2, 0, width).sigmoid(), written.narrow(2, width, width).tanh());
@@ -109,25 +112,27 @@ std::pair<Tensor, MemoryMachineState> MemoryMachine::advance(const Tensor& input
 }
 
 std::pair<Tensor, MemoryMachineState> MemoryMachine::step(const Tensor& input,
-                                                          const MemoryMachineState& state) {
-  auto [features, next] = advance(input, state);
-  return {output_->forward(features), std::move(next)};
+                                                          const MemoryMachineState& state,
+                                                          const Pass& pass) {
+  auto [features, next] = advance(input, state, pass);
+  return {output_->forward(features, pass), std::move(next)};
 }
 
-Tensor MemoryMachine::forward(const Tensor& inputs) {
+Tensor MemoryMachine::forward(const Tensor& inputs, const Pass& pass) {
   if (inputs.dim() != 3 || inputs.size(1) == 0 || inputs.size(2) != config_.inputs)
     fail("[memory machine] inputs have shape [{}]; they must be [B, T, {}], T 1 or more",
          fmt::join(inputs.sizes(), ", "), config_.inputs);
   MemoryMachineState state = start(inputs.size(0));
   std::vector<Tensor> features;
   features.reserve(static_cast<size_t>(inputs.size(1)));
-  const RecurrenceScope scope;
+  Recurrence recurrence;
+  const Pass steps = pass.in(recurrence);
   for (const Tensor& input : inputs.unbind(1)) {
-    auto [of_step, next] = advance(input, state);
+    auto [of_step, next] = advance(input, state, steps);
     features.push_back(of_step);
     state = std::move(next);
   }
-  return output_->forward(at::stack(features, 1));
+  return output_->forward(at::stack(features, 1), steps);
 }
 
 }  // namespace attend

@@ -45,15 +45,17 @@ class MemoryMachine : public torch::nn::Module {
 
   // input [B, inputs] -> output [B, outputs], without an activation, and the state after the step.
   std::pair<at::Tensor, MemoryMachineState> step(const at::Tensor& input,
-                                                 const MemoryMachineState& state);
+                                                 const MemoryMachineState& state,
+                                                 const Pass& pass = {});
 
   // Steps over whole sequences: [B, T, inputs] -> [B, T, outputs].
-  at::Tensor forward(const at::Tensor& inputs);
+  at::Tensor forward(const at::Tensor& inputs, const Pass& pass = {});
 
  private:
   // The next state, and what the output is read from, [B, hidden + read heads * width].
   std::pair<at::Tensor, MemoryMachineState> advance(const at::Tensor& input,
-                                                    const MemoryMachineState& state);
+                                                    const MemoryMachineState& state,
+                                                    const Pass& pass);
   at::Tensor address(const at::Tensor& controls, const MemoryMachineState& state) const;
 
   MemoryMachineConfig config_;

@@ -76,7 +76,7 @@ PairModel load_pair_model(const std::string& folder) {
   if (!std::filesystem::exists(path))
     fail("{}: no weights yet; train until the first validation: attend train --out {} --resume",
          path, folder);
-  const TensorFile file = read_safetensors(path);
+  const TensorFile file = read_weights(path);
   check_weights(*outline(model), file, path);
   model.network = model.make_network();
   copy_weights(file, *model.network);

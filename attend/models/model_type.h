@@ -40,7 +40,7 @@ class NetworkConfig {
   virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
   // The setting by which the network has no attention to show, where it has none.
   virtual std::string why_no_weights() const = 0;
-  // Why processes cannot share the sequences of its objective (SharingScope); empty where they can.
+  // Why processes cannot share the sequences of its objective (Pass::world); empty where they can.
   virtual std::string why_not_shared() const = 0;
   // A new network, its weights drawn from LibTorch's default generator. Error on a source that the
   // type does not read.

@@ -1,7 +1,6 @@
 #include "attend/models/new_pair_model.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -39,15 +38,15 @@ void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenisedExamples& tokenised) {
   TextConfig sized = text;
-  if (text.reads_images()) take_image_size(tokenised.examples, sized.frames);
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr)
+    kind->measure(tokenised.examples.at(0).source, sized.frames);
   return make_pair_model(sized, model,
                          TokenCounts{tokenised.sources.counts(), tokenised.targets.counts()});
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const std::vector<Example>& examples) {
-  return make_pair_model(text, model,
-                         tokenise_examples(examples, make_codecs(text), text.reads_frames()));
+  return make_pair_model(text, model, tokenise_examples(examples, make_codecs(text)));
 }
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -67,8 +66,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
          model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   const auto& [source, target] = result.codecs;
-  // Of images and sounds those are names.
-  const WordCounts sources = text.reads_frames() ? WordCounts{} : counts.source;
+  const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
     WordCounts both = sources;
     for (const auto& [token, count] : counts.target) both[token] += count;

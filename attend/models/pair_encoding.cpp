@@ -15,10 +15,15 @@ std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vect
 
 }  // namespace
 
-at::Tensor PairModel::source_frames(const std::string& name, FrameReader& reader, bool* cut) const {
-  const at::Tensor frames = reader.read(name);
-  if (cut != nullptr) *cut = frames.size(0) > maximum_source_length();
-  return frames.slice(0, 0, maximum_source_length());
+bool PairModel::truncate_frames(at::Tensor& frames) const {
+  const bool over = frames.size(0) > maximum_source_length();
+  frames = frames.slice(0, 0, maximum_source_length());
+  return over;
+}
+
+std::unique_ptr<FrameReader> PairModel::frame_reader() const {
+  const SourceKind* kind = text.source_kind();
+  return kind == nullptr ? nullptr : kind->reader(text.frames);
 }
 
 std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
@@ -33,19 +38,20 @@ void PairModel::check_language(const std::string& token, int64_t id) const {
          shown_tokens(source_vocabulary, is_language_token));
 }
 
-std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, int64_t* cut) const {
+std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised,
+                                           const OnCut& on_cut) const {
   const std::vector<int64_t> sources = source_vocabulary.encode(tokenised.sources.tokens());
   const std::vector<int64_t> targets = target_vocabulary.encode(tokenised.targets.tokens());
   std::vector<EncodedPair> pairs;
   pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
-  FrameReader reader = frame_reader();
+  const std::unique_ptr<FrameReader> reader = frame_reader();
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
     EncodedPair pair;
-    if (text.reads_frames()) {
-      bool is_cut = false;
-      pair.frames = source_frames(example.source, reader, &is_cut);
-      if (cut != nullptr) *cut += is_cut ? 1 : 0;
+    if (reader != nullptr) {
+      pair.frames = reader->read(example.source);
+      const int64_t frames = pair.frames.size(0);
+      if (truncate_frames(pair.frames) && on_cut) on_cut(example, frames);
     } else {
       const std::span<const int32_t> numbers = tokenised.sources[static_cast<int64_t>(i)];
       pair.source = looked_up(numbers, sources);
@@ -63,8 +69,9 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
   return pairs;
 }
 
-std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
-  return encode(tokenise_examples(examples, codecs, text.reads_frames()));
+std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
+                                           const OnCut& on_cut) const {
+  return encode(tokenise_examples(examples, codecs), on_cut);
 }
 
 std::vector<int64_t> PairModel::encode_text(const std::string& source) const {

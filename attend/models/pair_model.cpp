@@ -7,10 +7,10 @@ std::shared_ptr<PairNetwork> PairModel::make_network() const {
 }
 
 SourceShape PairModel::source_shape() const {
-  const FrameConfig& frames = text.frames;
-  if (!text.reads_frames()) return {source_vocabulary.size()};
-  if (text.reads_images()) return {frames.patch * frames.patch, {frames.rows(), frames.columns()}};
-  return {frames.stack * frames.mel_bands, {}};
+  const SourceKind* kind = text.source_kind();
+  if (kind == nullptr) return {source_vocabulary.size()};
+  const FrameShape shape = kind->shape(text.frames);
+  return {shape.depth, {shape.rows, shape.columns}};
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "attend/data/batches.h"
-#include "attend/data/frames.h"
 #include "attend/data/pairs.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokenised.h"
 #include "attend/data/vocabulary.h"
@@ -53,18 +54,20 @@ struct PairModel {
   }
   // The ids of a source's tokens. Error on a language token that was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
-  // The frames of a source that is an image or a sound, at most as many; tells whether some are
-  // cut.
-  at::Tensor source_frames(const std::string& name, FrameReader& reader, bool* cut = nullptr) const;
-  FrameReader frame_reader() const { return {text.reads_images(), text.frames}; }
+  // Truncates frames [S, F] to their first maximum_source_length(); returns whether it did.
+  bool truncate_frames(at::Tensor& frames) const;
+  // Reads sources that name files. Null where sources are texts.
+  std::unique_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many
-  // sounds were longer. Error on a text that is not UTF-8, and on an image or a sound that cannot
-  // be read.
-  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
-  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
+  // Truncates sounds and texts to maximum_source_length() and calls `on_cut` for each sound that
+  // was longer. Error on a text that is not UTF-8, and on an image or a sound that cannot be read.
+  using OnCut = std::function<void(const Example& example, int64_t frames)>;
+  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised,
+                                  const OnCut& on_cut = {}) const;
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples,
+                                  const OnCut& on_cut = {}) const;
 
   // The ids of a text of several lines. Error on a text that is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;

@@ -5,16 +5,17 @@
 
 namespace attend {
 
-at::Tensor PairNetwork::encodings(const at::Tensor&, const at::Tensor&) {
+at::Tensor PairNetwork::encodings(const at::Tensor&, const at::Tensor&, const Pass&) {
   fail("this type of model has no encoder; take another to embed sources with");
 }
 
-at::Tensor PairNetwork::log_probabilities(const Batch& batch) {
-  const std::unique_ptr<DecodingState> state = start(batch.source, batch.source_lengths);
+at::Tensor PairNetwork::log_probabilities(const Batch& batch, const Pass& pass) {
+  const std::unique_ptr<DecodingState> state = start(batch.source, batch.source_lengths, pass);
   const at::Tensor before = shift_right(batch.target);
   std::vector<at::Tensor> steps;
   for (int64_t t = 0; t < before.size(1); ++t)
-    steps.push_back(state->step(before.select(1, t), /*with_weights=*/false).log_probabilities);
+    steps.push_back(
+        state->step(before.select(1, t), /*with_weights=*/false, pass).log_probabilities);
   return at::stack(steps, 1);
 }
 

@@ -8,13 +8,13 @@
 
 #include "attend/data/batches.h"
 #include "attend/nn/devices.h"
-#include "attend/nn/dropout.h"
+#include "attend/nn/pass.h"
 #include "attend/steps/decoding_state.h"
 #include "attend/steps/weight_type.h"
 
 namespace attend {
 
-// What an answer is read off, by those who trace it.
+// What an answer is read off, by those who trace it. As it begins, the type does not tell.
 struct TopVectors {
   int64_t before_source = 0;  // vectors of a layer before that of the source's first token
   // [T, vectors of a layer]: the shares of the top layer's vectors in what each token of the answer
@@ -22,7 +22,9 @@ struct TopVectors {
   at::Tensor shares = {};
 };
 
-// A network from a sequence of tokens to another; a label is a target of one token.
+// A network from a sequence of tokens to another; a label is a target of one token. What is true
+// during a computation comes in its Pass, and what it reports there, explanations see;
+// docs/architecture.md, "A contract for one network", says what must be there and what may.
 class PairNetwork : public torch::nn::Module {
  public:
   // What training lowers: a scalar, summed over the tokens of batch.target, EOS included, in nats.
@@ -30,22 +32,24 @@ class PairNetwork : public torch::nn::Module {
   // Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without
   // a generator and smoothing it is the negative log-likelihood of the targets; a network that
   // learns from a random part of their tokens scales that part's to all.
-  virtual at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                               double smoothing) = 0;
+  virtual at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) = 0;
 
   // The log probabilities [B, T, V] of the tokens at each place of batch.target, after those before
-  // it (teacher forcing); differentiable, without dropout. Of a network that fills in what is
-  // hidden those at each place of the source. Unless a type knows better, by one step after
-  // another. The types here give float64: the gradient of an answer that is all but certain holds
-  // 1 - p, of which float32 keeps few digits.
-  virtual at::Tensor log_probabilities(const Batch& batch);
+  // it (teacher forcing); differentiable. Of a network that fills in what is hidden those at each
+  // place of the source. Unless a type knows better, by one step after another. The types here give
+  // float64: the gradient of an answer that is all but certain holds 1 - p, of which float32 keeps
+  // few digits.
+  // Vectors and attention that the pass is told of here can be explained: the source's vectors
+  // (WatchedVectors::input), each Pass::attention() with its Site.
+  virtual at::Tensor log_probabilities(const Batch& batch, const Pass& pass);
 
-  // How tokens belong to the vectors of the layers behind log_probabilities() of one pair.
+  // How tokens belong to the vectors of the layers behind log_probabilities() of one pair. Unless a
+  // type knows better, it does not tell, and methods that follow its layers say so.
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
 
   // The state before the first token, for sources as those of a Batch.
-  virtual std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                               const at::Tensor& lengths) = 0;
+  virtual std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                               const Pass& pass) = 0;
 
   // Whether the sources of a call of start() must be of one length: a network that goes on with its
   // source does not pad it.
@@ -53,7 +57,8 @@ class PairNetwork : public torch::nn::Module {
 
   // The vectors [B, S, depth] that the network makes of those sources, as what follows reads them.
   // Error of a network that reads sources in another way.
-  virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths);
+  virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                               const Pass& pass);
 
   // Moves the network to a device, or its parts to several. What it is given stays on
   // the CPU; log probabilities, objectives and weights are where they are computed. Error on

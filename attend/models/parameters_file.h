@@ -11,6 +11,10 @@ namespace attend {
 // Writes the parameters of a module by name, crash-safely; a file that holds them already stays.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
+// The weights of a file, each under the name that its parameter has today: an older version called
+// the tokens of an embedding symbols. Errors as read_safetensors.
+TensorFile read_weights(const std::string& path);
+
 // Error when the file lacks a parameter, holds one that the module does not have, or one of another
 // shape or dtype. The module may be an outline: its values are not read.
 void check_weights(const torch::nn::Module& module, const TensorFile& file,

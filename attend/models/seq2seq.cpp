@@ -12,7 +12,6 @@
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
-#include "attend/nn/site.h"
 #include "attend/steps/packed_output.h"
 #include "attend/steps/packed_recurrent.h"
 
@@ -21,6 +20,7 @@ namespace {
 
 using at::Tensor;
 
+constexpr Site reading_source{NetworkPart::decoder, 0, true};
 constexpr int64_t maxout_pieces = 2;  // Bahdanau et al. 2015, A.2.2
 
 torch::nn::Embedding embedding(int64_t tokens, int64_t depth) {
@@ -153,21 +153,21 @@ TokenOutput Seq2Seq::output() const {
 
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::encode(const Tensor& source,
                                                              const Tensor& lengths,
-                                                             const DropoutGenerator& generator) {
-  const SiteScope here({.part = NetworkPart::encoder});
+                                                             const Pass& pass) {
+  const Pass here = pass.at_site({NetworkPart::encoder});
   const Tensor embedded = attend::dropout(
-      source_embedding_->forward(source.to(devices_.encoder), generator), dropout_, generator);
-  if (!encoder_) return remember(embedded, placed(embedded), lengths, generator);
+      source_embedding_->forward(source.to(devices_.encoder), here), dropout_, here);
+  if (!encoder_) return remember(embedded, placed(embedded), lengths, here);
   const Tensor annotations =
-      attend::dropout(encoder_->forward(embedded, lengths, generator), dropout_, generator);
-  return remember(embedded, annotations, lengths, generator);
+      attend::dropout(encoder_->forward(embedded, lengths, here), dropout_, here);
+  return remember(embedded, annotations, lengths, here);
 }
 
 std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& embedded,
                                                                const Tensor& below,
                                                                const Tensor& lengths,
-                                                               const DropoutGenerator& generator) {
-  const Tensor annotations = self_ ? self_->forward(below, lengths, {}, generator) : below;
+                                                               const Pass& pass) {
+  const Tensor annotations = self_ ? self_->forward(below, lengths, {}, pass) : below;
   Memory memory;
   memory.summary =
       (encoder_ && !self_ ? last_states(annotations, lengths) : mean_state(annotations, lengths))
@@ -180,7 +180,8 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
   // s_0 = tanh(W_s h_1), h_1 the backward direction at the first token (A.2.2), or the mean of the
   // annotations (Xu et al. 2015, 3.1.2).
   const Tensor first = encoder_ ? backward_state(below).to(devices_.decoder) : memory.summary;
-  Decoder decoder{initial_->forward(first).tanh().chunk(decoder_->state_size(), 1), {}, {}, {}};
+  Decoder decoder{
+      initial_->forward(first, pass).tanh().chunk(decoder_->state_size(), 1), {}, {}, {}};
   if (carries_context_) decoder.context = at::zeros_like(memory.summary);
   if (past_) decoder.past = past_->start(decoder.recurrent[0]);
   return {std::move(memory), std::move(decoder)};
@@ -201,71 +202,69 @@ Tensor Seq2Seq::query(const Decoder& decoder, const Tensor& state, const Tensor&
 }
 
 AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Decoder& decoder,
-                               const DropoutGenerator& generator) {
+                               const Pass& pass) {
   AttentionStep step;
   std::vector<Tensor> recurrent;
   Tensor state;
   if (state_first_) {
     const Tensor input = carries_context_ ? at::cat({embedded, decoder.context}, 1) : embedded;
-    recurrent = decoder_->forward(input, decoder.recurrent, generator);
+    recurrent = decoder_->forward(input, decoder.recurrent, pass);
     state = decoder_->output(recurrent);
   }
   if (attention_) {
-    const SiteScope here({.part = NetworkPart::decoder, .reads_source = true});
-    const uint64_t seed = attention_->draws() ? draw_seed(generator) : 0;
     step = attention_->forward(query(decoder, state, embedded, memory).to(devices_.attention),
-                               memory.attention, decoder.attention, seed);
+                               memory.attention, decoder.attention, pass);
     step.context = step.context.to(devices_.decoder);
   } else {
     step.context = memory.summary;
   }
   if (!state_first_)
-    recurrent =
-        decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, generator);
+    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, pass);
   decoder.recurrent = std::move(recurrent);
   if (carries_context_) decoder.context = step.context;
   decoder.attention = step.carried;
   return step;
 }
 
-Tensor Seq2Seq::vectors(const Readout& readout, const DropoutGenerator& generator) {
+Tensor Seq2Seq::vectors(const Readout& readout, const Pass& pass) {
   std::vector<Tensor> read = {readout.state, readout.embedded, readout.context};
   if (past_) read.push_back(readout.past);
-  const Tensor pieces = maxout_->forward(at::cat(read, -1));
+  const Tensor pieces = maxout_->forward(at::cat(read, -1), pass);
   const Tensor largest = std::get<0>(pieces.unflatten(-1, {-1, maxout_pieces}).max(-1));
-  return attend::dropout(largest, dropout_, generator);
+  return attend::dropout(largest, dropout_, pass);
 }
 
 Tensor Seq2Seq::logits(const Readout& readout, const Tensor& weights, const Tensor& source,
-                       const DropoutGenerator& generator) {
-  Tensor logits = output().logits(vectors(readout, generator));
+                       const Pass& pass) {
+  Tensor logits = output().logits(vectors(readout, pass));
   if (!gate_) return logits;
   const Tensor ids = source.to(devices_.decoder), from = weights.to(devices_.decoder);
   const Tensor gate =
-      gate_->forward(at::cat({readout.context, readout.state, readout.embedded}, -1));
+      gate_->forward(at::cat({readout.context, readout.state, readout.embedded}, -1), pass);
   return copying_log_probabilities(logits, gate, from,
                                    from.dim() > 2 ? ids.unsqueeze(1).expand_as(from) : ids);
 }
 
 Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decoder decoder,
-                                 const DropoutGenerator& generator) {
+                                 const Pass& pass) {
   const Tensor embedded = attend::dropout(
       at::embedding(target_weight(), shift_right(batch.target).to(devices_.decoder)), dropout_,
-      generator);
-  const bool draws = reward_ && generator,
-             keeps_weights = gate_ || (coverage_weight_ > 0 && generator),
-             keeps_steps =
-                 at::GradMode::is_enabled() && VectorWatch::current() != nullptr && !past_;
+      pass);
+  const bool draws = reward_ && pass.generator,
+             keeps_weights = gate_ || (coverage_weight_ > 0 && pass.generator),
+             keeps_steps = at::GradMode::is_enabled() && pass.watch != nullptr && !past_;
   Teaching result;
   std::vector<Tensor> states, contexts, all_weights, log_probabilities, entropies;
   for (auto* each : {&states, &contexts, &all_weights, &log_probabilities, &entropies})
     each->reserve(static_cast<size_t>(embedded.size(1)));
-  const RecurrenceScope scope;
+  Recurrence recurrence;
+  const Pass steps = pass.at_site(reading_source).in(recurrence);
   for (const Tensor& token : embedded.unbind(1)) {
-    const AttentionStep step = advance(token, memory, decoder, generator);
+    const AttentionStep step = advance(token, memory, decoder, steps);
     contexts.push_back(step.context);
     states.push_back(decoder_->output(decoder.recurrent));
-    if (draws || keeps_weights) all_weights.push_back(attention_->weights(step, memory.attention));
+    if (draws || keeps_weights)
+      all_weights.push_back(attention_->weights(step, memory.attention, steps));
     if (keeps_steps)
       result.steps.push_back({{states.back(), token, contexts.back(), {}},
                               keeps_weights ? all_weights.back() : Tensor()});
@@ -276,8 +275,8 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
   }
   result.readout = {at::stack(states, 1), embedded, at::stack(contexts, 1), {}};
   if (past_) {
-    const SiteScope here({.part = NetworkPart::decoder});
-    result.readout.past = past_->forward(result.readout.state).context;
+    const Pass here = pass.at_site({NetworkPart::decoder});
+    result.readout.past = past_->forward(result.readout.state, here).context;
   }
   const auto joined = [&](const std::vector<Tensor>& steps) {
     return at::stack(steps, 1).to(devices_.decoder);
@@ -287,23 +286,23 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
   return result;
 }
 
-Tensor Seq2Seq::logits(const Batch& batch, const DropoutGenerator& generator) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, generator);
-  const Teaching teaching = teach(batch, memory, std::move(decoder), generator);
-  return logits(teaching.readout, teaching.weights, batch.source, generator);
+Tensor Seq2Seq::logits(const Batch& batch, const Pass& pass) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, pass);
+  const Teaching teaching = teach(batch, memory, std::move(decoder), pass);
+  return logits(teaching.readout, teaching.weights, batch.source, pass);
 }
 
-Tensor Seq2Seq::log_probabilities(const Batch& batch) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, {});
-  const Teaching teaching = teach(batch, memory, std::move(decoder), {});
+Tensor Seq2Seq::log_probabilities(const Batch& batch, const Pass& pass) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, pass);
+  const Teaching teaching = teach(batch, memory, std::move(decoder), pass);
   if (teaching.steps.empty())
-    return logits(teaching.readout, teaching.weights, batch.source, {})
+    return logits(teaching.readout, teaching.weights, batch.source, pass)
         .log_softmax(-1, at::kDouble);
   std::vector<Tensor> steps;
   for (const auto& [readout, weights] : teaching.steps)
     steps.push_back(
-        watched(WatchedVectors::step,
-                logits(readout, weights, batch.source, {}).log_softmax(-1, at::kDouble)));
+        pass.watched(WatchedVectors::step,
+                     logits(readout, weights, batch.source, pass).log_softmax(-1, at::kDouble)));
   return at::stack(steps, 1);
 }
 
@@ -316,19 +315,19 @@ Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states
   return logits(teaching.readout, teaching.weights, batch.source, {});
 }
 
-Tensor Seq2Seq::objective(const Batch& batch, const DropoutGenerator& generator, double smoothing) {
-  auto [memory, decoder] = encode(batch.source, batch.source_lengths, generator);
-  const Teaching teaching = teach(batch, memory, std::move(decoder), generator);
+Tensor Seq2Seq::objective(const Batch& batch, const Pass& pass, double smoothing) {
+  auto [memory, decoder] = encode(batch.source, batch.source_lengths, pass);
+  const Teaching teaching = teach(batch, memory, std::move(decoder), pass);
   const Tensor target = batch.target.to(devices_.decoder);
   Tensor loss, logits;
   if (gate_ || teaching.draws.entropy.defined()) {
-    logits = this->logits(teaching.readout, teaching.weights, batch.source, generator);
+    logits = this->logits(teaching.readout, teaching.weights, batch.source, pass);
     loss = sequence_loss(logits, target, smoothing);
   } else {
-    loss = token_loss(vectors(teaching.readout, generator).flatten(0, 1), output(),
-                      target.flatten(), smoothing, Vocabulary::padding, Vocabulary::first_target);
+    loss = token_loss(vectors(teaching.readout, pass).flatten(0, 1), output(), target.flatten(),
+                      pass, smoothing, Vocabulary::padding, Vocabulary::first_target);
   }
-  const Tensor more = generator ? signal(teaching, logits, target) : Tensor();
+  const Tensor more = pass.generator ? signal(teaching, logits, target) : Tensor();
   return more.defined() ? loss + more - more.detach() : loss;
 }
 
@@ -350,17 +349,17 @@ Tensor Seq2Seq::signal(const Teaching& teaching, const Tensor& logits, const Ten
   return sum.defined() ? sum + reinforced : reinforced;
 }
 
-Tensor Seq2Seq::encodings(const Tensor& source, const Tensor& lengths) {
-  const Tensor embedded = source_embedding_->forward(source.to(devices_.encoder), {});
-  const Tensor below = encoder_ ? encoder_->forward(embedded, lengths, {}) : placed(embedded);
-  return self_ ? self_->forward(below, lengths, {}, {}) : below;
+Tensor Seq2Seq::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  const Tensor embedded = source_embedding_->forward(source.to(devices_.encoder), pass);
+  const Tensor below = encoder_ ? encoder_->forward(embedded, lengths, pass) : placed(embedded);
+  return self_ ? self_->forward(below, lengths, {}, pass) : below;
 }
 
 struct Seq2Seq::State : DecodingState {
   State(Seq2Seq& its_network, Memory its_memory, Decoder first)
       : network(its_network), memory(std::move(its_memory)), decoder(std::move(first)) {}
 
-  StepResult step(const Tensor& tokens, bool with_weights) override;
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override;
 
   void reorder(const Tensor& rows, bool same_sources) override {
     for (Tensor* each : of_hypotheses()) *each = selected_rows(*each, rows);
@@ -388,9 +387,10 @@ struct Seq2Seq::State : DecodingState {
   Tensor source;  // [N, S]; undefined where no token is copied
 };
 
-std::unique_ptr<DecodingState> Seq2Seq::start(const Tensor& source, const Tensor& lengths) {
-  auto [memory, decoder] = encode(source, lengths, {});
-  if (packed_ != nullptr && may_step_packed())
+std::unique_ptr<DecodingState> Seq2Seq::start(const Tensor& source, const Tensor& lengths,
+                                              const Pass& pass) {
+  auto [memory, decoder] = encode(source, lengths, pass);
+  if (packed_ != nullptr && may_step_packed(pass))
     return packed_->start({memory.attention, decoder.recurrent, memory.extra});
   if (attention_ && !memory.attention.lengths.defined())
     memory.attention.lengths = lengths.to(memory.attention.keys.device());
@@ -399,22 +399,24 @@ std::unique_ptr<DecodingState> Seq2Seq::start(const Tensor& source, const Tensor
   return state;
 }
 
-StepResult Seq2Seq::State::step(const Tensor& tokens, bool with_weights) {
+StepResult Seq2Seq::State::step(const Tensor& tokens, bool with_weights, const Pass& pass) {
+  const Pass here = pass.at_site(reading_source);
   const Tensor embedded =
       at::embedding(network.target_weight(), tokens.to(network.devices_.decoder));
-  const AttentionStep read = network.advance(embedded, memory, decoder, {});
+  const AttentionStep read = network.advance(embedded, memory, decoder, here);
   Readout readout{network.decoder_->output(decoder.recurrent), embedded, read.context, {}};
   if (network.past_) {
-    auto [seen, past] = network.past_->step(readout.state, decoder.past);
+    auto [seen, past] =
+        network.past_->step(readout.state, decoder.past, pass.at_site({NetworkPart::decoder}));
     readout.past = seen.context;
     decoder.past = std::move(past);
   }
   StepResult result;
   Tensor weights;
   if (network.attention_ && (with_weights || network.gate_))
-    weights = network.attention_->weights(read, memory.attention);
+    weights = network.attention_->weights(read, memory.attention, here);
   if (with_weights) result.weights = weights;
-  result.log_probabilities = network.logits(readout, weights, source, {}).log_softmax(-1);
+  result.log_probabilities = network.logits(readout, weights, source, pass).log_softmax(-1);
   return result;
 }
 

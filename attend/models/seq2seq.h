@@ -39,7 +39,7 @@ class Seq2Seq : public PairNetwork {
   Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t target_tokens);
 
   // Teacher-forced logits [B, T, V] for batch.target; log probabilities where tokens are copied.
-  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
+  at::Tensor logits(const Batch& batch, const Pass& pass);
 
   // The same for sources without padding, without dropout; `states` takes the hidden states of the
   // encoder's forward direction to differentiate by, as BidirectionalEncoder::unrolled. Error
@@ -50,12 +50,12 @@ class Seq2Seq : public PairNetwork {
   // draws contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the
   // tokens from its step on), and with coverage_weight what coverage costs; the value is the
   // cross-entropy alone.
-  at::Tensor log_probabilities(const Batch& batch) override;
-  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                       double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
-  std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                       const at::Tensor& lengths) override;
+  at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
   bool pack(WeightType weights) override;
   bool attends() const override { return attention_ != nullptr; }
   bool copies() const override { return !gate_.is_empty(); }
@@ -100,24 +100,23 @@ class Seq2Seq : public PairNetwork {
 
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
-                                    const DropoutGenerator& generator);
+                                    const Pass& pass);
   // The same from what stands below model.self_layers.
   std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& below,
-                                      const at::Tensor& lengths, const DropoutGenerator& generator);
-  Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder,
-                 const DropoutGenerator& generator);
+                                      const at::Tensor& lengths, const Pass& pass);
+  Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder, const Pass& pass);
 
   // One step of the recurrence and of attention; `decoder` becomes the state after it. The context
   // is that of the step.
   AttentionStep advance(const at::Tensor& embedded, const Memory& memory, Decoder& decoder,
-                        const DropoutGenerator& generator);
+                        const Pass& pass);
   at::Tensor query(const Decoder& decoder, const at::Tensor& state, const at::Tensor& embedded,
                    const Memory& memory) const;
   // What the output's matrix reads.
-  at::Tensor vectors(const Readout& readout, const DropoutGenerator& generator);
+  at::Tensor vectors(const Readout& readout, const Pass& pass);
   // Logits, or log probabilities where tokens are copied.
   at::Tensor logits(const Readout& readout, const at::Tensor& weights, const at::Tensor& source,
-                    const DropoutGenerator& generator);
+                    const Pass& pass);
   // What training adds to the cross-entropy, without a meaning as a number.
   at::Tensor signal(const Teaching& teaching, const at::Tensor& logits,
                     const at::Tensor& target) const;

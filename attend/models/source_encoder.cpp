@@ -73,26 +73,24 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
          positions;
 }
 
-StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths,
-                                   const DropoutGenerator& generator,
-                                   std::vector<LayerTrace>* trace) {
-  StackSource result{positioned(input_->forward(source, generator)), lengths};
+StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  StackSource result{positioned(input_->forward(source, pass)), lengths};
   if (recurrent_)
-    result.vectors = recurrent_->forward(attend::dropout(result.vectors, dropout_, generator),
-                                         lengths.cpu(), generator);
+    result.vectors =
+        recurrent_->forward(attend::dropout(result.vectors, dropout_, pass), lengths.cpu(), pass);
   if (class_token_.defined()) {
     result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
     result.lengths = lengths + 1;
   }
-  result.vectors = attend::dropout(result.vectors, dropout_, generator);
-  if (layers_)
-    result.vectors = layers_->forward(result.vectors, result.lengths, {}, generator, trace);
+  result.vectors = attend::dropout(result.vectors, dropout_, pass);
+  if (layers_) result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass);
   return result;
 }
 
-Tensor rolled_out(Tensor weights, const std::vector<LayerTrace>& trace) {
-  for (auto layer = trace.rbegin(); layer != trace.rend(); ++layer) {
-    const Tensor map = multi_head_weights(layer->self).mean(1);
+Tensor rolled_out(Tensor weights, const AttentionTrace& trace) {
+  const auto& layers = trace.attentions();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    const Tensor map = layer->weights().mean(1);
     weights = 0.5 * (weights + at::matmul(weights.unsqueeze(1), map).squeeze(1));
   }
   return weights;

@@ -7,6 +7,7 @@
 
 #include "attend/models/source_input.h"
 #include "attend/models/transformer_config.h"
+#include "attend/nn/attention_trace.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
 
@@ -39,10 +40,9 @@ class SourceEncoder : public torch::nn::Module {
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
 
   // source [B, S] int64 or frames [B, S, F], lengths [B] from 1 -> vectors [B, S, depth] and
-  // lengths; with a class token both are longer by 1, and it comes first. `trace`, if any, takes
-  // the attention of each layer. Error as SourceInput and LearnedPositions.
-  StackSource forward(const at::Tensor& source, const at::Tensor& lengths,
-                      const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
+  // lengths; with a class token both are longer by 1, and it comes first. Error as SourceInput and
+  // LearnedPositions.
+  StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // The vectors of tokens, [tokens, depth], to share.
   const at::Tensor& weight() const { return input_->weight(); }
@@ -60,9 +60,9 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<TransformerStack> layers_;         // null without layers
 };
 
-// How much of each source token is in what was pooled with `weights` [B, S] behind the layers of
-// `trace`: a layer spreads half of a weight by the mean of its heads and keeps the other half, as
-// it adds to what it reads (attention roll-out, Abnar & Zuidema 2020).
-at::Tensor rolled_out(at::Tensor weights, const std::vector<LayerTrace>& trace);
+// How much of each source token is in what was pooled with `weights` [B, S] behind the layers whose
+// self-attention the trace has: a layer spreads half of a weight by the mean of its heads and keeps
+// the other half, as it adds to what it reads (attention roll-out, Abnar & Zuidema 2020).
+at::Tensor rolled_out(at::Tensor weights, const AttentionTrace& trace);
 
 }  // namespace attend

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -36,10 +35,10 @@ Tensor patches_of(const Tensor& image, const SourceShape& shape) {
 }
 
 // Each image by its own offsets, with zeros behind.
-Tensor shifted(const Tensor& image, int64_t most, const DropoutGenerator& generator) {
+Tensor shifted(const Tensor& image, int64_t most, const Pass& pass) {
   const int64_t count = image.size(0);
   const auto places = [&](int64_t size, at::IntArrayRef shape) {
-    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, generator, at::kLong);
+    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, pass.generator, at::kLong);
     return (offsets + at::arange(size).view(shape)).to(image.device());
   };
   const Tensor padded = at::constant_pad_nd(image.squeeze(1), {most, most, most, most});
@@ -106,13 +105,13 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
   torch::nn::init::uniform_(bias_, -bound, bound);
 }
 
-Tensor SourceInput::moved(const Tensor& image, const DropoutGenerator& generator) const {
+Tensor SourceInput::moved(const Tensor& image, const Pass& pass) const {
   Tensor result = image;
   if (flip_) {
-    const Tensor mirrored = at::randint(0, 2, {image.size(0), 1, 1, 1}, generator, at::kBool);
+    const Tensor mirrored = at::randint(0, 2, {image.size(0), 1, 1, 1}, pass.generator, at::kBool);
     result = at::where(mirrored.to(image.device()), image.flip(3), image);
   }
-  return shift_ > 0 ? shifted(result, shift_, generator) : result;
+  return shift_ > 0 ? shifted(result, shift_, pass) : result;
 }
 
 Tensor SourceInput::convolved(Tensor image) {
@@ -125,10 +124,10 @@ Tensor SourceInput::convolved(Tensor image) {
   return image.flatten(2).transpose(1, 2);
 }
 
-Tensor SourceInput::forward(const Tensor& source, const DropoutGenerator& generator) {
+Tensor SourceInput::forward(const Tensor& source, const Pass& pass) {
   if (!shape_.is_frames()) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
-    return watched(WatchedVectors::input, at::embedding(weight_, source));
+    return pass.watched(WatchedVectors::input, at::embedding(weight_, source));
   }
   if (source.dim() != 3 || source.size(2) != shape_.depth)
     fail("[source] got shape [{}]; this network reads frames [.., .., {}]",
@@ -138,10 +137,10 @@ Tensor SourceInput::forward(const Tensor& source, const DropoutGenerator& genera
     fail("[source] got {} patches; this network reads images of {} by {}", source.size(1),
          shape_.grid.height, shape_.grid.width);
   Tensor frames = source;
-  if (generator && (flip_ || shift_ > 0))
-    frames = patches_of(moved(image_of(source, shape_), generator), shape_);
+  if (pass.generator && (flip_ || shift_ > 0))
+    frames = patches_of(moved(image_of(source, shape_), pass), shape_);
   if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
-  return watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
+  return pass.watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
 }
 
 }  // namespace attend

@@ -48,13 +48,13 @@ class SourceInput : public torch::nn::Module {
 
   // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
   // and, of an image, on another number of patches.
-  at::Tensor forward(const at::Tensor& source, const DropoutGenerator& generator);
+  at::Tensor forward(const at::Tensor& source, const Pass& pass);
 
   // [tokens, depth] of an embedding, to share; of frames the linear map, [depth, ..].
   const at::Tensor& weight() const { return weight_; }
 
  private:
-  at::Tensor moved(const at::Tensor& image, const DropoutGenerator& generator) const;
+  at::Tensor moved(const at::Tensor& image, const Pass& pass) const;
   at::Tensor convolved(at::Tensor image);
 
   SourceShape shape_;

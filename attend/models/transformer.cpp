@@ -5,7 +5,6 @@
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/shared_sequence.h"
-#include "attend/nn/site.h"
 #include "attend/steps/packed_decoder.h"
 #include "attend/steps/stack_steps.h"
 
@@ -13,6 +12,8 @@ namespace attend {
 namespace {
 
 using at::Tensor;
+
+constexpr Site in_decoder{NetworkPart::decoder, 0, false};
 
 // Room for learned positions of the answer, its start included: as long as an answer may be.
 int64_t longest_target(int64_t source) { return 3 * source + 11; }
@@ -91,68 +92,66 @@ TokenOutput Transformer::output() const {
   return {output_->weight, output_->bias};
 }
 
-StackSource Transformer::encode(const Tensor& source, const Tensor& lengths,
-                                const DropoutGenerator& generator) {
-  const SiteScope here({.part = NetworkPart::encoder});
+StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor tokens = source.to(encoder_device_);
+  const SharedSequence shared(pass, tokens.size(1));
+  const Pass here = pass.at_site({NetworkPart::encoder}).over(shared);
   if (frames_) {
-    const StackSource read = frames_->forward(tokens, lengths, generator);
+    const StackSource read = frames_->forward(tokens, lengths, here);
     return {to_device(read.vectors), read.lengths};
   }
-  const SharedSequence shared(tokens.size(1));
-  const Tensor embedded = source_embedding_->forward(shared.own(tokens), 0, dropout_, generator);
-  return {to_device(encoder_->forward(embedded, lengths, {}, generator)), lengths};
+  const Tensor embedded = source_embedding_->forward(shared.own(tokens), 0, dropout_, here);
+  return {to_device(encoder_->forward(embedded, lengths, {}, here)), lengths};
 }
 
-Tensor Transformer::decode(const Batch& batch, const SharedSequence& target,
-                           const DropoutGenerator& generator) {
-  const StackSource source = encode(batch.source, batch.source_lengths, generator);
-  const SiteScope here({.part = NetworkPart::decoder});
+Tensor Transformer::decode(const Batch& batch, const SharedSequence& target, const Pass& pass) {
+  const StackSource source = encode(batch.source, batch.source_lengths, pass);
+  const Pass here = pass.at_site(in_decoder).over(target);
   const Tensor tokens = to_device(target.own(shift_right(batch.target)));
-  const Tensor embedded = target_embedding_->forward(tokens, 0, dropout_, generator);
+  const Tensor embedded = target_embedding_->forward(tokens, 0, dropout_, here);
   // No position sees later ones, so that padding, which is last, needs no lengths.
-  return decoder_->forward(embedded, {}, source, generator);
+  return decoder_->forward(embedded, {}, source, here);
 }
 
-Tensor Transformer::logits(const Batch& batch, const DropoutGenerator& generator) {
-  return output().logits(decode(batch, SharedSequence(batch.target.size(1)), generator));
+Tensor Transformer::logits(const Batch& batch, const Pass& pass) {
+  return output().logits(decode(batch, SharedSequence(pass, batch.target.size(1)), pass));
 }
 
-Tensor Transformer::log_probabilities(const Batch& batch) {
-  return logits(batch, {}).log_softmax(-1, at::kDouble);
+Tensor Transformer::log_probabilities(const Batch& batch, const Pass& pass) {
+  return logits(batch, pass).log_softmax(-1, at::kDouble);
 }
 
-Tensor Transformer::objective(const Batch& batch, const DropoutGenerator& generator,
-                              double smoothing) {
-  const SharedSequence shared(batch.target.size(1), batch.source.size(1));
-  return token_loss(decode(batch, shared, generator).flatten(0, 1), output(),
-                    to_device(shared.own(batch.target)).flatten(), smoothing, Vocabulary::padding,
-                    Vocabulary::first_target);
+Tensor Transformer::objective(const Batch& batch, const Pass& pass, double smoothing) {
+  const SharedSequence shared(pass, batch.target.size(1), batch.source.size(1));
+  return token_loss(decode(batch, shared, pass).flatten(0, 1), output(),
+                    to_device(shared.own(batch.target)).flatten(), pass, smoothing,
+                    Vocabulary::padding, Vocabulary::first_target);
 }
 
-Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths) {
-  return encode(source, lengths, {}).vectors;
+Tensor Transformer::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return encode(source, lengths, pass).vectors;
 }
 
 struct Transformer::State : DecodingState {
   State(Transformer& its_network, std::unique_ptr<StackSteps> its_layers)
       : network(its_network), layers(std::move(its_layers)) {}
 
-  StepResult step(const Tensor& tokens, bool with_weights) override {
-    return layers->step(embedded(tokens), with_weights);
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
+    const Pass here = pass.at_site(in_decoder);
+    return layers->step(embedded(tokens, here), with_weights, here);
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    return layers->next(embedded(tokens), query);
+    return layers->next(embedded(tokens, {}), query);
   }
 
   void reorder(const Tensor& rows, bool same_sources) override {
     layers->reorder(rows, same_sources);
   }
 
-  Tensor embedded(const Tensor& tokens) const {
+  Tensor embedded(const Tensor& tokens, const Pass& pass) const {
     return network.target_embedding_
-        ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, {})
+        ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, pass)
         .squeeze(1);
   }
 
@@ -160,16 +159,18 @@ struct Transformer::State : DecodingState {
   std::unique_ptr<StackSteps> layers;
 };
 
-std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Tensor& lengths) {
-  if (packed_decoder_ == nullptr || !may_step_packed())
-    return std::make_unique<State>(*this,
-                                   stack_steps(*decoder_, output(), encode(source, lengths, {})));
+std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Tensor& lengths,
+                                                  const Pass& pass) {
+  if (packed_decoder_ == nullptr || !may_step_packed(pass))
+    return std::make_unique<State>(
+        *this,
+        stack_steps(*decoder_, output(), encode(source, lengths, pass), pass.at_site(in_decoder)));
   StackSource read;
   if (packed_encoder_ != nullptr && PackedStack::encodes_length(source.size(1)))
-    read = {packed_encoder_->encode(source_embedding_->forward(source, 0, 0, {}), lengths),
+    read = {packed_encoder_->encode(source_embedding_->forward(source, 0, 0, pass), lengths),
             lengths};
   else
-    read = encode(source, lengths, {});
+    read = encode(source, lengths, pass);
   return std::make_unique<State>(*this, packed_decoder_->start(read));
 }
 

@@ -29,15 +29,15 @@ class Transformer : public PairNetwork {
   Transformer(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens);
 
   // Teacher-forced logits [B, T, V] for batch.target.
-  at::Tensor logits(const Batch& batch, const DropoutGenerator& generator);
+  at::Tensor logits(const Batch& batch, const Pass& pass);
 
-  at::Tensor log_probabilities(const Batch& batch) override;
-  at::Tensor objective(const Batch& batch, const DropoutGenerator& generator,
-                       double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths) override;
+  at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
   // Weights of its steps: those over the source, the mean of the heads of the last layer.
-  std::unique_ptr<DecodingState> start(const at::Tensor& source,
-                                       const at::Tensor& lengths) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
   // The encoder may be elsewhere than the rest, whose layers hold their attention.
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
@@ -48,11 +48,9 @@ class Transformer : public PairNetwork {
  private:
   struct State;
 
-  StackSource encode(const at::Tensor& source, const at::Tensor& lengths,
-                     const DropoutGenerator& generator);
+  StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
   // [B, T, depth], of the positions of `target` that are here.
-  at::Tensor decode(const Batch& batch, const SharedSequence& target,
-                    const DropoutGenerator& generator);
+  at::Tensor decode(const Batch& batch, const SharedSequence& target, const Pass& pass);
   TokenOutput output() const;
 
   double dropout_;

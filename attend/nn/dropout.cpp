@@ -3,8 +3,6 @@
 #include <ATen/Dispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <limits>
-
 #include "attend/kernels/dropout.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/kernel_tensors.h"
@@ -16,8 +14,7 @@ using at::Tensor;
 
 // A place in the tensor of the whole sequences and a number of elements from there on, of each
 // piece of x in turn.
-std::vector<int64_t> pieces_of(const Tensor& x) {
-  const SharedSequence* shared = SharedSequence::current();
+std::vector<int64_t> pieces_of(const Tensor& x, const SharedSequence* shared) {
   if (shared == nullptr) return {0, x.numel()};
   // [B, positions, ...]
   const int64_t position = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * x.size(1));
@@ -41,8 +38,8 @@ class Drop : public torch::autograd::Function<Drop> {
     const Tensor from = contiguous_numbers(x);
     Tensor to = at::empty_like(from);
     AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "dropout", [&] {
-      const auto* read = from.data_ptr<scalar_t>();
-      auto* write = to.data_ptr<scalar_t>();
+      const auto* read = pointer_of<const scalar_t>(from);
+      auto* write = pointer_of<scalar_t>(to);
       for (size_t i = 0; i < pieces.size(); i += 2) {
         const int64_t count = pieces[i + 1];
         kernels::drop({.probability = probability,
@@ -69,22 +66,15 @@ class Drop : public torch::autograd::Function<Drop> {
 
 }  // namespace
 
-at::Tensor dropout(const at::Tensor& x, double probability, const DropoutGenerator& generator) {
-  if (!generator || probability == 0) return x;
+at::Tensor dropout(const at::Tensor& x, double probability, const Pass& pass) {
+  if (!pass.generator || probability == 0) return x;
   const auto drop = [&](const Tensor& from) {
-    return Drop::apply(from, probability, static_cast<int64_t>(draw_seed(generator)),
-                       pieces_of(from));
+    return Drop::apply(from, probability, static_cast<int64_t>(pass.draw_seed()),
+                       pieces_of(from, pass.sequence));
   };
   const bool is_read = x.is_cpu() && !has_forward_gradient(x) &&
                        (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   return is_read ? drop(x) : x * drop(at::ones(x.sizes(), at::kFloat)).to(x.options());
-}
-
-uint64_t draw_seed(const DropoutGenerator& generator) {
-  if (!generator) return 0;
-  const at::Tensor seed = at::empty({}, at::kLong);
-  seed.random_(1, std::numeric_limits<int64_t>::max(), generator);
-  return static_cast<uint64_t>(seed.item<int64_t>());
 }
 
 }  // namespace attend

@@ -8,11 +8,11 @@ FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenAc
       dropout_(dropout),
       activation_(activation) {}
 
-at::Tensor FeedForward::forward(const at::Tensor& x, const DropoutGenerator& generator) {
-  const at::Tensor hidden = hidden_->forward(x);
+at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass) {
+  const at::Tensor hidden = hidden_->forward(x, pass);
   const at::Tensor active =
       activation_ == HiddenActivation::relu ? hidden.relu() : at::gelu(hidden);
-  return output_->forward(attend::dropout(active, dropout_, generator));
+  return output_->forward(attend::dropout(active, dropout_, pass), pass);
 }
 
 }  // namespace attend

@@ -19,7 +19,7 @@ class FeedForward : public torch::nn::Module {
               HiddenActivation activation = HiddenActivation::relu);
 
   // x [..., depth] -> [..., depth].
-  at::Tensor forward(const at::Tensor& x, const DropoutGenerator& generator);
+  at::Tensor forward(const at::Tensor& x, const Pass& pass);
 
  private:
   Linear hidden_{nullptr};

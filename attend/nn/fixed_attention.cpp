@@ -20,7 +20,7 @@ void check_normaliser(std::string_view name, const ScoreRow& score) {
 }
 
 void check(const FixedAttentionConfig& config, const ScoreRow& row) {
-  if (row.family == Family::location)
+  if (!row.family)
     fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
          row.name);
   for (const ParameterRow& parameter : row.parameters)
@@ -92,9 +92,9 @@ AttentionSpec FixedAttention::spec(const Tensor& lengths) const {
 }
 
 AttentionResult FixedAttention::forward(const Tensor& keys, const Tensor& values,
-                                        const Tensor& lengths) const {
+                                        const Tensor& lengths, const Pass& pass) const {
   const auto [context, lse] =
-      attention(query_of(keys), mapped(keys), as_one_head(values), spec(lengths));
+      pass.attention(query_of(keys), mapped(keys), as_one_head(values), spec(lengths));
   return {context.flatten(1), lse.squeeze(2)};
 }
 

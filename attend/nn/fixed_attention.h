@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "attend/ops/attention.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
 
@@ -33,7 +33,7 @@ class FixedAttention : public torch::nn::Module {
   // begins; undefined: nowhere. Context [B, queries * Dv], those of an empty set 0, and lse
   // [B, queries].
   AttentionResult forward(const at::Tensor& keys, const at::Tensor& values,
-                          const at::Tensor& lengths = {}) const;
+                          const at::Tensor& lengths = {}, const Pass& pass = {}) const;
 
   // The weights [B, queries, S] behind forward(keys, ., lengths), from its lse.
   at::Tensor weights(const at::Tensor& keys, const at::Tensor& lse,

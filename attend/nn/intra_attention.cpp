@@ -10,9 +10,10 @@ namespace {
 using at::Tensor;
 
 // query [B, Dq] over the past, whose keys are mapped once.
-AttentionResult look_back(const Tensor& query, const PastSteps& past, const Score& score) {
-  const auto [context, lse] = attention(score.map_query(query.unsqueeze(1)), past.keys, past.values,
-                                        {.score = score.mapped()});
+AttentionResult look_back(const Tensor& query, const PastSteps& past, const Score& score,
+                          const Pass& pass) {
+  const auto [context, lse] = pass.attention(score.map_query(query.unsqueeze(1)), past.keys,
+                                             past.values, {.score = score.mapped()});
   return {context.squeeze(1), lse.squeeze(1)};
 }
 
@@ -52,9 +53,10 @@ Tensor IntraAttentionCell::query(const Tensor& input, const State& state) const 
 }
 
 std::pair<Tensor, IntraAttentionCell::State> IntraAttentionCell::step(const Tensor& input,
-                                                                      const State& state) {
+                                                                      const State& state,
+                                                                      const Pass& pass) {
   const Score score = attention_->score();
-  const Tensor read = look_back(query(input, state), state.tape, score).context;
+  const Tensor read = look_back(query(input, state), state.tape, score, pass).context;
   const Tensor h_read = read.narrow(1, 0, hidden_), c_read = read.narrow(1, hidden_, hidden_);
   const std::vector<Tensor> gates = gates_->forward(at::cat({h_read, input}, 1)).chunk(4, 1);
   const Tensor c = gates[1].sigmoid() * c_read + gates[0].sigmoid() * gates[3].tanh();
@@ -65,19 +67,19 @@ std::pair<Tensor, IntraAttentionCell::State> IntraAttentionCell::step(const Tens
 Tensor IntraAttentionCell::weights(const Tensor& input, const State& state) const {
   const Score score = attention_->score();
   const Tensor asked = query(input, state);
-  const Tensor lse = look_back(asked, state.tape, score).lse;
+  const Tensor lse = look_back(asked, state.tape, score, {}).lse;
   return attention_weights(score.map_query(asked.unsqueeze(1)), state.tape.keys, lse.unsqueeze(1),
                            {.score = score.mapped()})
       .squeeze(1);
 }
 
-Tensor IntraAttentionCell::forward(const Tensor& x, const Tensor& lengths) {
+Tensor IntraAttentionCell::forward(const Tensor& x, const Tensor& lengths, const Pass& pass) {
   check_sequence(x, "inputs");
   State state = start(x.size(0));
   std::vector<Tensor> hidden;
   hidden.reserve(static_cast<size_t>(x.size(1)));
   for (const Tensor& input : x.unbind(1)) {
-    auto [h, next] = step(input, state);
+    auto [h, next] = step(input, state, pass);
     hidden.push_back(h);
     state = std::move(next);
   }
@@ -100,9 +102,9 @@ AttentionSpec IntraDecoderAttention::spec() const {
   return {.score = attention_->score(), .scope = causal(-1)};
 }
 
-AttentionResult IntraDecoderAttention::forward(const Tensor& states) const {
+AttentionResult IntraDecoderAttention::forward(const Tensor& states, const Pass& pass) const {
   check_sequence(states, "states");
-  return attention(states, states, states, spec());
+  return pass.attention(states, states, states, spec());
 }
 
 Tensor IntraDecoderAttention::weights(const Tensor& states, const Tensor& lse) const {
@@ -115,10 +117,11 @@ PastSteps IntraDecoderAttention::start(const Tensor& state) const {
 }
 
 std::pair<AttentionResult, PastSteps> IntraDecoderAttention::step(const Tensor& state,
-                                                                  const PastSteps& past) const {
+                                                                  const PastSteps& past,
+                                                                  const Pass& pass) const {
   const Score score = attention_->score();
   const PastSteps before = past.keys.defined() ? past : start(state);
-  return {look_back(state, before, score), followed_by(before, state, state, score)};
+  return {look_back(state, before, score, pass), followed_by(before, state, state, score)};
 }
 
 }  // namespace attend

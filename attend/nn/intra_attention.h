@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attend/nn/learned_attention.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
 
@@ -40,13 +41,14 @@ class IntraAttentionCell : public torch::nn::Module {
   State start(int64_t batch) const;
 
   // input [B, D] -> h [B, hidden] and the state after the step.
-  std::pair<at::Tensor, State> step(const at::Tensor& input, const State& state);
+  std::pair<at::Tensor, State> step(const at::Tensor& input, const State& state,
+                                    const Pass& pass = {});
 
   // The weights [B, t] that step(input, state) reads the tape with.
   at::Tensor weights(const at::Tensor& input, const State& state) const;
 
   // x [B, T, D], lengths [B] int64, undefined for no padding -> [B, T, hidden], 0 where padded.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths = {});
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths = {}, const Pass& pass = {});
 
  private:
   at::Tensor query(const at::Tensor& input, const State& state) const;
@@ -65,7 +67,7 @@ class IntraDecoderAttention : public torch::nn::Module {
                                  int64_t attention_depth = 0);
 
   // All steps at once: states [B, T, D] -> context [B, T, D] and lse [B, T].
-  AttentionResult forward(const at::Tensor& states) const;
+  AttentionResult forward(const at::Tensor& states, const Pass& pass = {}) const;
 
   // The weights [B, T, T] behind forward(states), from its lse.
   at::Tensor weights(const at::Tensor& states, const at::Tensor& lse) const;
@@ -75,7 +77,8 @@ class IntraDecoderAttention : public torch::nn::Module {
 
   // One step: state [B, D] -> context [B, D] and lse [B], and the past with this state, for the
   // step after. {} is the first step's past too.
-  std::pair<AttentionResult, PastSteps> step(const at::Tensor& state, const PastSteps& past) const;
+  std::pair<AttentionResult, PastSteps> step(const at::Tensor& state, const PastSteps& past,
+                                             const Pass& pass = {}) const;
 
  private:
   AttentionSpec spec() const;

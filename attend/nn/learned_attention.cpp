@@ -58,15 +58,6 @@ Tensor initial_features(const std::vector<int64_t>& shape) {
   return orthogonal_features(shape[0], shape[1], at::detail::getDefaultCPUGenerator());
 }
 
-// A source may be shorter than a prefix, and a growing state may not hold a whole prefix yet.
-Scope within(Scope scope, int64_t keys) {
-  for (Clause& clause : scope.any_of)
-    for (Condition& condition : clause)
-      if (auto* prefix = std::get_if<Prefix>(&condition))
-        prefix->length = std::min(prefix->length, keys);
-  return scope;
-}
-
 std::string only_parameter(const BiasRow& row) {
   return parameter_name(row, row.parameters.front());
 }
@@ -218,8 +209,9 @@ Normaliser LearnedAttention::normaliser(uint64_t seed) const {
 AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) const {
   const Tensor centres = reach_ ? predicted_centres(query, at) : Tensor();
   AttentionSpec spec{.score = score(), .normaliser = normaliser(at.seed), .past = at.past};
-  spec.scope =
-      reach_ ? around(centres.detach(), *reach_) : within(shifted(scope_, at.offset), at.keys);
+  // A source may be shorter than a prefix, and a growing state may not hold a whole prefix yet.
+  spec.scope = reach_ ? around(centres.detach(), *reach_)
+                      : shifted_keys(shifted(scope_, at.offset), 0, at.keys);
   if (at.key_lengths.defined()) spec.scope = spec.scope & key_lengths(at.key_lengths);
   for (const BiasChoice& choice : biases_) {
     if (choice.row->kind == BiasKind::sink)

@@ -31,8 +31,6 @@ struct SharedWeight : torch::CustomClassHolder {
 
 namespace {
 
-thread_local bool bfloat16_products = false;
-
 // [..., D] -> [n, D]
 Tensor as_rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
@@ -116,11 +114,9 @@ struct Product : torch::autograd::Function<Product> {
   }
 };
 
-thread_local RecurrenceScope* recurrence = nullptr;
-
 }  // namespace
 
-struct RecurrenceScope::Weight {
+struct Recurrence::Weight {
   Weight(const Tensor& weight, const Tensor& bias, bool half)
       : kept({weight, bias}),
         shared(c10::make_intrusive<SharedWeight>(weight, half)),
@@ -137,25 +133,17 @@ struct RecurrenceScope::Weight {
   variable_list passed;
 };
 
-RecurrenceScope::RecurrenceScope() : before_(recurrence) { recurrence = this; }
+Recurrence::Recurrence() = default;
 
-RecurrenceScope::~RecurrenceScope() { recurrence = before_; }
+Recurrence::~Recurrence() = default;
 
-BFloat16Products::BFloat16Products(bool enabled) : before_(bfloat16_products) {
-  bfloat16_products = enabled;
-}
-
-BFloat16Products::~BFloat16Products() { bfloat16_products = before_; }
-
-bool BFloat16Products::supported() {
+bool multiplies_bfloat16() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif
 }
-
-bool BFloat16Products::enabled() { return bfloat16_products; }
 
 Tensor bfloat16_rows(const Tensor& rows) {
   const int64_t count = rows.size(0);
@@ -169,12 +157,11 @@ Tensor bfloat16_rows(const Tensor& rows) {
 
 Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
   // Elsewhere on the CPU, LibTorch rounds every partial sum to 8 bits.
-  if (BFloat16Products::supported() || !a.is_cpu()) return at::mm(a, b);
+  if (multiplies_bfloat16() || !a.is_cpu()) return at::mm(a, b);
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
-Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                               bool half) {
+Tensor Recurrence::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool half) {
   std::unique_ptr<Weight>& known =
       weights_[{weight.unsafeGetTensorImpl(), bias.unsafeGetTensorImpl()}];
   if (known == nullptr || known->shared->half != half)
@@ -182,16 +169,16 @@ Tensor RecurrenceScope::linear(const Tensor& x, const Tensor& weight, const Tens
   return known->product(x);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const Pass& pass) {
   const bool half =
-      bfloat16_products && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
-  const bool recurs = recurrence != nullptr && at::GradMode::is_enabled();
+      pass.bfloat16 && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat;
+  const bool recurs = pass.recurrence != nullptr && at::GradMode::is_enabled();
   const bool is_plain = !half && !recurs;
   if (is_plain || x.numel() == 0 || autocast_enabled() || has_forward_gradient(x) ||
       has_forward_gradient(weight) || has_forward_gradient(bias))
     return at::linear(x, weight, bias);
-  if (recurs) return recurrence->linear(x, weight, bias, half);
-  return RecurrenceScope::Weight(weight, bias, half).product(x);
+  if (recurs) return pass.recurrence->linear(x, weight, bias, half);
+  return Recurrence::Weight(weight, bias, half).product(x);
 }
 
 }  // namespace attend

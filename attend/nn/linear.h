@@ -6,54 +6,40 @@
 #include <memory>
 #include <utility>
 
+#include "attend/nn/pass.h"
+
 namespace attend {
 
-// While it lives, the linear maps of this thread multiply float32 inputs and weights as bfloat16,
-// forward and backward, and add the products up in float32: results have 8 bits, weights and their
-// sums of gradients all 24 (Micikevicius et al. 2018, 3.1). Twice as fast where the processor
-// multiplies bfloat16 itself.
-class BFloat16Products {
- public:
-  explicit BFloat16Products(bool enabled);
-  ~BFloat16Products();
-  BFloat16Products(const BFloat16Products&) = delete;
-  BFloat16Products& operator=(const BFloat16Products&) = delete;
+// Whether the processor multiplies bfloat16 itself.
+bool multiplies_bfloat16();
 
-  static bool enabled();
-
-  // Whether the processor multiplies bfloat16 itself.
-  static bool supported();
-
- private:
-  bool before_;
-};
-
-// While it lives, the linear maps of this thread that the steps of a recurrence apply again and
-// again are rounded once where products are of bfloat16, and backward makes the gradient of a
+// The weights of linear maps that the steps of a recurrence apply again and again, in a pass in()
+// it: they are rounded once where products are of bfloat16, and backward makes the gradient of a
 // weight by one product over all steps. Weights must not change meanwhile.
-class RecurrenceScope {
+class Recurrence {
  public:
-  RecurrenceScope();
-  ~RecurrenceScope();
-  RecurrenceScope(const RecurrenceScope&) = delete;
-  RecurrenceScope& operator=(const RecurrenceScope&) = delete;
+  Recurrence();
+  ~Recurrence();
+  Recurrence(const Recurrence&) = delete;
+  Recurrence& operator=(const Recurrence&) = delete;
 
  private:
   struct Weight;
-  friend at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+  friend at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                           const Pass& pass);
 
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                     bool half);
 
-  RecurrenceScope* before_;
   // By weight and bias, which may be undefined.
   std::map<std::pair<const c10::TensorImpl*, const c10::TensorImpl*>, std::unique_ptr<Weight>>
       weights_;
 };
 
-// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Heeds BFloat16Products and
-// RecurrenceScope, but within LibTorch's autocast and in forward mode is LibTorch's own.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. In the precision and the
+// recurrence of the pass, but within LibTorch's autocast and in forward mode LibTorch's own.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  const Pass& pass);
 
 // [n, D] as bfloat16, with rows of zeros up to a multiple of 32, of more than 512 rows to one of
 // 128: LibTorch compiles and keeps a product for every shape that it meets.
@@ -68,7 +54,9 @@ class LinearImpl : public torch::nn::LinearImpl {
  public:
   using torch::nn::LinearImpl::LinearImpl;
 
-  at::Tensor forward(const at::Tensor& x) { return attend::linear(x, weight, bias); }
+  at::Tensor forward(const at::Tensor& x, const Pass& pass) {
+    return attend::linear(x, weight, bias, pass);
+  }
 };
 TORCH_MODULE(Linear);
 

@@ -14,8 +14,8 @@ Tensor squared_variation(const Tensor& amounts) {
   return amounts.var(0, /*unbiased=*/false) / amounts.mean().square();
 }
 
-Tensor normal_noise(const Tensor& like, const DropoutGenerator& generator) {
-  return at::empty_like(like).normal_(0, 1, generator);
+Tensor normal_noise(const Tensor& like, const Pass& pass) {
+  return at::empty_like(like).normal_(0, 1, pass.generator);
 }
 
 }  // namespace
@@ -49,20 +49,19 @@ MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config
         std::make_shared<FeedForward>(config.depth, config.hidden, config.dropout)));
 }
 
-MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x,
-                                                  const DropoutGenerator& generator) const {
+MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& pass) const {
   const Tensor clean = at::matmul(x, gate_);
   Tensor deviation, noisy = clean;
-  if (generator) {
+  if (pass.generator) {
     deviation = at::softplus(at::matmul(x, noise_));
-    noisy = clean + normal_noise(clean, generator) * deviation;
+    noisy = clean + normal_noise(clean, pass) * deviation;
   }
   auto [kept, experts] = noisy.topk(chosen_, -1);
   const Tensor gates = kept.softmax(-1);
   if (x.size(0) == 0) return {experts, gates, at::zeros({}, x.options())};
   const Tensor whole = at::zeros_like(clean).scatter(-1, experts, gates);
   Tensor imbalance = squared_variation(whole.sum(0));
-  if (generator)
+  if (pass.generator)
     imbalance = imbalance +
                 squared_variation(choice_probabilities(clean, noisy, deviation, chosen_).sum(0));
   return {std::move(experts), gates, std::move(imbalance)};
@@ -70,8 +69,7 @@ MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x,
 
 // Inputs are brought into the order of their experts, each expert takes its part, and what they
 // answer is added up where the inputs came from.
-Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice,
-                             const DropoutGenerator& generator) {
+Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& pass) {
   const Tensor expert = choice.experts.flatten();
   const Tensor order = std::get<1>(expert.sort(/*stable=*/true, 0, /*descending=*/false));
   const Tensor row = at::floor_divide(order, chosen_);
@@ -83,15 +81,14 @@ Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice,
   int64_t begin = 0;
   for (size_t i = 0; i < experts_.size(); ++i) {
     const int64_t count = counts.data_ptr<int64_t>()[i];
-    answers.push_back(experts_[i]->forward(inputs.narrow(0, begin, count), generator));
+    answers.push_back(experts_[i]->forward(inputs.narrow(0, begin, count), pass));
     begin += count;
   }
   const Tensor gates = choice.gates.flatten().index_select(0, order).unsqueeze(1);
   return at::zeros_like(x).index_add(0, row, at::cat(answers) * gates);
 }
 
-MixtureResult MixtureOfExperts::forward(const Tensor& x, const DropoutGenerator& generator,
-                                        const Tensor& present) {
+MixtureResult MixtureOfExperts::forward(const Tensor& x, const Pass& pass, const Tensor& present) {
   if (x.dim() < 1 || x.size(-1) != gate_.size(0))
     fail("[mixture of experts] x has shape [{}]; its last axis must be {} long",
          fmt::join(x.sizes(), ", "), gate_.size(0));
@@ -102,13 +99,13 @@ MixtureResult MixtureOfExperts::forward(const Tensor& x, const DropoutGenerator&
         fmt::join(present.sizes(), ", "), fmt::join(x.sizes(), ", "));
   const Tensor all = x.reshape({-1, x.size(-1)});
   if (!present.defined()) {
-    const Choice choice = choose(all, generator);
-    return {mix(all, choice, generator).view(x.sizes()), choice.imbalance};
+    const Choice choice = choose(all, pass);
+    return {mix(all, choice, pass).view(x.sizes()), choice.imbalance};
   }
   const Tensor rows = present.flatten().nonzero().squeeze(1);
   const Tensor inputs = all.index_select(0, rows);
-  const Choice choice = choose(inputs, generator);
-  const Tensor output = at::zeros_like(all).index_copy(0, rows, mix(inputs, choice, generator));
+  const Choice choice = choose(inputs, pass);
+  const Tensor output = at::zeros_like(all).index_copy(0, rows, mix(inputs, choice, pass));
   return {output.view(x.sizes()), choice.imbalance};
 }
 

@@ -36,8 +36,7 @@ class MixtureOfExperts : public torch::nn::Module {
   // x [..., depth]. `present` [...] bool tells inputs from padding, whose output is 0 and which the
   // balance does not count; undefined: no padding. With noise the gate draws (eq. 4) and dropout
   // falls; without, the same input always meets the same experts.
-  MixtureResult forward(const at::Tensor& x, const DropoutGenerator& generator,
-                        const at::Tensor& present = {});
+  MixtureResult forward(const at::Tensor& x, const Pass& pass, const at::Tensor& present = {});
 
  private:
   struct Choice {
@@ -45,8 +44,8 @@ class MixtureOfExperts : public torch::nn::Module {
     at::Tensor gates;    // [N, chosen], each row sums to 1
     at::Tensor imbalance;
   };
-  Choice choose(const at::Tensor& x, const DropoutGenerator& generator) const;
-  at::Tensor mix(const at::Tensor& x, const Choice& choice, const DropoutGenerator& generator);
+  Choice choose(const at::Tensor& x, const Pass& pass) const;
+  at::Tensor mix(const at::Tensor& x, const Choice& choice, const Pass& pass);
 
   int64_t chosen_;
   at::Tensor gate_, noise_;  // W_g, W_noise [depth, experts]

@@ -8,7 +8,6 @@
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
 #include "attend/nn/shared_sequence.h"
-#include "attend/nn/site.h"
 #include "attend/ops/shape_text.h"
 
 namespace attend {
@@ -95,6 +94,11 @@ Tensor with_keys(const Tensor& past, int64_t keys) {
   return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
 }
 
+PastWeights past_after(PastWeights past, const Tensor& weights) {
+  for (int64_t row = 0; row < weights.size(2); ++row) past = after(past, weights.select(2, row));
+  return past;
+}
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
@@ -127,16 +131,15 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   output_ = linear("output", heads * head_depth_, config.depth);
 }
 
-void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state) {
+void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, const Pass& pass) {
   check_sequence(source, "source", key_->options.in_features());
   if (!state.groups_.empty() && state.groups_[0].keys.size(0) != source.size(0))
     fail("[multi-head attention] x has batch {}, the state {}; they must match", source.size(0),
          state.groups_[0].keys.size(0));
-  const Tensor keys = split_heads(key_->forward(source), head_depth_);
-  const Tensor values = split_heads(value_->forward(source), head_depth_);
-  const SharedSequence* shared = SharedSequence::current();
-  const Runs positions =
-      shared != nullptr ? shared->key_runs() : Runs{{state.keys_, source.size(1)}};
+  const Tensor keys = split_heads(key_->forward(source, pass), head_depth_);
+  const Tensor values = split_heads(value_->forward(source, pass), head_depth_);
+  const Runs positions = pass.sequence != nullptr ? pass.sequence->key_runs(pass.site)
+                                                  : Runs{{state.keys_, source.size(1)}};
   state.groups_.resize(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
@@ -158,126 +161,73 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state) {
   state.keys_ += source.size(1);
 }
 
-MultiHeadResult MultiHeadAttention::attend(const Tensor& query, const MultiHeadState& state,
-                                           const DropoutGenerator& generator) {
+Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bool others_follow,
+                                  const Pass& pass) {
   check_sequence(query, "query", query_->options.in_features());
   if (state.groups_.empty())
     fail("[multi-head attention] the state holds nothing to read; prepare() a source");
-  const Tensor queries = split_heads(query_->forward(query), head_depth_);
-  const SharedSequence* shared = SharedSequence::current();
+  const Tensor queries = split_heads(query_->forward(query, pass), head_depth_);
   Placement placement = {
       .offset = state.queries_, .keys = state.keys_, .key_lengths = state.key_lengths_};
-  if (shared != nullptr) {
-    placement.keys = length_of(shared->attended().keys);
-    placement.queries = shared->length();
+  if (pass.sequence != nullptr) {
+    placement.keys = length_of(pass.sequence->attended(pass.site).keys);
+    placement.queries = pass.sequence->length();
   }
-  MultiHeadResult result;
   std::vector<Tensor> contexts;
-  result.trace.reserve(groups_.size());
   contexts.reserve(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    const MultiHeadState::Group& held = state.groups_[i];
+    MultiHeadState::Group& held = state.groups_[i];
     const Tensor own = queries.narrow(1, group.first_head, group.of.heads);
     placement.past = {with_keys(held.past.previous, state.keys_),
                       with_keys(held.past.total, state.keys_)};
-    placement.seed = group.spec->draws() ? draw_seed(generator) : 0;
+    placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
     AttentionSpec spec = group.spec->spec(own, placement);
     Tensor asking =
-        group.of.rotary ? rotated(own, positions_here(state.queries_, query.size(1))) : own;
+        group.of.rotary ? rotated(own, positions_here(pass, state.queries_, query.size(1))) : own;
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
       spec.score = spec.score.mapped();
     }
-    if (generator && dropout_ > 0) spec.dropout = {dropout_, draw_seed(generator)};
+    if (pass.generator && dropout_ > 0) spec.dropout = {dropout_, pass.draw_seed()};
     const Tensor key = held.keys.narrow(2, 0, state.keys_);
     const Tensor value = held.values.narrow(2, 0, state.keys_);
-    Site site = SiteScope::current();
-    site.output =
-        output_->weight.narrow(1, group.first_head * head_depth_, group.of.heads * head_depth_);
-    const SiteScope here(std::move(site));
-    const auto [context, lse] =
-        shared == nullptr
-            ? attention(asking, key, value, spec)
-            : distributed_attention(shared->world(), asking, key, value, spec, shared->attended());
+    const auto [context, lse] = pass.attention(
+        asking, key, value, spec,
+        output_->weight.narrow(1, group.first_head * head_depth_, group.of.heads * head_depth_));
     contexts.push_back(context);
-    result.trace.push_back({asking, key, lse, std::move(spec)});
+    if (others_follow && group.spec->looks_back())
+      held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));
   }
-  result.output = output_->forward(at::cat(contexts, 1).transpose(1, 2).flatten(2));
-  return result;
+  if (others_follow) state.queries_ += query.size(1);
+  return output_->forward(at::cat(contexts, 1).transpose(1, 2).flatten(2), pass);
 }
 
-// What later queries have to know of these.
-void MultiHeadAttention::advance(const MultiHeadResult& result, MultiHeadState& state) const {
-  state.queries_ += result.output.size(1);
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    if (!groups_[i].spec->looks_back()) continue;
-    const HeadTrace& trace = result.trace[i];
-    const Tensor weights = attention_weights(trace.query, trace.key, trace.lse, trace.spec);
-    PastWeights past = trace.spec.past;
-    for (int64_t row = 0; row < weights.size(2); ++row) past = after(past, weights.select(2, row));
-    state.groups_[i].past = past;
-  }
+Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& source, const Tensor& lengths,
+                                   const Pass& pass) {
+  MultiHeadState state = prepare(source, lengths, pass);
+  return attend(query, state, /*others_follow=*/false, pass);
 }
 
-MultiHeadResult MultiHeadAttention::forward(const Tensor& query, const Tensor& source,
-                                            const Tensor& lengths,
-                                            const DropoutGenerator& generator) {
-  return attend(query, prepare(source, lengths), generator);
-}
-
-MultiHeadState MultiHeadAttention::prepare(const Tensor& source, const Tensor& lengths) {
+MultiHeadState MultiHeadAttention::prepare(const Tensor& source, const Tensor& lengths,
+                                           const Pass& pass) {
   MultiHeadState state;
-  append(source, state);
+  append(source, state, pass);
   state.key_lengths_ = lengths;
   return state;
 }
 
-MultiHeadResult MultiHeadAttention::read(const Tensor& query, MultiHeadState& state) {
-  MultiHeadResult result = attend(query, state, {});
-  advance(result, state);
-  return result;
+Tensor MultiHeadAttention::read(const Tensor& query, MultiHeadState& state, const Pass& pass) {
+  return attend(query, state, /*others_follow=*/true, pass);
 }
 
-MultiHeadResult MultiHeadAttention::step(const Tensor& x, MultiHeadState& state) {
+Tensor MultiHeadAttention::step(const Tensor& x, MultiHeadState& state, const Pass& pass) {
   if (state.key_lengths_.defined())
     fail(
         "[multi-head attention] the state was prepared with lengths, behind which nothing can be "
         "added; begin with an empty one");
-  append(x, state);
-  return read(x, state);
-}
-
-Tensor multi_head_weights(const MultiHeadResult& result, const Selection& selection) {
-  std::vector<std::pair<size_t, int64_t>> places;  // group and head in it, of each head
-  for (size_t group = 0; group < result.trace.size(); ++group)
-    for (int64_t head = 0; head < result.trace[group].query.size(1); ++head)
-      places.emplace_back(group, head);
-  std::vector<int64_t> heads = selection.heads;
-  if (heads.empty())
-    for (size_t head = 0; head < places.size(); ++head) heads.push_back(static_cast<int64_t>(head));
-  std::vector<Tensor> parts;
-  for (size_t i = 0; i < heads.size();) {
-    std::vector<int64_t> own;
-    size_t group = 0;
-    for (; i < heads.size(); ++i) {
-      if (heads[i] < 0 || heads[i] >= static_cast<int64_t>(places.size()))
-        fail("[multi-head attention] head {} is asked for; there are {}", heads[i], places.size());
-      const auto& [of, head] = places[static_cast<size_t>(heads[i])];
-      if (!own.empty() && of != group) break;
-      if (result.trace[of].spec.normaliser.row().running_sums)
-        fail(
-            "[multi-head attention] head {} is linear attention, whose running sums form no "
-            "weights; select other heads",
-            heads[i]);
-      group = of;
-      own.push_back(head);
-    }
-    const HeadTrace& trace = result.trace[group];
-    parts.push_back(attention_weights(trace.query, trace.key, trace.lse, trace.spec,
-                                      {own, selection.first_row, selection.rows}));
-  }
-  return at::cat(parts, 1);
+  append(x, state, pass);
+  return read(x, state, pass);
 }
 
 }  // namespace attend

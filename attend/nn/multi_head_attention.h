@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "attend/nn/dropout.h"
 #include "attend/nn/learned_attention.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/multi_head_state.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
 
@@ -31,49 +31,33 @@ struct MultiHeadConfig {
   double dropout = 0;                  // of the weights, where there is a generator
 };
 
-// What the weights of a call are computed from, when they are asked for.
-struct HeadTrace {
-  at::Tensor query, key;  // mapped as the spec has it
-  at::Tensor lse;         // [B, heads of the group, Tq]
-  AttentionSpec spec;
-};
-
-struct MultiHeadResult {
-  at::Tensor output;                  // [B, Tq, depth]
-  std::vector<HeadTrace> trace = {};  // of each group
-};
-
-// The weights [B, selected heads, rows, Tk] behind a result, before dropout; none are computed but
-// these. Error where a head of the selection is not there or normalises by running sums, which form
-// no weights.
-at::Tensor multi_head_weights(const MultiHeadResult& result, const Selection& selection = {});
-
 // Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
 // keys and values are linear maps of the inputs, split among the heads; the heads' contexts, one
 // after another, go through another linear map. Self-attention where query and source are the same.
-// Query i stands at position i, and so does key j of its source. With a SharedSequence, queries and
+// Query i stands at position i, and so does key j of its source. Over a SharedSequence, queries and
 // source are the positions that are here.
 class MultiHeadAttention : public torch::nn::Module {
  public:
   // Error when the depths do not divide among the heads, and as LearnedAttention.
   explicit MultiHeadAttention(const MultiHeadConfig& config);
 
-  // query [B, Tq, depth], source [B, Tk, source_depth]; lengths [B] int64 says where the source's
-  // padding begins, undefined: there is none. With a generator weights are dropped and hard heads
-  // draw.
-  MultiHeadResult forward(const at::Tensor& query, const at::Tensor& source,
-                          const at::Tensor& lengths = {}, const DropoutGenerator& generator = {});
+  // query [B, Tq, depth], source [B, Tk, source_depth] -> [B, Tq, depth]; lengths [B] int64 says
+  // where the source's padding begins, undefined: there is none. With a generator weights are
+  // dropped and hard heads draw. Each group of heads is a call of Pass::attention().
+  at::Tensor forward(const at::Tensor& query, const at::Tensor& source,
+                     const at::Tensor& lengths = {}, const Pass& pass = {});
 
   // A state that holds the source; then read() it, in any number of calls: cross-attention of a
   // decoder. The same as forward with all queries at once.
-  MultiHeadState prepare(const at::Tensor& source, const at::Tensor& lengths = {});
-  MultiHeadResult read(const at::Tensor& query, MultiHeadState& state);
+  MultiHeadState prepare(const at::Tensor& source, const at::Tensor& lengths = {},
+                         const Pass& pass = {});
+  at::Tensor read(const at::Tensor& query, MultiHeadState& state, const Pass& pass = {});
 
   // Adds x [B, T, depth], the next positions of a sequence, to the state, and lets them read it:
   // self-attention of a decoder. The same as forward of the whole sequence where no query sees
   // later keys, such as with scope causal. Where gradients are recorded they flow through the state
   // too, and a step then copies what it holds.
-  MultiHeadResult step(const at::Tensor& x, MultiHeadState& state);
+  at::Tensor step(const at::Tensor& x, MultiHeadState& state, const Pass& pass = {});
 
  private:
   struct Group {
@@ -81,10 +65,10 @@ class MultiHeadAttention : public torch::nn::Module {
     int64_t first_head = 0, first_key_head = 0;
     std::shared_ptr<LearnedAttention> spec;
   };
-  void append(const at::Tensor& source, MultiHeadState& state);
-  MultiHeadResult attend(const at::Tensor& query, const MultiHeadState& state,
-                         const DropoutGenerator& generator);
-  void advance(const MultiHeadResult& result, MultiHeadState& state) const;
+  void append(const at::Tensor& source, MultiHeadState& state, const Pass& pass);
+  // What later queries have to know of these goes into the state where `others_follow`.
+  at::Tensor attend(const at::Tensor& query, MultiHeadState& state, bool others_follow,
+                    const Pass& pass);
 
   int64_t head_depth_;
   double dropout_;

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "attend/nn/shared_sequence.h"
-#include "attend/nn/site.h"
 
 namespace attend {
 
@@ -14,16 +13,16 @@ PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth,
                                          const std::string& positions, int64_t maximum)
     : sinusoidal_(positions == "sinusoidal"),
       scale_(std::sqrt(static_cast<double>(depth))),
-      embedding_(register_module("symbols", torch::nn::Embedding(tokens, depth))) {
+      embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
   torch::nn::init::normal_(embedding_->weight, 0, 1 / scale_);
   if (positions == "learned")
     learned_ = register_module("positions", std::make_shared<LearnedPositions>(maximum, depth));
 }
 
 at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset, double dropout,
-                                        const DropoutGenerator& generator) {
-  at::Tensor vectors = watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
-  const Runs runs = positions_here(offset, tokens.size(1));
+                                        const Pass& pass) {
+  at::Tensor vectors = pass.watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
+  const Runs runs = positions_here(pass, offset, tokens.size(1));
   if (sinusoidal_)
     vectors = by_runs(vectors, runs, [](const at::Tensor& x, int64_t first) {
       return x + sinusoidal_positions(x.size(1), x.size(2), first, x.options());
@@ -32,7 +31,7 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
     vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
       return learned_->forward(x, first);
     });
-  return attend::dropout(vectors, dropout, generator);
+  return attend::dropout(vectors, dropout, pass);
 }
 
 int64_t PositionedEmbedding::positions() const {

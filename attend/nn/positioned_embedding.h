@@ -22,8 +22,7 @@ class PositionedEmbedding : public torch::nn::Module {
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, dropped
   // by `dropout`. Error when learned positions end before the last token. Of a SharedSequence the
   // tokens are those that are here.
-  at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout,
-                     const DropoutGenerator& generator);
+  at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout, const Pass& pass);
 
   // How many positions there are; without end unless they are learned.
   int64_t positions() const;

@@ -19,8 +19,8 @@ struct Maps {
 
 // The next state, {h} of a GRU or {h, c} of an LSTM, from what the input map gave.
 std::vector<Tensor> next_state(const Maps& maps, const Tensor& given,
-                               const std::vector<Tensor>& state) {
-  const Tensor recurrent = linear(state[0], maps.from_state, maps.state_bias);
+                               const std::vector<Tensor>& state, const Pass& pass) {
+  const Tensor recurrent = linear(state[0], maps.from_state, maps.state_bias, pass);
   if (state.size() == 1) return {gru_gates(given, recurrent, state[0])};
   const auto [hidden, cell] = lstm_gates(given + recurrent, state[1]);
   return {hidden, cell};
@@ -46,22 +46,24 @@ std::vector<Tensor> stepped(torch::nn::LSTMCellImpl& cell, const Tensor& input,
 
 // The state after `input`, as next_state. Off the CPU, LibTorch has kernels of its own.
 template <class Cell>
-std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state) {
+std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state,
+                         const Pass& pass) {
   if (!input.is_cpu()) return stepped(*cell, input, state);
   const Maps maps{cell->weight_ih, cell->weight_hh, cell->bias_ih, cell->bias_hh};
-  return next_state(maps, linear(input, maps.from_input, maps.input_bias), state);
+  return next_state(maps, linear(input, maps.from_input, maps.input_bias, pass), state, pass);
 }
 
 // One direction of a layer over packed rows, those of a token behind those of the one before, as
 // many as `sizes` says: the hidden states [rows, hidden] by token. Sizes do not grow.
 std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool backward,
-                          const Tensor& packed, at::IntArrayRef sizes) {
+                          const Tensor& packed, at::IntArrayRef sizes, const Pass& whole) {
   const auto named = layer.named_parameters();
   const std::string end = backward ? "_l0_reverse" : "_l0";
   const Maps maps{named["weight_ih" + end], named["weight_hh" + end], named["bias_ih" + end],
                   named["bias_hh" + end]};
-  const RecurrenceScope scope;
-  const auto given = linear(packed, maps.from_input, maps.input_bias).split_with_sizes(sizes);
+  Recurrence recurrence;
+  const Pass pass = whole.in(recurrence);
+  const auto given = linear(packed, maps.from_input, maps.input_bias, pass).split_with_sizes(sizes);
   std::vector<Tensor> state(is_lstm ? 2 : 1,
                             packed.new_zeros({sizes.front(), maps.from_state.size(1)}));
   std::vector<Tensor> states(sizes.size());
@@ -69,7 +71,7 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
     const size_t t = backward ? sizes.size() - 1 - i : i;
     // Rows that end before t, or begin there going backward, hold zeros.
     for (Tensor& each : state) each = with_rows(each, sizes[t]);
-    state = next_state(maps, given[t], state);
+    state = next_state(maps, given[t], state, pass);
     states[t] = state[0];
   }
   return states;
@@ -77,7 +79,7 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
 
 // A bidirectional layer of either cell.
 template <class Layer>
-Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths) {
+Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, const Pass& pass) {
   const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
                                                 /*enforce_sorted=*/false);
   Tensor output;
@@ -85,7 +87,7 @@ Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths) {
     const Tensor& counts = packed.batch_sizes();
     const at::IntArrayRef sizes(counts.data_ptr<int64_t>(), static_cast<size_t>(counts.size(0)));
     const auto direction = [&](bool backward) {
-      return at::cat(steps(*layer, is_lstm, backward, packed.data(), sizes));
+      return at::cat(steps(*layer, is_lstm, backward, packed.data(), sizes, pass));
     };
     output = at::cat({direction(false), direction(true)}, 1);
   } else {
@@ -120,15 +122,16 @@ RecurrentCell::RecurrentCell(Cell cell, int64_t input_depth, int64_t hidden,
 }
 
 std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vector<Tensor>& state,
-                                           const DropoutGenerator& generator) {
+                                           const Pass& pass) {
   std::vector<Tensor> next;
   next.reserve(state.size());
   Tensor given;
   for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i) {
-    const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, generator);
+    const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, pass);
     const auto begin = state.begin() + static_cast<int64_t>(i * tensors_a_layer());
     const std::vector<Tensor> before(begin, begin + static_cast<int64_t>(tensors_a_layer()));
-    const auto after = is_lstm() ? step(lstm_[i], read, before) : step(gru_[i], read, before);
+    const auto after =
+        is_lstm() ? step(lstm_[i], read, before, pass) : step(gru_[i], read, before, pass);
     next.insert(next.end(), after.begin(), after.end());
     const Tensor& hidden = next[i * tensors_a_layer()];
     given = layers_.residual && i > 0 ? given + hidden : hidden;
@@ -162,8 +165,10 @@ BidirectionalEncoder::BidirectionalEncoder(Cell cell, int64_t input_depth, int64
   }
 }
 
-Tensor BidirectionalEncoder::layer(size_t index, const Tensor& x, const Tensor& lengths) {
-  return lstm_.empty() ? run(gru_[index], false, x, lengths) : run(lstm_[index], true, x, lengths);
+Tensor BidirectionalEncoder::layer(size_t index, const Tensor& x, const Tensor& lengths,
+                                   const Pass& pass) {
+  return lstm_.empty() ? run(gru_[index], false, x, lengths, pass)
+                       : run(lstm_[index], true, x, lengths, pass);
 }
 
 Tensor BidirectionalEncoder::leaving(size_t index, const Tensor& input,
@@ -171,27 +176,27 @@ Tensor BidirectionalEncoder::leaving(size_t index, const Tensor& input,
   return layers_.residual && index > 0 ? input + output : output;
 }
 
-Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths,
-                                     const DropoutGenerator& generator) {
-  Tensor output = layer(0, x, lengths);
+Tensor BidirectionalEncoder::forward(const Tensor& x, const Tensor& lengths, const Pass& pass) {
+  Tensor output = layer(0, x, lengths, pass);
   for (size_t i = 1; i < gru_.size() + lstm_.size(); ++i)
     output =
-        leaving(i, output, layer(i, attend::dropout(output, layers_.dropout, generator), lengths));
+        leaving(i, output, layer(i, attend::dropout(output, layers_.dropout, pass), lengths, pass));
   return output;
 }
 
 Tensor BidirectionalEncoder::unrolled(const Tensor& x, std::vector<Tensor>& states) {
+  const Pass pass = {};
   const bool is_lstm = gru_.empty();
   const size_t last = gru_.size() + lstm_.size() - 1;
   const Tensor lengths = at::full({x.size(0)}, x.size(1), at::kLong);
   Tensor input = x;
-  for (size_t i = 0; i < last; ++i) input = leaving(i, input, layer(i, input, lengths));
+  for (size_t i = 0; i < last; ++i) input = leaving(i, input, layer(i, input, lengths, pass));
   const torch::nn::Module& top = is_lstm ? static_cast<const torch::nn::Module&>(*lstm_[last])
                                          : static_cast<const torch::nn::Module&>(*gru_[last]);
   const Tensor packed = input.transpose(0, 1).flatten(0, 1);
   const std::vector<int64_t> sizes(static_cast<size_t>(x.size(1)), x.size(0));
-  states = steps(top, is_lstm, false, packed, sizes);
-  const auto backward = steps(top, is_lstm, true, packed, sizes);
+  states = steps(top, is_lstm, false, packed, sizes, pass);
+  const auto backward = steps(top, is_lstm, true, packed, sizes, pass);
   return leaving(last, input, at::cat({at::stack(states, 1), at::stack(backward, 1)}, 2));
 }
 

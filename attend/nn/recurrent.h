@@ -41,7 +41,7 @@ class RecurrentCell : public torch::nn::Module {
 
   // input [B, D], state {[B, hidden], ...} -> the next state. Dropout falls between layers.
   std::vector<at::Tensor> forward(const at::Tensor& input, const std::vector<at::Tensor>& state,
-                                  const DropoutGenerator& generator = {});
+                                  const Pass& pass = {});
 
   // What the recurrence gives in a state, [B, hidden]: the hidden state of the last layer or, where
   // layers add what they read, the sum of all.
@@ -66,8 +66,7 @@ class BidirectionalEncoder : public torch::nn::Module {
 
   // x [B, S, D], lengths [B] int64 on the CPU, at least 1 -> annotations [B, S, hidden]; zero where
   // padded. Dropout falls between layers.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths,
-                     const DropoutGenerator& generator);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const Pass& pass);
 
   // The same without padding and dropout, one step after another in the last layer. `states` takes
   // the hidden states of its forward direction, [B, hidden / 2] a token: variables that what is
@@ -75,7 +74,7 @@ class BidirectionalEncoder : public torch::nn::Module {
   at::Tensor unrolled(const at::Tensor& x, std::vector<at::Tensor>& states);
 
  private:
-  at::Tensor layer(size_t index, const at::Tensor& x, const at::Tensor& lengths);
+  at::Tensor layer(size_t index, const at::Tensor& x, const at::Tensor& lengths, const Pass& pass);
   // What leaves a layer that gave `output` for `input`.
   at::Tensor leaving(size_t index, const at::Tensor& input, const at::Tensor& output) const;
 

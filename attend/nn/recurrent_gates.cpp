@@ -49,10 +49,10 @@ struct GruGates : torch::autograd::Function<GruGates> {
     Tensor next = settled(h).clone(at::MemoryFormat::Contiguous);
     kernels::recurrent_gates({.rows = h.size(0),
                               .hidden = h.size(1),
-                              .from_input = from_input.data_ptr<float>(),
-                              .from_state = from_state.data_ptr<float>(),
+                              .from_input = pointer_of<float>(from_input),
+                              .from_state = pointer_of<float>(from_state),
                               .stride = 3 * h.size(1),
-                              .state = next.data_ptr<float>()});
+                              .state = pointer_of<float>(next)});
     return next;
   }
 
@@ -68,13 +68,13 @@ struct GruGates : torch::autograd::Function<GruGates> {
     const Tensor before = at::empty_like(h);
     kernels::recurrent_gates_gradient({.rows = h.size(0),
                                        .hidden = h.size(1),
-                                       .from_input = y.data_ptr<float>(),
-                                       .from_state = u.data_ptr<float>(),
-                                       .state = h.data_ptr<float>(),
-                                       .grad_state = slope.data_ptr<float>(),
-                                       .grad_input = from_input.data_ptr<float>(),
-                                       .grad_product = from_state.data_ptr<float>(),
-                                       .grad_before = before.data_ptr<float>()});
+                                       .from_input = pointer_of<float>(y),
+                                       .from_state = pointer_of<float>(u),
+                                       .state = pointer_of<float>(h),
+                                       .grad_state = pointer_of<float>(slope),
+                                       .grad_input = pointer_of<float>(from_input),
+                                       .grad_product = pointer_of<float>(from_state),
+                                       .grad_before = pointer_of<float>(before)});
     return {from_input, from_state, before};
   }
 };
@@ -87,10 +87,10 @@ struct LstmGates : torch::autograd::Function<LstmGates> {
     Tensor next = settled(c).clone(at::MemoryFormat::Contiguous);
     kernels::recurrent_gates({.rows = c.size(0),
                               .hidden = c.size(1),
-                              .from_input = from_input.data_ptr<float>(),
+                              .from_input = pointer_of<float>(from_input),
                               .stride = 4 * c.size(1),
-                              .state = hidden.data_ptr<float>(),
-                              .cell = next.data_ptr<float>()});
+                              .state = pointer_of<float>(hidden),
+                              .cell = pointer_of<float>(next)});
     return {hidden, next};
   }
 
@@ -105,12 +105,12 @@ struct LstmGates : torch::autograd::Function<LstmGates> {
     const Tensor from_input = at::empty_like(y), before = at::empty_like(c);
     kernels::recurrent_gates_gradient({.rows = c.size(0),
                                        .hidden = c.size(1),
-                                       .from_input = y.data_ptr<float>(),
-                                       .cell = c.data_ptr<float>(),
-                                       .grad_state = of_hidden.data_ptr<float>(),
-                                       .grad_cell = of_cell.data_ptr<float>(),
-                                       .grad_input = from_input.data_ptr<float>(),
-                                       .grad_before = before.data_ptr<float>()});
+                                       .from_input = pointer_of<float>(y),
+                                       .cell = pointer_of<float>(c),
+                                       .grad_state = pointer_of<float>(of_hidden),
+                                       .grad_cell = pointer_of<float>(of_cell),
+                                       .grad_input = pointer_of<float>(from_input),
+                                       .grad_before = pointer_of<float>(before)});
     return {from_input, before};
   }
 };

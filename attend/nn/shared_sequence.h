@@ -4,39 +4,19 @@
 
 #include <vector>
 
+#include "attend/nn/pass.h"
 #include "attend/parallel/distributed_attention.h"
 
 namespace attend {
 
-// While it lives, the networks of its thread compute the objective of a batch together with those
-// of the other processes: each computes some positions of every sequence, attends over all of them
-// and gives its part of the objective. All have the same batches, the same weights and generators
-// in the same state; the gradients of all are to be summed. It takes networks whose type's
-// NetworkConfig::why_not_shared() is empty, on the CPU. They end in the reverse order of their
-// beginning.
-class SharingScope {
- public:
-  explicit SharingScope(Communicator& world);
-  ~SharingScope();
-  SharingScope(const SharingScope&) = delete;
-  SharingScope& operator=(const SharingScope&) = delete;
-
- private:
-  Communicator* outer_;
-};
-
-// While it lives, the layers of its thread are those over one sequence, of which they are given
-// the positions that are here: within a SharingScope some, zigzag, else all.
+// A sequence of which a process has the positions that are here: where the pass has a world some,
+// zigzag, else all. Layers that are given those have a pass over() it.
 class SharedSequence {
  public:
   // `source_length`: positions of the source that the layers read besides, which is shared too.
-  explicit SharedSequence(int64_t length, int64_t source_length = 0);
-  ~SharedSequence();
-  SharedSequence(const SharedSequence&) = delete;
-  SharedSequence& operator=(const SharedSequence&) = delete;
+  SharedSequence(const Pass& pass, int64_t length, int64_t source_length = 0);
 
-  // The youngest of this thread; null without one, and where it has all positions.
-  static const SharedSequence* current();
+  bool is_whole() const { return world_ == nullptr; }
 
   // [B, length, ...] -> [B, positions that are here, ...]
   at::Tensor own(const at::Tensor& whole) const;
@@ -44,22 +24,21 @@ class SharedSequence {
   int64_t length() const { return length_; }
   const Runs& runs() const { return self_.queries[rank_]; }
 
-  // Who attends together, and where its queries and keys are: at a Site that reads the source those
-  // of the source.
+  // Who attends together, and where its queries and keys are: at a site that reads the source those
+  // of the source. Only where it is not whole.
   Communicator& world() const { return *world_; }
-  const SharedSequences& attended() const;
-  const Runs& key_runs() const { return attended().keys[rank_]; }
+  const SharedSequences& attended(const Site& site) const;
+  const Runs& key_runs(const Site& site) const { return attended(site).keys[rank_]; }
 
  private:
   Communicator* world_;
   int64_t length_;
   size_t rank_ = 0;
   SharedSequences self_, cross_;
-  const SharedSequence* outer_;
 };
 
 // The positions of a tensor of `count` of them, the first of a whole sequence at `offset`.
-Runs positions_here(int64_t offset, int64_t count);
+Runs positions_here(const Pass& pass, int64_t offset, int64_t count);
 
 // What of(x of a run, its first position) makes of x [..., positions, D], run by run.
 template <class Of>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/nn/learned_attention.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
 
@@ -37,12 +38,13 @@ class StepAttention : public LearnedAttention {
 
   // The next query [B, Dq]. `carried` is what the query before returned, empty for the first: the
   // position, where scope or bias depend on it, and the weights before, where the mechanism looks
-  // back. `seed` as in Placement.
+  // back. With a generator a mechanism that draws does.
   AttentionStep forward(const at::Tensor& query, const AttentionMemory& memory,
-                        const std::vector<at::Tensor>& carried = {}, uint64_t seed = 0) const;
+                        const std::vector<at::Tensor>& carried = {}, const Pass& pass = {}) const;
 
   // The weights [B, S] behind a step, and its scores with their bias, -inf outside the scope.
-  at::Tensor weights(const AttentionStep& step, const AttentionMemory& memory) const;
+  at::Tensor weights(const AttentionStep& step, const AttentionMemory& memory,
+                     const Pass& pass = {}) const;
   at::Tensor scores(const AttentionStep& step, const AttentionMemory& memory) const;
 };
 

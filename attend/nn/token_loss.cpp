@@ -47,7 +47,7 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   problem.tokens = logits.size(1);
   problem.logits = pointer_of<S>(logits);
   problem.bias = pointer_of<const Sum>(output.bias);
-  problem.target = target.data_ptr<int64_t>();
+  problem.target = pointer_of<const int64_t>(target);
   problem.smoothing = smoothing.share;
   problem.first = smoothing.first;
   problem.with_slopes = gradients.wanted();
@@ -94,13 +94,12 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& vectors,
                         const Tensor& weight, const c10::optional<Tensor>& bias,
-                        const Tensor& target, double share, int64_t first_smoothed,
+                        const Tensor& target, bool bfloat16, double share, int64_t first_smoothed,
                         bool with_gradients) {
     const WithoutAutocast no_autocast;
     const Smoothing smoothing{share, first_smoothed};
-    const auto type = BFloat16Products::enabled() && vectors.scalar_type() == at::kFloat
-                          ? at::kBFloat16
-                          : vectors.scalar_type();
+    const auto type =
+        bfloat16 && vectors.scalar_type() == at::kFloat ? at::kBFloat16 : vectors.scalar_type();
     const TokenOutput output{weight.to(type), bias ? contiguous_numbers(*bias) : Tensor()};
     const auto wants = [&](const Tensor& x) { return with_gradients && x.requires_grad(); };
     Gradients gradients;
@@ -136,7 +135,7 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     else
       for (size_t i = 0; i < 3; ++i)
         gradients.push_back(saved[i].defined() ? saved[i] * upstream[0] : Tensor());
-    gradients.resize(7);
+    gradients.resize(8);
     return gradients;
   }
 };
@@ -148,7 +147,7 @@ Tensor TokenOutput::logits(const Tensor& vectors) const {
 }
 
 Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  double smoothing, int64_t ignored, int64_t first) {
+                  const Pass& pass, double smoothing, int64_t ignored, int64_t first) {
   if (vectors.dim() != 2 || target.dim() != 1 || vectors.size(0) != target.size(0) ||
       vectors.size(1) != output.weight.size(1))
     fail(
@@ -172,7 +171,7 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
   const c10::optional<Tensor> bias =
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return TokenLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
-                          tokens, smoothing, first, at::GradMode::is_enabled());
+                          tokens, pass.bfloat16, smoothing, first, at::GradMode::is_enabled());
 }
 
 Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double smoothing,

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "attend/nn/pass.h"
+
 namespace attend {
 
 // The map from vectors to logits over tokens.
@@ -20,7 +22,7 @@ struct TokenOutput {
 // Where they are to be differentiated again (create_graph), all logits exist at once. Error on
 // shapes that do not fit.
 at::Tensor token_loss(const at::Tensor& vectors, const TokenOutput& output,
-                      const at::Tensor& target, double smoothing, int64_t ignored,
+                      const at::Tensor& target, const Pass& pass, double smoothing, int64_t ignored,
                       int64_t first = 0);
 
 // The same of logits [N, V].

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/nn/site.h"
 
 namespace attend {
 namespace {
@@ -55,75 +54,64 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
 }
 
 template <class Sublayer>
-Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm,
-                               const DropoutGenerator& generator, Sublayer sublayer) {
+Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
+                               Sublayer sublayer) {
   const Tensor made = sublayer(config_.normalise_first ? norm->forward(x) : x);
-  Tensor sum = x + attend::dropout(made, config_.dropout, generator);
+  Tensor sum = x + attend::dropout(made, config_.dropout, pass);
   return config_.normalise_first ? sum : norm->forward(sum);
 }
 
 template <class Self, class Cross>
-Tensor TransformerStack::pass(size_t index, Tensor x, const DropoutGenerator& generator,
-                              LayerTrace* trace, Self read_self, Cross read_cross) {
-  Layer& layer = layers_[index];
-  Site site = SiteScope::current();
-  site.layer = static_cast<int64_t>(index) + 1;
-  const SiteScope here(site);
-  const auto output = [&](MultiHeadResult result, MultiHeadResult LayerTrace::*place) {
-    Tensor vectors = result.output;
-    if (trace != nullptr) trace->*place = std::move(result);
-    return vectors;
-  };
-  x = added(watched(WatchedVectors::layer, x), layer.self_norm, generator,
-            [&](const Tensor& in) { return output(read_self(in), &LayerTrace::self); });
-  if (layer.cross) {
-    site.reads_source = true;
-    const SiteScope cross(site);
-    x = added(x, layer.cross_norm, generator,
-              [&](const Tensor& in) { return output(read_cross(in), &LayerTrace::cross); });
+Tensor TransformerStack::through(Tensor x, const Pass& pass, Self read_self, Cross read_cross) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    Site site{pass.site.part, static_cast<int64_t>(i) + 1, false};
+    const Pass self = pass.at_site(site);
+    x = added(self.watched(WatchedVectors::layer, x), layer.self_norm, self,
+              [&](const Tensor& in) { return read_self(i, in, self); });
+    if (layer.cross) {
+      site.reads_source = true;
+      const Pass cross = pass.at_site(site);
+      x = added(x, layer.cross_norm, cross,
+                [&](const Tensor& in) { return read_cross(i, in, cross); });
+    }
+    x = added(x, layer.feed_forward_norm, self,
+              [&](const Tensor& in) { return layer.feed_forward->forward(in, self); });
   }
-  return added(x, layer.feed_forward_norm, generator,
-               [&](const Tensor& in) { return layer.feed_forward->forward(in, generator); });
+  return final_norm_ ? final_norm_->forward(x) : x;
 }
 
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
-                                 const DropoutGenerator& generator,
-                                 std::vector<LayerTrace>* trace) {
-  Tensor at = x;
-  if (trace != nullptr) trace->assign(layers_.size(), {});
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    Layer& layer = layers_[i];
-    at = pass(
-        i, at, generator, trace != nullptr ? &(*trace)[i] : nullptr,
-        [&](const Tensor& in) { return layer.self->forward(in, in, lengths, generator); },
-        [&](const Tensor& in) {
-          return layer.cross->forward(in, source.vectors, source.lengths, generator);
-        });
-  }
-  return final_norm_ ? final_norm_->forward(at) : at;
+                                 const Pass& pass) {
+  return through(
+      x, pass,
+      [&](size_t i, const Tensor& in, const Pass& here) {
+        return layers_[i].self->forward(in, in, lengths, here);
+      },
+      [&](size_t i, const Tensor& in, const Pass& here) {
+        return layers_[i].cross->forward(in, source.vectors, source.lengths, here);
+      });
 }
 
-StackCaches TransformerStack::start(const StackSource& source) {
+StackCaches TransformerStack::start(const StackSource& source, const Pass& pass) {
   StackCaches caches;
   for (Layer& layer : layers_) {
     caches.self.emplace_back();
-    if (layer.cross) caches.cross.push_back(layer.cross->prepare(source.vectors, source.lengths));
+    if (layer.cross)
+      caches.cross.push_back(layer.cross->prepare(source.vectors, source.lengths, pass));
   }
   return caches;
 }
 
-Tensor TransformerStack::step(const Tensor& x, StackCaches& caches,
-                              std::vector<LayerTrace>* trace) {
-  Tensor at = x;
-  if (trace != nullptr) trace->assign(layers_.size(), {});
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    Layer& layer = layers_[i];
-    at = pass(
-        i, at, {}, trace != nullptr ? &(*trace)[i] : nullptr,
-        [&](const Tensor& in) { return layer.self->step(in, caches.self[i]); },
-        [&](const Tensor& in) { return layer.cross->read(in, caches.cross[i]); });
-  }
-  return final_norm_ ? final_norm_->forward(at) : at;
+Tensor TransformerStack::step(const Tensor& x, StackCaches& caches, const Pass& pass) {
+  return through(
+      x, pass,
+      [&](size_t i, const Tensor& in, const Pass& here) {
+        return layers_[i].self->step(in, caches.self[i], here);
+      },
+      [&](size_t i, const Tensor& in, const Pass& here) {
+        return layers_[i].cross->read(in, caches.cross[i], here);
+      });
 }
 
 }  // namespace attend

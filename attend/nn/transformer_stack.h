@@ -44,11 +44,6 @@ struct StackCaches {
   void reorder(const at::Tensor& rows, bool same_source);
 };
 
-// The attention of one layer, for those who look: of self, and of cross where there is a source.
-struct LayerTrace {
-  MultiHeadResult self, cross;
-};
-
 // Layers of attention and feed-forward networks (Vaswani et al. 2017, 3.1): an encoder with scope
 // all, a language model with scope causal, a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
@@ -56,18 +51,16 @@ class TransformerStack : public torch::nn::Module {
   // Error as MultiHeadAttention, and where there are no layers.
   explicit TransformerStack(const TransformerStackConfig& config);
 
-  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `trace`, if any, takes
-  // the attention of each layer.
+  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
-                     const DropoutGenerator& generator, std::vector<LayerTrace>* trace = nullptr);
+                     const Pass& pass);
 
   // The caches before the first position, with the source's keys and values.
-  StackCaches start(const StackSource& source);
+  StackCaches start(const StackSource& source, const Pass& pass);
 
   // The next positions x [B, T, depth] of a sequence, after those in the caches: as forward of the
   // whole sequence where no position sees later ones.
-  at::Tensor step(const at::Tensor& x, StackCaches& caches,
-                  std::vector<LayerTrace>* trace = nullptr);
+  at::Tensor step(const at::Tensor& x, StackCaches& caches, const Pass& pass);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
   const TransformerStackConfig& config() const { return config_; }
@@ -83,13 +76,12 @@ class TransformerStack : public torch::nn::Module {
 
   // x with what `sublayer` makes of it, normalised before or after.
   template <class Sublayer>
-  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm,
-                   const DropoutGenerator& generator, Sublayer sublayer);
+  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
+                   Sublayer sublayer);
 
-  // The layer of that index, its attention given by `read_self` and `read_cross`.
+  // All layers, their attention by read_self and read_cross(index, input, pass).
   template <class Self, class Cross>
-  at::Tensor pass(size_t index, at::Tensor x, const DropoutGenerator& generator, LayerTrace* trace,
-                  Self read_self, Cross read_cross);
+  at::Tensor through(at::Tensor x, const Pass& pass, Self read_self, Cross read_cross);
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;

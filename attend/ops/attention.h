@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/kernels/dropout.h"
 #include "attend/ops/biases.h"
 #include "attend/ops/normalisers.h"
 #include "attend/ops/scopes.h"
@@ -26,16 +27,7 @@ enum class Align {
           // scope the last of those in each batch entry
 };
 
-// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
-// is divided by 1 - probability. The seed and the place of a weight alone decide which, the same on
-// both paths. Queries and keys that are part of a longer sequence count from the position of their
-// first one there.
-struct Dropout {
-  double probability = 0;  // at least 0, below 1
-  uint64_t seed = 0;
-  int64_t first_query = 0;
-  int64_t first_key = 0;
-};
+using kernels::Dropout;
 
 // The choices of an attention mechanism: w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the
 // keys j in scope(i). With designated initialisers:

@@ -2,15 +2,14 @@
 
 #include <vector>
 
-#include "attend/ops/cpu_backend-inl.h"
+#include "attend/ops/fused-inl.h"
 
 namespace attend {
 namespace {
 
 // The one that was registered last comes last.
 std::vector<const Backend*>& backends() {
-  static const CpuBackend cpu;
-  static std::vector<const Backend*> all = {&cpu};
+  static std::vector<const Backend*> all = {&cpu_backend()};
   return all;
 }
 

@@ -4,15 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "attend/kernels/attention.h"
 #include "attend/ops/lowered_spec.h"
 
 namespace attend {
-
-// Which rows of the weights are wanted.
-struct WeightRows {
-  std::vector<int64_t> heads;  // in that order
-  int64_t first_row = 0, rows = 0;
-};
 
 // Fused attention on one kind of device. What it is given has been checked, and stays on its
 // device; results are allocated there. Dropout is drawn by Dropout::seed and the place of a weight
@@ -42,13 +37,13 @@ class Backend {
   // They do what the functions of attention.h of these names do, without gradients; lse [B, H, Tq]
   // is contiguous. [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
   virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
-                             const WeightRows& rows) const = 0;
+                             const kernels::Selection& rows) const = 0;
   virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
-                         const WeightRows& rows, int64_t count) const = 0;
+                         const kernels::Selection& rows, int64_t count) const = 0;
   virtual at::Tensor entropy(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
-                             const WeightRows& rows) const = 0;
+                             const kernels::Selection& rows) const = 0;
   virtual at::Tensor column_sums(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
-                                 const WeightRows& rows) const = 0;
+                                 const kernels::Selection& rows) const = 0;
 };
 
 // Adds a backend for as long as the returned object lives; it is asked before those that were there

@@ -5,31 +5,30 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "attend/ops/bias_term.h"
 #include "attend/ops/scopes.h"
 
 namespace attend {
 
-// What is added to the scores. Biases add up with +: alibi(slopes) + dense_bias(mask_penalty).
-// Every tensor of floating numbers here has a gradient. Query i stands at position i + offset +
+// What is added to the scores: its terms add up with +: alibi(slopes) + dense_bias(mask_penalty).
+// Every tensor of floating numbers here has a gradient. Query i is at position i + offset +
 // offsets[b] among the keys: with fewer queries than keys, the last ones, offset = keys - queries.
 // offsets are int64 [B]; undefined: 0. AttentionSpec has them for all choices at once.
+struct Bias {
+  std::vector<BiasTermPointer> terms = {};
+};
+
+Bias operator+(const Bias& a, const Bias& b);
 
 // bias, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk]. What an expanded
 // tensor repeats over the batch, the heads or the queries is read where it is, not copied, unless
 // it is differentiated.
-struct DenseBias {
-  at::Tensor bias;
-};
+Bias dense_bias(at::Tensor bias);
 
-// -slopes[h] |i + offset - j|. slopes [H], one number, or [B, H] for a slope a batch entry.
-struct AlibiBias {
-  at::Tensor slopes;
-  int64_t offset = 0;
-  at::Tensor offsets = {};
-};
+// -slopes[h] |i + offset - j|. slopes [H], one number, or [B, H] for a slope of each batch entry.
+Bias alibi(at::Tensor slopes, int64_t offset = 0, at::Tensor offsets = {});
 
 // table[h][bucket(j - i - offset)]: buckets of one distance each up to a half of them, then ever
 // wider ones up to maximum_distance, all farther ones in the last. table [H, buckets] or [buckets].
@@ -41,46 +40,20 @@ struct BucketBias {
   int64_t offset = 0;
   at::Tensor offsets = {};
 };
+Bias buckets(const BucketBias& bias);
 
 // scale q_i . table[clip(j - i - offset, -L, L) + L], q and scale as the score has them once its
 // queries are mapped. table [2 L + 1, A] or [H, 2 L + 1, A].
-struct RelativeKeysBias {
-  at::Tensor table;
-  int64_t offset = 0;
-  at::Tensor offsets = {};
-};
+Bias relative_keys(at::Tensor table, int64_t offset = 0, at::Tensor offsets = {});
 
 // -(j - centres_i)^2 / (2 widths_i^2). Both broadcast to [B, H, Tq], for queries of three axes
 // [B, Tq]; widths are positive, and those below 2e-13, in float64 3e-103, count as that.
-struct GaussianBias {
-  at::Tensor centres;
-  at::Tensor widths;
-};
+Bias gaussian(at::Tensor centres, at::Tensor widths);
 
 // table[h][y_j - y_i + height - 1][x_j - x_i + width - 1] on a grid of queries and keys, position
 // y width + x, where [H, 2 height - 1, 2 width - 1] or without H is the table's shape. Query i
-// stands at i + offset, key j at j + first_key; queries and keys may end before the grid does.
-struct GridBias {
-  at::Tensor table;
-  int64_t offset = 0;
-  int64_t first_key = 0;
-};
-
-using BiasTerm =
-    std::variant<DenseBias, AlibiBias, BucketBias, RelativeKeysBias, GaussianBias, GridBias>;
-
-struct Bias {
-  std::vector<BiasTerm> terms = {};
-};
-
-Bias operator+(const Bias& a, const Bias& b);
-
-Bias dense_bias(at::Tensor bias);
-Bias alibi(at::Tensor slopes, int64_t offset = 0);
-Bias buckets(const BucketBias& bias);
-Bias relative_keys(at::Tensor table, int64_t offset = 0);
-Bias gaussian(at::Tensor centres, at::Tensor widths);
-Bias grid(at::Tensor table);
+// is at i + offset, key j at j + first_key; queries and keys may end before the grid does.
+Bias grid(at::Tensor table, int64_t offset = 0, int64_t first_key = 0);
 
 // The bias of the queries offset, offset + 1, ... when those before are not there: decoding step t
 // has one query and offset t. Offsets grow; dense biases, centres and widths that have a row for
@@ -91,6 +64,10 @@ Bias shifted(const Bias& bias, int64_t offset, int64_t queries = unbounded);
 // The bias of the keys first ... first + keys - 1 when the others are not there. A dense bias keeps
 // the columns of these; one of one column stays. Error where such a column is missing.
 Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys);
+
+// The bias of queries that begin elsewhere among the keys: what counts positions moves there. Error
+// on a grid where batch entries begin at different places.
+Bias placed(const Bias& bias, const Place& place);
 
 // The slopes of Press et al. 2022: 2^(-8 h / heads), h = 1 ... heads, where heads is a power of
 // two; else those of the power below and every other one of the power above. float32 [heads].

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "attend/ops/lower-inl.h"
+#include "attend/ops/axes-inl.h"
+#include "attend/ops/bias_parts.h"
+#include "attend/ops/composed-inl.h"
+#include "attend/ops/linear-inl.h"
 #include "attend/ops/normalisers-inl.h"
 
 namespace attend {

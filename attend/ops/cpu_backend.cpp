@@ -1,8 +1,8 @@
 #include <ATen/Parallel.h>
 
 #include "attend/base/error.h"
-#include "attend/ops/cpu_backend-inl.h"
 #include "attend/ops/cpu_problem-inl.h"
+#include "attend/ops/fused-inl.h"
 
 namespace attend {
 namespace {
@@ -12,150 +12,158 @@ using at::Tensor;
 // Calls run.operator()<S>(problem, lse, selection, threads) with what the kernels take.
 template <class Run>
 void with_kernel(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                 const WeightRows& rows, Run run) {
+                 const kernels::Selection& rows, Run run) {
   with_storage(parts[part::query].scalar_type(), [&]<class S>() {
     const KernelInputs inputs(parts, spec);
     run.template operator()<S>(inputs.problem<S>(spec), pointer_of<const kernels::Compute<S>>(lse),
-                               kernels::Selection{rows.heads, rows.first_row, rows.rows},
-                               at::get_num_threads());
+                               rows, at::get_num_threads());
   });
 }
 
 // [batch, heads, rows], and one more axis where it is given.
-Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const WeightRows& rows,
+Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const kernels::Selection& rows,
                std::optional<int64_t> last = {}) {
   std::vector<int64_t> shape = {spec.batch, static_cast<int64_t>(rows.heads.size()), rows.rows};
   if (last) shape.push_back(*last);
   return at::empty(shape, lse.options());
 }
 
+// The kernels of attend/kernels.
+class CpuBackend : public Backend {
+ public:
+  std::string why_not(const Parts& parts, const LoweredSpec& spec) const override {
+    const Tensor& query = parts[part::query];
+    if (!query.device().is_cpu())
+      return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
+    const at::ScalarType type = query.scalar_type();
+    if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
+      return fmt::format("there is no kernel for {}", c10::toString(type));
+    if (!spec.score->family)
+      return fmt::format("score {} compares no queries with keys", spec.score->name);
+    if (spec.normaliser->running_sums) return "linear attention never forms its weights";
+    if (!spec.normaliser->kernel)
+      return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
+    return {};
+  }
+
+  AttentionResult forward(const Parts& parts, const LoweredSpec& spec,
+                          Tensor* unrounded) const override {
+    return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> AttentionResult {
+      using T = kernels::Compute<S>;
+      const KernelInputs inputs(parts, spec);
+      const Tensor& query = parts[part::query];
+      const int64_t depth = parts[part::value].size(-1);
+      const Tensor context =
+          at::empty({spec.batch, spec.heads, spec.queries, depth}, query.options());
+      const auto arithmetic = query.options().dtype(stored_type<T>);
+      const Tensor lse = at::empty({spec.batch, spec.heads, spec.queries}, arithmetic);
+      const bool keeps = kernels::kIsHalf<S> && unrounded != nullptr;
+      if (keeps) *unrounded = at::empty(context.sizes(), arithmetic);
+      kernels::attention_forward<S>(
+          inputs.problem<S>(spec),
+          {kernels::contiguous(pointer_of<S>(context), spec.heads, spec.queries, depth),
+           pointer_of<T>(lse), keeps ? pointer_of<T>(*unrounded) : nullptr},
+          at::get_num_threads());
+      return {context, lse};
+    });
+  }
+
+  Parts backward(const Parts& parts, const LoweredSpec& spec, const AttentionResult& result,
+                 const AttentionResult& upstream,
+                 const std::array<bool, part::count>& wanted) const override {
+    return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> Parts {
+      using T = kernels::Compute<S>;
+      const KernelInputs inputs(parts, spec, wanted);
+      const Tensor grad_context =
+          upstream.context.defined()
+              ? with_contiguous_rows(upstream.context)
+              : at::zeros(result.context.sizes(), parts[part::query].options());
+      const Tensor grad_lse = upstream.lse.defined() ? contiguous_numbers(upstream.lse) : Tensor();
+      Parts gradients;
+      for (size_t index = 0; index < part::count; ++index) {
+        const Tensor& x = inputs.parts[index];
+        if (x.defined() && (wanted[index] || index < part::vector))
+          gradients[index] = at::empty(x.sizes(), x.options());
+      }
+      // The kernels keep the heads apart.
+      Tensor& vector = gradients[part::vector];
+      const bool shared = vector.defined() && vector.dim() == 1;
+      if (shared) vector = vector.new_empty({spec.heads, vector.size(0)});
+      const auto data = [&](part::Index index) { return pointer_of<T>(gradients[index]); };
+      kernels::attention_backward<S>(
+          inputs.problem<S>(spec),
+          {view_of<T>(result.context), pointer_of<const T>(result.lse), view_of<S>(grad_context),
+           pointer_of<const T>(grad_lse)},
+          {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
+           view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
+           data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
+           data(part::widths)},
+          at::get_num_threads());
+      if (shared) vector = vector.sum(0);
+      return gradients;
+    });
+  }
+
+  Tensor weights(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
+                 const kernels::Selection& rows) const override {
+    Tensor weights = rows_of(spec, lse, rows, spec.keys);
+    with_kernel(
+        parts, spec, lse, rows,
+        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+          auto* data = pointer_of<kernels::Compute<S>>(weights);
+          const auto heads = static_cast<int64_t>(rows.heads.size());
+          kernels::attention_weights<S>(problem, of_rows, chosen,
+                                        kernels::contiguous(data, heads, rows.rows, spec.keys),
+                                        threads);
+        });
+    return weights;
+  }
+
+  TopWeights top(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
+                 const kernels::Selection& rows, int64_t count) const override {
+    const Tensor weights = rows_of(spec, lse, rows, count);
+    TopWeights top = {weights, at::empty(weights.sizes(), at::kLong)};
+    with_kernel(
+        parts, spec, lse, rows,
+        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+          kernels::attention_top<S>(problem, of_rows, chosen, count,
+                                    pointer_of<kernels::Compute<S>>(top.weights),
+                                    pointer_of<int64_t>(top.keys), threads);
+        });
+    return top;
+  }
+
+  Tensor entropy(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
+                 const kernels::Selection& rows) const override {
+    Tensor entropy = rows_of(spec, lse, rows);
+    with_kernel(
+        parts, spec, lse, rows,
+        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+          kernels::attention_entropy<S>(problem, of_rows, chosen,
+                                        pointer_of<kernels::Compute<S>>(entropy), threads);
+        });
+    return entropy;
+  }
+
+  Tensor column_sums(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
+                     const kernels::Selection& rows) const override {
+    Tensor sums =
+        at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), spec.keys}, lse.options());
+    with_kernel(
+        parts, spec, lse, rows,
+        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+          kernels::attention_column_sums<S>(problem, of_rows, chosen,
+                                            pointer_of<kernels::Compute<S>>(sums), threads);
+        });
+    return sums;
+  }
+};
+
 }  // namespace
 
-std::string CpuBackend::why_not(const Parts& parts, const LoweredSpec& spec) const {
-  const Tensor& query = parts[part::query];
-  if (!query.device().is_cpu())
-    return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
-  const at::ScalarType type = query.scalar_type();
-  if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
-    return fmt::format("there is no kernel for {}", c10::toString(type));
-  if (spec.score->family == Family::location)
-    return fmt::format("score {} compares no queries with keys", spec.score->name);
-  if (spec.normaliser->running_sums) return "linear attention never forms its weights";
-  if (!spec.normaliser->kernel)
-    return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
-  return {};
-}
-
-AttentionResult CpuBackend::forward(const Parts& parts, const LoweredSpec& spec,
-                                    Tensor* unrounded) const {
-  return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> AttentionResult {
-    using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, spec);
-    const Tensor& query = parts[part::query];
-    const int64_t depth = parts[part::value].size(-1);
-    const Tensor context =
-        at::empty({spec.batch, spec.heads, spec.queries, depth}, query.options());
-    const auto arithmetic = query.options().dtype(stored_type<T>);
-    const Tensor lse = at::empty({spec.batch, spec.heads, spec.queries}, arithmetic);
-    const bool keeps = kernels::kIsHalf<S> && unrounded != nullptr;
-    if (keeps) *unrounded = at::empty(context.sizes(), arithmetic);
-    kernels::attention_forward<S>(
-        inputs.problem<S>(spec),
-        {kernels::contiguous(pointer_of<S>(context), spec.heads, spec.queries, depth),
-         pointer_of<T>(lse), keeps ? pointer_of<T>(*unrounded) : nullptr},
-        at::get_num_threads());
-    return {context, lse};
-  });
-}
-
-Parts CpuBackend::backward(const Parts& parts, const LoweredSpec& spec,
-                           const AttentionResult& result, const AttentionResult& upstream,
-                           const std::array<bool, part::count>& wanted) const {
-  return with_storage(parts[part::query].scalar_type(), [&]<class S>() -> Parts {
-    using T = kernels::Compute<S>;
-    const KernelInputs inputs(parts, spec, wanted);
-    const Tensor grad_context =
-        upstream.context.defined()
-            ? with_contiguous_rows(upstream.context)
-            : at::zeros(result.context.sizes(), parts[part::query].options());
-    const Tensor grad_lse = upstream.lse.defined() ? contiguous_numbers(upstream.lse) : Tensor();
-    Parts gradients;
-    for (size_t index = 0; index < part::count; ++index) {
-      const Tensor& x = inputs.parts[index];
-      if (x.defined() && (wanted[index] || index < part::vector))
-        gradients[index] = at::empty(x.sizes(), x.options());
-    }
-    // The kernels keep the heads apart.
-    Tensor& vector = gradients[part::vector];
-    const bool shared = vector.defined() && vector.dim() == 1;
-    if (shared) vector = vector.new_empty({spec.heads, vector.size(0)});
-    const auto data = [&](part::Index index) { return pointer_of<T>(gradients[index]); };
-    kernels::attention_backward<S>(
-        inputs.problem<S>(spec),
-        {view_of<T>(result.context), pointer_of<const T>(result.lse), view_of<S>(grad_context),
-         pointer_of<const T>(grad_lse)},
-        {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
-         view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
-         data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
-         data(part::widths)},
-        at::get_num_threads());
-    if (shared) vector = vector.sum(0);
-    return gradients;
-  });
-}
-
-Tensor CpuBackend::weights(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                           const WeightRows& rows) const {
-  Tensor weights = rows_of(spec, lse, rows, spec.keys);
-  with_kernel(
-      parts, spec, lse, rows,
-      [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-        auto* data = pointer_of<kernels::Compute<S>>(weights);
-        const auto heads = static_cast<int64_t>(rows.heads.size());
-        kernels::attention_weights<S>(problem, of_rows, chosen,
-                                      kernels::contiguous(data, heads, rows.rows, spec.keys),
-                                      threads);
-      });
-  return weights;
-}
-
-TopWeights CpuBackend::top(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                           const WeightRows& rows, int64_t count) const {
-  const Tensor weights = rows_of(spec, lse, rows, count);
-  TopWeights top = {weights, at::empty(weights.sizes(), at::kLong)};
-  with_kernel(
-      parts, spec, lse, rows,
-      [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-        kernels::attention_top<S>(problem, of_rows, chosen, count,
-                                  pointer_of<kernels::Compute<S>>(top.weights),
-                                  pointer_of<int64_t>(top.keys), threads);
-      });
-  return top;
-}
-
-Tensor CpuBackend::entropy(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                           const WeightRows& rows) const {
-  Tensor entropy = rows_of(spec, lse, rows);
-  with_kernel(
-      parts, spec, lse, rows,
-      [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-        kernels::attention_entropy<S>(problem, of_rows, chosen,
-                                      pointer_of<kernels::Compute<S>>(entropy), threads);
-      });
-  return entropy;
-}
-
-Tensor CpuBackend::column_sums(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                               const WeightRows& rows) const {
-  Tensor sums =
-      at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), spec.keys}, lse.options());
-  with_kernel(
-      parts, spec, lse, rows,
-      [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-        kernels::attention_column_sums<S>(problem, of_rows, chosen,
-                                          pointer_of<kernels::Compute<S>>(sums), threads);
-      });
-  return sums;
+const Backend& cpu_backend() {
+  static const CpuBackend cpu;
+  return cpu;
 }
 
 }  // namespace attend

@@ -4,7 +4,7 @@
 
 #include "attend/kernels/attention.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/ops/lower-inl.h"
+#include "attend/ops/lowered_spec.h"
 
 namespace attend {
 
@@ -45,13 +45,6 @@ struct KernelInputs {
   kernels::Problem<S> problem(const LoweredSpec& spec) const;
 };
 
-inline kernels::Dropout kernel_dropout(const Dropout& dropout) {
-  return {dropout.probability, dropout.seed, dropout.first_query, dropout.first_key};
-}
-
-kernels::Family kernel_family(const ScoreRow& row);
-kernels::Activation kernel_activation(const ScoreRow& row);
-
 template <class S>
 kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   using T = kernels::Compute<S>;
@@ -60,9 +53,8 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   kernels::Problem<S> p;
   p.shape = {spec.batch, spec.heads,     key.size(1),   spec.queries,
              spec.keys,  query.size(-1), value.size(-1)};
-  p.score.family = kernel_family(*spec.score);
-  p.score.activation = kernel_activation(*spec.score);
-  p.score.negative_slope = leaky_slope;
+  p.score.family = spec.score->family.value();
+  p.score.activation = spec.score->activation;
   p.score.scale = spec.scale;
   p.score.soft_cap = spec.soft_cap;
   p.score.vector = pointer_of<const T>(vector);
@@ -80,7 +72,7 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
-  p.dropout = kernel_dropout(spec.dropout);
+  p.dropout = spec.dropout;
   p.query = view_of<S>(query);
   p.key = view_of<S>(key);
   p.value = view_of<S>(value);

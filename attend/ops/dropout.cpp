@@ -1,4 +1,6 @@
-#include "attend/ops/cpu_problem-inl.h"
+#include "attend/kernels/attention.h"
+#include "attend/ops/composed-inl.h"
+#include "attend/ops/kernel_tensors.h"
 
 namespace attend {
 namespace {
@@ -6,8 +8,7 @@ namespace {
 using at::Tensor;
 
 // From the kernels, so that both paths drop the same weights.
-Tensor factors_on_cpu(const LoweredSpec& spec, const kernels::Dropout& dropout,
-                      at::ScalarType type) {
+Tensor factors_on_cpu(const LoweredSpec& spec, at::ScalarType type) {
   kernels::Shape shape;
   shape.batch = spec.batch;
   shape.heads = spec.heads;
@@ -15,9 +16,9 @@ Tensor factors_on_cpu(const LoweredSpec& spec, const kernels::Dropout& dropout,
   shape.keys = spec.keys;
   Tensor factors = at::empty({spec.batch, spec.heads, spec.queries, spec.keys}, type);
   if (type == at::kDouble)
-    kernels::dropout_mask(shape, dropout, factors.data_ptr<double>());
+    kernels::dropout_mask(shape, spec.dropout, pointer_of<double>(factors));
   else
-    kernels::dropout_mask(shape, dropout, factors.data_ptr<float>());
+    kernels::dropout_mask(shape, spec.dropout, pointer_of<float>(factors));
   return factors;
 }
 
@@ -31,10 +32,10 @@ Tensor mixed(Tensor x) {
 }
 
 // The same draw where the tensors are: only a number a row comes from the CPU.
-Tensor factors_on(const LoweredSpec& spec, const kernels::Dropout& dropout,
-                  const at::TensorOptions& options) {
+Tensor factors_on(const LoweredSpec& spec, const at::TensorOptions& options) {
+  const Dropout& dropout = spec.dropout;
   const Tensor rows = at::empty({spec.batch, spec.heads, spec.queries}, at::kLong);
-  auto* next = rows.data_ptr<int64_t>();
+  auto* next = pointer_of<int64_t>(rows);
   for (int64_t b = 0; b < spec.batch; ++b)
     for (int64_t h = 0; h < spec.heads; ++h)
       for (int64_t i = 0; i < spec.queries; ++i)
@@ -49,9 +50,8 @@ Tensor factors_on(const LoweredSpec& spec, const kernels::Dropout& dropout,
 }  // namespace
 
 Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
-  const kernels::Dropout dropout = kernel_dropout(spec.dropout);
-  return options.device().is_cpu() ? factors_on_cpu(spec, dropout, options.dtype().toScalarType())
-                                   : factors_on(spec, dropout, options);
+  return options.device().is_cpu() ? factors_on_cpu(spec, options.dtype().toScalarType())
+                                   : factors_on(spec, options);
 }
 
 }  // namespace attend

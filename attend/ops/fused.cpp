@@ -4,8 +4,9 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/ops/composed-inl.h"
+#include "attend/ops/fused-inl.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/ops/lower-inl.h"
 #include "attend/ops/twin_gradients.h"
 
 namespace attend {
@@ -18,28 +19,10 @@ using torch::autograd::variable_list;
 // What autograd takes for a tensor that may be absent.
 using Optional = c10::optional<Tensor>;
 
-// The tensors that a condition of the scope holds.
-variable_list tensors_of(const Window& window) {
-  return window.offsets.defined() ? variable_list{window.offsets} : variable_list();
-}
-variable_list tensors_of(const KeyLengths& condition) { return {condition.lengths}; }
-variable_list tensors_of(const QueryLengths& condition) { return {condition.lengths}; }
-variable_list tensors_of(const Segments& segments) {
-  return {segments.query_starts, segments.key_starts};
-}
-variable_list tensors_of(const BlockLayout& blocks) { return {blocks.layout}; }
-variable_list tensors_of(const DenseMask& condition) { return {condition.mask}; }
-variable_list tensors_of(const Around& condition) { return {condition.centres}; }
-template <class WithoutTensors>
-variable_list tensors_of(const WithoutTensors&) {
-  return {};
-}
-
 void append_tensors(const Scope& scope, variable_list& tensors) {
   for (const Clause& clause : scope.any_of) {
-    for (const Condition& condition : clause) {
-      const variable_list own =
-          std::visit([](const auto& one) { return tensors_of(one); }, condition);
+    for (const ConditionPointer& condition : clause) {
+      const variable_list own = condition->tensors();
       tensors.insert(tensors.end(), own.begin(), own.end());
     }
   }
@@ -121,7 +104,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
 
 BackendChoice fused_backend(const Parts& parts, const LoweredSpec& spec) {
   for (const Tensor& x : parts)
-    if (x.defined() && x._fw_grad(0).defined())
+    if (has_forward_gradient(x))
       return {nullptr, "forward-mode derivatives are those of the composed path"};
   return choose_backend(parts, spec);
 }

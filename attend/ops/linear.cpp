@@ -5,11 +5,12 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/ops/axes-inl.h"
 #include "attend/ops/kernel_tensors.h"
+#include "attend/ops/linear-inl.h"
 #include "attend/ops/linear_state.h"
 #include "attend/ops/lower-inl.h"
 #include "attend/ops/normalisers-inl.h"
-#include "attend/ops/scope_checks-inl.h"
 
 namespace attend {
 namespace {
@@ -26,26 +27,6 @@ struct RunningScope {
   Tensor keys;  // bool [B or 1, 1, Tk or 1, 1]; undefined: all
 };
 
-// What holds of a key whatever the query and the head.
-bool is_of_keys(const DenseMask& condition) {
-  const Tensor& mask = condition.mask;
-  return (mask.dim() < 2 || mask.size(-2) == 1) && (mask.dim() < 3 || mask.size(-3) == 1);
-}
-bool is_of_keys(const KeyLengths&) { return true; }
-bool is_of_keys(const Prefix&) { return true; }
-template <class T>
-bool is_of_keys(const T&) {
-  return false;
-}
-
-// The last key that query 0 sees, where the window has no beginning and no gaps.
-std::optional<int64_t> last_of(const Window& window, int64_t queries) {
-  const int64_t offset = std::clamp(window.offset, -farthest_offset, farthest_offset);
-  if (window.offsets.defined() || window.dilation != 1 || window.left < queries - 1 + offset)
-    return std::nullopt;
-  return offset + std::min(window.right, unbounded);
-}
-
 Tensor mask_of(const Clause& of_keys, const LoweredSpec& spec, const at::Device& device) {
   Tensor mask = scope_mask(Scope{{of_keys}}, spec.batch, spec.heads, 1, spec.keys, device);
   while (mask.dim() < 4) mask = mask.unsqueeze(0);
@@ -58,12 +39,10 @@ std::optional<RunningScope> running_scope(const LoweredSpec& spec, const at::Dev
   if (spec.scope.any_of.size() > 1) return std::nullopt;
   Clause of_keys;
   of_keys.reserve(spec.scope.any_of[0].size());
-  for (const Condition& condition : spec.scope.any_of[0]) {
-    if (const auto* window = std::get_if<Window>(&condition)) {
-      const auto last = last_of(*window, spec.queries);
-      if (!last) return std::nullopt;
+  for (const ConditionPointer& condition : spec.scope.any_of[0]) {
+    if (const auto last = condition->last_key(spec.queries)) {
       scope.last = std::min(scope.last, *last);
-    } else if (std::visit([](const auto& one) { return is_of_keys(one); }, condition)) {
+    } else if (condition->is_of_keys()) {
       of_keys.push_back(condition);
     } else {
       return std::nullopt;

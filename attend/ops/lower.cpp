@@ -7,8 +7,13 @@
 #include <tuple>
 
 #include "attend/base/error.h"
+#include "attend/ops/arithmetic-inl.h"
+#include "attend/ops/axes-inl.h"
+#include "attend/ops/bias_parts.h"
 #include "attend/ops/kernel_tensors.h"
+#include "attend/ops/linear-inl.h"
 #include "attend/ops/lower-inl.h"
+#include "attend/ops/sequential-inl.h"
 #include "attend/ops/shape_text.h"
 
 namespace attend {
@@ -98,12 +103,6 @@ void check_choices(const AttentionSpec& spec) {
     fail("[attention] dropout has probability {}; it must be at least 0 and below 1",
          spec.dropout.probability);
   check_linear(spec);
-}
-
-// Whether a tensor of the spec may have that dtype.
-bool is_taken(at::ScalarType type, const LoweredSpec& lowered_spec) {
-  return type == lowered_spec.stored || type == at::toOpMathType(lowered_spec.stored) ||
-         (lowered_spec.autocast && at::isFloatingType(type));
 }
 
 // With the parameters in that dtype.
@@ -213,50 +212,6 @@ void add_past(const Parameters& parameters, const PastWeights& past, Parts& part
   parts[part::value] = repeat_heads(parts[part::value], lowered_spec.heads);
 }
 
-Tensor with_four_axes(const Tensor& x) {
-  if (x.dim() == 4) return x;
-  return x.dim() == 3 ? x.unsqueeze(1) : x.unsqueeze(0).unsqueeze(0);
-}
-
-Tensor with_axes_of(const Tensor& result, const Tensor& query) {
-  if (query.dim() == 4) return result;
-  return query.dim() == 3 ? result.squeeze(1) : result.squeeze(1).squeeze(0);
-}
-
-Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts,
-                     const LoweredSpec& lowered_spec) {
-  if (!given.defined()) fail("[attention] {} is undefined", name);
-  if (!is_taken(given.scalar_type(), lowered_spec))
-    fail("[attention] {} has dtype {}, query {}; they must match", name,
-         c10::toString(given.scalar_type()), c10::toString(lowered_spec.stored));
-  const at::Device device = parts[part::query].device();
-  if (given.device() != device)
-    fail("[attention] {} is on {}, query on {}; they must match", name, given.device().str(),
-         device.str());
-  const at::ScalarType precision = at::toOpMathType(lowered_spec.stored);
-  // Converted whole, what is expanded would be written out.
-  if (given.scalar_type() == precision) return given;
-  return without_repetitions(given).to(precision).expand(given.sizes());
-}
-
-Tensor without_repetitions(const Tensor& x) {
-  const bool recorded = at::GradMode::is_enabled() && x.requires_grad();
-  if (recorded || x._fw_grad(0).defined()) return x;
-  Tensor once = x;
-  for (int64_t axis = 0; axis < x.dim(); ++axis)
-    if (x.size(axis) > 1 && x.stride(axis) == 0) once = once.narrow(axis, 0, 1);
-  return once;
-}
-
-Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
-                const LoweredSpec& lowered_spec) {
-  const Tensor number = in_arithmetic(given, name, parts, lowered_spec);
-  if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != lowered_spec.heads))
-    fail("[attention] {} has shape {}; it must have one number for each of the {} heads, or one",
-         name, shape_of(number), lowered_spec.heads);
-  return number.expand({lowered_spec.heads});
-}
-
 Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& given_value,
               const AttentionSpec& given, bool for_later_queries) {
   const bool autocast = autocast_enabled();
@@ -283,12 +238,13 @@ Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& 
   lowered_spec.options = spec.normaliser.options();
   lowered_spec.soft_cap = spec.soft_cap;
   lowered_spec.dropout = spec.dropout;
-  lowered_spec.scope = with_four_axes(spec.scope, query.dim());
+  lowered_spec.scope = chosen(with_four_axes(spec.scope, query.dim()), q, with_four_axes(key));
   check_scope(lowered_spec.scope, lowered_spec.batch, lowered_spec.heads, lowered_spec.queries,
               lowered_spec.keys);
   lowered.parameters =
       map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec, for_later_queries);
-  add_bias(spec.bias, query.dim(), lowered.parts, lowered_spec);
+  BiasParts bias(query.dim(), lowered.parts, lowered_spec);
+  for (const BiasTermPointer& term : spec.bias.terms) term->add_to(bias);
   add_sink(spec.sink, lowered.parts, lowered_spec);
   fold_temperature(lowered.parts, lowered_spec);
   lowered.past = past_of(spec.past, query, lowered.parts, lowered_spec);

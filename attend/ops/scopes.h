@@ -2,84 +2,27 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
+#include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
+
+#include "attend/ops/condition.h"
 
 namespace attend {
 
 // Which keys j query i may attend to. A scope is a union of clauses, a clause an intersection of
 // conditions; no clause at all means every key. Scopes intersect with & and unite with |:
 // causal() & (window(128) | global_tokens(4)).
-
-inline constexpr int64_t unbounded = std::numeric_limits<int64_t>::max() / 4;
-
-// i + offset - left <= j <= i + offset + right, and dilation divides j - i - offset. Reaches are 0
-// or more, the dilation 1 or more.
-struct Window {
-  int64_t left = unbounded;
-  int64_t right = unbounded;
-  int64_t offset = 0;
-  int64_t dilation = 1;
-  at::Tensor offsets = {};  // int64 [B], added to the offset; undefined: 0
-};
-
-struct KeyLengths {
-  at::Tensor lengths;  // [B] int64: j < lengths[b]
-};
-
-struct QueryLengths {
-  at::Tensor lengths;  // [B] int64: i < lengths[b], no key for those behind
-};
-
-struct Prefix {
-  int64_t length = 0;  // j < length
-};
-
-struct GlobalRows {
-  int64_t rows = 0;  // i < rows: those queries, as far as there are so many, see every key
-};
-
-// Packed sequences: i and j lie in the same segment. int64 [segments + 1], ascending: segment n is
-// starts[n] <= i < starts[n + 1].
-struct Segments {
-  at::Tensor query_starts;
-  at::Tensor key_starts;
-};
-
-// layout[(i + first_query) / block][(j + first_key) / block] is true. bool [query blocks, key
-// blocks]. Query and key 0 lie in the first blocks.
-struct BlockLayout {
-  at::Tensor layout;
-  int64_t block = 64;
-  int64_t first_query = 0;  // 0 to block - 1
-  int64_t first_key = 0;
-};
-
-struct DenseMask {
-  at::Tensor mask;  // bool, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq, Tk]:
-                    // true may be attended to
-};
-
-// |j - centres_i| <= reach. centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B,
-// Tq]; any number dtype. No gradient flows to them: that of local attention comes from the Gaussian
-// bias beside it. The kernels read the keys between the nearest and the farthest that a block of
-// queries sees, less the tiles that none of them sees.
-struct Around {
-  at::Tensor centres;
-  int64_t reach = 0;
-};
-
-using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
-                               BlockLayout, DenseMask, Around>;
-using Clause = std::vector<Condition>;
+using Clause = std::vector<ConditionPointer>;
 
 struct Scope {
   std::vector<Clause> any_of = {};
 };
+
+inline constexpr int64_t unbounded = kernels::kUnbounded;
+
+using kernels::Window;
 
 // One row of the table of scopes.
 struct ScopeRow {
@@ -97,21 +40,43 @@ Scope all_keys();
 Scope causal(int64_t offset = 0);
 Scope window(int64_t left, int64_t right);  // i - left <= j <= i + right
 Scope window(int64_t reach);                // the same on both sides
-Scope window(const Window& window);         // Error on a negative reach or a dilation below 1
-Scope key_lengths(at::Tensor lengths);      // padded batches; Error unless int64 of one axis
-Scope query_lengths(at::Tensor lengths);    // the same for queries: context 0 behind the last
-Scope prefix(int64_t length);               // the first keys; Error when negative
-// The first `count` keys, seen by every query, and as many first queries, which see every key
-// (Beltagy 2020). Error when negative.
+// i + offset - left <= j <= i + offset + right, and dilation divides j - i - offset. `offsets`,
+// int64 [B], are added to the offset and take the place of window.offsets. Error on a negative
+// reach, a dilation below 1, or offsets of another shape or dtype.
+Scope window(const Window& window, at::Tensor offsets = {});
+// j < lengths[b]: padded batches. Error unless int64 of one axis.
+Scope key_lengths(at::Tensor lengths);
+// i < lengths[b]: the queries behind see no key. Error as key_lengths.
+Scope query_lengths(at::Tensor lengths);
+Scope prefix(int64_t length);  // j < length: the first keys; Error when negative
+// The first `count` keys, seen by every query, and as many first queries, as far as there are so
+// many, which see every key (Beltagy 2020). Error when negative.
 Scope global_tokens(int64_t count);
-// Packed sequences; the first for self-attention. Error unless int64 of one axis, as long as each
-// other, of 1 entry or more.
+// Packed sequences: i and j lie in the same segment, n of which is starts[n] <= i < starts[n + 1].
+// The first for self-attention. Error unless int64 of one axis, as long as each other, of 1 entry
+// or more; they must ascend.
 Scope segments(const at::Tensor& starts);
 Scope segments(at::Tensor query_starts, at::Tensor key_starts);
-Scope block_sparse(at::Tensor layout, int64_t block);  // Error unless bool of two axes, block >= 1
-Scope dense_mask(at::Tensor mask);                     // Error unless bool
-// The keys near where each query looks (Luong et al. 2015, local-p). Error on a negative reach or
-// centres that are no numbers.
+// layout[(i + first_query) / block][(j + first_key) / block] is true. bool [query blocks, key
+// blocks], or [B, H, query blocks, key blocks], where axes of 1 broadcast, for a layout of each
+// batch entry and head; for queries of three axes [B, query blocks, key blocks]. Error on another
+// dtype or number of axes, a block below 1, or a first position that is not 0 to block - 1.
+Scope block_sparse(at::Tensor layout, int64_t block, int64_t first_query = 0,
+                   int64_t first_key = 0);
+// A layout as block_sparse takes it, which `chooser` makes of the queries [B, H, Tq, Dq] and keys
+// [B, Hkv, Tk, Dk] of each call, without gradients. The same ones must give the same layout: the
+// weights behind a result come from a second call. What cuts up sequences, such as shifted, needs
+// `chosen` first. Error on a block below 1 and, within the call, on a layout that does not fit.
+using BlockChooser = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key)>;
+Scope chosen_blocks(BlockChooser chooser, int64_t block);
+// true may be attended to: bool, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq,
+// Tk]. Error unless bool.
+Scope dense_mask(at::Tensor mask);
+// |j - centres_i| <= reach: the keys near where each query looks (Luong et al. 2015, local-p).
+// centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B, Tq]; any number dtype. No
+// gradient flows to them: that of local attention comes from the Gaussian bias beside it. The
+// kernels read the keys between the nearest and the farthest that a block of queries sees, less the
+// tiles that none of them sees. Error on a negative reach or centres that are no numbers.
 Scope around(at::Tensor centres, int64_t reach);
 
 // The scope as the queries offset, offset + 1, ... see it, when those before are not there:
@@ -123,6 +88,9 @@ Scope shifted(const Scope& scope, int64_t offset, int64_t queries = unbounded);
 // The scope of the keys first ... first + keys - 1 when the others are not there. Masks and layouts
 // keep the columns of these, and masks of one column stay. Error where such a column is missing.
 Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys);
+
+// The scope of queries that begin elsewhere among the keys: what counts positions moves there.
+Scope placed(const Scope& scope, const Place& place);
 
 // Error when the lengths or masks of both do not fit each other.
 Scope operator&(const Scope& a, const Scope& b);
@@ -141,8 +109,18 @@ std::optional<int64_t> around_reach(std::string_view text);
 // seeing later keys.
 bool is_causal(const Scope& scope);
 
-// The scope for queries of four axes, where its masks and centres are for so many.
+// The scope for queries of four axes, where its tensors are for so many.
 Scope with_four_axes(const Scope& scope, int64_t query_axes);
+
+// The scope of one head of one batch entry, whose queries have two axes, from that of queries of
+// four.
+Scope of_head(const Scope& scope, int64_t entry, int64_t head);
+
+// The scope for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], where it depends on them.
+Scope chosen(const Scope& scope, const at::Tensor& query, const at::Tensor& key);
+
+// n, where the scope is that each query i sees all keys up to i + n and no other.
+std::optional<int64_t> last_key(const Scope& scope);
 
 // Error when a scope does not fit these sizes: lengths and masks of another shape, lengths and
 // segments that name keys past the end.

@@ -167,7 +167,7 @@ ScoreRow location_row() {
   return {.name = "location",
           .formula = "(W q)_j",
           .source = "Luong et al. 2015, eq. 9",
-          .family = Family::location,
+          .family = {},
           .parameters = {{.name = "W",
                           .shape = {Axis::keys, Axis::query_depth},
                           .required = false,

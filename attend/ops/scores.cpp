@@ -266,7 +266,7 @@ Score pair_score(const ScoreRow& row, const Tensor& of_pairs) {
 
 void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
   const int64_t query_depth = mapped_query.size(-1), keys = mapped_key.size(-2);
-  if (score.row().family == Family::location) {
+  if (!score.row().family) {
     if (query_depth < keys)
       fail("[attention] the location score has {} positions, the keys {}; give W more rows",
            query_depth, keys);
@@ -282,7 +282,9 @@ void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& m
 
 Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
   check_pairs(score, mapped_query, mapped_key);
-  switch (score.row().family) {
+  // A copy, for the caller may change scores in place.
+  if (!score.row().family) return mapped_query.narrow(-1, 0, mapped_key.size(-2)).clone();
+  switch (*score.row().family) {
     case Family::dot:
       return at::matmul(mapped_query, mapped_key.transpose(-2, -1));
     case Family::additive:
@@ -291,9 +293,6 @@ Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Ten
       return -(mapped_query.unsqueeze(-2) - mapped_key.unsqueeze(-3)).square().sum(-1);
     case Family::absolute_distance:
       return -(mapped_query.unsqueeze(-2) - mapped_key.unsqueeze(-3)).abs().sum(-1);
-    case Family::location:
-      // A copy, for the caller may change scores in place.
-      return mapped_query.narrow(-1, 0, mapped_key.size(-2)).clone();
   }
   fail("[score {}] belongs to no family", score.row().name);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/kernels/attention.h"
 #include "attend/ops/past_weights.h"
 
 namespace attend {
@@ -16,24 +17,17 @@ namespace attend {
 // Named tensors of a score, as in its formula: W, W_q, v, beta.
 using Parameters = std::map<std::string, at::Tensor, std::less<>>;
 
-// The pairwise form that a score takes once its queries and keys are mapped.
-enum class Family {
-  dot,                // sum_a q_a k_a
-  additive,           // sum_a v_a f(q_a + k_a), f the activation
-  squared_distance,   // -sum_a (q_a - k_a)^2
-  absolute_distance,  // -sum_a |q_a - k_a|
-  location,           // q_j: the mapped query holds one score a key
-};
+// The pairwise form that a score takes once its queries and keys are mapped, and f of the additive
+// one.
+using kernels::Activation;
+using kernels::Family;
 
 // What the maps of a row of the dot family give: any numbers, or the logarithms of features, which
 // are then never negative, so that no score is.
 enum class Features { any, logarithms };
 
-// f of the additive family.
-enum class Activation { tanh, sigmoid, relu, leaky_relu };
-
 // The slope of leaky_relu below 0 (Brody et al. 2022).
-inline constexpr double leaky_slope = 0.2;
+inline constexpr double leaky_slope = kernels::Score<double>{}.negative_slope;
 
 // What an axis of a parameter is as long as.
 enum class Axis { query_depth, key_depth, attention_depth, keys, filters, filter_width };
@@ -60,7 +54,7 @@ struct ScoreRow {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
-  Family family;
+  std::optional<Family> family;  // without one the mapped query holds one score for each key
   std::vector<ParameterRow> parameters = {};
   // nullptr: as they are.
   at::Tensor (*map_query)(const at::Tensor& query, const Parameters&) = nullptr;

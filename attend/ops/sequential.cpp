@@ -1,5 +1,6 @@
-// Queries one after another, for scores and normalisers that look back.
-#include "attend/ops/lower-inl.h"
+#include "attend/ops/composed-inl.h"
+#include "attend/ops/paths-inl.h"
+#include "attend/ops/sequential-inl.h"
 
 namespace attend {
 namespace {

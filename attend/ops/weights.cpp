@@ -1,14 +1,14 @@
 #include <ATen/OpMathType.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
-#include "attend/ops/attention_watch.h"
+#include "attend/ops/axes-inl.h"
+#include "attend/ops/composed-inl.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/ops/lower-inl.h"
+#include "attend/ops/paths-inl.h"
+#include "attend/ops/sequential-inl.h"
 
 namespace attend {
 namespace {
@@ -28,45 +28,20 @@ void check_lse(const Tensor& lse, const Tensor& query) {
          query.device().str());
 }
 
-bool is_differentiated(const Lowered& lowered, const Tensor& lse) {
-  const auto wants = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
-  return at::GradMode::is_enabled() &&
-         (wants(lse) || std::any_of(lowered.parts.begin(), lowered.parts.end(), wants));
-}
-
-// The backend that the weights come from; null: tensor operations. Error where the path says that
-// they come from one and they cannot.
-const Backend* weights_backend(const Lowered& lowered, const Tensor& lse, Path path) {
-  if (path == Path::composed) return nullptr;
-  const BackendChoice fused =
-      is_differentiated(lowered, lse)
-          ? BackendChoice{nullptr, "weights are differentiated on the composed path"}
-          : fused_backend(lowered.parts, *lowered.spec);
-  if (path == Path::fused && !fused.obstacle.empty())
-    fail("[attention] path is fused, but {}; take automatic or composed", fused.obstacle);
-  // The kernels want a pointer even where there is nothing to do.
-  return lse.numel() > 0 ? fused.backend : nullptr;
-}
-
-std::vector<int64_t> all_heads(const LoweredSpec& spec) {
-  std::vector<int64_t> heads(static_cast<size_t>(spec.heads));
-  std::iota(heads.begin(), heads.end(), 0);
-  return heads;
-}
-
 // What a summary is made from, with the selection spelt out.
 struct Request {
   Tensor query;  // the caller's
   Lowered lowered;
   WithoutAutocast no_autocast;
   Tensor lse;  // [B, H, Tq], contiguous
-  WeightRows rows;
+  std::vector<int64_t> heads;
+  kernels::Selection rows;  // these heads
   Path path;
   const Backend* backend;  // null: by tensor operations
 
   Request(const Tensor& q, const Tensor& key, const Tensor& given_lse, const AttentionSpec& spec,
           const Selection& selection)
-      : query(q), lowered(lower(q, key, {}, spec)), rows{selection.heads} {
+      : query(q), lowered(lower(q, key, {}, spec)), heads(selection.heads) {
     const LoweredSpec& lowered_spec = *lowered.spec;
     check_lse(given_lse, q);
     lse = given_lse.reshape({lowered_spec.batch, lowered_spec.heads, lowered_spec.queries})
@@ -82,7 +57,7 @@ struct Request {
   Tensor composed() const {
     const Tensor all = runs_in_order(lowered) ? weights_in_order(lowered, lse, path)
                                               : composed_weights(lowered.parts, *lowered.spec);
-    const Tensor of_heads = all.index_select(1, at::tensor(rows.heads, at::kLong).to(all.device()));
+    const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
     return of_heads.narrow(2, rows.first_row, rows.rows);
   }
 
@@ -107,14 +82,15 @@ struct Request {
 
   void select_heads() {
     const int64_t all = lowered.spec->heads;
-    if (!rows.heads.empty() && query.dim() < 4)
+    if (!heads.empty() && query.dim() < 4)
       fail("[attention] heads of the weights were chosen; queries of {} axes have none",
            query.dim());
-    for (const int64_t head : rows.heads) {
+    for (const int64_t head : heads) {
       if (head < 0 || head >= all)
         fail("[attention] head {} of the weights was asked for; there are {} heads", head, all);
     }
-    if (rows.heads.empty()) rows.heads = all_heads(*lowered.spec);
+    if (heads.empty()) heads = all_heads(*lowered.spec);
+    rows.heads = heads;
   }
 };
 
@@ -130,20 +106,8 @@ TopWeights composed_top(const Tensor& weights, int64_t count) {
 
 }  // namespace
 
-Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
-  const LoweredSpec& lowered_spec = *lowered.spec;
-  // A step of attention() on the fused path may well be differentiated here.
-  const Path taken = path == Path::fused ? Path::automatic : path;
-  const Backend* backend = weights_backend(lowered, lse, taken);
-  if (!backend) return composed_weights(lowered.parts, lowered_spec);
-  return backend->weights(lowered.parts, lowered_spec, contiguous_numbers(lse),
-                          {all_heads(lowered_spec), 0, lowered_spec.queries});
-}
-
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                          const AttentionSpec& spec, const Selection& selection) {
-  if (const AttentionWatch* watch = AttentionWatch::current())
-    if (Tensor other = watch->weights(query); other.defined()) return other;
   const Request request(query, key, lse, spec, selection);
   const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
   return with_axes_of(weights.to(request.lowered.spec->stored), query);

@@ -2,8 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "attend/base/error.h"
 
@@ -47,6 +49,24 @@ std::string of_first(Communicator& world, std::string text) {
   at::Tensor bytes = at::from_blob(text.data(), {std::ssize(text)}, at::kByte);
   world.broadcast(bytes);
   return text;
+}
+
+std::vector<std::string> of_all(Communicator& world, const std::string& text) {
+  const auto own = static_cast<size_t>(world.rank());
+  std::vector<double> sizes(static_cast<size_t>(world.size()));
+  sizes[own] = static_cast<double>(text.size());
+  std::vector<std::string> texts(sizes.size());
+  const std::vector<double> all = sum(world, sizes);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    // Everywhere but where the text is, its bytes are 0.
+    std::vector<double> bytes(static_cast<size_t>(all[i]));
+    if (i == own)
+      std::transform(text.begin(), text.end(), bytes.begin(),
+                     [](char c) { return static_cast<unsigned char>(c); });
+    for (const double byte : sum(world, std::move(bytes)))
+      texts[i] += static_cast<char>(static_cast<unsigned char>(byte));
+  }
+  return texts;
 }
 
 bool all_alike(Communicator& world, uint64_t number) {

@@ -45,6 +45,9 @@ double sum(Communicator& world, double number);
 double of_first(Communicator& world, double number);
 std::string of_first(Communicator& world, std::string text);
 
+// The texts of all processes, by rank.
+std::vector<std::string> of_all(Communicator& world, const std::string& text);
+
 // Whether all processes have the same number.
 bool all_alike(Communicator& world, uint64_t number);
 

@@ -107,7 +107,7 @@ std::string why_no_ring(const AttentionSpec& spec) {
   const ScoreRow& score = spec.score.row();
   if (score.map_past)
     return fmt::format("score {} needs the weights of the queries before", score.name);
-  if (score.family == Family::location)
+  if (!score.family)
     return fmt::format("score {} gives each query a number for every key", score.name);
   return {};
 }
@@ -134,16 +134,9 @@ void check_axis(const Tensor& x, int64_t axis, int64_t length, const char* name)
 void check_whole(const AttentionSpec& spec, const Tensor& query, int64_t queries, int64_t keys) {
   check_scope(with_four_axes(spec.scope, query.dim()), query.dim() < 3 ? 1 : query.size(0),
               query.dim() < 4 ? 1 : query.size(1), queries, keys);
-  for (const BiasTerm& term : spec.bias.terms) {
-    if (const auto* dense = std::get_if<DenseBias>(&term)) {
-      check_axis(dense->bias, -2, queries, "the dense bias");
-      check_axis(dense->bias, -1, keys, "the dense bias");
-    }
-    if (const auto* gaussian = std::get_if<GaussianBias>(&term)) {
-      check_axis(gaussian->centres, -1, queries, "the gaussian's centres");
-      check_axis(gaussian->widths, -1, queries, "the gaussian's widths");
-    }
-  }
+  for (const BiasTermPointer& term : spec.bias.terms)
+    for (const SequenceAxis& one : term->sequence_axes())
+      check_axis(one.tensor, one.axis, one.of_keys ? keys : queries, one.name);
 }
 
 }  // namespace

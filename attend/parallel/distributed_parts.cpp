@@ -2,8 +2,6 @@
 #include <c10/util/accumulate.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <variant>
-
 #include "attend/parallel/distributed-inl.h"
 
 namespace attend {
@@ -19,16 +17,10 @@ void visit_tensors(AttentionSpec& spec, Visit visit_defined) {
   Parameters parameters = spec.score.parameters();
   for (auto& [name, x] : parameters) visit(x);
   spec.score = Score(spec.score.row().name, std::move(parameters));
-  for (BiasTerm& term : spec.bias.terms) {
-    std::visit(
-        [&](auto& one) {
-          if constexpr (requires { one.bias; }) visit(one.bias);
-          if constexpr (requires { one.slopes; }) visit(one.slopes);
-          if constexpr (requires { one.table; }) visit(one.table);
-          if constexpr (requires { one.centres; }) visit(one.centres);
-          if constexpr (requires { one.widths; }) visit(one.widths);
-        },
-        term);
+  for (BiasTermPointer& term : spec.bias.terms) {
+    std::vector<Tensor> tensors = term->tensors();
+    for (Tensor& x : tensors) visit(x);
+    term = term->with_tensors(tensors);
   }
   visit(spec.sink);
   visit(spec.past.previous);

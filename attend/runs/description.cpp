@@ -33,8 +33,8 @@ json describe_model(const std::string& folder) {
   }
   return {{"model", folder},
           {"config", configuration(model)},
-          {"source_symbols", model.source_vocabulary.size()},
-          {"target_symbols", model.target_vocabulary.size()},
+          {"source_tokens", model.source_vocabulary.size()},
+          {"target_tokens", model.target_vocabulary.size()},
           {"parameters", parameters},
           {"parameter_count", total},
           {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},

@@ -5,8 +5,8 @@
 
 namespace attend {
 
-// What a model folder holds: model (the folder), config (its settings), source_symbols and
-// target_symbols (sizes of the vocabularies), parameters ([{name, shape, count}]), parameter_count,
+// What a model folder holds: model (the folder), config (its settings), source_tokens and
+// target_tokens (sizes of the vocabularies), parameters ([{name, shape, count}]), parameter_count,
 // weight_bytes and history, as read_history. Errors as load_pair_model.
 nlohmann::json describe_model(const std::string& folder);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "attend/base/files.h"
-#include "attend/explain/chart.h"
+#include "attend/pictures/chart.h"
 
 namespace attend {
 

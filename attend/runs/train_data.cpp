@@ -6,12 +6,11 @@
 #include <filesystem>
 
 #include "attend/base/error.h"
-#include "attend/base/suffix.h"
-#include "attend/data/image.h"
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_lines.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 namespace {
@@ -34,7 +33,7 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
     fail(
         "--source-column, --target-column: are of a CSV file; give it with --data, without "
         "--target");
-  if (!options.target.empty() && text.reads_frames())
+  if (!options.target.empty() && text.source_kind() != nullptr)
     fail("--target {}: images and sounds are named in a TSV file with their targets",
          options.target);
   if (!options.target.empty() && fs::is_directory(options.data))
@@ -89,9 +88,9 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                     name, others, text.normalise));
 }
 
-void tell_colours(const std::string& image, const Tell& tell) {
-  if (has_suffix(image, ".png") && read_png(image).coloured)
-    tell(fmt::format("{}: is in colour; images are read in grey", image));
+void tell_colours(const SourceKind& kind, const std::string& file, const Tell& tell) {
+  if (kind.has_colours && kind.reader({})->form(file).coloured)
+    tell(fmt::format("{}: is in colour; images are read in grey", file));
 }
 
 Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
@@ -107,7 +106,7 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
 
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
                                               const Tell& tell, int64_t* bad) {
-  if (text.reads_frames())
+  if (text.source_kind() != nullptr)
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
   if (options.valid.empty() && !fs::is_directory(options.data))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
@@ -125,8 +124,8 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
                                 const RunConfig& config, const TextCodecs& codecs,
                                 const std::string& name, const Say& say) {
   const int64_t longest = config.model.chosen().maximum_target_length();
-  TokenisedExamples result = tokenise_examples(
-      std::move(examples), codecs, config.text.reads_frames(), options.strict ? no_limit : longest);
+  TokenisedExamples result =
+      tokenise_examples(std::move(examples), codecs, options.strict ? no_limit : longest);
   if (options.strict) check_lengths(config, result, name);
   if (result.left_out == 0) return result;
   say(fmt::format(
@@ -161,7 +160,7 @@ void set_last_tenth_aside(PairData& data, const std::string& name) {
 PairData read_texts(const TrainOptions& options, const RunConfig& config) {
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; a text is held in memory: set it to 0");
-  if (config.train.metric != "loss")
+  if (metric_named(config.train.metric).of_answers())
     fail("train.metric = {}: compares answers, of which a text has none; set it to loss",
          config.train.metric);
   const bool folder = fs::is_directory(options.data);
@@ -183,15 +182,15 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
   return lines;
 }
 
-// Of an image 0: its size is checked where it is read.
-int64_t source_length(const TextConfig& text, const TokenisedExamples& tokenised, int64_t example) {
-  if (text.reads_images()) return 0;
-  if (!text.reads_frames()) return std::ssize(tokenised.sources[example]);
-  const std::string& sound = tokenised.examples[static_cast<size_t>(example)].source;
-  return sound_frames(sound, text.frames).size(0);
-}
-
 }  // namespace
+
+void refuse_source(const RunConfig& config, const std::string& source, int64_t tokens,
+                   const std::string& name) {
+  fail(
+      "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or have it "
+      "cut without --strict",
+      name, in_quotes(source), tokens, config.model.chosen().maximum_source_length());
+}
 
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
                    const std::string& name) {
@@ -199,12 +198,9 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
   const int64_t longest_target = config.model.chosen().maximum_target_length();
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
-    const int64_t tokens = source_length(config.text, tokenised, next_example++);
-    if (tokens > longest_source)
-      fail(
-          "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
-          "have it cut without --strict",
-          name, in_quotes(example.source), tokens, longest_source);
+    if (const int64_t text = next_example++; text < tokenised.sources.size())
+      if (const int64_t tokens = std::ssize(tokenised.sources[text]); tokens > longest_source)
+        refuse_source(config, example.source, tokens, name);
     for (const std::string& target : example.targets) {
       const int64_t answered = std::ssize(tokenised.targets[next_target++]);
       if (answered > longest_target)
@@ -229,10 +225,12 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   Texts texts = text       ? read_text_lines(options, config)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
-  if (options.skip_bad && config.text.reads_frames())
-    left_out += take_out_unreadable({&texts.train, &texts.valid}, config.text.reads_images(),
-                                    config.text.frames, options.data, tell);
-  if (config.text.reads_images()) tell_colours(texts.train[0].source, tell);
+  if (const SourceKind* kind = config.text.source_kind(); kind != nullptr) {
+    if (options.skip_bad)
+      left_out += take_out_unreadable({&texts.train, &texts.valid}, *kind, config.text.frames,
+                                      options.data, tell);
+    tell_colours(*kind, texts.train[0].source, tell);
+  }
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
     const std::string name = options.data + part;
@@ -241,8 +239,11 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     tell_cut_sources(config, result.sources, name, say);
     return result;
   };
-  PairData data{prepared(texts.train, ", training"), prepared(texts.valid, ", validation")};
-  data.left_out = left_out;
+  PairData data{.name = options.data,
+                .strict = options.strict,
+                .train = prepared(texts.train, ", training"),
+                .valid = prepared(texts.valid, ", validation"),
+                .left_out = left_out};
   if (streamed)
     data.stream = training_files(options);
   else

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/runs/validation_metric.h"
+#include "attend/metrics/metric.h"
 #include "attend/train/train_progress.h"
 
 namespace attend {
@@ -34,7 +34,7 @@ using Say = std::function<void(const std::string& line)>;
 // Who follows a training; what is left out is not called.
 struct TrainWatch {
   Say say = [](const std::string&) {};
-  std::function<void(const TrainProgress&, const ValidationMetric&)> progress = {};
+  std::function<void(const TrainProgress&, const Metric&)> progress = {};
   // Before the first file is written; errors of the command and the data come before.
   std::function<void()> begin = {};
   // Once it is true everything is saved and the training ends, outcome.interrupted.
@@ -43,7 +43,7 @@ struct TrainWatch {
 
 struct Trained {
   TrainOutcome outcome;
-  ValidationMetric metric;  // of outcome.best_metric
+  Metric metric;  // of outcome.best_metric
 };
 
 // What would run, as a TOML document: flag > environment > file > default; with options.resume and

@@ -9,7 +9,7 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
   if (!config.train.sequence_parallel) return;
   if (const std::string why = config.model.chosen().why_not_shared(); !why.empty())
     fail("train.sequence_parallel: {}", why);
-  if (config.text.reads_frames())
+  if (config.text.source_kind() != nullptr)
     fail("train.sequence_parallel: takes sources of tokens, not images or sounds");
   if (config.train.replicas != 1)
     fail(

@@ -4,13 +4,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/new_pair_model.h"
-#include "attend/nn/shared_sequence.h"
 #include "attend/runs/history.h"
 #include "attend/runs/training_folder-inl.h"
 #include "attend/runs/training_run-inl.h"
@@ -31,7 +29,10 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
                                            config.model.chosen().context(), config.train);
   if (data.stream.source.empty()) {
     int64_t cut = 0;
-    pairs = model.encode(data.train, &cut);
+    pairs = model.encode(data.train, [&](const Example& example, int64_t frames) {
+      if (data.strict) refuse_source(config, example.source, frames, data.name + ", training");
+      ++cut;
+    });
     if (cut > 0)
       say(fmt::format(
           "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
@@ -40,8 +41,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   }
   const int64_t longest = config.model.chosen().maximum_target_length();
   const auto encode = [&options, &config, &model, longest](const Example& example) {
-    const TokenisedExamples tokenised = tokenise_examples(
-        {example}, model.codecs, /*sources_are_files=*/false, options.strict ? no_limit : longest);
+    const TokenisedExamples tokenised =
+        tokenise_examples({example}, model.codecs, options.strict ? no_limit : longest);
     check_labels(model, tokenised, options.data);
     if (options.strict) check_lengths(config, tokenised, options.data);
     return model.encode(tokenised);
@@ -92,10 +93,8 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;
   task.source = source.get();
-  task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-    std::optional<SharingScope> sharing;
-    if (config.train.sequence_parallel) sharing.emplace(world);
-    return replicas[static_cast<size_t>(replica)]->objective(batch, generator,
+  task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+    return replicas[static_cast<size_t>(replica)]->objective(batch, pass,
                                                              config.train.label_smoothing);
   };
   task.validate = [&] { return validator(); };

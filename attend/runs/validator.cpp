@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -60,21 +61,31 @@ uint64_t hash_of(const std::string& text, size_t windows) {
   return hash.value();
 }
 
+// Each process may have counted other things: labels, say.
+MetricCounts counts_of_all(Communicator& world, const MetricCounts& counts) {
+  MetricCounts all;
+  for (const std::string& part : of_all(world, nlohmann::json(counts).dump()))
+    add_counts(all, nlohmann::json::parse(part).get<MetricCounts>());
+  return all;
+}
+
 }  // namespace
 
 Validator::Validator(const RunConfig& config, const PairModel& model, const PairData& data,
                      std::shared_ptr<PairNetwork> averaged, Communicator& world)
     : model_(model),
-      metric_(*find_validation_metric(config.train.metric)),
+      metric_(metric_named(config.train.metric)),
       world_(world),
       examples_(data.valid.examples),
       predictor_(model, {std::move(averaged)}, config.train.replicas) {
   const auto most = static_cast<size_t>(config.train.validation_examples);
   if (examples_.size() > most) examples_.resize(most);
   if (data.valid_text.empty()) {
-    fingerprint_ = hash_of(examples_, model.text.reads_frames());
+    fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
-    pairs_ = model.encode(examples_);
+    pairs_ = model.encode(examples_, [&](const Example& example, int64_t frames) {
+      if (data.strict) refuse_source(config, example.source, frames, data.name + ", validation");
+    });
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);
@@ -88,19 +99,21 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
 
 Validation Validator::operator()() {
   const double loss = sum(world_, predictor_.loss(pairs_) * (tokens_ / all_tokens_));
-  if (!metric_.decodes) return {loss, loss};
-  std::vector<double> counts;
+  // As of one token, so that of the loss itself no digit changes.
+  if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
+  const MetricOptions options = metric_options(model_.text);
+  MetricCounts counts;
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {
     predictor_.pack();  // for the weights are others each time
     try {
-      counts = metric_.counts(evaluate(predictor_, model_, examples_, {}), examples_, model_.text);
+      counts = count(metric_, evaluate(predictor_, model_, examples_, {}).answers, options);
     } catch (const NotANumber&) {
       failed = true;
     }
   }
   if (sum(world_, failed ? 1 : 0) > 0) return {loss, std::numeric_limits<double>::quiet_NaN()};
-  return {loss, metric_.figure(sum(world_, std::move(counts)), model_.text)};
+  return {loss, metric_.figure(counts_of_all(world_, counts), options)};
 }
 
 }  // namespace attend

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "attend/inference/predictor.h"
+#include "attend/metrics/metric.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/run_config.h"
 #include "attend/runs/train_data.h"
-#include "attend/runs/validation_metric.h"
 #include "attend/train/train_progress.h"
 
 namespace attend {
@@ -20,7 +20,7 @@ class Validator {
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
             std::shared_ptr<PairNetwork> averaged, Communicator& world);
 
-  const ValidationMetric& metric() const { return metric_; }
+  const Metric& metric() const { return metric_; }
 
   // Differs for other examples.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -30,7 +30,7 @@ class Validator {
 
  private:
   const PairModel& model_;
-  const ValidationMetric metric_;
+  const Metric& metric_;
   Communicator& world_;
   std::vector<Example> examples_;
   std::vector<EncodedPair> pairs_;

@@ -55,7 +55,7 @@ NextTokens next_of(const StepResult& result, const NextQuery& query) {
 }
 
 NextTokens DecodingState::next(const at::Tensor& tokens, const NextQuery& query) {
-  return next_of(step(tokens, query.with_weights), query);
+  return next_of(step(tokens, query.with_weights, {}), query);
 }
 
 std::unique_ptr<DecodingState> DecodingState::joined(const std::vector<DecodingState*>&) const {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "attend/nn/pass.h"
+
 namespace attend {
 
 struct StepResult {
@@ -47,10 +49,10 @@ class DecodingState {
   virtual ~DecodingState() = default;
 
   // Reads tokens [N] int64, the last of each hypothesis, and becomes the state behind them.
-  virtual StepResult step(const at::Tensor& tokens, bool with_weights) = 0;
+  virtual StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) = 0;
 
-  // A step that tells only what the query wants: what next_of() finds in its result, unless a
-  // network finds it faster.
+  // A step, that nobody watches, which tells only what the query wants: what next_of() finds in its
+  // result, unless a network finds it faster.
   virtual NextTokens next(const at::Tensor& tokens, const NextQuery& query);
 
   // Continues with these rows, int64 [rows], in that order; one may be there more than once.

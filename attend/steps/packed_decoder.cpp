@@ -13,9 +13,11 @@ class PackedDecoder::Steps : public StackSteps {
 
   int64_t positions() const override { return state_->steps(); }
 
-  void read(const Tensor& x) override { decoder_.stack_.step(x, *state_, /*with_weights=*/false); }
+  void read(const Tensor& x, const Pass& /*pass*/) override {
+    decoder_.stack_.step(x, *state_, /*with_weights=*/false);
+  }
 
-  StepResult step(const Tensor& x, bool with_weights) override {
+  StepResult step(const Tensor& x, bool with_weights, const Pass& /*pass*/) override {
     const PackedStack::Vectors vectors = decoder_.stack_.step(x, *state_, with_weights);
     return {decoder_.output_.all(vectors.data, x.size(0), vectors.stride), vectors.weights};
   }

@@ -5,17 +5,14 @@
 #include <algorithm>
 
 #include "attend/kernels/token_rows.h"
-#include "attend/nn/site.h"
-#include "attend/ops/attention_watch.h"
 #include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 
 using at::Tensor;
 
-bool may_step_packed() {
-  return !at::GradMode::is_enabled() && AttentionWatch::current() == nullptr &&
-         VectorWatch::current() == nullptr;
+bool may_step_packed(const Pass& pass) {
+  return !at::GradMode::is_enabled() && pass.watch == nullptr;
 }
 
 bool PackedOutput::takes(const TokenOutput& output) {

@@ -7,9 +7,9 @@
 
 namespace attend {
 
-// Whether what this thread computes now may take packed steps: no gradients are recorded and nobody
+// Whether a pass may take packed steps: no gradients are recorded and nobody
 // watches.
-bool may_step_packed();
+bool may_step_packed(const Pass& pass);
 
 // The map from vectors to tokens with packed weights, and what a step tells of them.
 class PackedOutput {

@@ -54,7 +54,7 @@ struct PackedRecurrent::State : DecodingState {
     int64_t stride = 0;
   };
 
-  StepResult step(const Tensor& tokens, bool with_weights) override {
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& /*pass*/) override {
     const Vectors vectors = decoder.advance(tokens, *this, with_weights);
     return {decoder.output_.all(vectors.data, count, vectors.stride), vectors.weights};
   }

@@ -8,10 +8,7 @@ bool reads_all(const std::string& text, bool itself) {
   if (around_reach(text)) return false;
   const Scope scope = parse_scope(text);
   if (scope.any_of.empty()) return true;
-  if (!itself || scope.any_of.size() > 1 || scope.any_of[0].size() > 1) return false;
-  const auto* window = std::get_if<Window>(scope.any_of[0].data());
-  return window != nullptr && window->left >= unbounded && window->right >= 0 &&
-         window->offset == 0 && window->dilation == 1;
+  return itself && last_key(scope) == 0;
 }
 
 }  // namespace

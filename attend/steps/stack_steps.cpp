@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "attend/nn/attention_trace.h"
+
 namespace attend {
 namespace {
 
@@ -9,22 +11,23 @@ using at::Tensor;
 
 class PlainStackSteps : public StackSteps {
  public:
-  PlainStackSteps(TransformerStack& stack, TokenOutput output, const StackSource& source)
-      : stack_(stack), output_(std::move(output)), caches_(stack.start(source)) {}
+  PlainStackSteps(TransformerStack& stack, TokenOutput output, const StackSource& source,
+                  const Pass& pass)
+      : stack_(stack), output_(std::move(output)), caches_(stack.start(source, pass)) {}
 
   int64_t positions() const override { return caches_.positions(); }
 
-  void read(const Tensor& x) override { stack_.step(x, caches_); }
+  void read(const Tensor& x, const Pass& pass) override { stack_.step(x, caches_, pass); }
 
-  StepResult step(const Tensor& x, bool with_weights) override {
-    std::vector<LayerTrace> trace;
-    const Tensor vectors = stack_.step(x.unsqueeze(1), caches_, with_weights ? &trace : nullptr);
+  StepResult step(const Tensor& x, bool with_weights, const Pass& pass) override {
+    AttentionTrace trace;
+    const Tensor vectors =
+        stack_.step(x.unsqueeze(1), caches_, with_weights ? pass.watched_by(trace) : pass);
     StepResult result;
     result.log_probabilities = output_.logits(vectors.squeeze(1)).log_softmax(-1);
-    if (with_weights) {
-      const MultiHeadResult& read = caches_.cross.empty() ? trace.back().self : trace.back().cross;
-      result.weights = multi_head_weights(read).mean(1).squeeze(1);
-    }
+    if (with_weights)
+      result.weights =
+          trace.mean_weights({pass.site.part, stack_.layers(), !caches_.cross.empty()}).squeeze(1);
     return result;
   }
 
@@ -41,12 +44,12 @@ class PlainStackSteps : public StackSteps {
 }  // namespace
 
 NextTokens StackSteps::next(const Tensor& x, const NextQuery& query) {
-  return next_of(step(x, query.with_weights), query);
+  return next_of(step(x, query.with_weights, {}), query);
 }
 
 std::unique_ptr<StackSteps> stack_steps(TransformerStack& stack, const TokenOutput& output,
-                                        const StackSource& source) {
-  return std::make_unique<PlainStackSteps>(stack, output, source);
+                                        const StackSource& source, const Pass& pass) {
+  return std::make_unique<PlainStackSteps>(stack, output, source, pass);
 }
 
 }  // namespace attend

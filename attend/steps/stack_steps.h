@@ -18,11 +18,11 @@ class StackSteps {
   virtual int64_t positions() const = 0;
 
   // Reads the next positions x [N, T, depth] of each hypothesis.
-  virtual void read(const at::Tensor& x) = 0;
+  virtual void read(const at::Tensor& x, const Pass& pass) = 0;
 
   // Both read the next position x [N, depth]; next() may be faster. Weights: over the source, or
   // without one over all that was read; the mean of the heads of the last layer.
-  virtual StepResult step(const at::Tensor& x, bool with_weights) = 0;
+  virtual StepResult step(const at::Tensor& x, bool with_weights, const Pass& pass) = 0;
   virtual NextTokens next(const at::Tensor& x, const NextQuery& query);
 
   virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;  // as DecodingState
@@ -30,6 +30,6 @@ class StackSteps {
 
 // Steps of LibTorch. The stack must outlive them.
 std::unique_ptr<StackSteps> stack_steps(TransformerStack& stack, const TokenOutput& output,
-                                        const StackSource& source = {});
+                                        const StackSource& source, const Pass& pass);
 
 }  // namespace attend

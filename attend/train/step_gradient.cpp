@@ -21,7 +21,7 @@ int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
 
 // Where only some of the processors multiply bfloat16 themselves, none does.
 bool takes_brain_products(const TrainConfig& config, Communicator& world) {
-  const double brains = sum(world, BFloat16Products::supported() ? 1 : 0);
+  const double brains = sum(world, multiplies_bfloat16() ? 1 : 0);
   return config.precision == "bfloat16" ||
          (config.precision == "auto" && brains == static_cast<double>(world.size()));
 }
@@ -69,9 +69,10 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
   const bool by_pairs = !config_.sequence_parallel;
   const int64_t first = by_pairs ? world_.rank() * config_.replicas + replica : 0;
   const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
-  const DropoutGenerator generator =
-      at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, step, first));
-  const BFloat16Products products(brain_products_);
+  const Pass pass{
+      .generator = at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, step, first)),
+      .bfloat16 = brain_products_,
+      .world = by_pairs ? nullptr : &world_};
   const auto last = std::find_if(batches.rbegin(), batches.rend(),
                                  [&](const auto& batch) { return std::ssize(batch) > first; });
   double sum = 0;
@@ -80,7 +81,7 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
     share.reserve(batch.size());
     for (auto i = first; i < static_cast<int64_t>(batch.size()); i += all) share.push_back(i);
     if (share.empty()) continue;
-    const Tensor objective = task_.objective(replica, make_batch(batch, share), generator);
+    const Tensor objective = task_.objective(replica, make_batch(batch, share), pass);
     if (&batch == &*last) optimiser_.begin_last_backward(replica);
     (objective / static_cast<double>(tokens)).backward();
     sum += objective.item<double>();

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "attend/base/error.h"
+#include "attend/metrics/metric.h"
 
 namespace attend {
 namespace {
@@ -100,7 +101,7 @@ Settings validation_settings(TrainConfig& config) {
        "what says which weights are best",
        {},
        {},
-       {"token_error", "loss", "accuracy", "bleu"}},
+       metric_names([](const Metric& row) { return row.needs != MetricNeeds::bytes; })},
       {"train.patience", &config.patience,
        "validations without improvement before stopping; 0: never", 0, 1e6},
       {"train.validate_steps", &config.validate_steps,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attend/data/batches.h"
-#include "attend/nn/dropout.h"
+#include "attend/nn/pass.h"
 #include "attend/parallel/communicator.h"
 #include "attend/train/batch_source.h"
 #include "attend/train/flat_parameters.h"
@@ -24,7 +24,7 @@ struct TrainTask {
   BatchSource* source = nullptr;
   // The training objective of a batch, summed over its target tokens: a scalar. Neither it nor its
   // backward may call the world, but with train.sequence_parallel.
-  std::function<at::Tensor(int64_t replica, const Batch&, const DropoutGenerator&)> objective;
+  std::function<at::Tensor(int64_t replica, const Batch&, const Pass&)> objective;
   // Validates `averaged`. Every process is asked, and what the first says counts.
   std::function<Validation()> validate;
   // Tells the examples that it validates on; others give other figures. 0: not known.

@@ -105,7 +105,7 @@ class Reviews(program.Case):
         self.assertEqual(report["config"]["model.pooling"], "fixed_mlp")
         self.assertEqual(report["config"]["data.target_units"], "line")
         self.assertNotIn("model.encoder_layers", report["config"])
-        self.assertEqual(report["target_symbols"], 4 + 2)
+        self.assertEqual(report["target_tokens"], 4 + 2)
 
     def test_goes_on(self):
         shutil.copytree(self.model, self.folder / "model")

@@ -63,7 +63,7 @@ class Ensembles(Models):
             parts = [record["predictions"][0] for record in (first, second, mean)]
             count = len(target.split())
             for part in parts:
-                self.assertEqual(part["symbols"][:count], target.split())
+                self.assertEqual(part["tokens"][:count], target.split())
             logs = [part["log_probabilities"][:count] for part in parts]
             for a, b, c in zip(*logs):
                 # Single-precision logarithms.
@@ -155,7 +155,7 @@ class Limits(Models):
                    self.predict([self.models[0]], "--minimum-length", "5", "--maximum-length", "6")]
         self.assertTrue(all(5 <= length <= 6 for length in lengths), lengths)
         cut = self.details([self.models[0]], "--maximum-length", "1", "--beam", "1")
-        self.assertTrue(all(len(record["predictions"][0]["symbols"]) <= 1 for record in cut))
+        self.assertTrue(all(len(record["predictions"][0]["tokens"]) <= 1 for record in cut))
 
     def test_prefixes(self):
         lines = [f"{source}\tE {target.split()[1]}" for source, target in zip(SOURCES, TARGETS)]
@@ -174,7 +174,7 @@ class Limits(Models):
         for beam in ("1", "5"):
             options = ["--beam", beam, "--minimum-length", "3"]
             free = self.details([self.models[0]], *options)
-            longest = max(len(record["predictions"][0]["symbols"]) for record in free)
+            longest = max(len(record["predictions"][0]["tokens"]) for record in free)
             self.assertEqual(free, self.details([self.models[0]], *options, "--maximum-length",
                                                 longest))
 
@@ -193,14 +193,14 @@ class Limits(Models):
 
     def test_details(self):
         for record in self.details([self.models[0]], "--beam", "3", "--nbest", "2"):
-            self.assertEqual(record["source_symbols"], list(record["source"]))
+            self.assertEqual(record["source_tokens"], list(record["source"]))
             for answer in record["predictions"]:
-                self.assertEqual(" ".join(answer["symbols"]), answer["target"])
+                self.assertEqual(" ".join(answer["tokens"]), answer["target"])
                 self.assertEqual(len(answer["log_probabilities"]),
-                                 len(answer["symbols"]) + answer["complete"])
+                                 len(answer["tokens"]) + answer["complete"])
                 self.assertAlmostEqual(sum(answer["log_probabilities"]),
                                        answer["log_probability"], 9)
-                self.assertEqual(len(answer["weights"]), len(answer["symbols"]))
+                self.assertEqual(len(answer["weights"]), len(answer["tokens"]))
                 for row in answer["weights"]:
                     self.assertAlmostEqual(sum(row), 1, 5)
 
@@ -209,9 +209,9 @@ class Limits(Models):
                    "--coverage-penalty", "0.2"]
         for record in self.details([self.models[0]], *options):
             for answer in record["predictions"]:
-                length = (5 + len(answer["symbols"]) + 1) / 6
+                length = (5 + len(answer["tokens"]) + 1) / 6
                 score = answer["log_probability"] / length ** 0.6
-                if answer["symbols"]:
+                if answer["tokens"]:
                     score += 0.2 * sum(math.log(min(sum(column), 1))
                                        for column in zip(*answer["weights"]))
                 # Sums of single-precision weights.
@@ -236,9 +236,9 @@ class WhatIsNoToken(Models):
         places = 0
         for one, other in zip(kept, copied):
             for a, b in zip(one["predictions"], other["predictions"]):
-                for token, copy, row in zip(a["symbols"], b["symbols"], a["weights"]):
+                for token, copy, row in zip(a["tokens"], b["tokens"], a["weights"]):
                     places += token == "<unk>"
-                    self.assertEqual(copy, one["source_symbols"][row.index(max(row))]
+                    self.assertEqual(copy, one["source_tokens"][row.index(max(row))]
                                      if token == "<unk>" else token)
         self.assertGreater(places, 0)
 

@@ -185,7 +185,7 @@ class Evaluate(Dictionary):
         self.assertEqual(set(report), {"token_error_rate", "sequence_error_rate", "loss",
                                        "perplexity", "examples", "sources", "references", "beam",
                                        "decode_seconds", "by_length", "known_loss",
-                                       "unknown_symbols"})
+                                       "unknown_tokens"})
         self.assertLess(report["token_error_rate"], 0.02)
         self.assertEqual((report["examples"], report["beam"]), (200, 1))
         self.assertAlmostEqual(report["perplexity"], math.exp(report["loss"]), 9)
@@ -284,7 +284,7 @@ class Inspect(Dictionary):
         self.assertEqual(record["config"]["model.hidden"], 64)
         for side in ("source", "target"):
             lines = (self.model / f"{side}.vocab").read_text().splitlines()
-            self.assertEqual(record[f"{side}_symbols"], len(lines))
+            self.assertEqual(record[f"{side}_tokens"], len(lines))
 
     def test_text(self):
         text = self.succeed("inspect", self.model).stdout

@@ -1,10 +1,13 @@
 """Explanations of answers: methods, views, files and what is refused."""
 
 import json
+import pathlib
 import zipfile
 
 import program
 from program import SMALL, settings
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 class Translation(program.Case):
@@ -165,6 +168,15 @@ class Translation(program.Case):
         self.refuse("faithfulness", self.model, "--data", "none.tsv", names=["none.tsv"])
         self.refuse("faithfulness", self.model, "--data", "test.tsv", "--out", "f.gif",
                     names=["f.gif", ".svg"])
+
+
+class Page(program.Case):
+    def test_page_has_the_tables_that_the_program_prints(self):
+        page = (DOCS / "explanation.md").read_text(encoding="utf-8")
+        tables = self.succeed("explain", "--markdown").stdout.split("\n\n")
+        self.assertEqual(len(tables), 2)
+        for table in tables:
+            self.assertIn(f"\n\n{table.strip()}\n\n", page, "take what attend explain --markdown prints")
 
 
 class WithoutAttention(program.Case):

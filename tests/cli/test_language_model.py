@@ -54,18 +54,18 @@ class Text(program.Case):
         odd = (self.folder / "odd.txt").read_text().count("XYZ") * 3
         figures = json.loads(self.succeed("evaluate", self.model, "--data", "odd.txt",
                                           "--json").stdout)
-        self.assertEqual(figures["unknown_symbols"], odd)
+        self.assertEqual(figures["unknown_tokens"], odd)
         self.assertGreater(odd, 0)
         self.assertAlmostEqual(figures["bits_per_byte"], figures["known_loss"] / math.log(2), 9)
         self.assertNotAlmostEqual(figures["known_loss"], figures["loss"], 3)
-        self.assertIn(f"unknown symbols      {odd:6}; without them",
+        self.assertIn(f"unknown tokens       {odd:6}; without them",
                       self.succeed("evaluate", self.model, "--data", "odd.txt").stdout)
 
     def test_evaluates(self):
         figures = json.loads(self.succeed("evaluate", self.model, "--data",
                                           self.shared / "rest.txt", "--json").stdout)
         rest = text(100, 2)
-        self.assertEqual(figures["symbols"], len(rest))
+        self.assertEqual(figures["tokens"], len(rest))
         self.assertEqual(figures["bytes"], len(rest))
         self.assertGreater(figures["loss"], math.log(2) / 21)
         # Half a context in front of what is predicted leaves less to guess than none.
@@ -241,7 +241,7 @@ class Masked(program.Case):
         self.assertLess(figures["perplexity"], 9)
         self.assertGreater(figures["perplexity"], 5)
         self.assertEqual(figures["examples"], 100)
-        self.assertEqual(figures["symbols"], sum(len(line.split()) for line, _ in kinds(100, 2)))
+        self.assertEqual(figures["tokens"], sum(len(line.split()) for line, _ in kinds(100, 2)))
         self.assertIn("asked for", self.succeed("evaluate", self.model, "--data",
                                                 self.shared / "rest.txt").stdout)
 

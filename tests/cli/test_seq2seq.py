@@ -51,7 +51,7 @@ class Languages(program.Case):
 
     def test_the_token_is_a_token(self):
         details = json.loads(self.predict(["<2up> bab"], "--json", "--details")[0])
-        self.assertEqual(details["source_symbols"], ["<2up>", "b", "a", "b"])
+        self.assertEqual(details["source_tokens"], ["<2up>", "b", "a", "b"])
 
     def test_evaluates_by_language(self):
         self.write("low.tsv", "".join(line + "\n" for line in JOINT.splitlines()

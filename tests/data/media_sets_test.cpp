@@ -11,8 +11,9 @@
 #include <sstream>
 
 #include "attend/base/files.h"
-#include "attend/data/frames.h"
+#include "attend/data/image_source.h"
 #include "attend/data/pairs.h"
+#include "attend/data/source_kind.h"
 #include "tests/support/files.h"
 
 namespace attend {

@@ -24,7 +24,7 @@ std::vector<std::string> tokens_of(const TokenisedTexts& texts, int64_t text) {
 
 TEST(TokeniseExamples, KeepsTheTokensOfEachText) {
   const TokenisedExamples found =
-      tokenise_examples({{"aba", {"x y", "x"}}, {"b", {"z x"}}}, codecs, false);
+      tokenise_examples({{"aba", {"x y", "x"}}, {"b", {"z x"}}}, codecs);
   ASSERT_EQ(found.sources.size(), 2);
   ASSERT_EQ(found.targets.size(), 3);
   EXPECT_THAT(tokens_of(found.sources, 0), ElementsAre("a", "b", "a"));
@@ -38,7 +38,7 @@ TEST(TokeniseExamples, KeepsTheTokensOfEachText) {
 TEST(TokeniseExamples, LeavesOutTargetsThatAreTooLong) {
   const std::vector<Example> examples = {
       {"a", {"x", "x y z"}}, {"b", {"x y z"}}, {"c", {"y x", "x x x x", "y"}}};
-  const TokenisedExamples found = tokenise_examples(examples, codecs, false, 2);
+  const TokenisedExamples found = tokenise_examples(examples, codecs, 2);
   EXPECT_EQ(found.left_out, 3);
   ASSERT_EQ(found.examples.size(), 2U);
   EXPECT_EQ(found.examples[1].source, "c");
@@ -49,7 +49,9 @@ TEST(TokeniseExamples, LeavesOutTargetsThatAreTooLong) {
 }
 
 TEST(TokeniseExamples, NamesOfFilesAreNoTexts) {
-  const TokenisedExamples found = tokenise_examples({{"a.png", {"x"}}}, codecs, true);
+  TextCodecs file_codecs = codecs;
+  file_codecs.source.names_file = true;
+  const TokenisedExamples found = tokenise_examples({{"a.png", {"x"}}}, file_codecs);
   EXPECT_EQ(found.sources.size(), 0);
   EXPECT_EQ(found.targets.size(), 1);
 }
@@ -57,8 +59,7 @@ TEST(TokeniseExamples, NamesOfFilesAreNoTexts) {
 TEST(CheckTargets, WantsTwoTokens) {
   const auto check = [](const std::vector<Example>& examples, Units units) {
     const TextCodecs both = {{.units = units}, {.units = units}};
-    return error_of(
-        [&] { check_targets(tokenise_examples(examples, both, false).targets, "p.tsv"); });
+    return error_of([&] { check_targets(tokenise_examples(examples, both).targets, "p.tsv"); });
   };
   EXPECT_EQ(check({{"a", {"x y"}}}, Units::space), "");
   EXPECT_EQ(check({{"a", {"x"}}, {"b", {"x", "y"}}}, Units::space), "");

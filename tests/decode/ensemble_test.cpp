@@ -31,7 +31,7 @@ TEST(Ensemble, IsTheMeanOfTheProbabilities) {
   TableModel a(1, 2), b(1, 2), c(1, 2);
   a.table[1][0][0][2] = -std::numeric_limits<double>::infinity();
   const StepResult result =
-      joined({&a, &b, &c})->step(torch::tensor({3, 0}, torch::kLong), /*with_weights=*/true);
+      joined({&a, &b, &c})->step(torch::tensor({3, 0}, torch::kLong), /*with_weights=*/true, {});
   for (int64_t sentence = 0; sentence < 2; ++sentence) {
     const int64_t before = sentence == 0 ? 3 : 0;
     for (int64_t token = 0; token < tokens; ++token) {
@@ -69,7 +69,7 @@ TEST(Ensemble, RefusesMisuse) {
   TableModel a(1, 1), b(1, 1);
   b.table = torch::zeros({1, 1, 5, 5}, torch::kDouble);
   EXPECT_THAT(test::error_of([&] {
-                joined({&a, &b})->step(torch::zeros({1}, torch::kLong), false);
+                joined({&a, &b})->step(torch::zeros({1}, torch::kLong), false, {});
               }),
               testing::HasSubstr("model 2 has 5 tokens, the first 4"));
 }

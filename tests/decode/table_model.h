@@ -40,7 +40,7 @@ class TableModel {
           sentence(torch::arange(its_model.table.size(0))),
           position(torch::zeros_like(sentence)) {}
 
-    StepResult step(const at::Tensor& tokens, bool with_weights) override {
+    StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& /*pass*/) override {
       StepResult result;
       result.log_probabilities = model.table.index({sentence, position, tokens});
       // Says which sentence, step and token before the row was made for.

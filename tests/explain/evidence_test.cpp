@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "attend/base/error.h"
-#include "attend/explain/alignment.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/rank_correlation.h"
+#include "attend/pictures/alignment.h"
 #include "tests/explain/subjects.h"
 #include "tests/support/files.h"
 
@@ -230,7 +230,7 @@ TEST(Evidence, ACardTellsWhatWasNotComputed) {
       evidence_card({{&find_figure("tau_random_weights"), {.missing = "the reason"}}});
   EXPECT_EQ(card[0].missing, "the reason");
   EXPECT_TRUE(card[0].passed) << "it failed nothing";
-  const std::string json = alignment_json({{"a"}, {"b"}, at::ones({1, 1}), "x"}, card);
+  const std::string json = alignment_json({{"a"}, {"b"}, {1, 1, {1}}, "x"}, card);
   EXPECT_THAT(json, HasSubstr(R"("value":null)"));
   EXPECT_THAT(json, HasSubstr(R"("missing":"the reason")"));
   const SmallModel small = small_model("seq2seq");

@@ -6,7 +6,6 @@
 
 #include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
-#include "attend/nn/site.h"
 #include "tests/explain/subjects.h"
 #include "tests/support/files.h"
 
@@ -258,7 +257,7 @@ TEST(Methods, AttentionXGradientIsThatOfDifferences) {
       bool begun = false;
       TraceOptions options;
       options.weights = [&](const Site& site, size_t call, const Tensor& weights) {
-        if (!same_site(site, last.site)) return Tensor();
+        if (!(site == last.site)) return Tensor();
         if (!begun) first = call;
         begun = true;
         Tensor result = weights.clone();
@@ -365,7 +364,7 @@ TEST(Trace, LeavesTheAnswerAsItIs) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     const at::NoGradGuard not_recorded;
-    const Tensor plain = subject.network().log_probabilities(subject.batch);
+    const Tensor plain = subject.network().log_probabilities(subject.batch, {});
     EXPECT_TRUE(plain.equal(trace_network(subject.network(), subject.batch).distributions));
     TraceOptions same;
     same.weights = [](const Site&, size_t, const Tensor& weights) { return weights; };

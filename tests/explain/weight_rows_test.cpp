@@ -163,7 +163,7 @@ Tensor answer_with(const Read& read, int64_t token, const Tensor& weights) {
   bool begun = false;
   TraceOptions options{.attentions = false};
   options.weights = [&](const Site& site, size_t call, const Tensor& old) {
-    if (!same_site(site, read.attention.site)) return Tensor();
+    if (!(site == read.attention.site)) return Tensor();
     if (!begun) first = call;
     begun = true;
     if (static_cast<int64_t>(call - first) != token) return old;

@@ -14,6 +14,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
     const TextCodecs codecs = {{.units = Units::character}, {.units = Units::space}};
-    check_targets(tokenise_examples(examples, codecs, false).targets, "input");
+    check_targets(tokenise_examples(examples, codecs).targets, "input");
   });
 }

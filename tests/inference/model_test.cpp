@@ -9,9 +9,11 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
 
+#include "attend/inference/answer_json.h"
 #include "attend/inference/evaluation.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
@@ -265,8 +267,10 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
     EXPECT_EQ(total, 3);
   });
   EXPECT_EQ(last, 3);
-  EXPECT_EQ(evaluation.lengths, (std::vector<int64_t>{3, 3, 3}));
-  EXPECT_EQ(evaluation.by_length.at(3).token_error_rate(), evaluation.errors.token_error_rate());
+  EXPECT_EQ(evaluation.source_lengths(), (std::vector<int64_t>{3, 3, 3}));
+  const Metric& error = metric_named("token_error");
+  EXPECT_EQ(measure(error, evaluation.answers, {}, {3, 3}), measure(error, evaluation.answers));
+  EXPECT_EQ(measure(error, evaluation.answers, {}, {4, 9}), 0);
   const Likelihood found = likelihood(model, examples);
   const auto scores = model.log_probabilities(examples);
   EXPECT_NEAR(found.nats, -std::accumulate(scores.begin(), scores.end(), 0.0), 1e-4);
@@ -274,6 +278,21 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(found.bytes, 6);
   EXPECT_THAT([&] { likelihood_of_text(model, "cab"); },
               ThrowsMessage<Error>(HasSubstr("goes on with no text")));
+}
+
+TEST_F(ModelTest, AnswersAsJsonNameTheirTokensInDetail) {
+  const Model model(make("seq2seq"));
+  const Answer answer = model.answer({"cab"}, {.with_weights = true})[0];
+  const nlohmann::json whole = answer_json(model, "cab", answer, /*details=*/true);
+  EXPECT_EQ(whole["source_tokens"], answer.source);
+  const nlohmann::json& best = whole["predictions"][0];
+  EXPECT_EQ(best["target"], answer.best().text);
+  EXPECT_EQ(best["tokens"], answer.best().tokens);
+  EXPECT_EQ(best["weights"].size(), answer.best().tokens.size());
+  EXPECT_FALSE(whole.contains("error"));
+  const nlohmann::json brief = answer_json(model, "cab", answer, /*details=*/false);
+  EXPECT_FALSE(brief.contains("source_tokens"));
+  EXPECT_FALSE(brief["predictions"][0].contains("tokens"));
 }
 
 // What is left without the unknown tokens is what the others have by themselves.

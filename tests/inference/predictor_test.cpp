@@ -399,16 +399,12 @@ TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {
   EXPECT_NEAR(one.loss(pairs), twice.loss(pairs), 1e-5);
 }
 
-TEST(Predictor, EvaluationCountsByLengthOfTheSource) {
+TEST(Predictor, EvaluationTellsTheLengthOfEachSource) {
   const PairModel model = small_model(examples);
   Predictor predictor(model, {model.network}, 1);
   const Evaluation evaluation = evaluate(predictor, model, examples, {});
   EXPECT_EQ(evaluation.answers.size(), 2U);
-  EXPECT_EQ(evaluation.lengths, (std::vector<int64_t>{3, 3}));
-  ASSERT_EQ(evaluation.by_length.size(), 1U);
-  EXPECT_EQ(evaluation.by_length.begin()->first, 3);
-  EXPECT_EQ(evaluation.by_length.begin()->second.token_error_rate(),
-            evaluation.errors.token_error_rate());
+  EXPECT_EQ(evaluation.source_lengths(), (std::vector<int64_t>{3, 3}));
 }
 
 // Choosing among tokens there as here: greedily, in a beam, drawn, and behind a prefix.

@@ -92,20 +92,20 @@ struct Operands {
 
 void expect_products(const BrainKernels& kernels, const Size& size, double deviation) {
   for (const bool accumulate : {false, true}) {
-    Operands of(size);
-    of.fill(deviation);
-    of.product.accumulate = accumulate;
-    of.product.scale = accumulate ? 1 : -0.3F;
-    kernels.multiply(of.product);
+    Operands operands(size);
+    operands.fill(deviation);
+    operands.product.accumulate = accumulate;
+    operands.product.scale = accumulate ? 1 : -0.3F;
+    kernels.multiply(operands.product);
     for (int64_t r = 0; r < size.rows; ++r) {
-      for (int64_t c = 0; c < of.product.out_stride; ++c) {
-        const float got = of.out[r * of.product.out_stride + c];
+      for (int64_t c = 0; c < operands.product.out_stride; ++c) {
+        const float got = operands.out[r * operands.product.out_stride + c];
         if (c >= size.columns) {
           ASSERT_EQ(got, 3) << "between the rows";
           continue;
         }
-        const auto [sum, terms] = of.want(r, c);
-        const double before = accumulate ? 3 : 0, scale = of.product.scale;
+        const auto [sum, terms] = operands.want(r, c);
+        const double before = accumulate ? 3 : 0, scale = operands.product.scale;
         // Each of `depth` additions rounds what is at most the sum of the terms' sizes, and so does
         // the scale.
         const double bound =
@@ -128,14 +128,14 @@ TEST_F(BrainProducts, AreThoseOfALoop) {
 
 // An infinity or NaN reaches its row and column alone.
 TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
-  Operands of({32, 48, 64});
-  of.fill(1);
-  of.left_at(5, 33) = narrow<BFloat16>(std::numeric_limits<float>::infinity()).bits;
-  of.set_right(7, 40, narrow<BFloat16>(std::nanf("")));
-  kernels_->multiply(of.product);
+  Operands operands({32, 48, 64});
+  operands.fill(1);
+  operands.left_at(5, 33) = narrow<BFloat16>(std::numeric_limits<float>::infinity()).bits;
+  operands.set_right(7, 40, narrow<BFloat16>(std::nanf("")));
+  kernels_->multiply(operands.product);
   for (int64_t r = 0; r < 32; ++r) {
     for (int64_t c = 0; c < 48; ++c) {
-      const float got = of.out[r * of.product.out_stride + c];
+      const float got = operands.out[r * operands.product.out_stride + c];
       if (c == 40) {
         EXPECT_TRUE(std::isnan(got)) << r;
       } else if (r == 5) {
@@ -149,14 +149,14 @@ TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
 
 // Products of more than float holds become infinite, not NaN; numbers below 2^-126 count as 0.
 TEST_F(BrainProducts, OverflowAndFlush) {
-  Operands of({16, 16, 32});
-  of.left_at(0, 0) = narrow<BFloat16>(1e30F).bits;
-  of.set_right(0, 0, narrow<BFloat16>(1e30F));
-  of.left_at(1, 1) = 1;  // the least number above 0
-  of.set_right(1, 1, narrow<BFloat16>(1e30F));
-  kernels_->multiply(of.product);
-  EXPECT_EQ(of.out[0], std::numeric_limits<float>::infinity());
-  EXPECT_EQ(of.out[of.product.out_stride + 1], 0);
+  Operands operands({16, 16, 32});
+  operands.left_at(0, 0) = narrow<BFloat16>(1e30F).bits;
+  operands.set_right(0, 0, narrow<BFloat16>(1e30F));
+  operands.left_at(1, 1) = 1;  // the least number above 0
+  operands.set_right(1, 1, narrow<BFloat16>(1e30F));
+  kernels_->multiply(operands.product);
+  EXPECT_EQ(operands.out[0], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(operands.out[operands.product.out_stride + 1], 0);
 }
 
 TEST_F(BrainProducts, AreNotTakenWhereTheyAreNotAllowed) {

@@ -183,10 +183,10 @@ TEST(CachedAttention, NotANumberSpreadsToWhoReadsIt) {
         c.draw();
         c.places = {0, 0, 0, 1, 1, 1};
         // The value of row 1's key 2.
-        const int64_t at = c.slot() + c.value_offset() + 5;
-        c.steps[2][static_cast<size_t>(at)] = value;
+        const int64_t index = c.slot() + c.value_offset() + 5;
+        c.steps[2][static_cast<size_t>(index)] = value;
         if (type == CacheType::bfloat16)
-          c.rounded[2][static_cast<size_t>(at)] = narrow<BFloat16>(value);
+          c.rounded[2][static_cast<size_t>(index)] = narrow<BFloat16>(value);
         const Caches::Result got = c.read(0, 2, false);
         for (int64_t k = 0; k < 32; ++k)
           ASSERT_EQ(std::isfinite(got.context[static_cast<size_t>(k)]), k != 21);
@@ -220,18 +220,18 @@ TEST(CachedRows, AreWhatTheTypeKeeps) {
     cache_rows(problem);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t k = 0; k < to_stride; ++k) {
-        const auto at = static_cast<size_t>(r * to_stride + k);
+        const auto index = static_cast<size_t>(r * to_stride + k);
         if (k >= columns) {
-          ASSERT_EQ(floats[at], 7);
-          ASSERT_EQ(brain[at].bits, 7);
+          ASSERT_EQ(floats[index], 7);
+          ASSERT_EQ(brain[index].bits, 7);
           continue;
         }
         const float want = from[static_cast<size_t>(r * from_stride + k)];
-        ASSERT_EQ(std::bit_cast<uint32_t>(floats[at]), std::bit_cast<uint32_t>(want));
+        ASSERT_EQ(std::bit_cast<uint32_t>(floats[index]), std::bit_cast<uint32_t>(want));
         if (std::isnan(want)) {
-          ASSERT_TRUE(std::isnan(widen(brain[at])));
+          ASSERT_TRUE(std::isnan(widen(brain[index])));
         } else {
-          ASSERT_EQ(brain[at].bits, narrow<BFloat16>(want).bits) << want;
+          ASSERT_EQ(brain[index].bits, narrow<BFloat16>(want).bits) << want;
         }
       }
   });

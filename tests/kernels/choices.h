@@ -86,9 +86,11 @@ inline constexpr ScopeChoice kScopes[] = {
      [](const Shape& s, ScopeArrays& arrays) {
        constexpr int64_t kBlock = 13, kFirstQuery = 5, kFirstKey = 7;
        const int64_t columns = (s.keys + kFirstKey + kBlock - 1) / kBlock;
-       arrays.layout.resize(((s.queries + kFirstQuery) / kBlock + 1) * columns);
+       const int64_t blocks = ((s.queries + kFirstQuery) / kBlock + 1) * columns;
+       arrays.layout.resize(s.batch * s.heads * blocks);
        for (size_t i = 0; i < arrays.layout.size(); ++i) arrays.layout[i] = i * 31 % 7 < 3;
-       return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock, kFirstQuery, kFirstKey}}}};
+       return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock, kFirstQuery, kFirstKey,
+                                  s.heads * blocks, blocks}}}};
      }},
     // centres of halves, beyond both ends, and of queries that look nowhere
     {"around",

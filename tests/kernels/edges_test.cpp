@@ -17,7 +17,7 @@ TYPED_TEST_SUITE(Edges, Types);
 template <class T>
 Case<T> numbers(Family family, Normaliser normaliser, std::vector<T> queries, std::vector<T> keys,
                 std::vector<T> values) {
-  const auto count = [](const auto& of) { return static_cast<int64_t>(of.size()); };
+  const auto count = [](const auto& values) { return static_cast<int64_t>(values.size()); };
   auto c = random_case<T>({1, 1, 1, count(queries), count(keys), 1, 1}, family);
   c.score.scale = 1;
   c.normaliser = normaliser;
@@ -93,8 +93,8 @@ TYPED_TEST(Edges, ReluOfMinusInfinityIsZero) {
         const Output<T> forward = run_forward(c);
         for (const T context : forward.context) EXPECT_EQ(context, 2);
         const GradientOutput<T> gradients = run_backward(c, forward);
-        for (const auto* of : {&gradients.query, &gradients.key, &gradients.vector})
-          for (const T x : *of) EXPECT_EQ(x, 0);
+        for (const auto* gradient : {&gradients.query, &gradients.key, &gradients.vector})
+          for (const T x : *gradient) EXPECT_EQ(x, 0);
       });
     }
   }

@@ -181,8 +181,8 @@ struct ByteLayer {
         const Bytes right(column, depth);
         double sum = 0, exact = 0, apart = 0;
         for (int64_t k = 0; k < depth; ++k) {
-          const auto at = static_cast<size_t>(k);
-          sum += left.bytes[at] * right.bytes[at];
+          const auto index = static_cast<size_t>(k);
+          sum += left.bytes[index] * right.bytes[index];
           exact += double{row[k]} * column[k];
           // Either side is wrong by half its scale, and both may be at once.
           apart += std::abs(row[k]) * right.scale / 2 + std::abs(column[k]) * left.scale / 2 +
@@ -299,8 +299,9 @@ TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
         for (int64_t k = 0; k < depth; ++k)
           variance += (row[k] - mean) * (row[k] - mean) / static_cast<double>(depth);
         for (int64_t k = 0; k < depth; ++k) {
-          const auto at = static_cast<size_t>(k);
-          const double want = (row[k] - mean) / std::sqrt(variance + 1e-5) * weight[at] + bias[at];
+          const auto index = static_cast<size_t>(k);
+          const double want =
+              (row[k] - mean) / std::sqrt(variance + 1e-5) * weight[index] + bias[index];
           // Sums of `depth` terms near 1, and a division by what may be as small as 0.003.
           const double bound = static_cast<double>(depth + 8) * 1e-6 * (std::abs(want) + 1) /
                                (depth == 1 ? 0.003 : 1);

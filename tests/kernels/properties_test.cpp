@@ -62,8 +62,8 @@ std::vector<double> reordered(const std::vector<double>& from, int64_t width,
   std::vector<double> to(from.size());
   const auto rows = static_cast<int64_t>(order.size());
   for (size_t i = 0; i < to.size(); ++i) {
-    const int64_t row = static_cast<int64_t>(i) / width, at = static_cast<int64_t>(i) % width;
-    to[i] = from[(row / rows * rows + order[row % rows]) * width + at];
+    const int64_t row = static_cast<int64_t>(i) / width, column = static_cast<int64_t>(i) % width;
+    to[i] = from[(row / rows * rows + order[row % rows]) * width + column];
   }
   return to;
 }
@@ -148,10 +148,10 @@ TEST(KernelProperties, ScopesAreTheSetsThatTheySay) {
     const Shape& s = c.shape;
     std::vector<uint8_t> mask(s.batch * s.heads * s.queries * s.keys);
     for (size_t n = 0; n < mask.size(); ++n) {
-      const auto at = static_cast<int64_t>(n);
-      const Row row{at / s.keys / s.queries / s.heads, at / s.keys / s.queries % s.heads,
-                    at / s.keys % s.queries};
-      mask[n] = sees(c.scope, row, at % s.keys);
+      const auto index = static_cast<int64_t>(n);
+      const Row row{index / s.keys / s.queries / s.heads, index / s.keys / s.queries % s.heads,
+                    index / s.keys % s.queries};
+      mask[n] = sees(c.scope, row, index % s.keys);
     }
     auto masked = c;
     masked.scope =

@@ -118,12 +118,12 @@ struct Unit {
   double difference(double& variable, double a, double b) {
     constexpr double step = 1e-5;
     const double middle = variable;
-    const auto at = [&](double x) {
+    const auto value = [&](double x) {
       variable = x;
       const auto [h, c] = next();
       return a * h + b * c;
     };
-    const double difference = (at(middle + step) - at(middle - step)) / (2 * step);
+    const double difference = (value(middle + step) - value(middle - step)) / (2 * step);
     variable = middle;
     return difference;
   }

@@ -49,12 +49,12 @@ void expect_derivative(Inputs c, std::vector<double> Inputs::*input, const Numbe
   constexpr double kStep = 0x1p-20;
   ASSERT_EQ((c.*input).size(), gradient.size());
   for (size_t i = 0; i < gradient.size(); ++i) {
-    const double at = (c.*input)[i], above = at + kStep, below = at - kStep;
+    const double value = (c.*input)[i], above = value + kStep, below = value - kStep;
     (c.*input)[i] = above;
     const R loss_above = loss(c);
     (c.*input)[i] = below;
     const R loss_below = loss(c);
-    (c.*input)[i] = at;
+    (c.*input)[i] = value;
     ASSERT_NEAR(double((loss_above - loss_below) / (R(above) - R(below))), double(gradient[i]),
                 1e-9)
         << i;

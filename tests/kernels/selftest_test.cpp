@@ -20,13 +20,13 @@ TEST(Selftest, EveryTargetOfThisCpuPasses) {
 }
 
 // One number of one context is off by a thousandth.
-void forward_with_a_flaw(const Problem<float>& problem, const Result<float>& result, int threads) {
+void flawed_forward(const Problem<float>& problem, const Result<float>& result, int threads) {
   attention_forward(problem, result, threads);
   result.context.row(0, 0, problem.shape.queries - 1)[0] += 1e-3F;
 }
 
 TEST(Selftest, ReportsAWrongContext) {
-  for (const SelftestFinding& finding : selftest(1, {.forward = forward_with_a_flaw})) {
+  for (const SelftestFinding& finding : selftest(1, {.forward = flawed_forward})) {
     EXPECT_GT(finding.failures, 100) << finding.target;
     EXPECT_GT(finding.error, finding.bound) << finding.target;
     EXPECT_THAT(finding.result, ::testing::StartsWith("float, ")) << finding.target;
@@ -34,15 +34,15 @@ TEST(Selftest, ReportsAWrongContext) {
 }
 
 // The last query takes no part.
-void backward_with_a_flaw(const Problem<float>& problem, const Upstream<float>& upstream,
-                          const Gradients<float>& gradients, int threads) {
+void flawed_backward(const Problem<float>& problem, const Upstream<float>& upstream,
+                     const Gradients<float>& gradients, int threads) {
   Problem<float> shorter = problem;
   shorter.scope = intersect(problem.scope, {{{GlobalRows{problem.shape.queries - 1}}}});
   attention_backward(shorter, upstream, gradients, threads);
 }
 
 TEST(Selftest, ReportsAWrongGradient) {
-  for (const SelftestFinding& finding : selftest(1, {.backward = backward_with_a_flaw})) {
+  for (const SelftestFinding& finding : selftest(1, {.backward = flawed_backward})) {
     EXPECT_GT(finding.failures, 100) << finding.target;
     EXPECT_THAT(finding.result, ::testing::HasSubstr("gradient of")) << finding.target;
   }

@@ -95,10 +95,10 @@ TYPED_TEST(Summaries, OfChosenHeadsAndRows) {
         const auto larger = [&](int64_t a, int64_t b) { return row[a] > row[b]; };
         std::stable_sort(order.begin(), order.end(), larger);
         for (int64_t t = 0; t < kTop; ++t) {
-          const int64_t at = (n * kRows + r) * kTop + t;
+          const int64_t index = (n * kRows + r) * kTop + t;
           const bool listed = t < static_cast<int64_t>(order.size());
-          ASSERT_EQ(keys[at], listed ? order[t] : -1);
-          ASSERT_EQ(top[at], listed ? row[order[t]] : C(0));
+          ASSERT_EQ(keys[index], listed ? order[t] : -1);
+          ASSERT_EQ(top[index], listed ? row[order[t]] : C(0));
         }
         if (c.normaliser == Normaliser::none) continue;  // its weights have no logarithm
         ASSERT_NEAR(entropy[n * kRows + r], sum, kKeys * unit * size);

@@ -87,11 +87,11 @@ TEST(TokenRows, AreTheMostProbableInOrder) {
         std::vector<double> sorted = wanted;
         std::sort(sorted.rbegin(), sorted.rend());
         for (int64_t n = 0; n < best; ++n) {
-          const auto at = static_cast<size_t>(r * best + n);
-          const auto token = static_cast<size_t>(found.tokens[at]);
-          ASSERT_NEAR(found.log_probabilities[at], sorted[static_cast<size_t>(n)], bound);
-          ASSERT_NEAR(found.log_probabilities[at], wanted[token], bound);
-          ASSERT_EQ(found.log_probabilities[at],
+          const auto index = static_cast<size_t>(r * best + n);
+          const auto token = static_cast<size_t>(found.tokens[index]);
+          ASSERT_NEAR(found.log_probabilities[index], sorted[static_cast<size_t>(n)], bound);
+          ASSERT_NEAR(found.log_probabilities[index], wanted[token], bound);
+          ASSERT_EQ(found.log_probabilities[index],
                     found.all[static_cast<size_t>(r * output.tokens) + token]);
         }
         for (int64_t t = 0; t < output.tokens; ++t)
@@ -143,9 +143,9 @@ TEST(TokenRows, OfARowAreTheSameInAnyCompany) {
       for (int64_t r = 0; r < output.rows; ++r) {
         const Found alone = output.find({.best = 3}, r, 1);
         for (int64_t n = 0; n < 3; ++n) {
-          const auto at = static_cast<size_t>(r * 3 + n);
-          ASSERT_EQ(alone.tokens[static_cast<size_t>(n)], all.tokens[at]);
-          ASSERT_EQ(alone.log_probabilities[static_cast<size_t>(n)], all.log_probabilities[at]);
+          const auto index = static_cast<size_t>(r * 3 + n);
+          ASSERT_EQ(alone.tokens[static_cast<size_t>(n)], all.tokens[index]);
+          ASSERT_EQ(alone.log_probabilities[static_cast<size_t>(n)], all.log_probabilities[index]);
         }
       }
     }
@@ -182,18 +182,18 @@ TEST(TokenRows, ExcludedAndGivenTokensCountInTheSum) {
       const Found found = output.find(
           {.best = 2, .excluded = &excluded, .excluded_count = 1, .given = given.data()}, 0, 7);
       for (int64_t r = 0; r < 7; ++r) {
-        const auto at = static_cast<size_t>(2 * r);
+        const auto index = static_cast<size_t>(2 * r);
         const auto token = given[static_cast<size_t>(r)];
         if (token < 0) {
-          ASSERT_NE(found.tokens[at], excluded);
-          if (plain.tokens[at] != excluded && plain.tokens[at + 1] != excluded) {
-            ASSERT_EQ(found.tokens[at + 1], plain.tokens[at + 1]);
+          ASSERT_NE(found.tokens[index], excluded);
+          if (plain.tokens[index] != excluded && plain.tokens[index + 1] != excluded) {
+            ASSERT_EQ(found.tokens[index + 1], plain.tokens[index + 1]);
           }
         } else {
-          ASSERT_EQ(found.tokens[at], token);
-          ASSERT_EQ(found.log_probabilities[at],
+          ASSERT_EQ(found.tokens[index], token);
+          ASSERT_EQ(found.log_probabilities[index],
                     plain.all[static_cast<size_t>(r * output.tokens + token)]);
-          ASSERT_EQ(found.log_probabilities[at + 1], never);
+          ASSERT_EQ(found.log_probabilities[index + 1], never);
         }
       }
     }

@@ -135,9 +135,9 @@ TEST_P(EveryClassifier, OrderCountsWhereLayersAreToldPositions) {
 }
 
 TEST_P(EveryClassifier, TheStepGivesALabel) {
-  const auto state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths, {});
   const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
-  const Tensor first = state->step(start, false).log_probabilities;
+  const Tensor first = state->step(start, false, {}).log_probabilities;
   ASSERT_EQ(first.sizes(), (std::vector<int64_t>{3, targets}));
   EXPECT_EQ(first.slice(1, 0, 4).exp().sum().item<double>(), 0);
   EXPECT_TRUE(torch::allclose(first.exp().sum(1), torch::ones({3}, torch::kDouble)));
@@ -148,9 +148,9 @@ TEST_P(EveryClassifier, TheStepGivesALabel) {
 }
 
 TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
-  const auto state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths, {});
   const Tensor start = torch::full({3}, Vocabulary::bos, torch::kLong);
-  const Tensor weights = state->step(start, true).weights;
+  const Tensor weights = state->step(start, true, {}).weights;
   ASSERT_EQ(weights.defined(), network->attends());
   const ClassifierConfig& config = GetParam().config;
   const bool bag = config.layers == 0 && !config.pooling.starts_with("fixed");
@@ -166,7 +166,8 @@ TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
 // With the same masks each time.
 TEST_P(EveryClassifier, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] {
-    return network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(5), 0.1);
+    return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)},
+                              0.1);
   });
   for (const auto& item : network->named_parameters()) {
     // What is added to all scores of a row alike, the softmax takes away.
@@ -280,11 +281,11 @@ TEST(Classifier, ReadsFramesAndShowsThem) {
   ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{2, labels}));
   EXPECT_TRUE(torch::allclose(
       logits[1], network.logits(frames.slice(0, 1).slice(1, 0, 2), torch::tensor({2}), {})[0]));
-  const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
-  EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, generator), logits));
-  const auto state = network.start(frames, lengths);
+  const Pass noise{.generator = at::make_generator<at::CPUGeneratorImpl>(5)};
+  EXPECT_FALSE(torch::allclose(network.logits(frames, lengths, noise), logits));
+  const auto state = network.start(frames, lengths, {});
   const Tensor start = torch::full({2}, Vocabulary::bos, torch::kLong);
-  const Tensor weights = state->step(start, true).weights;
+  const Tensor weights = state->step(start, true, {}).weights;
   ASSERT_EQ(weights.sizes(), (std::vector<int64_t>{2, 5}));
   EXPECT_EQ(weights[1].slice(0, 2).sum().item<double>(), 0);
   EXPECT_NEAR(weights[1].sum().item<double>(), 1, 1e-12);
@@ -332,7 +333,8 @@ TEST(Classifier, NoiseAloneDecidesWhatIsDropped) {
   const auto network = make(small());
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const auto run = [&](uint64_t seed) {
-    return network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(seed), 0.0);
+    return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)},
+                              0.0);
   };
   EXPECT_TRUE(torch::equal(run(1), run(1)));
   EXPECT_FALSE(torch::equal(run(1), run(2)));
@@ -362,7 +364,7 @@ TEST(Classifier, PoolsAtATemperature) {
   Classifier network(config, words, targets);
   network.eval();
   const Batch batch = make_batch({{{5, 6, 7, 8}, {5}}}, {0});
-  const auto even = network.log_probabilities(batch);
+  const auto even = network.log_probabilities(batch, {});
   config.pooling = "mean";
   Classifier mean(config, words, targets);
   mean.eval();
@@ -371,7 +373,7 @@ TEST(Classifier, PoolsAtATemperature) {
     for (auto& item : mean.named_parameters())
       item.value().copy_(network.named_parameters()[item.key()]);
   }
-  EXPECT_TRUE(at::allclose(even, mean.log_probabilities(batch), 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(even, mean.log_probabilities(batch, {}), 1e-5, 1e-5));
   config.pooling_normaliser = "temperature:hot";
   EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("'hot'"));
 }

@@ -154,8 +154,8 @@ void expect_close(const Tensor& found, const Tensor& expected, const std::string
 
 TEST_P(EveryNetwork, HasTheObjectiveAndGradientsOfTheCpu) {
   const auto differentiated = [&](PairNetwork& network) {
-    const DropoutGenerator generator = at::make_generator<at::CPUGeneratorImpl>(5);
-    const Tensor loss = network.objective(batch, generator, 0.1);
+    const Pass pass{.generator = at::make_generator<at::CPUGeneratorImpl>(5)};
+    const Tensor loss = network.objective(batch, pass, 0.1);
     loss.backward();
     return loss.detach();
   };
@@ -170,8 +170,8 @@ TEST_P(EveryNetwork, StepsAsOnTheCpu) {
   torch::NoGradGuard no_gradient;
   on_cpu->eval();
   placed->eval();
-  const auto state = on_cpu->start(batch.source, batch.source_lengths),
-             other = placed->start(batch.source, batch.source_lengths);
+  const auto state = on_cpu->start(batch.source, batch.source_lengths, {}),
+             other = placed->start(batch.source, batch.source_lengths, {});
   const Tensor rows = torch::tensor({1, 0, 1});
   for (const auto& tokens :
        {torch::tensor({1, 1}), torch::tensor({5, 8}), torch::tensor({6, 4, 7})}) {
@@ -179,7 +179,8 @@ TEST_P(EveryNetwork, StepsAsOnTheCpu) {
       state->reorder(rows, /*same_sources=*/false);
       other->reorder(rows, /*same_sources=*/false);
     }
-    const StepResult expected = state->step(tokens, true), found = other->step(tokens, true);
+    const StepResult expected = state->step(tokens, true, {}),
+                     found = other->step(tokens, true, {});
     EXPECT_EQ(found.log_probabilities.device(), GetParam().devices.decoder);
     expect_close(found.log_probabilities, expected.log_probabilities, "log-probabilities");
     expect_close(found.weights, expected.weights, "weights");

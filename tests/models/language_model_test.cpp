@@ -163,7 +163,7 @@ std::pair<Tensor, Tensor> by_formula(LanguageModel& network, const std::vector<i
   };
   std::vector<int64_t> ids = {Vocabulary::bos};
   ids.insert(ids.end(), text.begin(), text.end());
-  const Tensor embedding = weights["embedding.symbols.weight"];
+  const Tensor embedding = weights["embedding.tokens.weight"];
   Tensor x = embedding.index({torch::tensor(ids)}) * std::sqrt(8.0) +
              weights["embedding.positions.table"].slice(0, 0, static_cast<int64_t>(ids.size()));
   const Tensor read = norm(x, "stack.layer0_self_norm");
@@ -187,10 +187,10 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
   config.layers = 1;
   const auto network = make(config);
   const Tensor source = torch::tensor({{7, 4, 9}});
-  const auto state = network->start(source, torch::tensor({3}));
+  const auto state = network->start(source, torch::tensor({3}), {});
   const auto first = by_formula(*network, {7, 4, 9}), second = by_formula(*network, {7, 4, 9, 5});
   for (const auto& [token, expected] : {std::pair{1, first}, std::pair{5, second}}) {
-    const StepResult result = state->step(torch::tensor({token}), true);
+    const StepResult result = state->step(torch::tensor({token}), true, {});
     EXPECT_TRUE(
         torch::allclose(result.log_probabilities[0], expected.first.log_softmax(-1), 1e-9, 1e-9));
     EXPECT_TRUE(torch::allclose(result.weights[0], expected.second.slice(0, 1, 4), 1e-9, 1e-9));
@@ -207,14 +207,14 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
       config.positions = positions;
       const auto network = make(config);
       std::vector<int64_t> seen = {4, 5, 6, 7, 8, 9, 4, 4};
-      const auto state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}));
+      const auto state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}), {});
       int64_t token = Vocabulary::bos;
       for (int64_t t = 0; t < 23; ++t) {
         if (static_cast<int64_t>(seen.size()) + 1 > context)
           seen.erase(seen.begin(), seen.end() - context / 2);
         const Tensor expected =
             network->logits(make_batch({{seen, {4}, {}, true}}, {0}), {}).log_softmax(-1)[0][0];
-        const StepResult result = state->step(torch::tensor({token}), true);
+        const StepResult result = state->step(torch::tensor({token}), true, {});
         EXPECT_TRUE(torch::allclose(result.log_probabilities[0], expected, 1e-9, 1e-9)) << t;
         EXPECT_EQ(result.weights.size(1), 8);
         // The source is out of sight, but for its last tokens at first.

@@ -123,11 +123,11 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   const auto network = make(small());
   const double impossible = -std::numeric_limits<double>::infinity();
   const Batch batch = make_batch({line({4, 3, 6}), line({7})}, {0, 1});
-  const auto state = network->start(batch.source, batch.source_lengths);
+  const auto state = network->start(batch.source, batch.source_lengths, {});
   const Tensor bos = torch::tensor({1, 1});
-  const StepResult first = state->step(bos, true);
-  const StepResult second = state->step(bos, true);
-  const StepResult third = state->step(bos, false);
+  const StepResult first = state->step(bos, true, {});
+  const StepResult second = state->step(bos, true, {});
+  const StepResult third = state->step(bos, false, {});
   const auto certain = [&](const Tensor& row, int64_t id) {
     Tensor expected = torch::full({tokens}, impossible, torch::kDouble);
     expected[id] = 0;
@@ -157,7 +157,7 @@ TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
   const Batch batch = make_batch(two, {0, 1, 0, 1});
   for (uint64_t step = 1; step <= 150; ++step) {
     adam.zero_grad();
-    (network->objective(batch, seeded(step), 0) / 20).backward();
+    (network->objective(batch, {.generator = seeded(step)}, 0) / 20).backward();
     adam.step();
   }
   torch::NoGradGuard no_gradient;

@@ -168,14 +168,12 @@ TEST_F(ClassifierModelTest, TakesAWholeTargetForALabelHoweverRare) {
   const auto pairs = model.encode(reviews);
   ASSERT_EQ(pairs[0].target.size(), 1U);
   EXPECT_EQ(model.target_text(pairs[0].target), "very good");
-  EXPECT_NO_THROW(
-      check_labels(model, tokenise_examples(reviews, model.codecs, false), "valid.tsv"));
+  EXPECT_NO_THROW(check_labels(model, tokenise_examples(reviews, model.codecs), "valid.tsv"));
 }
 
 TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   const auto refusal = [&](const std::string& label) {
-    const TokenisedExamples examples =
-        tokenise_examples({{"was", {"bad", label}}}, model.codecs, false);
+    const TokenisedExamples examples = tokenise_examples({{"was", {"bad", label}}}, model.codecs);
     return test::error_of([&] { check_labels(model, examples, "test.tsv"); });
   };
   EXPECT_EQ(refusal("poor"),

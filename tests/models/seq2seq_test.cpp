@@ -192,7 +192,9 @@ TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
   }
 }
 
-DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+Pass noise_of(uint64_t seed) {
+  return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
+}
 
 // With the same masks each time. What is drawn, and the cost of coverage, has gradients that are
 // not those of the value that is shown.

@@ -54,11 +54,12 @@ std::shared_ptr<PairNetwork> make(const SomeNetwork& some) {
 }
 
 // The objective and the gradients of the weights.
-std::vector<Tensor> learned(PairNetwork& network, const std::vector<EncodedPair>& from) {
+std::vector<Tensor> learned(PairNetwork& network, const std::vector<EncodedPair>& from,
+                            Communicator* world = nullptr) {
   std::vector<int64_t> all(from.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  const DropoutGenerator generator = at::make_generator<at::CPUGeneratorImpl>(7);
-  const Tensor objective = network.objective(make_batch(from, all), generator, 0.1);
+  const Pass pass{.generator = at::make_generator<at::CPUGeneratorImpl>(7), .world = world};
+  const Tensor objective = network.objective(make_batch(from, all), pass, 0.1);
   objective.backward();
   std::vector<Tensor> results = {objective.detach()};
   for (const Tensor& weight : network.parameters())
@@ -74,9 +75,8 @@ class SharedNetwork : public testing::TestWithParam<SomeNetwork> {
     for (int64_t r = 0; r < ranks; ++r) copies.push_back(make(GetParam()));
     std::vector<std::vector<Tensor>> parts(copies.size());
     ThreadWorld(ranks).run([&](Communicator& world) {
-      const SharingScope sharing(world);
       const auto rank = static_cast<size_t>(world.rank());
-      parts[rank] = learned(*copies[rank], from);
+      parts[rank] = learned(*copies[rank], from, &world);
     });
     // The softmax is blind to a bias of all keys, whose gradient is rounding alone: its measure is
     // the largest one.
@@ -113,9 +113,10 @@ TEST(SharedSequences, AreRefusedByName) {
               testing::HasSubstr("model.source_scope is around:"));
 }
 
-TEST(SharedSequences, AreWholeWithoutAScope) {
-  const SharedSequence sequence(5);
-  EXPECT_EQ(SharedSequence::current(), nullptr);
+TEST(SharedSequences, AreWholeWithoutAWorld) {
+  const Pass pass;
+  const SharedSequence sequence(pass, 5);
+  EXPECT_EQ(pass.over(sequence).sequence, nullptr);
   const Tensor all = at::arange(10).view({2, 5});
   EXPECT_TRUE(at::equal(sequence.own(all), all));
 }

@@ -21,7 +21,9 @@ constexpr int64_t height = 4, width = 6;
 // Images of 2 x 3 patches of 2 x 2 pixels.
 const SourceShape shape(4, {height / 2, width / 2});
 
-DropoutGenerator generator(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+Pass generator(uint64_t seed) {
+  return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
+}
 
 // [N, 6, 4] -> [N, 4, 6].
 Tensor pixels(const Tensor& patches) {

@@ -7,7 +7,7 @@
 
 #include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
-#include "attend/ops/attention_watch.h"
+#include "attend/nn/attention_trace.h"
 
 namespace attend::reference {
 
@@ -17,10 +17,10 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
                          const std::function<void(const StepResult&)>& look = {}) {
   const at::NoGradGuard no_gradient;
   const at::Tensor whole = logits.log_softmax(-1);
-  const auto state = network.start(batch.source, batch.source_lengths);
+  const auto state = network.start(batch.source, batch.source_lengths, {});
   at::Tensor before = at::full({batch.target.size(0)}, Vocabulary::bos, at::kLong);
   for (int64_t t = 0; t < batch.target.size(1); ++t) {
-    const StepResult result = state->step(before, static_cast<bool>(look));
+    const StepResult result = state->step(before, static_cast<bool>(look), {});
     EXPECT_TRUE(at::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
     if (look) look(result);
     before = batch.target.select(1, t);
@@ -29,14 +29,9 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
 
 // Whether attention() computes a step of a network that attends, which packed steps do without.
 inline bool steps_by_attention(DecodingState& state, const at::Tensor& tokens) {
-  bool called = false;
-  const AttentionWatch watch([&](const at::Tensor& query, const at::Tensor& key,
-                                 const at::Tensor& value, const AttentionSpec& spec) {
-    called = true;
-    return attention(query, key, value, spec);
-  });
-  state.step(tokens, /*with_weights=*/false);
-  return called;
+  AttentionTrace trace;
+  state.step(tokens, /*with_weights=*/false, Pass{}.watched_by(trace));
+  return !trace.attentions().empty();
 }
 
 // Steps of a packed network in float32 against those of LibTorch, along rows that a beam reorders,
@@ -47,7 +42,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
   const at::NoGradGuard no_gradient;
   network.eval();
   network.to(at::kFloat);
-  const auto start = [&] { return network.start(batch.source, batch.source_lengths); };
+  const auto start = [&] { return network.start(batch.source, batch.source_lengths, {}); };
   const auto plain = start();
   ASSERT_EQ(network.pack(WeightType::float32), has_packed_form);
   if (!has_packed_form) return;
@@ -55,8 +50,8 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
   at::Tensor before = at::full({batch.source.size(0)}, Vocabulary::bos, at::kLong);
   EXPECT_FALSE(steps_by_attention(*start(), before));
   for (int64_t t = 0; t < steps; ++t) {
-    const StepResult want = plain->step(before, true);
-    const StepResult got = packed->step(before, true);
+    const StepResult want = plain->step(before, true, {});
+    const StepResult got = packed->step(before, true, {});
     // Logits of some units are sums of some tens of float32 terms.
     EXPECT_TRUE(at::allclose(got.log_probabilities, want.log_probabilities, 1e-5, 1e-5)) << t;
     ASSERT_EQ(got.weights.sizes(), want.weights.sizes());
@@ -88,16 +83,16 @@ inline void expect_reordering(PairNetwork& network, const Batch& batch) {
   const at::Tensor rows = at::tensor({int64_t{1}, int64_t{0}, count - 1, int64_t{1}}, at::kLong);
   const at::Tensor row = at::arange(count, at::kLong);
   const auto after_two = [&] {
-    auto state = network.start(batch.source, batch.source_lengths);
-    state->step(at::full_like(row, Vocabulary::bos), false);
-    state->step(row + 4, false);
+    auto state = network.start(batch.source, batch.source_lengths, {});
+    state->step(at::full_like(row, Vocabulary::bos), false, {});
+    state->step(row + 4, false, {});
     return state;
   };
   const auto kept = after_two(), moved = after_two();
   moved->reorder(rows, /*same_sources=*/false);
   const at::Tensor tokens = row + 7;
-  const at::Tensor expected = kept->step(tokens, false).log_probabilities;
-  const at::Tensor found = moved->step(tokens.index_select(0, rows), false).log_probabilities;
+  const at::Tensor expected = kept->step(tokens, false, {}).log_probabilities;
+  const at::Tensor found = moved->step(tokens.index_select(0, rows), false, {}).log_probabilities;
   EXPECT_TRUE(at::allclose(found, expected.index_select(0, rows), 1e-9, 1e-9));
 }
 

@@ -118,7 +118,8 @@ TEST_P(EveryTransformer, ObjectiveIsTheCrossEntropyOfItsLogits) {
 // With the same masks each time.
 TEST_P(EveryTransformer, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] {
-    return network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(5), 0.1);
+    return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)},
+                              0.1);
   });
   for (const auto& item : network->named_parameters()) {
     // What is added to all scores of a row alike, the softmax takes away.
@@ -136,7 +137,9 @@ TEST_P(EveryTransformer, LearnsThePairs) {
   torch::optim::Adam adam(network->parameters(), torch::optim::AdamOptions(0.01));
   for (uint64_t step = 1; step <= 40; ++step) {
     adam.zero_grad();
-    (network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(step), 0) / 10).backward();
+    (network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(step)}, 0) /
+     10)
+        .backward();
     adam.step();
   }
   EXPECT_LT(loss(), 0.6 * before);
@@ -171,10 +174,10 @@ TEST(Transformer, ReadsFrames) {
     Batch batch = make_batch(heard, {0, 1});
     batch.source = batch.source.to(torch::kDouble);
     const Tensor whole = network.logits(batch, {}).log_softmax(-1);
-    const auto state = network.start(batch.source, batch.source_lengths);
+    const auto state = network.start(batch.source, batch.source_lengths, {});
     Tensor before = torch::full({2}, Vocabulary::bos, torch::kLong);
     for (int64_t t = 0; t < 2; ++t) {
-      const StepResult result = state->step(before, true);
+      const StepResult result = state->step(before, true, {});
       EXPECT_TRUE(torch::allclose(result.log_probabilities, whole.select(1, t), 1e-9, 1e-9)) << t;
       ASSERT_EQ(result.weights.sizes(), batch.source.sizes().slice(0, 2));
       before = batch.target.select(1, t);

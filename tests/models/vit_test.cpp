@@ -140,7 +140,8 @@ TEST(Vit, GradientsAreDifferences) {
                       torch::tensor({{int64_t{4}, Vocabulary::eos}, {int64_t{6}, Vocabulary::eos}}),
                       {}};
     reference::expect_parameter_slopes(*network, [&] {
-      return network->objective(batch, at::make_generator<at::CPUGeneratorImpl>(5), 0.1);
+      return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)},
+                                0.1);
     });
   }
 }

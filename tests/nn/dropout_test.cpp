@@ -14,7 +14,9 @@ namespace dropout_test {
 
 using at::Tensor;
 
-DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+Pass noise_of(uint64_t seed) {
+  return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
+}
 
 TEST(Dropout, KeepsTheExpectation) {
   // Two rows of the hash and a bit.
@@ -94,10 +96,11 @@ TEST(Dropout, FollowsTheWholeSequence) {
       const Tensor whole = torch::ones({batch, length, 4}, type);
       const Tensor wanted = dropout(whole, 0.4, noise_of(8));
       ThreadWorld(2).run([&](Communicator& world) {
-        const SharingScope sharing(world);
-        const SharedSequence sequence(length);
-        EXPECT_TRUE(
-            torch::equal(dropout(sequence.own(whole), 0.4, noise_of(8)), sequence.own(wanted)));
+        Pass pass = noise_of(8);
+        pass.world = &world;
+        const SharedSequence sequence(pass, length);
+        const Tensor found = dropout(sequence.own(whole), 0.4, pass.over(sequence));
+        EXPECT_TRUE(torch::equal(found, sequence.own(wanted)));
       });
     }
 }
@@ -106,9 +109,9 @@ TEST(Dropout, FollowsItsNoise) {
   const Tensor x = torch::ones({111});
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(1))));
   EXPECT_FALSE(torch::equal(dropout(x, 0.5, noise_of(1)), dropout(x, 0.5, noise_of(2))));
-  const DropoutGenerator generator = noise_of(1);
+  const Pass generator = noise_of(1);
   EXPECT_FALSE(torch::equal(dropout(x, 0.5, generator), dropout(x, 0.5, generator)));
-  EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
+  EXPECT_TRUE(torch::equal(dropout(x, 0.5, Pass{}), x));
 }
 
 }  // namespace dropout_test

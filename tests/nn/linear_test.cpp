@@ -6,7 +6,6 @@
 #include <torch/autograd.h>
 
 #include <memory>
-#include <thread>
 
 #include "attend/nn/token_loss.h"
 #include "tests/support/autocast.h"
@@ -16,6 +15,8 @@ namespace attend {
 namespace linear_test {
 
 using at::Tensor;
+
+const Pass bfloat16{.bfloat16 = true};
 
 struct Size {
   int64_t rows, from, to;
@@ -48,8 +49,7 @@ TEST_P(LinearOf, InBFloat16IsRightToEightBits) {
   const Tensor slope = torch::randn({1, size.rows, size.to});
   std::vector<Tensor> leaves = {x, weight};
   if (size.bias) leaves.push_back(bias);
-  const BFloat16Products products(true);
-  const Tensor y = linear(x, weight, bias);
+  const Tensor y = linear(x, weight, bias, bfloat16);
   ASSERT_EQ(y.scalar_type(), at::kFloat);
   const auto gradients = torch::autograd::grad({y}, leaves, {slope});
 
@@ -68,8 +68,7 @@ TEST_P(LinearOf, InBFloat16IsRightToEightBits) {
 
 TEST(Linear, InBFloat16HasNoSecondDerivative) {
   const Tensor x = torch::randn({2, 3}).requires_grad_(), weight = torch::randn({4, 3});
-  const BFloat16Products products(true);
-  const Tensor y = linear(x, weight, Tensor()).square().sum();
+  const Tensor y = linear(x, weight, Tensor(), bfloat16).square().sum();
   EXPECT_THAT(test::error_of([&] {
                 torch::autograd::grad({y}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true);
               }),
@@ -80,29 +79,12 @@ TEST(Linear, OtherwiseIsLibTorchs) {
   torch::manual_seed(6);
   Linear layer(7, 5);
   const Tensor x = torch::randn({2, 3, 7});
-  EXPECT_TRUE(at::equal(layer->forward(x), at::linear(x, layer->weight, layer->bias)));
-  const BFloat16Products products(true);
-  EXPECT_FALSE(at::equal(layer->forward(x), at::linear(x, layer->weight, layer->bias)));
+  EXPECT_TRUE(at::equal(layer->forward(x, {}), at::linear(x, layer->weight, layer->bias)));
+  EXPECT_FALSE(at::equal(layer->forward(x, bfloat16), at::linear(x, layer->weight, layer->bias)));
   layer->to(at::kDouble);
   const Tensor exact = x.to(at::kDouble);
-  EXPECT_TRUE(at::equal(layer->forward(exact), at::linear(exact, layer->weight, layer->bias)));
-}
-
-TEST(Linear, BFloat16IsForOneThreadAndEnds) {
-  EXPECT_FALSE(BFloat16Products::enabled());
-  {
-    const BFloat16Products products(true);
-    EXPECT_TRUE(BFloat16Products::enabled());
-    bool elsewhere = true;
-    std::thread([&] { elsewhere = BFloat16Products::enabled(); }).join();
-    EXPECT_FALSE(elsewhere);
-    {
-      const BFloat16Products none(false);
-      EXPECT_FALSE(BFloat16Products::enabled());
-    }
-    EXPECT_TRUE(BFloat16Products::enabled());
-  }
-  EXPECT_FALSE(BFloat16Products::enabled());
+  EXPECT_TRUE(
+      at::equal(layer->forward(exact, bfloat16), at::linear(exact, layer->weight, layer->bias)));
 }
 
 // One weight beside several biases, and without one.
@@ -110,9 +92,10 @@ TEST(Linear, InARecurrenceAddsTheBiasThatItIsGiven) {
   const Tensor x = torch::ones({3, 2}), weight = torch::eye(2).requires_grad_();
   const Tensor ten = torch::full({2}, 10.0).requires_grad_();
   const Tensor twenty = torch::full({2}, 20.0).requires_grad_();
-  const RecurrenceScope scope;
-  const Tensor first = linear(x, weight, ten), second = linear(x, weight, twenty);
-  const Tensor third = linear(x, weight, Tensor());
+  Recurrence recurrence;
+  const Pass pass{.recurrence = &recurrence};
+  const Tensor first = linear(x, weight, ten, pass), second = linear(x, weight, twenty, pass);
+  const Tensor third = linear(x, weight, Tensor(), pass);
   EXPECT_TRUE(at::equal(first, torch::full({3, 2}, 11.0)));
   EXPECT_TRUE(at::equal(second, torch::full({3, 2}, 21.0)));
   EXPECT_TRUE(at::equal(third, x));
@@ -125,8 +108,8 @@ TEST(Linear, InARecurrenceAddsTheBiasThatItIsGiven) {
 
 // A recurrence of four steps with one map, each of which reads what the step before gave, and the
 // gradients of the sum of all that it gave.
-struct Recurrence {
-  explicit Recurrence(at::ScalarType type = at::kFloat) {
+struct Steps {
+  explicit Steps(at::ScalarType type = at::kFloat) {
     torch::manual_seed(9);
     // Small enough that tanh passes errors on as they are.
     const auto leaf = [&](at::IntArrayRef shape) {
@@ -137,10 +120,10 @@ struct Recurrence {
     bias = leaf({7});
   }
 
-  Tensor sum() const {
+  Tensor sum(const Pass& pass = {}) const {
     Tensor state = first, sum;
     for (int64_t t = 0; t < 4; ++t) {
-      state = linear(state, weight, bias).tanh();
+      state = linear(state, weight, bias, pass).tanh();
       sum = sum.defined() ? sum + state.square().sum() : state.square().sum();
     }
     return sum;
@@ -153,15 +136,15 @@ struct Recurrence {
 
 // Of the products alone: the gradients that they have are of bfloat16, too.
 TEST(Linear, InARecurrenceIsLibTorchsWithinAutocast) {
-  const Recurrence r;
+  const Steps steps;
   const auto gradients = [&](bool recurs) {
-    const auto scope = recurs ? std::make_unique<RecurrenceScope>() : nullptr;
+    Recurrence recurrence;
     Tensor sum;
     {
       const test::Autocast on;
-      sum = r.sum();
+      sum = steps.sum({.recurrence = recurs ? &recurrence : nullptr});
     }
-    return torch::autograd::grad({sum}, r.leaves());
+    return torch::autograd::grad({sum}, steps.leaves());
   };
   const auto found = gradients(true), wanted = gradients(false);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(at::equal(found[i], wanted[i])) << i;
@@ -177,10 +160,10 @@ void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& w
 }
 
 TEST(Linear, StepsOfARecurrenceHaveTheGradientsOfEach) {
-  const Recurrence steps;
+  const Steps steps;
   const auto wanted = torch::autograd::grad({steps.sum()}, steps.leaves());
-  const RecurrenceScope scope;
-  const Tensor sum = steps.sum();
+  Recurrence recurrence;
+  const Tensor sum = steps.sum({.recurrence = &recurrence});
   for (int i = 0; i < 2; ++i)  // the second time, nothing is left of the first
     expect_close(torch::autograd::grad({sum}, steps.leaves(), {}, /*retain_graph=*/true), wanted,
                  1e-5);
@@ -192,59 +175,55 @@ TEST(Linear, StepsOfARecurrenceHaveTheGradientsOfEach) {
 }
 
 TEST(Linear, StepsOfARecurrenceInBFloat16AreNearTheExact) {
-  const Recurrence steps;
+  const Steps steps;
   const auto wanted = torch::autograd::grad({steps.sum()}, steps.leaves());
-  const BFloat16Products products(true);
-  const auto each = torch::autograd::grad({steps.sum()}, steps.leaves());
-  const RecurrenceScope scope;
-  const auto together = torch::autograd::grad({steps.sum()}, steps.leaves());
+  const auto each = torch::autograd::grad({steps.sum(bfloat16)}, steps.leaves());
+  Recurrence recurrence;
+  const auto together = torch::autograd::grad({steps.sum(bfloat16.in(recurrence))}, steps.leaves());
   expect_close(together, wanted, 0.02);
   // They differ by the order of sums, and by the rounding of four sums of gradients to bfloat16.
   expect_close(together, each, 0.01);
 }
 
 TEST(Linear, StepsOfARecurrenceHaveSecondDerivatives) {
-  const Recurrence steps(at::kDouble);
-  const auto second = [&] {
-    const auto first = torch::autograd::grad({steps.sum()}, steps.leaves(), {},
+  const Steps steps(at::kDouble);
+  const auto second = [&](const Pass& pass) {
+    const auto first = torch::autograd::grad({steps.sum(pass)}, steps.leaves(), {},
                                              /*retain_graph=*/true, /*create_graph=*/true);
     Tensor squares;
     for (const Tensor& each : first)
       squares = squares.defined() ? squares + each.square().sum() : each.square().sum();
     return torch::autograd::grad({squares}, steps.leaves());
   };
-  const auto wanted = second();
-  const RecurrenceScope scope;
-  expect_close(second(), wanted, 1e-12);
+  const auto wanted = second({});
+  Recurrence recurrence;
+  expect_close(second({.recurrence = &recurrence}), wanted, 1e-12);
 }
 
 TEST(Linear, ARecurrenceMayHoldAWeight) {
-  Recurrence steps;
+  Steps steps;
   const Tensor all = torch::autograd::grad({steps.sum()}, {steps.bias})[0];
   steps.weight.requires_grad_(false);
-  const RecurrenceScope scope;
-  expect_close(torch::autograd::grad({steps.sum()}, {steps.bias}), {all}, 1e-5);
+  Recurrence recurrence;
+  expect_close(torch::autograd::grad({steps.sum({.recurrence = &recurrence})}, {steps.bias}), {all},
+               1e-5);
 }
 
-TEST(Linear, ARecurrenceIsForOneThreadAndEnds) {
-  const auto is_shared = [] {
+TEST(Linear, ARecurrenceSharesAWeightWhereGradientsAreRecorded) {
+  const auto is_shared = [](const Pass& pass) {
     const Tensor weight = torch::ones({2, 2}).requires_grad_(), x = torch::ones({1, 2});
-    const auto node = [&] { return linear(x, weight, Tensor()).grad_fn()->next_edge(1).function; };
+    const auto node = [&] {
+      return linear(x, weight, Tensor(), pass).grad_fn()->next_edge(1).function;
+    };
     return node() == node();
   };
-  EXPECT_FALSE(is_shared());
-  {
-    const RecurrenceScope outer;
-    { const RecurrenceScope inner; }
-    EXPECT_TRUE(is_shared());
-    bool elsewhere = true;
-    std::thread([&] { elsewhere = is_shared(); }).join();
-    EXPECT_FALSE(elsewhere);
-    const at::NoGradGuard no_gradient;
-    const Tensor x = torch::randn({3, 4}), weight = torch::randn({5, 4});
-    EXPECT_TRUE(at::equal(linear(x, weight, Tensor()), at::linear(x, weight)));
-  }
-  EXPECT_FALSE(is_shared());
+  EXPECT_FALSE(is_shared({}));
+  Recurrence recurrence;
+  const Pass pass{.recurrence = &recurrence};
+  EXPECT_TRUE(is_shared(pass));
+  const at::NoGradGuard no_gradient;
+  const Tensor x = torch::randn({3, 4}), weight = torch::randn({5, 4});
+  EXPECT_TRUE(at::equal(linear(x, weight, Tensor(), pass), at::linear(x, weight)));
 }
 
 // A logit of 16 products near 1 is right to about 16 x 3 x 2^-8 = 0.2 at the very most; the loss, a
@@ -256,8 +235,7 @@ TEST(Linear, TokenLossInBFloat16IsNearTheExact) {
   const Tensor bias = torch::randn({59}).requires_grad_();
   const Tensor target = torch::randint(0, 59, {300}, torch::kLong);
   const auto run = [&](bool enabled) {
-    const BFloat16Products products(enabled);
-    const Tensor loss = token_loss(vectors, {weight, bias}, target, 0.1, 0);
+    const Tensor loss = token_loss(vectors, {weight, bias}, target, {.bfloat16 = enabled}, 0.1, 0);
     auto results = torch::autograd::grad({loss}, {vectors, weight, bias});
     results.push_back(loss.detach());
     return results;

@@ -16,7 +16,7 @@ namespace mechanism_table_test {
 TEST(MechanismTable, SaysWhatHoldsAllWeights) {
   for (const Mechanism& row : mechanism_table()) {
     const NormaliserRow& normaliser = Normaliser(row.choices.normaliser).row();
-    const bool fused = score_row(row.choices.score).family != Family::location &&
+    const bool fused = score_row(row.choices.score).family.has_value() &&
                        (normaliser.kernel || normaliser.running_sums);
     EXPECT_EQ(row.paths == "composed", !fused) << row.name;
     EXPECT_EQ(row.space.starts_with("n m"), !fused || score_row(row.choices.score).map_past)

@@ -14,7 +14,9 @@ namespace mixture_of_experts_test {
 
 using at::Tensor;
 
-DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+Pass noise_of(uint64_t seed) {
+  return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
+}
 
 // Gates that differ: the module begins with zeros.
 MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
@@ -140,7 +142,7 @@ TEST(MixtureOfExperts, LearnsToBalance) {
   MixtureOfExperts module = mixture(6, 2);
   const Tensor x = torch::randn({64, 5}, torch::kDouble) + 1;
   torch::optim::Adam optimiser(module.parameters(), torch::optim::AdamOptions(0.05));
-  const DropoutGenerator noise = noise_of(6);
+  const Pass noise = noise_of(6);
   const double before = module.forward(x, noise).imbalance.item<double>();
   for (int step = 0; step < 60; ++step) {
     optimiser.zero_grad();

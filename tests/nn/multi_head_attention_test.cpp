@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "attend/nn/attention_trace.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/ops/misuse.h"
 #include "tests/support/autocast.h"
@@ -22,7 +23,32 @@ using at::Tensor;
 // The same sums in another order: some units in the last place of numbers of size 1 to 100.
 bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-11, 1e-12); }
 
-DropoutGenerator noise_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
+Pass noise_of(uint64_t seed) {
+  return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
+}
+
+// What a module gave, and what it attended to.
+struct Seen {
+  Tensor output;
+  std::vector<TracedAttention> attentions;
+
+  Tensor weights(const std::vector<int64_t>& heads = {}) const {
+    return attentions.at(0).weights(heads);
+  }
+};
+
+template <class Compute>
+Seen seen(const Compute& compute, const Pass& pass = {}) {
+  AttentionTrace trace;
+  const Tensor output = compute(pass.watched_by(trace));
+  return {output, trace.attentions()};
+}
+
+Seen seen_forward(MultiHeadAttention& module, const Tensor& query, const Tensor& source,
+                  const Tensor& lengths = {}, const Pass& pass = {}) {
+  return seen([&](const Pass& watched) { return module.forward(query, source, lengths, watched); },
+              pass);
+}
 
 // In float64, with biases that are not 0.
 std::shared_ptr<MultiHeadAttention> module_of(const MultiHeadConfig& config) {
@@ -70,7 +96,7 @@ TEST(MultiHeadAttention, IsTheFormula) {
     for (const int64_t length : {1, 3, 59}) {
       const auto module = module_of(scaled_dot("causal", 4, key_heads));
       const Tensor x = random({2, length, 12});
-      const Tensor output = module->forward(x, x).output;
+      const Tensor output = module->forward(x, x);
       for (int64_t b = 0; b < 2; ++b)
         EXPECT_TRUE(close(output[b], by_formula(*module, x[b], x[b], 4, key_heads, true)));
     }
@@ -82,7 +108,7 @@ TEST(MultiHeadAttention, CrossesFromAnotherDepthWithPadding) {
       {.depth = 7, .source_depth = 5, .groups = {{.heads = 2}, {.heads = 1}}, .head_depth = 3});
   const Tensor query = random({3, 4, 7}), source = random({3, 6, 5});
   const std::vector<int64_t> lengths = {6, 1, 4};
-  const Tensor output = module->forward(query, source, torch::tensor(lengths)).output;
+  const Tensor output = module->forward(query, source, torch::tensor(lengths));
   for (int64_t b = 0; b < 3; ++b) {
     const Tensor own = source[b].slice(0, 0, lengths[static_cast<size_t>(b)]);
     EXPECT_TRUE(close(output[b], by_formula(*module, query[b], own, 3, 3, false)));
@@ -108,9 +134,9 @@ TEST(MultiHeadAttention, IsThatOfLibTorch) {
   const auto [output, weights] =
       theirs->forward(query.transpose(0, 1), source.transpose(0, 1), source.transpose(0, 1),
                       padding.to(at::kBool), /*need_weights=*/true);
-  const MultiHeadResult result = module->forward(query, source, torch::tensor({7, 3}));
+  const Seen result = seen_forward(*module, query, source, torch::tensor({7, 3}));
   EXPECT_TRUE(close(result.output, output.transpose(0, 1)));
-  EXPECT_TRUE(close(multi_head_weights(result).mean(1), weights));
+  EXPECT_TRUE(close(result.weights().mean(1), weights));
 }
 
 // A mechanism by its choices, and what it needs.
@@ -191,7 +217,7 @@ TEST_P(EveryRow, IsTheOperator) {
   const Tensor expected =
       at::matmul(context.transpose(1, 2).flatten(2), parameters["output.weight"].t()) +
       parameters["output.bias"];
-  EXPECT_TRUE(close(module->forward(x, x).output, expected));
+  EXPECT_TRUE(close(module->forward(x, x), expected));
 }
 
 TEST_P(EveryRow, StepByStepIsTheWholeSequence) {
@@ -199,14 +225,13 @@ TEST_P(EveryRow, StepByStepIsTheWholeSequence) {
   const Tensor x = random({3, 11, 8});
   for (const bool training : {true, false}) {
     module->train(training);
-    const Tensor whole = module->forward(x, x).output;
+    const Tensor whole = module->forward(x, x);
     for (const bool recording : {true, false}) {
       at::AutoGradMode mode(recording);
       MultiHeadState state;
-      std::vector<Tensor> outputs = {module->step(x.slice(1, 0, 1), state).output,
-                                     module->step(x.slice(1, 1, 4), state).output};
-      for (int64_t t = 4; t < 11; ++t)
-        outputs.push_back(module->step(x.slice(1, t, t + 1), state).output);
+      std::vector<Tensor> outputs = {module->step(x.slice(1, 0, 1), state),
+                                     module->step(x.slice(1, 1, 4), state)};
+      for (int64_t t = 4; t < 11; ++t) outputs.push_back(module->step(x.slice(1, t, t + 1), state));
       EXPECT_EQ(state.keys(), 11);
       EXPECT_EQ(state.queries(), 11);
       EXPECT_TRUE(close(at::cat(outputs, 1), whole)) << training << recording;
@@ -222,14 +247,13 @@ TEST_P(EveryRow, QueryByQueryIsAllAtOnce) {
   const auto module = module_of(changed);
   const Tensor query = random({2, 5, 8}), source = random({2, 7, 5});
   const Tensor lengths = torch::tensor({4, 7});
-  const Tensor whole = module->forward(query, source, lengths).output;
+  const Tensor whole = module->forward(query, source, lengths);
   MultiHeadState state = module->prepare(source, lengths);
   std::vector<Tensor> outputs;
-  for (int64_t t = 0; t < 5; ++t)
-    outputs.push_back(module->read(query.slice(1, t, t + 1), state).output);
+  for (int64_t t = 0; t < 5; ++t) outputs.push_back(module->read(query.slice(1, t, t + 1), state));
   EXPECT_TRUE(close(at::cat(outputs, 1), whole));
   const Tensor padded = at::constant_pad_nd(source, {0, 0, 0, 2}, 3.0);
-  EXPECT_TRUE(close(module->forward(query, padded, lengths).output, whole));
+  EXPECT_TRUE(close(module->forward(query, padded, lengths), whole));
 }
 
 TEST(MultiHeadAttention, PredictsCentresOfAKnownSource) {
@@ -239,11 +263,10 @@ TEST(MultiHeadAttention, PredictsCentresOfAKnownSource) {
                    .heads = 2}}});
   const Tensor query = random({2, 4, 8}), source = random({2, 7, 8});
   const Tensor lengths = torch::tensor({4, 7});
-  const Tensor whole = module->forward(query, source, lengths).output;
+  const Tensor whole = module->forward(query, source, lengths);
   MultiHeadState state = module->prepare(source, lengths);
   for (int64_t t = 0; t < 4; ++t)
-    EXPECT_TRUE(
-        close(module->read(query.slice(1, t, t + 1), state).output, whole.slice(1, t, t + 1)));
+    EXPECT_TRUE(close(module->read(query.slice(1, t, t + 1), state), whole.slice(1, t, t + 1)));
 }
 
 // Heads of four mechanisms that share nothing.
@@ -298,18 +321,17 @@ TEST(MultiHeadAttention, MixesHeads) {
   Tensor sum = bias.expand({2, 5, 10});
   std::vector<Tensor> weights;
   for (size_t i = 0; i < 4; ++i) {
-    const MultiHeadResult part = part_of(*module, i)->forward(x, x);
+    const Seen part = seen_forward(*part_of(*module, i), x, x);
     sum = sum + part.output - bias;
-    weights.push_back(multi_head_weights(part));
+    weights.push_back(part.weights());
   }
-  const MultiHeadResult result = module->forward(x, x);
+  const Seen result = seen_forward(*module, x, x);
   EXPECT_TRUE(close(result.output, sum));
   const Tensor all = at::cat(weights, 1);
   ASSERT_EQ(all.size(1), 9);
-  EXPECT_TRUE(close(multi_head_weights(result), all));
-  const Selection some = {.heads = {8, 4, 0, 1, 6}, .first_row = 1, .rows = 3};
-  EXPECT_TRUE(close(multi_head_weights(result, some),
-                    all.index_select(1, torch::tensor(some.heads)).slice(2, 1, 4)));
+  EXPECT_TRUE(close(result.weights(), all));
+  const std::vector<int64_t> some = {0, 1, 4, 6, 8};
+  EXPECT_TRUE(close(result.weights(some), all.index_select(1, torch::tensor(some))));
 }
 
 TEST(MultiHeadAttention, GoesOnWithTheHypothesesOfABeam) {
@@ -323,10 +345,10 @@ TEST(MultiHeadAttention, GoesOnWithTheHypothesesOfABeam) {
   const Tensor taken = x.index_select(0, rows);
   const Tensor tail = random({4, 3, 10});
   const Tensor whole = at::cat({taken.slice(1, 0, 6), tail}, 1);
-  const Tensor expected = module->forward(whole, whole).output;
+  const Tensor expected = module->forward(whole, whole);
   for (int64_t t = 0; t < 3; ++t)
-    EXPECT_TRUE(close(module->step(tail.slice(1, t, t + 1), state).output,
-                      expected.slice(1, 6 + t, 7 + t)));
+    EXPECT_TRUE(
+        close(module->step(tail.slice(1, t, t + 1), state), expected.slice(1, 6 + t, 7 + t)));
 }
 
 // Steps write where there is room: of n of them, log n move what is held.
@@ -335,14 +357,16 @@ TEST(MultiHeadAttention, MovesItsKeysSeldom) {
   const auto module = module_of(scaled_dot("causal", 2));
   MultiHeadState state;
   std::set<const void*> places;
-  std::vector<MultiHeadResult> results;  // so that no address comes twice
+  std::vector<Seen> results;  // so that no address comes twice
   for (int64_t t = 0; t < 500; ++t) {
-    results.push_back(module->step(random({1, 1, 12}), state));
-    places.insert(results.back().trace[0].key.storage().data());
+    results.push_back(seen([&](const Pass& pass) {
+      return module->step(random({1, 1, 12}), state, pass);
+    }));
+    places.insert(results.back().attentions[0].calls[0].key.storage().data());
   }
   EXPECT_LE(places.size(), 7);  // 1, 16, 32, ... 512
   // What a step saw is what it sees later.
-  const Tensor weights = multi_head_weights(results[20]);
+  const Tensor weights = results[20].weights();
   EXPECT_EQ(weights.size(3), 21);
   EXPECT_TRUE(close(weights.sum(3), at::ones_like(weights.select(3, 0))));
 }
@@ -353,23 +377,22 @@ TEST(MultiHeadAttention, DropsWeightsByTheGenerator) {
   config.dropout = 0.5;
   const auto module = module_of(config);
   const Tensor x = random({2, 5, 12});
-  const auto run = [&](const DropoutGenerator& generator) {
-    return module->forward(x, x, {}, generator);
-  };
+  const auto run = [&](const Pass& pass) { return seen_forward(*module, x, x, {}, pass); };
   EXPECT_TRUE(at::equal(run(noise_of(3)).output, run(noise_of(3)).output));
   EXPECT_FALSE(at::equal(run(noise_of(3)).output, run(noise_of(4)).output));
   EXPECT_TRUE(at::equal(run({}).output, run({}).output));
-  const MultiHeadResult result = run(noise_of(5));
-  EXPECT_NE(result.trace[0].spec.dropout.seed, result.trace[1].spec.dropout.seed);
+  const Seen result = run(noise_of(5));
+  const std::vector<AttentionCall>& calls = result.attentions[0].calls;
+  EXPECT_NE(calls[0].spec.dropout.seed, calls[1].spec.dropout.seed);
   // Weights are those before dropout.
-  EXPECT_TRUE(close(multi_head_weights(result), multi_head_weights(run({}))));
+  EXPECT_TRUE(close(result.weights(), run({}).weights()));
 }
 
 TEST(MultiHeadAttention, HasGradients) {
   const auto module = module_of(mixed());
   const Tensor x = random({2, 3, 10}), direction = random({2, 3, 10});
   const auto loss = [&](const Tensor& input) {
-    return (module->forward(input, input).output * direction).sum();
+    return (module->forward(input, input) * direction).sum();
   };
   reference::expect_gradients([&](const reference::Tensors& inputs) { return loss(inputs[0]); },
                               {x}, {"x"});
@@ -383,11 +406,10 @@ TEST(MultiHeadAttention, HasTheSameGradientsStepByStep) {
   const auto gradients = [&](const Tensor& output) {
     return reference::gradients((output * direction).sum(), module->parameters(), false);
   };
-  const reference::Tensors expected = gradients(module->forward(x, x).output);
+  const reference::Tensors expected = gradients(module->forward(x, x));
   MultiHeadState state;
   std::vector<Tensor> outputs;
-  for (int64_t t = 0; t < 6; ++t)
-    outputs.push_back(module->step(x.slice(1, t, t + 1), state).output);
+  for (int64_t t = 0; t < 6; ++t) outputs.push_back(module->step(x.slice(1, t, t + 1), state));
   const reference::Tensors found = gradients(at::cat(outputs, 1));
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(close(found[i], expected[i])) << i;
 }
@@ -403,7 +425,7 @@ TEST(MultiHeadAttention, TakesAutocast) {
     const Tensor x = torch::randn({2, 7, 32});
     const auto result = [&] {
       const Tensor input = x.clone().requires_grad_();
-      const Tensor out = module.forward(input, input).output;
+      const Tensor out = module.forward(input, input);
       return std::pair(out, input);
     };
     const auto [wanted, plain] = result();
@@ -424,15 +446,12 @@ TEST(MultiHeadAttention, TakesAutocast) {
 }
 
 TEST(MultiHeadAttention, RefusesTheWeightsOfLinearHeads) {
-  const std::vector<NormaliserRow>& rows = normaliser_table();
-  if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return row.name == "linear"; }))
-    GTEST_SKIP() << "there is no linear attention";
   const auto module = module_of(
       {.depth = 4, .groups = {{}, {.choices = {.score = "elu_features", .normaliser = "linear"}}}});
   const Tensor x = random({1, 3, 4});
-  const MultiHeadResult result = module->forward(x, x);
-  EXPECT_EQ(multi_head_weights(result, {.heads = {0}}).size(3), 3);
-  expect_errors({{[&] { multi_head_weights(result); }, "head 1 is linear attention"}});
+  const Seen result = seen_forward(*module, x, x);
+  EXPECT_EQ(result.weights({0}).size(3), 3);
+  expect_errors({{[&] { result.weights(); }, "head 1 is linear attention"}});
 }
 
 TEST(MultiHeadAttention, RefusesMisuse) {
@@ -443,7 +462,6 @@ TEST(MultiHeadAttention, RefusesMisuse) {
   const Tensor x = random({2, 3, 12});
   MultiHeadState empty, prepared = module->prepare(x, torch::tensor({1, 3})), begun;
   module->step(x, begun);
-  const MultiHeadResult result = module->forward(x, x);
   expect_errors({
       {of({.depth = 4}), "there are no heads; give a group"},
       {of({.depth = 4, .groups = {{.heads = 3}}}), "depth 4 does not divide among 3 heads; say"},
@@ -462,8 +480,6 @@ TEST(MultiHeadAttention, RefusesMisuse) {
       {[&] { module->read(x, empty); }, "the state holds nothing to read; prepare() a source"},
       {[&] { module->step(x, prepared); }, "the state was prepared with lengths"},
       {[&] { module->step(x.slice(0, 1), begun); }, "x has batch 1, the state 2; they must match"},
-      {[&] { multi_head_weights(result, {.heads = {2}}); }, "head 2 is asked for; there are 2"},
-      {[&] { multi_head_weights(result, {.first_row = 4}); }, "row"},
   });
 }
 

@@ -246,8 +246,8 @@ TEST(Recurrent, RefusesAnOddDepthAndAnUnknownCell) {
 TEST(Dropout, KeepsTheExpectationAndIsTheIdentityWithoutNoise) {
   const Tensor x = torch::ones({100, 100});
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
-  const DropoutGenerator generator = at::make_generator<at::CPUGeneratorImpl>(5);
-  const Tensor dropped = dropout(x, 0.25, generator);
+  const Pass pass{.generator = at::make_generator<at::CPUGeneratorImpl>(5)};
+  const Tensor dropped = dropout(x, 0.25, pass);
   // The mean of 10,000 masks of variance p / (1 - p) = 1/3, to five standard deviations.
   EXPECT_NEAR(dropped.mean().item<double>(), 1.0, 5 * std::sqrt(1.0 / 3 / 1e4));
   EXPECT_NEAR((dropped == 0).to(torch::kDouble).mean().item<double>(), 0.25,
@@ -257,7 +257,7 @@ TEST(Dropout, KeepsTheExpectationAndIsTheIdentityWithoutNoise) {
 TEST(Dropout, DrawsTheSameMaskFromTheSameSeed) {
   const Tensor x = torch::randn({50});
   const auto drawn = [&](uint64_t seed) {
-    return dropout(x, 0.5, at::make_generator<at::CPUGeneratorImpl>(seed));
+    return dropout(x, 0.5, {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)});
   };
   EXPECT_TRUE(torch::equal(drawn(7), drawn(7)));
   EXPECT_FALSE(torch::equal(drawn(7), drawn(8)));
@@ -265,7 +265,7 @@ TEST(Dropout, DrawsTheSameMaskFromTheSameSeed) {
 
 TEST(Dropout, PassesTheGradientThroughTheMask) {
   const Tensor x = torch::randn({40}).requires_grad_();
-  const Tensor y = dropout(x, 0.5, at::make_generator<at::CPUGeneratorImpl>(9));
+  const Tensor y = dropout(x, 0.5, {.generator = at::make_generator<at::CPUGeneratorImpl>(9)});
   y.sum().backward();
   EXPECT_TRUE(torch::allclose(x.grad() * x.detach(), y.detach()));
 }

@@ -60,7 +60,7 @@ TEST_P(TokenLossOf, AndItsGradientsAreThoseOfTheLogits) {
   if (c.rows > 1) target[c.rows / 2] = 0;  // at least one is ignored
   std::vector<Tensor> leaves = {vectors, weight};
   if (c.bias) leaves.push_back(bias);
-  const Tensor found = token_loss(vectors, {weight, bias}, target, c.smoothing, 0);
+  const Tensor found = token_loss(vectors, {weight, bias}, target, {}, c.smoothing, 0);
   const Tensor expected = by_definition(vectors, {weight, bias}, target, c.smoothing, 0);
   EXPECT_NEAR(found.item<double>(), expected.item<double>(), 1e-12 * c.rows * 20);
   const auto gradients = torch::autograd::grad({found * 0.25}, leaves);
@@ -81,7 +81,7 @@ TEST(TokenLoss, TrainsWhateverIsNotFrozen) {
     for (size_t i = 0; i < 3; ++i)
       if ((mask >> i & 1) != 0) trained.push_back(all[i].requires_grad_());
     const auto found =
-        torch::autograd::grad({token_loss(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
+        torch::autograd::grad({token_loss(all[0], {all[1], all[2]}, target, {}, 0.1, 0)}, trained);
     const auto wanted =
         torch::autograd::grad({by_definition(all[0], {all[1], all[2]}, target, 0.1, 0)}, trained);
     for (size_t i = 0; i < trained.size(); ++i)
@@ -104,7 +104,7 @@ TEST(TokenLoss, HasSecondDerivatives) {
     for (const Tensor& gradient : first) sum = sum + gradient.pow(3).sum();
     return torch::autograd::grad({sum}, x);
   };
-  const auto found = second(token_loss(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
+  const auto found = second(token_loss(x[0], {x[1], x[2]}, target, {}, 0.1, 0) * 0.25);
   const auto wanted = second(by_definition(x[0], {x[1], x[2]}, target, 0.1, 0) * 0.25);
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
@@ -118,7 +118,7 @@ TEST(TokenLoss, HasTheSameGradientsWithAGraph) {
   for (const bool itself : {false, true}) {
     const auto gradient = [&](bool create_graph) {
       const Tensor loss =
-          token_loss(itself ? matrix : matrix.tanh(), {matrix, matrix.sum(1)}, target, 0.1, -1);
+          token_loss(itself ? matrix : matrix.tanh(), {matrix, matrix.sum(1)}, target, {}, 0.1, -1);
       return torch::autograd::grad({loss}, {matrix}, {}, /*retain_graph=*/true, create_graph)[0];
     };
     EXPECT_TRUE(torch::allclose(gradient(true), gradient(false), 1e-10, 1e-12)) << itself;
@@ -135,7 +135,7 @@ TEST(TokenLoss, TakesLogitsOfMinusInfinity) {
     bias[4] = -std::numeric_limits<double>::infinity();
     bias[tokens - 1] = -std::numeric_limits<double>::infinity();
     const Tensor target = torch::arange(3);
-    const Tensor found = token_loss(vectors, {weight, bias}, target, 0, -1);
+    const Tensor found = token_loss(vectors, {weight, bias}, target, {}, 0, -1);
     ASSERT_TRUE(found.isfinite().item<bool>());
     const Tensor logits = at::matmul(vectors, weight.t()) + bias;
     const Tensor loss =
@@ -151,7 +151,7 @@ TEST(TokenLoss, IsOfFloat32WithinAutocast) {
   const Tensor vectors = torch::randn({5, 4}).requires_grad_(), weight = torch::randn({7, 4});
   const Tensor target = torch::arange(5);
   const auto result = [&] {
-    const Tensor loss = token_loss(vectors, {weight, {}}, target, 0.1, -1);
+    const Tensor loss = token_loss(vectors, {weight, {}}, target, {}, 0.1, -1);
     return at::cat({loss.view({1}), torch::autograd::grad({loss}, {vectors})[0].flatten()});
   };
   const Tensor wanted = result();
@@ -163,7 +163,9 @@ TEST(TokenLoss, HasForwardMode) {
   torch::manual_seed(10);
   const Tensor vectors = torch::randn({5, 4}, torch::kDouble), tangent = torch::randn_like(vectors);
   const Tensor weight = torch::randn({7, 4}, torch::kDouble), target = torch::arange(5);
-  const auto loss = [&](const Tensor& x) { return token_loss(x, {weight, {}}, target, 0.1, -1); };
+  const auto loss = [&](const Tensor& x) {
+    return token_loss(x, {weight, {}}, target, {}, 0.1, -1);
+  };
   constexpr double step = 1e-5;  // the cube root of 1e-16
   const Tensor wanted =
       (loss(vectors + step * tangent) - loss(vectors - step * tangent)) / (2 * step);
@@ -185,7 +187,7 @@ TEST(TokenLoss, SmoothingBeginsAtTheFirstToken) {
     const std::vector<Tensor> x = {leaf({20, 3}), leaf({tokens, 3}), leaf({tokens})};
     const Tensor target = torch::randint(0, tokens, {20}, torch::kLong);
     for (const int64_t first : {0, 1, 2}) {
-      const Tensor found = token_loss(x[0], {x[1], x[2]}, target, 0.1, -1, first);
+      const Tensor found = token_loss(x[0], {x[1], x[2]}, target, {}, 0.1, -1, first);
       const Tensor whole =
           smoothed_cross_entropy(TokenOutput{x[1], x[2]}.logits(x[0]), target, 0.1, -1, first);
       const Tensor wanted = by_definition(x[0], {x[1], x[2]}, target, 0.1, -1, first);
@@ -201,14 +203,14 @@ TEST(TokenLoss, SmoothingBeginsAtTheFirstToken) {
   const Tensor bias = torch::tensor({no, no, 0.0, 0.0}, torch::kDouble);
   const Tensor loss =
       token_loss(torch::ones({1, 1}, torch::kDouble), {torch::zeros({4, 1}, torch::kDouble), bias},
-                 torch::full({1}, 3, torch::kLong), 0.1, 0, 2);
+                 torch::full({1}, 3, torch::kLong), {}, 0.1, 0, 2);
   EXPECT_NEAR(loss.item<double>(), std::log(2.0), 1e-12);
 }
 
 TEST(TokenLoss, WithoutTargetsIsNothing) {
   const Tensor vectors = torch::ones({2, 3}, torch::kDouble).requires_grad_();
   const Tensor weight = torch::ones({4, 3}, torch::kDouble).requires_grad_();
-  const Tensor loss = token_loss(vectors, {weight}, torch::zeros({2}, torch::kLong), 0.1, 0);
+  const Tensor loss = token_loss(vectors, {weight}, torch::zeros({2}, torch::kLong), {}, 0.1, 0);
   EXPECT_EQ(loss.item<double>(), 0);
   loss.backward();
   EXPECT_EQ(vectors.grad().abs().sum().item<double>(), 0);
@@ -217,16 +219,17 @@ TEST(TokenLoss, WithoutTargetsIsNothing) {
 
 TEST(TokenLoss, NamesATargetThatIsNoToken) {
   const Tensor ones = torch::ones({1, 3});
-  EXPECT_THAT(error_of([&] {
-                token_loss(ones, {torch::ones({4, 3})}, torch::full({1}, 4, torch::kLong), 0, 0);
-              }),
-              testing::HasSubstr("0 .. 3"));
+  EXPECT_THAT(
+      error_of([&] {
+        token_loss(ones, {torch::ones({4, 3})}, torch::full({1}, 4, torch::kLong), {}, 0, 0);
+      }),
+      testing::HasSubstr("0 .. 3"));
 }
 
 TEST(TokenLoss, NamesShapes) {
   EXPECT_THAT(error_of([] {
                 token_loss(torch::ones({2, 3}), {torch::ones({4, 2})},
-                           torch::zeros({2}, torch::kLong), 0, 0);
+                           torch::zeros({2}, torch::kLong), {}, 0, 0);
               }),
               testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
 }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "attend/nn/attention_trace.h"
+
 namespace attend {
 namespace transformer_stack_test {
 
@@ -82,10 +84,10 @@ TEST(TransformerStack, StepsAreTheWhole) {
     const Tensor x = torch::randn({2, 7, 6}, torch::kDouble);
     const StackSource source{torch::randn({2, 5, 4}, torch::kDouble), torch::tensor({5, 2})};
     const Tensor whole = stack->forward(x, {}, source, {});
-    StackCaches caches = stack->start(source);
+    StackCaches caches = stack->start(source, {});
     std::vector<Tensor> parts;
-    parts.push_back(stack->step(x.narrow(1, 0, 3), caches));  // a prefix at once
-    for (int64_t t = 3; t < 7; ++t) parts.push_back(stack->step(x.narrow(1, t, 1), caches));
+    parts.push_back(stack->step(x.narrow(1, 0, 3), caches, {}));  // a prefix at once
+    for (int64_t t = 3; t < 7; ++t) parts.push_back(stack->step(x.narrow(1, t, 1), caches, {}));
     EXPECT_TRUE(torch::allclose(at::cat(parts, 1), whole, 1e-10, 1e-10));
   }
 }
@@ -97,11 +99,15 @@ TEST(TransformerStack, ShowsTheAttentionOfEachLayer) {
   torch::NoGradGuard no_gradient;
   const Tensor x = torch::randn({2, 4, 6}, torch::kDouble);
   const StackSource source{torch::randn({2, 5, 6}, torch::kDouble), torch::tensor({5, 2})};
-  std::vector<LayerTrace> trace;
-  stack->forward(x, {}, source, {}, &trace);
-  ASSERT_EQ(trace.size(), 2);
-  for (const LayerTrace& layer : trace) {
-    const Tensor own = multi_head_weights(layer.self), read = multi_head_weights(layer.cross);
+  AttentionTrace trace;
+  stack->forward(x, {}, source, Pass{}.watched_by(trace));
+  const std::vector<TracedAttention>& found = trace.attentions();
+  ASSERT_EQ(found.size(), 4);
+  for (size_t i = 0; i < found.size(); i += 2) {
+    const auto layer = static_cast<int64_t>(i / 2 + 1);
+    EXPECT_EQ(found[i].site, (Site{NetworkPart::none, layer, false}));
+    EXPECT_EQ(found[i + 1].site, (Site{NetworkPart::none, layer, true}));
+    const Tensor own = found[i].weights(), read = found[i + 1].weights();
     EXPECT_EQ(own.sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
     EXPECT_EQ(own.triu(1).abs().sum().item<double>(), 0);
     EXPECT_EQ(read.sizes(), (std::vector<int64_t>{2, 3, 4, 5}));
@@ -116,7 +122,7 @@ TEST(TransformerStack, NoiseDropsAndItsAbsenceDoesNot) {
   const auto stack = make(config);
   const Tensor x = torch::randn({2, 4, 6}, torch::kDouble);
   const auto run = [&](uint64_t seed) {
-    return stack->forward(x, {}, {}, at::make_generator<at::CPUGeneratorImpl>(seed));
+    return stack->forward(x, {}, {}, {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)});
   };
   EXPECT_TRUE(torch::equal(run(1), run(1)));
   EXPECT_FALSE(torch::equal(run(1), run(2)));

@@ -53,23 +53,24 @@ class PlainBackend : public Backend {
   }
 
   Tensor weights(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                 const WeightRows& rows) const override {
+                 const kernels::Selection& rows) const override {
     ++summaries;
     const Tensor all = (scores(parts, spec) - lse.unsqueeze(-1)).exp();
-    return all.index_select(1, at::tensor(rows.heads)).narrow(2, rows.first_row, rows.rows);
+    return all.index_select(1, at::tensor(at::IntArrayRef(rows.heads.data(), rows.heads.size())))
+        .narrow(2, rows.first_row, rows.rows);
   }
   TopWeights top(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                 const WeightRows& rows, int64_t count) const override {
+                 const kernels::Selection& rows, int64_t count) const override {
     const auto [values, keys] = weights(parts, spec, lse, rows).topk(count);
     return {values, keys};
   }
   Tensor entropy(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                 const WeightRows& rows) const override {
+                 const kernels::Selection& rows) const override {
     const Tensor w = weights(parts, spec, lse, rows);
     return -(w * w.log()).sum(-1);
   }
   Tensor column_sums(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
-                     const WeightRows& rows) const override {
+                     const kernels::Selection& rows) const override {
     return weights(parts, spec, lse, rows).sum(2);
   }
 

@@ -77,9 +77,7 @@ class Cases {
     const Tensor slopes = of_entries ? whole : whole[0].clone();
     return {of_entries ? "alibi_of_entries" : "alibi_by_entry",
             {slopes},
-            [moved = offsets()](const Tensors& x) {
-              return Bias{{AlibiBias{x[0], 1, moved}}};
-            },
+            [moved = offsets()](const Tensors& x) { return alibi(x[0], 1, moved); },
             [=](const Tensor&, N b, N h, N i, N j) {
               const Tensor own = of_entries ? slopes[b] : slopes;
               return -number(own, {h}) * static_cast<double>(std::abs(i + 1 + offset_of(b) - j));
@@ -103,9 +101,7 @@ class Cases {
     const Tensor table = random({s_.heads, 2 * reach + 1, depth_});
     return {"relative_keys_by_entry",
             {table},
-            [moved = offsets()](const Tensors& x) {
-              return Bias{{RelativeKeysBias{x[0], 1, moved}}};
-            },
+            [moved = offsets()](const Tensors& x) { return relative_keys(x[0], 1, moved); },
             [=](const Tensor& query, N b, N h, N i, N j) {
               const N place = std::clamp(j - i - 1 - offset_of(b), -reach, reach) + reach;
               return (query[b][h][i] * table[h][place]).sum().item<double>();

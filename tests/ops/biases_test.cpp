@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/cpu_problem-inl.h"
+#include "attend/ops/lower-inl.h"
 #include "tests/ops/bias_cases.h"
 
 namespace attend::reference {

@@ -124,13 +124,10 @@ TEST(ScopeErrors, NameWhatIsWrong) {
        },
        "the mask must be of dtype bool, got Float of shape [4, 5]"},
       {[&] {
-         check({{{KeyLengths{at::ones({2, 1}, at::kLong)}}}});
+         key_lengths(at::ones({2, 1}, at::kLong));
        },
        "got Long of shape [2, 1]"},
-      {[&] {
-         check({{{DenseMask{ones({4, 5})}}}});
-       },
-       "must be of dtype bool"},
+      {[&] { dense_mask(Tensor()); }, "must be of dtype bool, got an undefined tensor"},
       {[&] {
          check(key_lengths(lengths({1, 2, 3})));
        },
@@ -157,10 +154,6 @@ TEST(ScopeErrors, NameWhatIsWrong) {
        "key lengths of 1 and of 2 batch elements do not intersect"},
       {[&] { dense_mask(mask) & dense_mask(mask.narrow(0, 0, 3)); },
        "masks of shapes [4, 5] and [3, 5] do not broadcast to each other"},
-      {[&] {
-         dense_mask(mask) & Scope{{{DenseMask{ones({4, 5})}}}};
-       },
-       "must be of dtype bool"},
   });
 }
 

@@ -213,7 +213,7 @@ void compare(const TapeProblem& problem, at::ScalarType dtype, const std::string
   ++count.all;
   if (!wanted.fits) return;
   const Found composed = attend_with(problem, dtype, Path::composed);
-  const bool has_kernel = score_row(problem.score).family != Family::location;
+  const bool has_kernel = score_row(problem.score).family.has_value();
   const Found fused = has_kernel ? attend_with(problem, dtype, Path::fused) : composed;
   if (!wanted.known) return expect_finite(composed, fused, wanted, precision, name);
   ++count.compared;

@@ -128,28 +128,15 @@ TEST_P(OperatorOfScore, MatchesTheLoopsInEveryDtype) {
   }
 }
 
-// Calls change(tensor) for the tensor of each condition of the kind.
-template <class Kind, class Change>
-void for_each(Scope& scope, Change change) {
-  for (Clause& clause : scope.any_of) {
-    for (Condition& condition : clause) {
-      if (auto* kind = std::get_if<Kind>(&condition)) change(*kind);
-    }
-  }
-}
-
 TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
   const Sizes sizes = {.batch = 2};
   const Problem problem = make_problem(GetParam(), sizes, Given::all, false, at::kDouble, 3);
-  for (const ScopeCase& scope : scope_cases(sizes)) {
+  for (const ScopeCase& scope : scope_cases(sizes, 3)) {
     SCOPED_TRACE(scope.name);
     const Expected expected = attend_by_loops(problem, scope);
     if (!expected.scores.defined()) return;
     const Tolerances tolerance = tolerances(problem, expected, 0x1p-53, 0);
     AttentionSpec spec = {.score = problem.score, .scope = scope.scope};
-    for_each<DenseMask>(spec.scope, [](DenseMask& of_pairs) {
-      if (of_pairs.mask.dim() == 4) of_pairs.mask = of_pairs.mask.squeeze(1);
-    });
     const Tensor q = problem.query.squeeze(1), k = problem.key.squeeze(1),
                  v = problem.value.squeeze(1);
     const auto three = attention(q, k, v, spec);
@@ -157,15 +144,7 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
     EXPECT_LE(difference(three.lse, expected.lse.squeeze(1)), tolerance.lse);
     EXPECT_LE(difference(attention_weights(q, k, three.lse, spec), expected.weights.squeeze(1)),
               tolerance.weights);
-    const auto second = [](Tensor& of_entries) {
-      if (of_entries.defined()) of_entries = of_entries.narrow(0, 1, 1);
-    };
-    for_each<KeyLengths>(spec.scope, [&](KeyLengths& keys) { second(keys.lengths); });
-    for_each<QueryLengths>(spec.scope, [&](QueryLengths& queries) { second(queries.lengths); });
-    for_each<Window>(spec.scope, [&](Window& window) { second(window.offsets); });
-    for_each<DenseMask>(spec.scope, [](DenseMask& of_pairs) {
-      if (of_pairs.mask.dim() == 3) of_pairs.mask = of_pairs.mask.select(0, 1);
-    });
+    spec.scope = of_head(with_four_axes(spec.scope, 3), 1, 0);
     const auto two = attention(q[1], k[1], v[1], spec);
     EXPECT_LE(difference(two.context, expected.context[1][0]), tolerance.context);
     EXPECT_LE(difference(two.lse, expected.lse[1][0]), tolerance.lse);

@@ -27,7 +27,7 @@ struct Case {
   double terms = 1;  // the largest score, in magnitude
 };
 
-bool has_kernel(const ScoreRow& row) { return row.family != Family::location; }
+bool has_kernel(const ScoreRow& row) { return row.family.has_value(); }
 
 Case make_case(const Problem& p, const ScopeCase& scope, const BiasCase* bias,
                const NormaliserRow& normaliser) {

@@ -123,19 +123,17 @@ TEST(Align, TakesOffsetsThatFit) {
        },
        "compute the entries one by one"},
       {[&] {
-         attention(x, x, x, {.bias = {{AlibiBias{at::ones({2, 2})}}}});
+         attention(x, x, x, {.bias = alibi(at::ones({2, 2}))});
        },
        "the slopes of alibi have shape [2, 2]; a number for each batch entry and head is [2, 1]"},
-      {[&] {
-         attention(x, x, x, {.bias = {{AlibiBias{at::ones({1}), 0, at::zeros({2})}}}});
-       },
+      {[&] { attention(x, x, x, {.bias = alibi(at::ones({1}), 0, at::zeros({2}))}); },
        "the offsets of alibi are Float of shape [2]; they must be int64 of shape [batch], 2"},
-      {[&] { window(Window{.offsets = at::zeros({2})}); },
+      {[&] { window(Window{}, at::zeros({2})); },
        "the offsets of a window must be int64 of shape [batch]"},
       {[&] { query_lengths(at::zeros({2})); }, "query lengths must be int64 of shape [batch]"},
       {[&] { attention(x, x, x, {.scope = query_lengths(at::full({2}, 5, at::kLong))}); },
        "query lengths must be between 0 and the number of queries 4, got 5 to 5"},
-      {[&] { attention(x, x, x, {.scope = window(Window{.offsets = at::zeros({3}, at::kLong)})}); },
+      {[&] { attention(x, x, x, {.scope = window(Window{}, at::zeros({3}, at::kLong))}); },
        "the offsets of a window are for a batch of 3, the queries have one of 2"},
       {[] { parse_align("end"); }, "align is 'end'; it must be first or last"},
   });

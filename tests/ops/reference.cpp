@@ -311,12 +311,21 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
 }
 
 // Entry 0 begins before the keys, and of each entry one query more counts than of the one before.
-std::vector<ScopeCase> cases_by_entry(const Sizes& sizes) {
+std::vector<ScopeCase> cases_by_entry(const Sizes& sizes, int64_t query_axes) {
   const Tensor entries = at::arange(sizes.batch, at::kLong);
   const Tensor counts = (entries + 1).clamp_max(sizes.queries);
   using N = int64_t;
+  Tensor layouts = at::zeros(
+      {sizes.batch, sizes.heads, (sizes.queries + 2) / 3, (sizes.keys + 2) / 3}, at::kBool);
+  for (N b = 0; b < sizes.batch; ++b)
+    for (N h = 0; h < sizes.heads; ++h)
+      for (N y = 0; y < layouts.size(2); ++y)
+        for (N x = 0; x < layouts.size(3); ++x) layouts[b][h][y][x] = (b + h + y + 2 * x) % 3 != 0;
+  if (query_axes == 3) layouts = layouts.squeeze(1);
   return {
-      {"offsets", window(Window{.left = 3, .right = 1, .offset = 1, .offsets = 2 * entries - 1}),
+      {"blocks_of_heads", block_sparse(layouts, 3),
+       [](N b, N h, N i, N j) { return (b + h + i / 3 + 2 * (j / 3)) % 3 != 0; }},
+      {"offsets", window(Window{.left = 3, .right = 1, .offset = 1}, 2 * entries - 1),
        [](N b, N, N i, N j) { return i + 2 * b - 3 <= j && j <= i + 2 * b + 1; }},
       {"query_lengths", causal() & query_lengths(counts),
        [](N b, N, N i, N j) { return i <= b && j <= i; }},
@@ -347,7 +356,7 @@ Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool paramet
           Score(row.name, std::move(parameters))};
 }
 
-std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
+std::vector<ScopeCase> scope_cases(const Sizes& sizes, int64_t query_axes) {
   Tensor mask = at::zeros({sizes.batch, sizes.heads, sizes.queries, sizes.keys}, at::kBool);
   const auto in_mask = [](int64_t b, int64_t h, int64_t i, int64_t j) {
     return i != 1 && (i + j + b + 2 * h) % 3 != 0;
@@ -357,9 +366,9 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
     for (int64_t h = 0; h < sizes.heads; ++h)
       for (int64_t i = 0; i < sizes.queries; ++i)
         for (int64_t j = 0; j < sizes.keys; ++j) entries[b][h][i][j] = in_mask(b, h, i, j);
+  if (query_axes == 3) mask = mask.squeeze(1);
   // Batch element 0 has no key at all.
-  Tensor lengths = at::zeros({sizes.batch}, at::kLong);
-  for (int64_t b = 0; b < sizes.batch; ++b) lengths[b] = std::min(2 * b, sizes.keys);
+  const Tensor lengths = (2 * at::arange(sizes.batch, at::kLong)).clamp_max(sizes.keys);
   Tensor layout = at::zeros({(sizes.queries + 1) / 2, (sizes.keys + 1) / 2}, at::kBool);
   for (int64_t i = 0; i < layout.size(0); ++i)
     for (int64_t j = 0; j < layout.size(1); ++j) layout[i][j] = (i + 2 * j) % 3 != 0;
@@ -404,7 +413,7 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes) {
          return i - 4 <= j && j <= i && j < 2 * b && i != 1 && (i + j + b + 2 * h) % 3 != 0;
        }},
   };
-  for (const ScopeCase& more : cases_by_entry(sizes)) cases.push_back(more);
+  for (const ScopeCase& more : cases_by_entry(sizes, query_axes)) cases.push_back(more);
   return cases;
 }
 

@@ -39,8 +39,9 @@ struct ScopeCase {
   std::function<bool(int64_t batch, int64_t head, int64_t query, int64_t key)> allows;
 };
 
-// Every scope and intersections of them, for these sizes; several leave rows with no key.
-std::vector<ScopeCase> scope_cases(const Sizes& sizes);
+// Every scope and intersections of them, for these sizes; several leave rows with no key. Queries
+// of three axes have one head.
+std::vector<ScopeCase> scope_cases(const Sizes& sizes, int64_t query_axes = 4);
 
 struct Expected {
   at::Tensor scores, weights, context, lse;  // float64, four axes (lse three)

@@ -36,7 +36,7 @@ std::vector<Changed> cases() {
           {"mask_in_a_union", mask, (causal() & dense_mask(mask)) | prefix(1), flip},
           {"key_lengths", lengths, key_lengths(lengths), grow},
           {"query_lengths", lengths, query_lengths(lengths), grow},
-          {"offsets", offsets, window(Window{.right = 1, .offsets = offsets}), grow},
+          {"offsets", offsets, window(Window{.right = 1}, offsets), grow},
           {"query_starts", starts, segments(starts, other_starts), move},
           {"key_starts", other_starts, segments(starts, other_starts), move},
           {"layout", layout, block_sparse(layout, 2), flip},

@@ -155,11 +155,11 @@ TEST(Shifted, MisuseSaysWhichRowsThereAre) {
        },
        "the dense bias of shape [4, 6] has 6 columns; keys -1 to 0 were asked for"},
       {[&] {
-         attention(x, x, x, {.scope = {{{BlockLayout{at::ones({2, 2}, at::kBool), 3, 3, 0}}}}});
+         attention(x, x, x, {.scope = block_sparse(at::ones({2, 2}, at::kBool), 3, 3)});
        },
        "a layout begins at 3 in its first block; it must be 0 to 2"},
       {[&] {
-         attention(x, x, x, {.bias = {{GridBias{at::ones({3, 5}), 0, 1}}}});
+         attention(x, x, x, {.bias = grid(at::ones({3, 5}), 0, 1)});
        },
        "the 6 queries from 0 on and the 6 keys from 1 on"},
       {[&] { shifted(around(at::ones({3}), 1), 3, 1); }, "the scope's centres of shape [3]"},

@@ -56,6 +56,9 @@ void expect_sums(Communicator& world) {
     const Tensor& sum = tensors[static_cast<size_t>(i)];
     EXPECT_TRUE(sum.eq(static_cast<double>(3 * i + 0 + 1 + 2)).all().item<bool>()) << i;
   }
+  // No byte is lost, and texts may be of different lengths.
+  const std::vector<std::string> own = {"", std::string("a\0b", 3), "\xff\xc3\xa9"};
+  EXPECT_EQ(of_all(world, own.at(static_cast<size_t>(world.rank()))), own);
 }
 
 // Finds what ranks in threads of one process find, to the last bit: that these are right is for

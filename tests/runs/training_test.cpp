@@ -37,7 +37,7 @@ class TrainingTest : public testing::Test {
                            "train.replicas=1",      "train.steps=12",  "train.batch=10",
                            "train.validate_steps=4"};
     watch.say = [this](const std::string& line) { said.push_back(line); };
-    watch.progress = [this](const TrainProgress& progress, const ValidationMetric& metric) {
+    watch.progress = [this](const TrainProgress& progress, const Metric& metric) {
       EXPECT_EQ(metric.name, "token_error");
       last_step = progress.step;
       if (progress.step >= stop_at) stop = true;
@@ -61,7 +61,7 @@ TEST_F(TrainingTest, TellsWhatItDoesAndLeavesAModelThatAnswers) {
   EXPECT_THAT(said, Contains(HasSubstr("45 training and 45 validation examples")));
   const Model model(options.out);
   const auto examples = read_examples({options.data}, model.text());
-  const double error = evaluate(model, examples, {}).errors.token_error_rate();
+  const double error = measure(metric_named("token_error"), evaluate(model, examples, {}).answers);
   EXPECT_NEAR(error, trained.outcome.best_metric, 1e-9);
 }
 

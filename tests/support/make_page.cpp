@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "attend/explain/map_page.h"
-#include "attend/explain/render.h"
+#include "attend/pictures/map_page.h"
+#include "attend/pictures/render.h"
 
 namespace attend {
 namespace {

@@ -168,8 +168,9 @@ TABLES = {
     "attend/ops/bias_table.cpp": '{.kind = 1, .name = "alibi"},',
     "attend/ops/normalisers.cpp": '{.name = "softmax"}, {.name = "linear"}, {.name = "none"},',
     "attend/ops/one_key_normalisers.cpp": '{.name = "monotonic"}, {.name = "monotonic_hard"},',
-    "attend/nn/mechanism_table.cpp": '{.name = "self"}, {.name = "bahdanau", .module = "M()"},'}
-TABLES_CMAKE = "attend_layer(ops)\nattend_layer(nn)\n"
+    "attend/nn/mechanism_table.cpp": '{.name = "self"}, {.name = "bahdanau", .module = "M()"},',
+    "attend/metrics/metric_table.cpp": 'counts = {{"edits", 1}}; {.name = "loss"}, {.name = "bleu"},'}
+TABLES_CMAKE = "attend_layer(ops)\nattend_layer(nn)\nattend_layer(metrics)\n"
 
 
 class Rows(unittest.TestCase):
@@ -183,15 +184,18 @@ class Rows(unittest.TestCase):
                 "scope": {"all", "causal", "global", "around"},
                 "bias": {"dense", "alibi", "relative_keys", "offset", "sink"},
                 "normaliser": {"softmax", "none", "entmax15", "linear", "hard", "monotonic_hard"},
-                "mechanism": {"bahdanau", "self", "rope", "t5", "entmax"}}.items():
+                "mechanism": {"bahdanau", "self", "rope", "t5", "entmax"},
+                "metric": {"bleu", "chrf", "f1", "token_error", "loss", "perplexity"}}.items():
             self.assertLessEqual(names, check_layers.row_names(ROOT)[kind], kind)
+        self.assertNotIn("edits", check_layers.row_names(ROOT)["metric"])
 
     def test_no_name_of_a_row_is_compared(self):
         for code in ('choices.normaliser == "softmax"', '"softmax" != choices_.normaliser',
                      'name == "alibi"', 'std::string(row.name) == "x" || spec->normaliser == "none"',
                      'base_name(scope) == "causal"', 'self.mechanism == "bahdanau"',
                      'choices.scope == "causal:-1"', 'scope_.find("causal") == npos',
-                     'choices.normaliser.starts_with("mono")', 'name.starts_with("additive")'):
+                     'choices.normaliser.starts_with("mono")', 'name.starts_with("additive")',
+                     'config.train.metric != "loss"', 'name == "bleu"'):
             self.assertEqual(len(self.found(code)), 1, code)
         self.assertEqual(self.found('x || name == "softmax"'), [
             'attend/nn/a.cpp:2: name is compared with "softmax"; ask a field of the row'])
@@ -205,6 +209,7 @@ class Rows(unittest.TestCase):
         for code in ('config.tied == "all"', 'schedule == "linear"', 'score == "none"',
                      'name == "line"', 'name == "gru"', 'mechanism == "none"', 'units == "softmax"',
                      'row.kind == Kind::softmax', 'row.name == name', 'f(score, "additive")',
+                     'metric == "edits"',
                      'true;  // name == "softmax"', 'part == "state"', 'text.find("causal")'):
             self.assertEqual(self.found(code), [], code)
 

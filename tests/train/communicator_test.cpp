@@ -43,9 +43,8 @@ class WorldTest : public TrainerTest {
       task.averaged = averaged[r];
       PairBatches source(pairs, config);
       task.source = &source;
-      task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-        const Tensor loss =
-            replicas[r][static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+      task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+        const Tensor loss = replicas[r][static_cast<size_t>(replica)]->objective(batch, pass, 0.1);
         return poison && poison(ranks[r].reports) ? loss * std::nan("") : loss;
       };
       task.validate = [&] {

@@ -80,8 +80,8 @@ class TrainerTest : public testing::Test {
     PairBatches source(pairs, config);
     Recorder recorder(source, handed_out);
     task.source = &recorder;
-    task.objective = [&](int64_t replica, const Batch& batch, const DropoutGenerator& generator) {
-      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, generator, 0.1);
+    task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
+      const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, pass, 0.1);
       const auto steps_seen = static_cast<int64_t>(reports.size());
       return poison && poison(steps_seen) ? loss * std::nan("") : loss;
     };

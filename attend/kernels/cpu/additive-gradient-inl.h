@@ -61,10 +61,10 @@ class AdditiveGradients : public TileGradients<T> {
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       if (is_hard(a)) continue;
       const auto centre = hn::Load(d, plan_.natural.centre + head_ * padded_ + a);
-      for (int64_t at = a; at < width * padded_; at += padded_) {
+      for (int64_t offset = a; offset < width * padded_; offset += padded_) {
         const auto x =
-            Clamp<T>(hn::Sub(hn::Load(d, query_ + at), centre), AdditiveLimits<T>::kClamp);
-        hn::Store(ExpOfTwice<T>(x, base(a)), d, query_ + at);
+            Clamp<T>(hn::Sub(hn::Load(d, query_ + offset), centre), AdditiveLimits<T>::kClamp);
+        hn::Store(ExpOfTwice<T>(x, base(a)), d, query_ + offset);
       }
     }
     std::fill_n(query_sum_, padded_ * width, T(0));
@@ -79,19 +79,19 @@ class AdditiveGradients : public TileGradients<T> {
       total = hn::Add(total, hn::Load(d, tile + i));
     }
     total_ += hn::GetLane(hn::SumOfLanes(d, total));
-    const int64_t at = (head_ * problem_.shape.keys + first_key) * padded_;
+    const int64_t offset = (head_ * problem_.shape.keys + first_key) * padded_;
     // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing
     // pays for divisions alone.
     const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 4] != 0;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       if (is_hard(a)) {
-        add_keys<Form::hard>(a, chunk_key, keys, width, at + a, tile);
+        add_keys<Form::hard>(a, chunk_key, keys, width, offset + a, tile);
       } else if (!hn::AllTrue(d, hn::Eq(base(a), hn::Zero(d)))) {
-        add_keys<Form::around>(a, chunk_key, keys, width, at + a, tile);
+        add_keys<Form::around>(a, chunk_key, keys, width, offset + a, tile);
       } else if (shared) {
-        add_keys<Form::shared>(a, chunk_key, keys, width, at + a, tile);
+        add_keys<Form::shared>(a, chunk_key, keys, width, offset + a, tile);
       } else {
-        add_keys<Form::single>(a, chunk_key, keys, width, at + a, tile);
+        add_keys<Form::single>(a, chunk_key, keys, width, offset + a, tile);
       }
     }
   }
@@ -163,23 +163,23 @@ class AdditiveGradients : public TileGradients<T> {
 
   // One vector of dimensions, from a, of all keys of the tile, prepared from `at`.
   template <Form kForm>
-  void add_keys(int64_t a, int64_t chunk_key, int64_t keys, int64_t width, int64_t at,
+  void add_keys(int64_t a, int64_t chunk_key, int64_t keys, int64_t width, int64_t offset,
                 const T* tile) {
     int64_t j = 0;
     for (; j + kStep <= keys; j += kStep)
-      add_step<kStep, kForm>(a, chunk_key + j, width, at + j * padded_, tile + j * width);
+      add_step<kStep, kForm>(a, chunk_key + j, width, offset + j * padded_, tile + j * width);
     for (; j < keys; ++j)
-      add_step<1, kForm>(a, chunk_key + j, width, at + j * padded_, tile + j * width);
+      add_step<1, kForm>(a, chunk_key + j, width, offset + j * padded_, tile + j * width);
   }
 
   // One vector of dimensions, from a, of kCount keys, from chunk_key, and every query of the block.
   template <int kCount, Form kForm>
-  HWY_NOINLINE void add_step(int64_t a, int64_t chunk_key, int64_t width, int64_t at,
+  HWY_NOINLINE void add_step(int64_t a, int64_t chunk_key, int64_t width, int64_t offset,
                              const T* HWY_RESTRICT tile) {
     const Tag<T> d;
     constexpr bool kHard = kForm == Form::hard, kAround = kHard || kForm == Form::around;
     const int64_t padded = padded_;
-    const T* HWY_RESTRICT factor = plan_.natural.factor + at;
+    const T* HWY_RESTRICT factor = plan_.natural.factor + offset;
     T* HWY_RESTRICT key_sum = key_sum_ + chunk_key * padded + a;
     const T* HWY_RESTRICT query = query_ + a;
     T* HWY_RESTRICT query_sum = query_sum_ + a;
@@ -189,7 +189,7 @@ class AdditiveGradients : public TileGradients<T> {
 #pragma GCC unroll 4
     for (int n = 0; n < kCount; ++n) {
       key[n] = hn::Load(d, factor + n * padded);
-      rest[n] = kAround ? hn::Load(d, plan_.natural.weight + at + n * padded) : one;
+      rest[n] = kAround ? hn::Load(d, plan_.natural.weight + offset + n * padded) : one;
       sum[n] = hn::Load(d, key_sum + n * padded);
     }
     auto vector = hn::Zero(d);

@@ -85,15 +85,16 @@ class AdditiveScores : public TileScores<T> {
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
               T* tile) const override {
     const int64_t head = head_of(first), depth = problem_.shape.depth;
-    const int64_t at = (head * problem_.shape.keys + first_key) * plan_.padded;
+    const int64_t offset = (head * problem_.shape.keys + first_key) * plan_.padded;
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       int64_t j = 0;
       for (; j + kStep <= keys; j += kStep) {
-        step<kStep>(head, panel + lane * depth, at + j * plan_.padded, width,
+        step<kStep>(head, panel + lane * depth, offset + j * plan_.padded, width,
                     tile + j * width + lane);
       }
       for (; j < keys; ++j) {
-        step<1>(head, panel + lane * depth, at + j * plan_.padded, width, tile + j * width + lane);
+        step<1>(head, panel + lane * depth, offset + j * plan_.padded, width,
+                tile + j * width + lane);
       }
     }
   }
@@ -127,9 +128,9 @@ class AdditiveScores : public TileScores<T> {
       }
     };
     for (int64_t p = 0; p < ends[0]; p += 4) {
-      const T* at = panel + p * kLanes<T>;
-      const auto a = hn::Load(d, at), b = hn::Load(d, at + kLanes<T>);
-      const auto c = hn::Load(d, at + 2 * kLanes<T>), f = hn::Load(d, at + 3 * kLanes<T>);
+      const T* part = panel + p * kLanes<T>;
+      const auto a = hn::Load(d, part), b = hn::Load(d, part + kLanes<T>);
+      const auto c = hn::Load(d, part + 2 * kLanes<T>), f = hn::Load(d, part + 3 * kLanes<T>);
       each(p, [&](Vec<T> s, const T* e, const T* w) HWY_ATTR {
         return Accumulate<T>(
             s, AddFractions<T>(AddFractions<T>(leaf(a, e[0], w[0]), leaf(b, e[1], w[1])),

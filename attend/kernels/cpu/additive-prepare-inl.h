@@ -202,7 +202,7 @@ struct KeyPlaces {
         plain(arena.take(plan.padded)),
         weight(arena.take(plan.padded)) {
     const Problem<T>& problem = *plan.problem;
-    const int64_t depth = problem.shape.depth, at = head * plan.padded;
+    const int64_t depth = problem.shape.depth, offset = head * plan.padded;
     const int64_t* ends = plan.ends + head * 4;
     const T* vector = HeadVector(problem, head % problem.shape.heads);
     // f(x) = 1 - magnitude / (1 + e^(2 rate x)) = 1 - magnitude / 2 + magnitude / 2 tanh(rate x)
@@ -210,11 +210,11 @@ struct KeyPlaces {
                             score_unit(problem.normaliser);
     const double by_slope = by_ratio / -2 * AroundZero<T>::kLead;
     for (int64_t p = 0; p < plan.padded; ++p) {
-      const int64_t a = plan.order[at + p];
+      const int64_t a = plan.order[offset + p];
       const bool around = !plan.natural && ends[2] <= p && p < ends[3];
-      centre[p] = plan.centre[at + a];
-      base[p] = plan.base[at + a];
-      plain[p] = plan.plain[at + a] != 0 ? T(1) : T(0);
+      centre[p] = plan.centre[offset + a];
+      base[p] = plan.base[offset + a];
+      plain[p] = plan.plain[offset + a] != 0 ? T(1) : T(0);
       weight[p] = p < depth ? vector[a] * T(around ? by_slope : by_ratio) : T(0);
     }
   }

@@ -48,10 +48,10 @@ class UpstreamPanel {
     } else if constexpr (std::is_same_v<T, float>) {
       LoadBrainPanel(plan_.brain.grad_context, first, rows, depth_, width, rows_, grad_);
     }
-    const int64_t at = (first.batch * s.heads + first.head) * s.queries + first.query;
-    LoadShifts(plan_.shifts, at, rows, width, shifts_);
+    const int64_t index = (first.batch * s.heads + first.head) * s.queries + first.query;
+    LoadShifts(plan_.shifts, index, rows, width, shifts_);
     for (int64_t r = 0; r < width; ++r)
-      delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, at + r) : T(0);
+      delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, index + r) : T(0);
   }
 
   // dp_ij = dc_i . v_j as gradients[j][i]
@@ -74,14 +74,14 @@ class UpstreamPanel {
  private:
   // What is subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
   // dlse.
-  T delta(const Row& row, int64_t at) const {
+  T delta(const Row& row, int64_t index) const {
     const Normaliser normaliser = plan_.problem->normaliser;
-    if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[at];
+    if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[index];
     if (normaliser != Normaliser::softmax) return 0;
     const T* grad = plan_.upstream.grad_context.row(row.batch, row.head, row.query);
     const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
     const T all = DotProduct(grad, context, depth_);
-    return plan_.upstream.grad_lse == nullptr ? all : all - plan_.upstream.grad_lse[at];
+    return plan_.upstream.grad_lse == nullptr ? all : all - plan_.upstream.grad_lse[index];
   }
 
   const BackwardPlan<T>& plan_;
@@ -187,15 +187,15 @@ class BackwardChunk {
   }
 
   template <class U>
-  void add_queries(const View<U>& of, const Row& row, int64_t depth) {
-    ahead_.add(of.row(row.batch, row.head, row.query), of.row_stride,
+  void add_queries(const View<U>& view, const Row& row, int64_t depth) {
+    ahead_.add(view.row(row.batch, row.head, row.query), view.row_stride,
                std::min(kBackwardRows, shape_.queries - row.query), depth);
   }
 
   // The first tile of the chunk.
-  void add_keys(const View<T>& of, int64_t depth) {
-    ahead_.add(of.row(batch_, key_head_, begin_), of.row_stride, std::min(kTileKeys, end_ - begin_),
-               depth);
+  void add_keys(const View<T>& view, int64_t depth) {
+    ahead_.add(view.row(batch_, key_head_, begin_), view.row_stride,
+               std::min(kTileKeys, end_ - begin_), depth);
   }
 
   void visit(const Row& first, int64_t rows, const BiasGradients<T>& bias) {
@@ -336,9 +336,9 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   }
   const T* grad_lse = plan.upstream.grad_lse;
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t at = head * s.queries + begin + r;
-    const T all = grad_lse == nullptr ? moment[r] : moment[r] - grad_lse[at];
-    plan.deltas[at] = mass[r] == 0 ? T(0) : all / mass[r];
+    const int64_t index = head * s.queries + begin + r;
+    const T all = grad_lse == nullptr ? moment[r] : moment[r] - grad_lse[index];
+    plan.deltas[index] = mass[r] == 0 ? T(0) : all / mass[r];
   }
 }
 

@@ -82,8 +82,8 @@ class TileBias {
     const auto slope = Set<T>(problem_.bias.slopes[first.head] * unit_);
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        T* at = tile + j * width + lane;
-        hn::Store(hn::NegMulAdd(slope, distance(first, lane, key + j), hn::Load(d, at)), d, at);
+        T* cell = tile + j * width + lane;
+        hn::Store(hn::NegMulAdd(slope, distance(first, lane, key + j), hn::Load(d, cell)), d, cell);
       }
     }
   }
@@ -141,9 +141,9 @@ class TileBias {
       const auto centre = hn::Load(d, centre_ + lane);
       const auto inverse = hn::Load(d, inverse_ + lane);
       for (int64_t j = 0; j < keys; ++j) {
-        T* at = tile + j * width + lane;
+        T* cell = tile + j * width + lane;
         const auto z = hn::Mul(hn::Sub(Set<T>(static_cast<T>(key + j)), centre), inverse);
-        hn::Store(hn::NegMulAdd(hn::Mul(z, z), Set<T>(unit_ / 2), hn::Load(d, at)), d, at);
+        hn::Store(hn::NegMulAdd(hn::Mul(z, z), Set<T>(unit_ / 2), hn::Load(d, cell)), d, cell);
       }
     }
   }

@@ -38,10 +38,10 @@ inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& 
   for (int64_t k = 0; k < place.padded; k += 2, to += columns) {
     const int64_t row = k - place.first;
     const bool even = row >= 0 && row < place.rows, odd = row >= -1 && row + 1 < place.rows;
-    const float* const at = from + row * from_stride;
+    const float* const source = from + row * from_stride;
     for (int64_t c = 0; c < columns; c += kLanes<float>) {
-      const auto low = even ? hn::LoadU(d, at + c) : hn::Zero(d);
-      const auto high = odd ? hn::LoadU(d, at + from_stride + c) : hn::Zero(d);
+      const auto low = even ? hn::LoadU(d, source + c) : hn::Zero(d);
+      const auto high = odd ? hn::LoadU(d, source + from_stride + c) : hn::Zero(d);
       const auto first = hn::BitCast(bits, RoundToBrain(low));
       const auto second = hn::BitCast(bits, RoundToBrain(high));
       hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + c);
@@ -89,12 +89,12 @@ inline void TransposeBrainRows(const View<const uint16_t>& from, const Row& firs
     const uint16_t* const even = 2 * pair < rows ? from.row(first.batch, first.head, r) : nullptr;
     const uint16_t* const odd =
         2 * pair + 1 < rows ? from.row(first.batch, first.head, r + 1) : nullptr;
-    float* const at = pairs + pair * padded;
-    std::fill_n(at, padded, 0.0F);
+    float* const target = pairs + pair * padded;
+    std::fill_n(target, padded, 0.0F);
     for (int64_t a = 0; a < depth && odd != nullptr; ++a)
-      at[a] = std::bit_cast<float>(uint32_t{even[a]} | uint32_t{odd[a]} << 16);
+      target[a] = std::bit_cast<float>(uint32_t{even[a]} | uint32_t{odd[a]} << 16);
     for (int64_t a = 0; a < depth && even != nullptr && odd == nullptr; ++a)
-      at[a] = std::bit_cast<float>(uint32_t{even[a]});
+      target[a] = std::bit_cast<float>(uint32_t{even[a]});
   }
   Transpose(pairs, padded, kPairs, padded, reinterpret_cast<float*>(to), kPairs);
 }
@@ -106,11 +106,11 @@ inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& ar
   const int64_t rows = std::min(kTileKeys, s.keys - key);
   const auto pack = [&](const View<const uint16_t>& from, int64_t depth, uint16_t* by_rows,
                         uint16_t* by_columns) {
-    const int64_t padded = BrainPlan::padded(depth), at = task * kTileKeys * padded;
+    const int64_t padded = BrainPlan::padded(depth), offset = task * kTileKeys * padded;
     if (by_rows != nullptr)
-      CopyBrainRows(from, first, rows, kTileKeys, depth, padded, by_rows + at);
+      CopyBrainRows(from, first, rows, kTileKeys, depth, padded, by_rows + offset);
     if (by_columns != nullptr)
-      TransposeBrainRows(from, first, rows, depth, padded, arena, by_columns + at);
+      TransposeBrainRows(from, first, rows, depth, padded, arena, by_columns + offset);
   };
   pack(plan.key, s.depth, plan.key_rows, plan.key_columns);
   pack(plan.value, s.value_depth, plan.value_rows, plan.value_columns);

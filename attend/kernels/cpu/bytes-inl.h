@@ -82,13 +82,13 @@ HWY_INLINE Vec<int32_t> AddByteProducts(Vec<int32_t> sum, Vec<int32_t> a, Vec<in
   return hn::ReorderWidenMulAccumulate(Tag<int32_t>(), odd, hn::ShiftRight<8>(w_half), sum, none);
 #else
   const auto byte = hn::Set(Tag<int32_t>(), 255);
-  const auto of = [&](auto a_shifted, auto w_shifted) {
+  const auto multiply = [&](auto a_shifted, auto w_shifted) {
     sum = hn::Add(sum, hn::Mul(hn::And(a_shifted, byte), hn::ShiftRight<24>(w_shifted)));
   };
-  of(a, hn::ShiftLeft<24>(w));
-  of(hn::ShiftRight<8>(a), hn::ShiftLeft<16>(w));
-  of(hn::ShiftRight<16>(a), hn::ShiftLeft<8>(w));
-  of(hn::ShiftRight<24>(a), w);
+  multiply(a, hn::ShiftLeft<24>(w));
+  multiply(hn::ShiftRight<8>(a), hn::ShiftLeft<16>(w));
+  multiply(hn::ShiftRight<16>(a), hn::ShiftLeft<8>(w));
+  multiply(hn::ShiftRight<24>(a), w);
   return sum;
 #endif
 }
@@ -124,13 +124,13 @@ HWY_NOINLINE void MultiplyByteRows(const ByteProduct& p, const uint8_t* a, const
     }
 #pragma GCC unroll 16
     for (int v = 0; v < kVectorsPerStep; ++v) {
-      const int64_t at = c + v * lanes;
-      const auto offset = hn::LoadU(d32, p.offsets + at);
-      const auto scale = hn::LoadU(d, p.scales + at);
+      const int64_t column = c + v * lanes;
+      const auto offset = hn::LoadU(d32, p.offsets + column);
+      const auto scale = hn::LoadU(d, p.scales + column);
 #pragma GCC unroll 16
       for (int r = 0; r < kR; ++r) {
         const auto whole = hn::ConvertTo(d, hn::Sub(sum[r][v], offset));
-        float* to = out + r * p.out_stride + at;
+        float* to = out + r * p.out_stride + column;
         const auto scaled = hn::Mul(whole, hn::Set(d, a_scales[r]));
         hn::StoreU(hn::MulAdd(scaled, scale, hn::LoadU(d, to)), d, to);
       }

@@ -100,7 +100,7 @@ class CacheReader {
     for (int64_t n = 0; n < 4; ++n) keys[n] = found(first + std::min(n, count - 1));
     const float* query = p_.query + row_ * p_.query_stride;
     for (int64_t h = 0; h < p_.heads; ++h, query += p_.depth) {
-      const int64_t at = key(h);
+      const int64_t offset = key(h);
       Vec<float> sum[4];
 #pragma GCC unroll 4
       for (auto& each : sum) each = hn::Zero(d);
@@ -108,7 +108,7 @@ class CacheReader {
         const auto q = hn::LoadU(d, query + k);
 #pragma GCC unroll 4
         for (int n = 0; n < 4; ++n) {
-          const auto own = Load(keys[n] + at + k);
+          const auto own = Load(keys[n] + offset + k);
           if constexpr (kAdditive)
             sum[n] = hn::MulAdd(hn::LoadU(d, p_.vector + k), Tanh(hn::Add(q, own)), sum[n]);
           else
@@ -156,7 +156,7 @@ class CacheReader {
     const Tag<float> d;
     const S* const* found = found_.data();
     const float* weights = scores(head);
-    const int64_t at = value(head) + k;
+    const int64_t offset = value(head) + k;
     Vec<float> sum[kV];
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) sum[v] = hn::LoadU(d, context + v * kLanes<float>);
@@ -164,7 +164,7 @@ class CacheReader {
       const auto weight = hn::Set(d, weights[j]);
 #pragma GCC unroll 2
       for (int v = 0; v < kV; ++v)
-        sum[v] = hn::MulAdd(weight, Load(found[j] + at + v * kLanes<float>), sum[v]);
+        sum[v] = hn::MulAdd(weight, Load(found[j] + offset + v * kLanes<float>), sum[v]);
     }
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) hn::StoreU(sum[v], d, context + v * kLanes<float>);

@@ -227,8 +227,8 @@ class SquaredDistanceGradients : public TileGradients<T> {
       }
       const auto sum = hn::SumOfLanes(d, column);
       for (int64_t a = 0; a < padded_; a += kLanes<T>) {
-        T* at = gradient + j * padded_ + a;
-        hn::Store(hn::NegMulAdd(sum, hn::Load(d, to + a), hn::Load(d, at)), d, at);
+        T* cell = gradient + j * padded_ + a;
+        hn::Store(hn::NegMulAdd(sum, hn::Load(d, to + a), hn::Load(d, cell)), d, cell);
       }
     }
     Multiply<T>(depth_, width, keys, {keys_, 1, padded_}, {tile, width}, true,

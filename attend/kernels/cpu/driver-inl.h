@@ -168,10 +168,11 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
 
 // Whether no number is infinite or NaN: a term of 0 times infinity would make NaN of a product that
 // is infinite in floats.
-inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& of, int threads) {
+inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& view, int threads) {
   std::atomic<bool> finite = true;
   each_head(shape, threads, [&](int64_t b, int64_t h) {
-    if (!is_finite_block({of.row(b, h, 0), of.row_stride}, shape.rows, shape.depth)) finite = false;
+    if (!is_finite_block({view.row(b, h, 0), view.row_stride}, shape.rows, shape.depth))
+      finite = false;
   });
   return finite;
 }
@@ -225,9 +226,9 @@ class BrainPreparation {
     return numbers;
   }
 
-  static View<const uint16_t> bits(const View<const BFloat16>& of) {
-    return {reinterpret_cast<const uint16_t*>(of.data), of.batch_stride, of.head_stride,
-            of.row_stride};
+  static View<const uint16_t> bits(const View<const BFloat16>& view) {
+    return {reinterpret_cast<const uint16_t*>(view.data), view.batch_stride, view.head_stride,
+            view.row_stride};
   }
 
   BrainPlan plan_;

@@ -68,9 +68,9 @@ class TileDropout {
       const auto place = hn::Set(bits, dropout_key(dropout_.first_key + key + j));
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto drawn = Mix(bits, hn::Xor(hn::LoadU(bits, row_keys_ + lane), place));
-        T* at = tile + j * width + lane;
+        T* cell = tile + j * width + lane;
         const auto factor = hn::IfThenZeroElse(Drops<T>(drawn, threshold), kept);
-        hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+        hn::Store(hn::Mul(hn::Load(d, cell), factor), d, cell);
       }
     }
   }

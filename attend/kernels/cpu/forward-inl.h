@@ -85,11 +85,11 @@ class ForwardBlock {
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
     T* context = arena.take(BrainPlan::padded(problem_.shape.value_depth) * kPanel<T>);
-    const Context& at = panels_[count_++].emplace(
+    const Context& state = panels_[count_++].emplace(
         Context{scorer_.load(first, rows, std::move(scope), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
-        ? online.start(at.panel.width)
-        : online.start_with_sink(at.panel.width, problem_.sinks[first.head] * T(kLog4E));
+        ? online.start(state.panel.width)
+        : online.start_with_sink(state.panel.width, problem_.sinks[first.head] * T(kLog4E));
     if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
   }
 
@@ -121,108 +121,108 @@ class ForwardBlock {
   }
 
   template <class U>
-  void add_rows(const View<U>& of, const Row& row, int64_t depth) {
-    ahead_.add(of.row(row.batch, row.head, row.query), of.row_stride,
+  void add_rows(const View<U>& operand, const Row& row, int64_t depth) {
+    ahead_.add(operand.row(row.batch, row.head, row.query), operand.row_stride,
                std::min(kForwardRows, problem_.shape.queries - row.query), depth);
   }
 
-  void clear(Context& at) {
-    std::fill_n(at.context, problem_.shape.value_depth * at.panel.width, T(0));
-    at.fresh = false;
+  void clear(Context& state) {
+    std::fill_n(state.context, problem_.shape.value_depth * state.panel.width, T(0));
+    state.fresh = false;
   }
 
-  void visit(Context& at, int64_t begin, int64_t end) {
-    const Panel<T>& panel = at.panel;
+  void visit(Context& state, int64_t begin, int64_t end) {
+    const Panel<T>& panel = state.panel;
     begin = std::max(begin, panel.scope.hull().begin);
     end = std::min(end, panel.scope.hull().end);
     if (begin >= end || !scorer_.score(panel, begin, end - begin, tile_)) return;
     const int64_t depth = problem_.shape.value_depth;
     if (few_queries(problem_.shape) && problem_.normaliser == Normaliser::softmax) {
-      at.online.update_rows(tile_, end - begin, panel.rows, panel.width, at.context, depth);
+      state.online.update_rows(tile_, end - begin, panel.rows, panel.width, state.context, depth);
     } else {
-      at.online.update(tile_, end - begin, panel.width, at.context, depth);
+      state.online.update(tile_, end - begin, panel.width, state.context, depth);
     }
     dropout_.apply(panel.first, begin, end - begin, panel.width, tile_);
-    add_values(at, begin, end - begin, tile_);
+    add_values(state, begin, end - begin, tile_);
   }
 
   // All scores of the panel's rows, their thresholds, then the weights.
-  void run_sparse(Context& at) {
-    const Panel<T>& panel = at.panel;
+  void run_sparse(Context& state) {
+    const Panel<T>& panel = state.panel;
     const KeyRange hull = panel.scope.hull();
     const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
-    const RowShifts<T> shifts{at.online.reference, at.online.sum};
+    const RowShifts<T> shifts{state.online.reference, state.online.sum};
     ScoreRows(scorer_, panel, tile_);
     FindThresholds(problem_.normaliser, tile_, keys, width, shifts);
     WeighTile(problem_.normaliser, shifts, keys, width, tile_);
     dropout_.apply(panel.first, hull.begin, keys, width, tile_);
     for (int64_t j = 0; j < keys; j += kTileKeys)
-      add_values(at, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
+      add_values(state, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
     for (int64_t r = 0; r < width; ++r) {
       if (shifts.offset[r] == std::numeric_limits<T>::infinity()) shifts.offset[r] *= -1;
     }
-    store(at);
+    store(state);
   }
 
   // context[e][i] += sum_j v_je p_ij
-  void add_values(Context& at, int64_t first_key, int64_t keys, const T* weights) {
+  void add_values(Context& state, int64_t first_key, int64_t keys, const T* weights) {
     const Shape& s = problem_.shape;
     const View<const T>& view = problem_.value;
-    const int64_t offset = KeyOffset(problem_, view, at.panel.first, first_key);
-    const int64_t width = at.panel.width;
+    const int64_t offset = KeyOffset(problem_, view, state.panel.first, first_key);
+    const int64_t width = state.panel.width;
     if (few_queries(s)) {
       const uint16_t* half = plan_.half.value == nullptr ? nullptr : plan_.half.value + offset;
       const T* plain = half == nullptr ? view.data + offset : nullptr;
       return WithRows(plain, half, plan_.half.brain, view.row_stride, [&](auto row) HWY_ATTR {
-        AddValueRows(row, value_fetch(at, first_key, keys), weights, keys, at.panel.rows, width,
-                     s.value_depth, at.context);
+        AddValueRows(row, value_fetch(state, first_key, keys), weights, keys, state.panel.rows,
+                     width, s.value_depth, state.context);
       });
     }
     if (plan_.brain.kernels == nullptr) {
       Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
-                  {weights, width}, !at.fresh, {at.context, width}, &ahead_);
+                  {weights, width}, !state.fresh, {state.context, width}, &ahead_);
     } else if constexpr (std::is_same_v<T, float>) {
       MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
-                           at.panel.first, first_key, keys, weights, width, !at.fresh, operand_,
-                           at.context);
+                           state.panel.first, first_key, keys, weights, width, !state.fresh,
+                           operand_, state.context);
     }
-    at.fresh = false;
+    state.fresh = false;
   }
 
   // While values are read, they and the keys of the next tile are fetched.
-  RowFetch value_fetch(const Context& at, int64_t first_key, int64_t keys) const {
-    const Row& first = at.panel.first;
+  RowFetch value_fetch(const Context& state, int64_t first_key, int64_t keys) const {
+    const Row& first = state.panel.first;
     const int64_t next = first_key + keys;
-    const int64_t end = std::min({next + kTileKeys, keys_.end, at.panel.scope.hull().end});
+    const int64_t end = std::min({next + kTileKeys, keys_.end, state.panel.scope.hull().end});
     return {MemoryRows(problem_, problem_.value, plan_.half.value, first, first_key, keys,
                        problem_.shape.value_depth),
             MemoryRows(problem_, problem_.key, plan_.half.key, first, next,
                        std::max<int64_t>(0, end - next), problem_.shape.depth)};
   }
 
-  void finish(Context& at) {
-    at.online.finish(at.context, problem_.shape.value_depth, at.panel.width);
-    store(at);
+  void finish(Context& state) {
+    state.online.finish(state.context, problem_.shape.value_depth, state.panel.width);
+    store(state);
   }
 
   // The lse is the sum of reference and sum.
-  void store(Context& at) {
-    if (at.fresh) clear(at);
+  void store(Context& state) {
+    if (state.fresh) clear(state);
     const Shape& shape = problem_.shape;
-    const Row& first = at.panel.first;
+    const Row& first = state.panel.first;
     const int64_t row = (first.batch * shape.heads + first.head) * shape.queries + first.query;
-    const T* reference = at.online.reference;
-    const T* offset = at.online.sum;
+    const T* reference = state.online.reference;
+    const T* offset = state.online.sum;
     if (plan_.splits > 1) {
       const RowShifts<T> to = plan_.split_lse(split_);
-      std::copy_n(reference, at.panel.rows, to.reference + row);
-      std::copy_n(offset, at.panel.rows, to.offset + row);
+      std::copy_n(reference, state.panel.rows, to.reference + row);
+      std::copy_n(offset, state.panel.rows, to.offset + row);
     } else if (plan_.result.lse != nullptr) {
-      std::transform(reference, reference + at.panel.rows, offset, plan_.result.lse + row,
+      std::transform(reference, reference + state.panel.rows, offset, plan_.result.lse + row,
                      std::plus<>());
     }
     const View<T> context = plan_.split_context(split_);
-    Transpose(at.context, at.panel.width, shape.value_depth, at.panel.rows,
+    Transpose(state.context, state.panel.width, shape.value_depth, state.panel.rows,
               context.row(first.batch, first.head, first.query), context.row_stride);
   }
 

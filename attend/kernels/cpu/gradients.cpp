@@ -18,9 +18,9 @@ struct Sharing {
 template <class T>
 Sharing sharing(const BackwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
-  const auto shared = [&](const T* gradient, const View<const T>& of) -> Sharing {
+  const auto shared = [&](const T* gradient, const View<const T>& view) -> Sharing {
     if (gradient == nullptr) return {};
-    return {of.batch_stride == 0 && s.batch > 1, of.head_stride == 0 && s.heads > 1};
+    return {view.batch_stride == 0 && s.batch > 1, view.head_stride == 0 && s.heads > 1};
   };
   const Sharing a = shared(plan.gradients.bias, plan.problem->bias.dense);
   const Sharing b = shared(plan.gradients.relative, plan.problem->bias.relative);
@@ -115,11 +115,11 @@ void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
 
 // Sets what the strides of a bias reach to 0.
 template <class T>
-void clear_gradient(const Shape& s, const View<const T>& of, int64_t columns, T* gradient) {
-  for (int64_t b = 0; b < (of.batch_stride == 0 ? 1 : s.batch); ++b) {
-    for (int64_t h = 0; h < (of.head_stride == 0 ? 1 : s.heads); ++h) {
-      for (int64_t i = 0; i < (of.row_stride == 0 ? 1 : s.queries); ++i)
-        std::fill_n(gradient + (of.row(b, h, i) - of.data), columns, T(0));
+void clear_gradient(const Shape& s, const View<const T>& view, int64_t columns, T* gradient) {
+  for (int64_t b = 0; b < (view.batch_stride == 0 ? 1 : s.batch); ++b) {
+    for (int64_t h = 0; h < (view.head_stride == 0 ? 1 : s.heads); ++h) {
+      for (int64_t i = 0; i < (view.row_stride == 0 ? 1 : s.queries); ++i)
+        std::fill_n(gradient + (view.row(b, h, i) - view.data), columns, T(0));
     }
   }
 }
@@ -127,15 +127,15 @@ void clear_gradient(const Shape& s, const View<const T>& of, int64_t columns, T*
 template <class T>
 void add_relative(const BackwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
-  const View<const T>& of = plan.problem->bias.relative;
+  const View<const T>& view = plan.problem->bias.relative;
   for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
-    for (int64_t b = 0; b < (of.batch_stride == 0 ? 1 : s.batch); ++b) {
-      for (int64_t h = 0; h < (of.head_stride == 0 ? 1 : s.heads); ++h) {
-        for (int64_t i = 0; i < (of.row_stride == 0 ? 1 : s.queries); ++i) {
-          const int64_t at = of.row(b, h, i) - of.data;
-          const T* from = plan.relative_gradient(chunk) + at;
+    for (int64_t b = 0; b < (view.batch_stride == 0 ? 1 : s.batch); ++b) {
+      for (int64_t h = 0; h < (view.head_stride == 0 ? 1 : s.heads); ++h) {
+        for (int64_t i = 0; i < (view.row_stride == 0 ? 1 : s.queries); ++i) {
+          const int64_t row_offset = view.row(b, h, i) - view.data;
+          const T* from = plan.relative_gradient(chunk) + row_offset;
           for (int64_t c = 0; c < plan.problem->bias.relative_count; ++c)
-            plan.gradients.relative[at + c] += from[c];
+            plan.gradients.relative[row_offset + c] += from[c];
         }
       }
     }
@@ -179,13 +179,13 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   if (plan.partial_widths != nullptr) std::fill_n(plan.partial_widths, rows, T(0));
   if (to.bias != nullptr) clear_gradient(s, bias.dense, s.keys, to.bias);
   if (to.relative == nullptr) return;
-  const View<const T>& of = bias.relative;
+  const View<const T>& view = bias.relative;
   const auto last = [](int64_t size) { return std::max<int64_t>(size, 1) - 1; };
   plan.relative_size =
-      of.row(last(s.batch), last(s.heads), last(s.queries)) - of.data + bias.relative_count;
+      view.row(last(s.batch), last(s.heads), last(s.queries)) - view.data + bias.relative_count;
   plan.partial_relative = arena.take((plan.chunks - 1) * plan.relative_size);
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk)
-    clear_gradient(s, of, bias.relative_count, plan.relative_gradient(chunk));
+    clear_gradient(s, view, bias.relative_count, plan.relative_gradient(chunk));
 }
 
 template <class T>

@@ -40,6 +40,6 @@ inline void narrow_block(const RowBlock<const float>& from, int64_t rows, int64_
 }
 
 // Whether no number is infinite or NaN.
-bool is_finite_block(const RowBlock<const BFloat16>& of, int64_t rows, int64_t columns);
+bool is_finite_block(const RowBlock<const BFloat16>& block, int64_t rows, int64_t columns);
 
 }  // namespace attend::kernels

@@ -43,13 +43,13 @@ void NarrowRows(const RowBlock<const float>& from, int64_t rows, int64_t columns
   }
 }
 
-bool FiniteRows(const RowBlock<const BFloat16>& of, int64_t rows, int64_t columns) {
+bool FiniteRows(const RowBlock<const BFloat16>& block, int64_t rows, int64_t columns) {
   constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
   const Tag<int16_t> d;
   auto most = hn::Zero(d);
   int16_t last = 0;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto* const row = reinterpret_cast<const int16_t*>(of.data + r * of.stride);
+    const auto* const row = reinterpret_cast<const int16_t*>(block.data + r * block.stride);
     int64_t c = 0;
     for (; c + kLanes<int16_t> <= columns; c += kLanes<int16_t>)
       most = hn::Max(most, hn::And(hn::LoadU(d, row + c), hn::Set(d, kMagnitude)));
@@ -79,8 +79,8 @@ void narrow_block(const RowBlock<const float>& from, int64_t rows, int64_t colum
   HWY_DYNAMIC_DISPATCH(NarrowRows)(from, rows, columns, to);
 }
 
-bool is_finite_block(const RowBlock<const BFloat16>& of, int64_t rows, int64_t columns) {
-  return HWY_DYNAMIC_DISPATCH(FiniteRows)(of, rows, columns);
+bool is_finite_block(const RowBlock<const BFloat16>& block, int64_t rows, int64_t columns) {
+  return HWY_DYNAMIC_DISPATCH(FiniteRows)(block, rows, columns);
 }
 
 }  // namespace attend::kernels

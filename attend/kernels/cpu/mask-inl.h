@@ -30,10 +30,10 @@ void MaskByRange(const BlockScope& scope, int64_t rows, int64_t begin, int64_t k
   for (int64_t j = 0; j < keys; ++j) {
     const auto key = Set<T>(static_cast<T>(j));
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-      T* at = tile + j * width + lane;
+      T* cell = tile + j * width + lane;
       const auto inside =
           hn::And(hn::Ge(key, hn::Load(d, first + lane)), hn::Lt(key, hn::Load(d, last + lane)));
-      hn::Store(hn::IfThenElse(inside, hn::Load(d, at), outside), d, at);
+      hn::Store(hn::IfThenElse(inside, hn::Load(d, cell), outside), d, cell);
     }
   }
 }

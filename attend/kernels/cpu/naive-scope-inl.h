@@ -39,7 +39,8 @@ inline bool sees(const Segments& c, const Row& row, int64_t key) {
 inline bool sees(const BlockLayout& c, const Row& row, int64_t key) {
   const int64_t line = (row.query + c.first_query) / c.block;
   const int64_t column = (key + c.first_key) / c.block;
-  return column < c.columns && c.layout[line * c.columns + column] != 0;
+  const uint8_t* own = c.layout + row.batch * c.batch_stride + row.head * c.head_stride;
+  return column < c.columns && own[line * c.columns + column] != 0;
 }
 
 inline bool sees(const DenseMask& c, const Row& row, int64_t key) {

@@ -92,13 +92,13 @@ HWY_INLINE void WithRule(Normaliser normaliser, const Body& body) {
 // The shifts of `rows` rows, from number `at` of them all, to lanes. Lanes past the last row are as
 // rows without keys.
 template <class T>
-void LoadShifts(const RowShifts<T>& from, int64_t at, int64_t rows, int64_t width,
+void LoadShifts(const RowShifts<T>& from, int64_t index, int64_t rows, int64_t width,
                 const RowShifts<T>& to) {
   std::fill_n(to.reference, width, T(0));
   std::fill_n(to.offset, width, std::numeric_limits<T>::infinity());
   if (from.reference == nullptr) return;  // the normaliser needs none
-  std::copy_n(from.reference + at, rows, to.reference);
-  std::copy_n(from.offset + at, rows, to.offset);
+  std::copy_n(from.reference + index, rows, to.reference);
+  std::copy_n(from.offset + index, rows, to.offset);
 }
 
 // Scores [keys][width] to weights, in place.
@@ -111,8 +111,8 @@ void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, 
       const auto reference = hn::Load(d, shifts.reference + lane);
       const auto offset = hn::Load(d, shifts.offset + lane);
       for (int64_t j = 0; j < keys; ++j) {
-        T* at = tile + j * width + lane;
-        hn::Store(rule.weight(hn::Sub(hn::Load(d, at), reference), offset), d, at);
+        T* cell = tile + j * width + lane;
+        hn::Store(rule.weight(hn::Sub(hn::Load(d, cell), reference), offset), d, cell);
       }
     }
   });

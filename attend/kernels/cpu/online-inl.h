@@ -131,8 +131,8 @@ struct OnlineNormaliser {
                                        Vec<T> factor) {
     const Tag<T> d;
     for (int64_t e = 0; e < value_depth; ++e) {
-      T* const at = context + e * width + lane;
-      hn::Store(hn::Mul(hn::Load(d, at), factor), d, at);
+      T* const cell = context + e * width + lane;
+      hn::Store(hn::Mul(hn::Load(d, cell), factor), d, cell);
     }
   }
 

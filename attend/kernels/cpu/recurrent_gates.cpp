@@ -13,11 +13,11 @@ namespace attend::kernels::HWY_NAMESPACE {
 HWY_INLINE void GruRow(const float* y, const float* u, int64_t hidden, float* state) {
   const Tag<float> d;
   for (int64_t k = 0; k < hidden; k += kLanes<float>) {
-    const auto at = [&](const float* from, int64_t gate)
-                        HWY_ATTR { return hn::LoadU(d, from + gate * hidden + k); };
-    const auto r = Sigmoid(hn::Add(at(y, 0), at(u, 0)));
-    const auto z = Sigmoid(hn::Add(at(y, 1), at(u, 1)));
-    const auto n = Tanh(hn::MulAdd(r, at(u, 2), at(y, 2)));
+    const auto load_gate = [&](const float* from, int64_t gate)
+                               HWY_ATTR { return hn::LoadU(d, from + gate * hidden + k); };
+    const auto r = Sigmoid(hn::Add(load_gate(y, 0), load_gate(u, 0)));
+    const auto z = Sigmoid(hn::Add(load_gate(y, 1), load_gate(u, 1)));
+    const auto n = Tanh(hn::MulAdd(r, load_gate(u, 2), load_gate(y, 2)));
     hn::StoreU(hn::MulAdd(z, hn::Sub(hn::LoadU(d, state + k), n), n), d, state + k);
   }
 }
@@ -26,11 +26,12 @@ HWY_INLINE void GruRow(const float* y, const float* u, int64_t hidden, float* st
 HWY_INLINE void LstmRow(const float* y, int64_t hidden, float* state, float* cell) {
   const Tag<float> d;
   for (int64_t k = 0; k < hidden; k += kLanes<float>) {
-    const auto at = [&](int64_t gate) HWY_ATTR { return hn::LoadU(d, y + gate * hidden + k); };
-    const auto kept = hn::Mul(Sigmoid(at(1)), hn::LoadU(d, cell + k));
-    const auto next = hn::MulAdd(Sigmoid(at(0)), Tanh(at(2)), kept);
+    const auto load_gate = [&](int64_t gate)
+                               HWY_ATTR { return hn::LoadU(d, y + gate * hidden + k); };
+    const auto kept = hn::Mul(Sigmoid(load_gate(1)), hn::LoadU(d, cell + k));
+    const auto next = hn::MulAdd(Sigmoid(load_gate(0)), Tanh(load_gate(2)), kept);
     hn::StoreU(next, d, cell + k);
-    hn::StoreU(hn::Mul(Sigmoid(at(3)), Tanh(next)), d, state + k);
+    hn::StoreU(hn::Mul(Sigmoid(load_gate(3)), Tanh(next)), d, state + k);
   }
 }
 

@@ -34,11 +34,13 @@ class RelativeBias {
       const T* table = bias_.relative.data;
       return each_place(
           first, rows, key, keys,
-          [&](int64_t j, int64_t r, int64_t at) { tile[j * width + r] += unit * table[at]; },
-          [&](int64_t j, int64_t r, int64_t at) HWY_ATTR {
+          [&](int64_t j, int64_t r, int64_t column) {
+            tile[j * width + r] += unit * table[column];
+          },
+          [&](int64_t j, int64_t r, int64_t column) HWY_ATTR {
             const GroupTag d;
             T* to = tile + j * width + r;
-            const auto bias = hn::Reverse(d, hn::LoadU(d, table + at));
+            const auto bias = hn::Reverse(d, hn::LoadU(d, table + column));
             hn::Store(hn::MulAdd(bias, hn::Set(d, unit), hn::Load(d, to)), d, to);
           });
     }
@@ -66,11 +68,11 @@ class RelativeBias {
     if (has_positions()) {
       return each_place(
           first, rows, key, keys,
-          [&](int64_t j, int64_t r, int64_t at) { gradient[at] += tile[j * width + r]; },
-          [&](int64_t j, int64_t r, int64_t at) HWY_ATTR {
+          [&](int64_t j, int64_t r, int64_t column) { gradient[column] += tile[j * width + r]; },
+          [&](int64_t j, int64_t r, int64_t column) HWY_ATTR {
             const GroupTag d;
             const auto add = hn::Reverse(d, hn::Load(d, tile + j * width + r));
-            hn::StoreU(hn::Add(hn::LoadU(d, gradient + at), add), d, gradient + at);
+            hn::StoreU(hn::Add(hn::LoadU(d, gradient + column), add), d, gradient + column);
           });
     }
     if (bias_.relative.row_stride == 0)
@@ -120,8 +122,8 @@ class RelativeBias {
       rows_[n] = unit * table[diagonal(first, key, keys, n)];
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        T* at = tile + j * width + lane;
-        hn::Store(hn::Add(hn::Load(d, at), hn::LoadU(d, rows_ + keys - 1 - j + lane)), d, at);
+        T* cell = tile + j * width + lane;
+        hn::Store(hn::Add(hn::Load(d, cell), hn::LoadU(d, rows_ + keys - 1 - j + lane)), d, cell);
       }
     }
   }
@@ -132,8 +134,8 @@ class RelativeBias {
     std::fill_n(rows_, keys + width, T(0));
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
-        T* at = rows_ + keys - 1 - j + lane;
-        hn::StoreU(hn::Add(hn::LoadU(d, at), hn::Load(d, tile + j * width + lane)), d, at);
+        T* cell = rows_ + keys - 1 - j + lane;
+        hn::StoreU(hn::Add(hn::LoadU(d, cell), hn::Load(d, tile + j * width + lane)), d, cell);
       }
     }
     for (int64_t n = 0; n < keys + width - 1; ++n) to[diagonal(first, key, keys, n)] += rows_[n];
@@ -149,15 +151,15 @@ class RelativeBias {
     const View<const T>& table = bias_.relative;
     const int64_t last = bias_.relative_count - 1, stride = table.row_stride;
     const int64_t start = table.row(first.batch, first.head, first.query) - table.data;
-    int64_t at[kTileKeys], ahead[BlockScope::kMaxRows];
+    int64_t position[kTileKeys], ahead[BlockScope::kMaxRows];
     for (int64_t j = 0; j < keys; ++j)
-      at[j] = bias_.key_positions == nullptr ? key + j : bias_.key_positions[key + j];
+      position[j] = bias_.key_positions == nullptr ? key + j : bias_.key_positions[key + j];
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t query = first.query + r;
       ahead[r] = bias_.relative_offset -
                  (bias_.query_positions == nullptr ? query : bias_.query_positions[query]);
     }
-    const auto [least_at, most_at] = std::minmax_element(at, at + keys);
+    const auto [least_at, most_at] = std::minmax_element(position, position + keys);
     const auto [least_ahead, most_ahead] = std::minmax_element(ahead, ahead + rows);
     const bool clamped = *least_at + *least_ahead < 0 || *most_at + *most_ahead > last;
     bool follow[BlockScope::kMaxRows] = {};
@@ -169,11 +171,11 @@ class RelativeBias {
       for (int64_t j = phase; j < keys; j += kGroup) {
         for (int64_t r = 0; r < rows;) {
           if (follow[r]) {
-            group(j, r, start + at[j] + ahead[r + kGroup - 1]);
+            group(j, r, start + position[j] + ahead[r + kGroup - 1]);
             r += kGroup;
             continue;
           }
-          single(j, r, start + r * stride + std::clamp<int64_t>(at[j] + ahead[r], 0, last));
+          single(j, r, start + r * stride + std::clamp<int64_t>(position[j] + ahead[r], 0, last));
           ++r;
         }
       }

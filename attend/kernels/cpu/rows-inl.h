@@ -104,11 +104,11 @@ class RowFetch {
         ahead_(now.bytes == 0 ? 0 : std::min(kFetchedBytes / now.bytes, now.rows)) {}
 
   HWY_INLINE void beside(int64_t row) const {
-    const int64_t at = row + ahead_;
-    if (at < now_.rows)
-      now_.fetch(at);
-    else if (at - now_.rows < next_.rows)
-      next_.fetch(at - now_.rows);
+    const int64_t next = row + ahead_;
+    if (next < now_.rows)
+      now_.fetch(next);
+    else if (next - now_.rows < next_.rows)
+      next_.fetch(next - now_.rows);
   }
 
  private:
@@ -178,9 +178,9 @@ class DotRowScores : public TileScores<T> {
     const int64_t depth = problem_.shape.depth;
     // A panel holds at most `width` of the queries.
     const int64_t rows = std::min(width, problem_.shape.queries - first.query);
-    const int64_t at = KeyOffset(problem_, problem_.key, first, first_key);
-    const uint16_t* half = half_.key == nullptr ? nullptr : half_.key + at;
-    const T* plain = half == nullptr ? problem_.key.data + at : nullptr;
+    const int64_t offset = KeyOffset(problem_, problem_.key, first, first_key);
+    const uint16_t* half = half_.key == nullptr ? nullptr : half_.key + offset;
+    const T* plain = half == nullptr ? problem_.key.data + offset : nullptr;
     const MemoryRows now(problem_, problem_.key, half_.key, first, first_key, keys, depth);
     const MemoryRows values(problem_, problem_.value, half_.value, first, first_key, keys,
                             problem_.shape.value_depth);
@@ -214,14 +214,14 @@ class DotRowScores : public TileScores<T> {
 #pragma GCC unroll 4
     for (int n = 0; n < 4; ++n) {
       fetch.beside(first + n);
-      for (int64_t at = 0; at < a; at += kLanes<T>) {
-        sum[n] = hn::MulAdd(hn::LoadU(d, query + at), keys[n].load(at), sum[n]);
+      for (int64_t lane = 0; lane < a; lane += kLanes<T>) {
+        sum[n] = hn::MulAdd(hn::LoadU(d, query + lane), keys[n].load(lane), sum[n]);
       }
     }
     T totals[4];
     SumFour(sum, totals);
     for (int64_t n = 0; n < count; ++n) {
-      for (int64_t at = a; at < depth; ++at) totals[n] += query[at] * keys[n].at(at);
+      for (int64_t lane = a; lane < depth; ++lane) totals[n] += query[lane] * keys[n].at(lane);
       to[n * width] = totals[n];
     }
   }

@@ -79,7 +79,7 @@ inline const std::vector<ScopeChoice>& scopes() {
        {{{Window{.left = 12, .right = 0, .offset = 3, .offsets = kQueryOffsets},
           QueryLengths{kQueryLengths}}}}},
       {"prefix or window", {{{Prefix{5}}, {Window{.left = 4, .right = 0}}}}},
-      {"blocks", {{{BlockLayout{blocks.data(), 2, 20}}}}},
+      {"blocks", {{{BlockLayout{blocks.data(), 2, 20, 0, 0, 32, 8}}}}},
       {"around centres", {{{Around{centres.data(), 0, 0, 1, 4}}}}},
   };
   return rows;

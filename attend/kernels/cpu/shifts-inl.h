@@ -26,21 +26,21 @@ inline constexpr double kCoarseLse = 256;
 // number of the panel's first row.
 template <class T>
 void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
-                       T* scores, int64_t at, Arena<T>& arena, const RowShifts<T>& to) {
+                       T* scores, int64_t index, Arena<T>& arena, const RowShifts<T>& to) {
   const RowShifts<T> found{arena.take(panel.width), arena.take(panel.width)};
   const KeyRange hull = panel.scope.hull();
   ScoreRows(scorer, panel, scores);
   FindThresholds(normaliser, scores, std::max<int64_t>(0, hull.end - hull.begin), panel.width,
                  found);
-  std::copy_n(found.reference, panel.rows, to.reference + at);
-  std::copy_n(found.offset, panel.rows, to.offset + at);
+  std::copy_n(found.reference, panel.rows, to.reference + index);
+  std::copy_n(found.offset, panel.rows, to.offset + index);
 }
 
 // The shifts of softmax. A given lse may cover more keys, as merge makes it. It is taken where it
 // exceeds the lse of these keys by more than scores of different panels differ in rounding.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
-                        const BrainPlan& brain, T* tile, int64_t at, Arena<T>& arena,
+                        const BrainPlan& brain, T* tile, int64_t index, Arena<T>& arena,
                         const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
@@ -56,18 +56,18 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   }
   for (int64_t r = 0; r < panel.rows; ++r) {
     const bool empty = online.sum[r] == 0;
-    to.reference[at + r] = empty ? T(0) : online.reference[r];
-    to.offset[at + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
-    const T given = lse[at + r] * T(kLog4E), offset = given - to.reference[at + r];
-    if (offset - to.offset[at + r] > kRounding * std::abs(given)) to.offset[at + r] = offset;
+    to.reference[index + r] = empty ? T(0) : online.reference[r];
+    to.offset[index + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
+    const T given = lse[index + r] * T(kLog4E), offset = given - to.reference[index + r];
+    if (offset - to.offset[index + r] > kRounding * std::abs(given)) to.offset[index + r] = offset;
   }
 }
 
 // The shifts of softmax from the lse alone; false where one is too coarse.
 template <class T>
-bool ConvertShifts(const T* lse, int64_t at, int64_t rows, const RowShifts<T>& to) {
+bool ConvertShifts(const T* lse, int64_t index, int64_t rows, const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  for (int64_t r = at; r < at + rows; ++r) {
+  for (int64_t r = index; r < index + rows; ++r) {
     const bool empty = lse[r] == -kInfinity;
     if (!empty && std::abs(lse[r]) > T(kCoarseLse)) return false;
     to.reference[r] = empty ? T(0) : lse[r] * T(kLog4E);
@@ -85,17 +85,17 @@ void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t begin = block * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
   const Row first{batch, plan.head(n), plan.selection.first_row + begin};
-  const int64_t at = (batch * s.heads + first.head) * s.queries + first.query;
+  const int64_t index = (batch * s.heads + first.head) * s.queries + first.query;
   const bool sparse = is_sparse(problem.normaliser);
-  if (!sparse && ConvertShifts(plan.lse, at, rows, plan.shifts)) return;
+  if (!sparse && ConvertShifts(plan.lse, index, rows, plan.shifts)) return;
   const BrainThread thread(plan.brain.kernels);
   TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.brain);
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
-  sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, at, arena, plan.shifts)
-         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.brain, scores, at, arena,
-                              plan.shifts);
+  sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, index, arena, plan.shifts)
+         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.brain, scores, index,
+                              arena, plan.shifts);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -73,13 +73,13 @@ class TokenRow {
   }
 
   void insert(float value, int64_t token) {
-    int64_t at = best_ - 1;
-    for (; at > 0 && value > values_[at - 1]; --at) {
-      values_[at] = values_[at - 1];
-      tokens_[at] = tokens_[at - 1];
+    int64_t place = best_ - 1;
+    for (; place > 0 && value > values_[place - 1]; --place) {
+      values_[place] = values_[place - 1];
+      tokens_[place] = tokens_[place - 1];
     }
-    values_[at] = value;
-    tokens_[at] = token;
+    values_[place] = value;
+    tokens_[place] = token;
   }
 
   int64_t best_;

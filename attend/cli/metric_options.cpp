@@ -1,0 +1,36 @@
+#include "attend/cli/metric_options.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace attend {
+
+CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& names,
+                               const std::string& help,
+                               const std::function<bool(const Metric&)>& takes) {
+  return command.add_option("--metric", names, help)
+      ->delimiter(',')
+      ->check(CLI::IsMember(metric_names(takes)));
+}
+
+void add_text_options(CLI::App& command, BleuOptions& options) {
+  command
+      .add_option("--tokenise", options.tokenise,
+                  "BLEU's tokens: 13a, intl, zh, char, or none for texts that are tokenised")
+      ->check(CLI::IsMember(bleu_tokenisers()))
+      ->capture_default_str();
+  command.add_option("--smooth", options.smooth, "of BLEU's orders without a match")
+      ->check(CLI::IsMember(bleu_smoothings()))
+      ->capture_default_str();
+  command.add_option("--smooth-value", options.smooth_value, "of floor (0.1) and add-k (1)");
+  command.add_flag("--lowercase", options.lowercase, "BLEU and chrF of lower-cased texts");
+}
+
+std::string unknown_line(int64_t unknown, double known_loss) {
+  if (unknown == 0) return "";
+  return fmt::format("unknown tokens       {:6}; without them {:.4f} nats, perplexity {:.4f}\n",
+                     unknown, known_loss, std::exp(known_loss));
+}
+
+}  // namespace attend

@@ -1,0 +1,133 @@
+#include "attend/data/image_source.h"
+
+#include <charconv>
+
+#include "attend/base/error.h"
+#include "attend/base/suffix.h"
+#include "attend/data/frames-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// "file:17"; no number: the file itself.
+std::pair<std::string, int64_t> file_and_index(const std::string& name) {
+  const size_t colon = name.rfind(':');
+  int64_t index = 0;
+  if (colon != std::string::npos && colon + 1 < name.size()) {
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
+    if (error == std::errc() && stop == end && index >= 0) return {name.substr(0, colon), index};
+  }
+  return {name, -1};
+}
+
+bool names_image(std::string_view source) {
+  const auto [path, index] = file_and_index(std::string(source));
+  return index < 0 ? has_suffix(path, ".png") : path.find("idx") != std::string::npos;
+}
+
+class ImageFrames : public FrameReader {
+ public:
+  explicit ImageFrames(const FrameConfig& config) : config_(config) {}
+
+  FileForm form(const std::string& name) override {
+    const Image image = reader_.read(name);
+    return {{image.height, image.width}, image.coloured};
+  }
+
+  Tensor read(const std::string& name) override {
+    return image_frames(reader_.read(name), config_, name);
+  }
+
+ private:
+  FrameConfig config_;
+  ImageReader reader_;
+};
+
+void take_size(const std::string& file, FrameConfig& config) {
+  if (config.image_height > 0 && config.image_width > 0) return;
+  const Image image = ImageReader().read(file);
+  config.image_height = image.height;
+  config.image_width = image.width;
+}
+
+std::vector<std::string> patch_names(const FrameConfig& config, int64_t count) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    names.push_back(
+        fmt::format("row {}, column {}", i / config.columns() + 1, i % config.columns() + 1));
+  return names;
+}
+
+Image picture_of_patches(const Tensor& frames, const FrameConfig& config) {
+  // Patches behind the longest source that is read are missing.
+  const int64_t missing = config.rows() * config.columns() - frames.size(0);
+  return grey_image(at::constant_pad_nd(frames, {0, 0, 0, missing})
+                        .view({config.rows(), config.columns(), config.patch, config.patch})
+                        .transpose(1, 2)
+                        .reshape({config.rows() * config.patch, config.columns() * config.patch}));
+}
+
+}  // namespace
+
+Image ImageReader::read(const std::string& name) {
+  const auto [path, index] = file_and_index(name);
+  if (index < 0) {
+    if (!has_suffix(path, ".png"))
+      fail("{}: an image is a file.png, or file.idx:17 for one of an IDX file", path);
+    return read_png(path);
+  }
+  if (path != path_) {
+    images_ = read_idx(path);
+    path_ = path;
+  }
+  if (images_.shape.size() != 3)
+    fail("{}: holds [{}] and no images, which are [count, height, width]", path,
+         fmt::join(images_.shape, ", "));
+  try {
+    return {images_.shape[1], images_.shape[2], std::string(images_.entry(index))};
+  } catch (const Error& error) {
+    fail("{}: {}", path, error.what());
+  }
+}
+
+Tensor image_frames(const Image& image, const FrameConfig& config, const std::string& name) {
+  if (image.height != config.image_height || image.width != config.image_width)
+    fail("{}: is {} pixels high and {} wide; this model reads {} by {}, so scale or cut it", name,
+         image.height, image.width, config.image_height, config.image_width);
+  const int64_t patch = config.patch, columns = config.columns();
+  const int64_t top = (config.rows() * patch - image.height) / 2;
+  const int64_t left = (columns * patch - image.width) / 2;
+  Tensor frames = at::zeros({config.rows() * columns, patch * patch}, at::kFloat);
+  auto* values = frames.data_ptr<float>();
+  const auto* pixel = reinterpret_cast<const unsigned char*>(image.pixels.data());
+  for (int64_t y = top; y < top + image.height; ++y) {
+    for (int64_t x = left; x < left + image.width; ++x) {
+      const int64_t frame = y / patch * columns + x / patch;
+      const int64_t within = y % patch * patch + x % patch;
+      values[frame * patch * patch + within] = static_cast<float>(*pixel++) / 255;
+    }
+  }
+  return frames;
+}
+
+SourceKind image_kind() {
+  return {.name = "image",
+          .has_colours = true,
+          .names = names_image,
+          .measure = take_size,
+          .shape =
+              [](const FrameConfig& config) {
+                return FrameShape{config.patch * config.patch, config.rows(), config.columns()};
+              },
+          .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
+            return std::make_unique<ImageFrames>(config);
+          },
+          .frame_names = patch_names,
+          .picture = picture_of_patches};
+}
+
+}  // namespace attend

@@ -1,0 +1,49 @@
+#include "attend/data/source_kind.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "attend/data/frames-inl.h"
+
+namespace attend {
+
+Settings FrameConfig::settings() {
+  return {
+      {"data.patch", &patch, "pixels a side of an image's patches", 1, 256},
+      {"data.image_height", &image_height, "pixels of every image; 0: as the first of training", 0,
+       4096},
+      {"data.image_width", &image_width, "the same across", 0, 4096},
+      {"data.sample_rate", &sample_rate, "samples a second of every sound", 1000, 192000},
+      {"data.mel_bands", &mel_bands, "mel bands of a sound's spectrum", 1, 256},
+      {"data.stack", &stack, "windows of 10 ms that make a frame", 1, 64},
+  };
+}
+
+const std::vector<SourceKind>& source_kinds() {
+  static const std::vector<SourceKind> kinds = {image_kind(), sound_kind()};
+  return kinds;
+}
+
+const SourceKind* source_kind(std::string_view units) {
+  const std::vector<SourceKind>& kinds = source_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const SourceKind& kind) { return kind.name == units; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+Image grey_image(const at::Tensor& values) {
+  const at::Tensor bytes = (values * 255).round().clamp(0, 255).to(at::kByte).contiguous();
+  return {bytes.size(0), bytes.size(1),
+          std::string(reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>()),
+                      static_cast<size_t>(bytes.numel()))};
+}
+
+std::string placed_source(const std::string& source, const std::string& table) {
+  return (std::filesystem::path(table).parent_path() / source).string();
+}
+
+void place_sources(std::vector<Example>& examples, const std::string& table) {
+  for (Example& example : examples) example.source = placed_source(example.source, table);
+}
+
+}  // namespace attend

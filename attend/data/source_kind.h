@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/data/frame_config.h"
+#include "attend/data/image.h"
+#include "attend/data/pairs.h"
+
+namespace attend {
+
+// What one file is, before it becomes frames.
+struct FileForm {
+  std::array<int64_t, 2> size = {};  // pixels down and across; samples a second
+  bool coloured = false;             // colours are read in grey
+};
+
+// Reads files of one kind. Errors name the file.
+class FrameReader {
+ public:
+  virtual ~FrameReader() = default;
+  virtual FileForm form(const std::string& name) = 0;
+  // The frames [S, FrameShape::depth], float. Error on another form than the configuration has.
+  virtual at::Tensor read(const std::string& name) = 0;
+};
+
+// How the frames of a source lie: on a grid, all sources alike, or in a row as long as the source.
+struct FrameShape {
+  int64_t depth = 0;              // numbers of a frame
+  int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
+};
+
+// A kind of sources that name files, which are read as frames. Sources of no kind are texts.
+struct SourceKind {
+  const char* name;  // in data.source_units
+  bool has_colours;  // its files may have some, which are not read
+  // Whether a source is written as the name of such a file.
+  bool (*names)(std::string_view source);
+  // Takes what the configuration leaves open from the first file of training.
+  void (*measure)(const std::string& file, FrameConfig& config);
+  FrameShape (*shape)(const FrameConfig& config);
+  std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
+  // What the first `count` frames are called: "row 1, column 2", counted from 1, or "0.03 s".
+  std::vector<std::string> (*frame_names)(const FrameConfig& config, int64_t count);
+  // What frames show: the image, or a sound's spectrogram, time to the right, its bands upwards,
+  // from the least energy, black, to the largest.
+  Image (*picture)(const at::Tensor& frames, const FrameConfig& config);
+};
+
+// Images and sounds.
+const std::vector<SourceKind>& source_kinds();
+
+// The kind that data.source_units names; null: texts.
+const SourceKind* source_kind(std::string_view units);
+
+// Files that a table names are in its folder, unless they begin with a slash.
+std::string placed_source(const std::string& source, const std::string& table);
+void place_sources(std::vector<Example>& examples, const std::string& table);
+
+}  // namespace attend

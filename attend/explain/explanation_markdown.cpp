@@ -1,0 +1,27 @@
+#include "attend/explain/explanation_markdown.h"
+
+#include <fmt/format.h>
+
+#include "attend/explain/evidence.h"
+#include "attend/explain/methods.h"
+#include "attend/pictures/markdown.h"
+
+namespace attend {
+
+std::string explanation_markdown() {
+  std::string text =
+      "| method | formula | what it says of a token | paper | cost |\n|---|---|---|---|---|\n";
+  for (const MethodRow& row : method_table())
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} |\n", markdown_code(row.name),
+                    markdown_code(row.formula), markdown_cell(row.meaning), row.paper, row.cost);
+  text +=
+      "\n| figure | what it measures | a map that can be believed | paper |\n|---|---|---|---|\n";
+  for (const FigureRow& row : figure_table())
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name), markdown_cell(row.meaning),
+                    *row.bar == 0 ? "nobody knows" : row.bar, row.paper);
+  return text;
+}
+
+}  // namespace attend

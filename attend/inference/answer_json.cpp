@@ -1,0 +1,118 @@
+#include "attend/inference/answer_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "attend/metrics/length_ranges.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+json lengths_json(const Measurement& measurement) {
+  const std::vector<int64_t> all = measurement.evaluation.source_lengths();
+  json result = json::array();
+  for (const int64_t length : std::set<int64_t>(all.begin(), all.end())) {
+    json& one = result.emplace_back();
+    one = {{"source_length", length}, {"examples", std::count(all.begin(), all.end(), length)}};
+    for (const Metric* metric : measurement.metrics)
+      if (metric->by_length == ByLength::each_length)
+        one[metric->key] =
+            measure(*metric, measurement.evaluation.answers, measurement.options, {length, length});
+  }
+  return result;
+}
+
+// The curve of Bahdanau et al. 2015, fig. 2.
+json ranges_json(const Measurement& measurement, const Metric& metric) {
+  const std::vector<int64_t> lengths = measurement.evaluation.source_lengths();
+  json result = json::array();
+  for (const LengthRange& range : length_ranges(lengths)) {
+    int64_t examples = 0;
+    double total = 0;
+    for (const int64_t length : lengths) {
+      if (!range.holds(length)) continue;
+      ++examples;
+      total += static_cast<double>(length);
+    }
+    if (examples == 0) continue;
+    result.push_back({{"first", range.first},
+                      {"last", range.last},
+                      {"mean", total / static_cast<double>(examples)},
+                      {"examples", examples},
+                      {metric.key, measure(metric, measurement.evaluation.answers,
+                                           measurement.options, range)}});
+  }
+  return result;
+}
+
+json figures_json(const Likelihood& likelihood, bool with_bytes) {
+  json result = {{"tokens", likelihood.tokens}};
+  for (const Metric& metric : metric_table())
+    if (metric.of_likelihood && (with_bytes || metric.needs != MetricNeeds::bytes))
+      result[metric.key] = metric.of_likelihood(likelihood);
+  return result;
+}
+
+}  // namespace
+
+json answer_json(const Model& model, const std::string& source, const Answer& answer,
+                 bool details) {
+  json predictions = json::array();
+  for (const Candidate& candidate : answer.candidates) {
+    json& prediction = predictions.emplace_back();
+    prediction = {{"target", candidate.text},
+                  {"score", candidate.score},
+                  {"log_probability", candidate.log_probability},
+                  {"complete", candidate.complete}};
+    if (!details) continue;
+    prediction["tokens"] = candidate.tokens;
+    prediction["log_probabilities"] = candidate.log_probabilities;
+    if (model.attends()) prediction["weights"] = candidate.weights;
+  }
+  json result = {{"source", source},
+                 {"predictions", predictions},
+                 {"cut", answer.truncated},
+                 {"unknown", answer.unknown}};
+  if (!answer.error.empty()) result["error"] = answer.error;
+  if (details) result["source_tokens"] = answer.source;
+  return result;
+}
+
+json Measurement::report(const Metric& metric) const {
+  return metric.of_answers() ? metric.report(count(metric, evaluation.answers, options), options)
+                             : json(metric.of_likelihood(likelihood));
+}
+
+json measurement_json(const Measurement& measurement) {
+  json result = {{"known_loss", measurement.likelihood.known().loss()},
+                 {"unknown_tokens", measurement.likelihood.unknown},
+                 {"examples", measurement.counts.examples},
+                 {"sources", measurement.counts.sources},
+                 {"references", measurement.counts.references},
+                 {"beam", measurement.beam},
+                 {"decode_seconds", measurement.seconds},
+                 {"by_length", lengths_json(measurement)}};
+  for (const Metric* metric : measurement.metrics) {
+    result[metric->key] = measurement.report(*metric);
+    if (metric->by_length == ByLength::ranges)
+      result[metric->key + "_by_length"] = ranges_json(measurement, *metric);
+  }
+  if (!measurement.labels.answers.empty()) result["confusion"] = measurement.labels.answers;
+  return result;
+}
+
+json likelihood_json(const TextLikelihood& text) {
+  json result = figures_json(text.likelihood, /*with_bytes=*/true);
+  result["unknown_tokens"] = text.likelihood.unknown;
+  result["known_loss"] = text.likelihood.known().loss();
+  result["bytes"] = text.likelihood.bytes;
+  result["window_loss"] = text.window_loss;
+  return result;
+}
+
+json likelihood_json(const Likelihood& hidden) { return figures_json(hidden, false); }
+
+}  // namespace attend

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/data/pairs.h"
+#include "attend/inference/evaluation.h"
+#include "attend/inference/model.h"
+#include "attend/metrics/label_counts.h"
+#include "attend/metrics/metric.h"
+
+namespace attend {
+
+// Answers and what is measured of them as JSON: keys in snake_case, rates as fractions.
+
+// {source, predictions: [{target, score, log_probability, complete}], cut, unknown}, with error
+// where the source could not be read. With `details` also source_tokens, and of each prediction
+// tokens, log_probabilities and, where the model attends, weights.
+nlohmann::json answer_json(const Model& model, const std::string& source, const Answer& answer,
+                           bool details);
+
+// What is measured of a model on examples.
+struct Measurement {
+  std::vector<const Metric*> metrics;
+  MetricOptions options = {};
+  ExampleCounts counts = {};
+  Evaluation evaluation = {};
+  LabelCounts labels = {};  // of a model that answers labels
+  Likelihood likelihood = {};
+  int64_t beam = 1;
+  double seconds = 0;  // of decoding
+
+  nlohmann::json report(const Metric& metric) const;
+};
+
+// {the report of each metric under its key, known_loss, unknown_tokens, examples, sources,
+// references, beam, decode_seconds, by_length: [{source_length, examples, figures}]}. A metric
+// whose by_length is `ranges` also has KEY_by_length: [{first, last, mean, examples, KEY}]; of
+// labels there is confusion: {right label: {answer: examples}}.
+nlohmann::json measurement_json(const Measurement& measurement);
+
+// The figures of every metric of a likelihood, tokens, unknown_tokens, known_loss and bytes; with
+// window_loss.
+nlohmann::json likelihood_json(const TextLikelihood& text);
+// The figures of every metric that needs no bytes, and tokens.
+nlohmann::json likelihood_json(const Likelihood& hidden);
+
+}  // namespace attend

@@ -1,0 +1,127 @@
+#include "attend/mechanisms/compute_modules.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "attend/mechanisms/convolution_attention.h"
+#include "attend/nn/positions.h"
+#include "attend/ops/shape_text.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+void rotate_both(const Parameters&, Attended& given) {
+  given.query = rotate(given.query);
+  given.key = rotate(given.key);
+}
+
+void add_sinusoids(const Parameters&, Attended& given) {
+  for (Tensor* x : {&given.query, &given.key, &given.value})
+    *x = *x + sinusoidal_positions(x->size(-2), x->size(-1), 0, x->options());
+}
+
+void add_learned(const Parameters& parameters, Attended& given) {
+  const Tensor& table = parameters.at("positions");
+  for (Tensor* x : {&given.query, &given.key, &given.value}) {
+    if (table.dim() != 2 || table.size(0) < x->size(-2) || table.size(1) != x->size(-1))
+      fail("positions has shape {}; {} positions of depth {} want [{} or more, {}]",
+           shape_of(table), x->size(-2), x->size(-1), x->size(-2), x->size(-1));
+    *x = *x + table.narrow(0, 0, x->size(-2));
+  }
+}
+
+// K and V become E K and F V.
+void shorten(const Parameters& parameters, Attended& given) {
+  const Tensor& of_keys = parameters.at("E");
+  const auto found = parameters.find("F");
+  const Tensor& of_values = found == parameters.end() ? of_keys : found->second;
+  for (const Tensor* projection : {&of_keys, &of_values})
+    if (projection->dim() != 2 || projection->size(1) != given.key.size(-2))
+      fail("a projection of the keys has shape {}; {} keys want [shortened, {}]",
+           shape_of(*projection), given.key.size(-2), given.key.size(-2));
+  given.key = at::matmul(of_keys, given.key);
+  given.value = at::matmul(of_values, given.value);
+}
+
+// A parameter that counts something.
+int64_t count_of(const Parameters& parameters, const char* name) {
+  const Tensor& given = parameters.at(name);
+  if (given.numel() != 1)
+    fail("parameter {} has shape {}; it is one whole number", name, shape_of(given));
+  const auto number = given.item<double>();
+  constexpr double most = 0x1p53;  // Numbers beyond are not all there.
+  if (!(number >= 1 && number <= most) || number != std::floor(number))
+    fail("parameter {} is {}; it must be a whole number, 1 or more", name, number);
+  return static_cast<int64_t>(number);
+}
+
+void add_blocks(const Parameters& parameters, Attended& given) {
+  const Tensor& layout = parameters.at("layout");
+  const Tensor in_scope = layout == 1;
+  if (!in_scope.logical_or(layout == 0).all().item<bool>())
+    fail("parameter layout holds other numbers than 0 and 1; it has 1 where a block is in scope");
+  given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
+}
+
+// Scores of 0, and -alpha_h |delta_ij - Delta_h|^2 on an image row by row.
+void look_at_places(const Parameters& parameters, Attended& given) {
+  const int64_t width = count_of(parameters, "width");
+  const int64_t pixels = given.query.size(-2);
+  if (pixels % width != 0 || given.key.size(-2) != pixels)
+    fail("width is {}: an image of {} queries and {} keys has whole rows of 1 or more", width,
+         pixels, given.key.size(-2));
+  const Tensor alpha = parameters.at("alpha"), places = parameters.at("Delta");
+  if (places.dim() < 1 || places.size(-1) != 2 || places.dim() != alpha.dim() + 1)
+    fail("Delta has shape {}, alpha {}; they want [heads, 2] and [heads], or [2] and one number",
+         shape_of(places), shape_of(alpha));
+  // Without any pixel the image ends before its first row does.
+  const GridSize image = {std::max<int64_t>(1, pixels / width), width};
+  given.spec.bias = given.spec.bias + grid(distance_scores(alpha, places, image));
+  given.query = given.query * 0;
+}
+
+}  // namespace
+
+const ComputeModule* compute_module(const Mechanism* row) {
+  static const std::vector<ComputeModule> table = {
+      {ModuleKind::rotation,
+       "columns (2a, 2a + 1) of position p turned by the angle p 10000^(-2a / D)",
+       {},
+       rotate_both},
+      {ModuleKind::sinusoids,
+       "x_p + sin, cos(p / 10000^(2a / D)) in columns 2a, 2a + 1",
+       {},
+       add_sinusoids},
+      {ModuleKind::learned_positions,
+       "x_p + positions_p",
+       {{"positions", "length, depth", "a trained vector a position", 2, true}},
+       add_learned},
+      {ModuleKind::length_projection,
+       "E K and F V, the sequence shortened",
+       {{"E", "shortened, keys", "the projection of the keys", 2, true},
+        {"F", "shortened, keys", "that of the values; absent: E", 2, false}},
+       shorten},
+      {ModuleKind::blocks,
+       "block (i / block, j / block) of the layout",
+       {{"layout", "query blocks, key blocks", "1 where a block is in scope, else 0", 2, true,
+         false},
+        {"block", "", "positions a block", 0, true, false}},
+       add_blocks},
+      {ModuleKind::convolution,
+       "scores are -alpha |delta_ij - Delta|^2 alone",
+       {{"width", "", "pixels a row of the image", 0, true, false},
+        {"alpha", "", "sharpness, a number or [heads]", 0, true},
+        {"Delta", "2", "row and column of the place looked at, [2] or [heads, 2]", 1, true}},
+       look_at_places},
+  };
+  for (const ComputeModule& module : table)
+    if (row && row->module_kind == module.kind) return &module;
+  return nullptr;
+}
+
+}  // namespace attend

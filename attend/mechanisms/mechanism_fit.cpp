@@ -1,0 +1,202 @@
+#include "attend/mechanisms/mechanism_fit.h"
+
+#include <fmt/format.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "attend/mechanisms/compute_modules.h"
+#include "attend/nn/learned_attention.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kSteps = 600;
+constexpr double kRate = 0.004;
+constexpr int64_t kLearnedQueries = 3;
+constexpr int64_t kShortened = 4;
+
+// What a row's queries are, and what its contexts are to come near.
+enum class Task {
+  translate,  // the contexts of the trained model
+  same_word,  // the annotation of the same word, from the others
+  next_word,  // that of the next word
+  earlier,    // that of the same word, from those before
+  summarise,  // each annotation by the nearest of few contexts
+};
+
+Task task_of(const Mechanism& row) {
+  switch (row.relation) {
+    case Relation::learned:
+      return Task::summarise;
+    case Relation::earlier:
+      return Task::earlier;
+    case Relation::same: {
+      // The place that the convolution looks at is to be found.
+      const bool looks_elsewhere = row.module_kind == ModuleKind::convolution;
+      return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? Task::next_word
+                                                                          : Task::same_word;
+    }
+    case Relation::apart:
+      break;
+  }
+  return Task::translate;
+}
+
+// What compute_module() of the row reads.
+Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth) {
+  switch (row.module_kind) {
+    case ModuleKind::learned_positions:
+      return {{"positions", torch::randn({words, depth}) * 0.1}};
+    case ModuleKind::length_projection:
+      return {{"E", torch::randn({kShortened, words}) * 0.5}};
+    case ModuleKind::blocks: {
+      const int64_t blocks = (words + 1) / 2;
+      const Tensor index = torch::arange(blocks);
+      const Tensor near = (index.unsqueeze(0) - index.unsqueeze(1)).abs() <= 1;
+      const Tensor layout = near.logical_or(index.unsqueeze(0) == 0);
+      return {{"layout", layout.to(at::kFloat)}, {"block", torch::tensor(2.0)}};
+    }
+    case ModuleKind::convolution:
+      return {{"width", torch::tensor(static_cast<double>(words))},
+              {"alpha", torch::tensor(1.0)},
+              {"Delta", torch::tensor({0.0, 0.3})}};
+    default:
+      return {};
+  }
+}
+
+// A mechanism on one pair, with all that is fitted.
+class Fit {
+ public:
+  Fit(const Mechanism& row, const SentencePair& pair)
+      : task_(task_of(row)), module_(compute_module(&row)) {
+    const int64_t depth = pair.annotations.size(1), words = pair.annotations.size(0);
+    memory_ = row.module_kind == ModuleKind::intra_decoder ? pair.states : pair.annotations;
+    queries_ = memory_;
+    if (task_ == Task::translate) queries_ = pair.states;
+    if (task_ == Task::summarise)
+      queries_ = (torch::randn({kLearnedQueries, depth}) * 0.3).requires_grad_();
+    target_ = task_ == Task::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
+    AttentionSizes sizes{depth, depth, depth, memory_.size(0)};
+    sizes.filter_width = 3;
+    trained_ = std::make_shared<LearnedAttention>(choices_for_sentence(row, words), sizes);
+    query_layer_ = torch::nn::Linear(torch::nn::LinearOptions(depth, depth).bias(false));
+    key_layer_ = torch::nn::Linear(torch::nn::LinearOptions(depth, depth).bias(false));
+    for (auto& layer : {query_layer_, key_layer_}) {
+      const torch::NoGradGuard no_gradients;
+      // The softmax of large scores has no gradient to begin with.
+      layer->weight.copy_(torch::eye(depth) * 0.2);
+    }
+    parameters_ = module_parameters(row, words, depth);
+  }
+
+  void run() {
+    std::vector<Tensor> tensors = trained_->parameters();
+    for (const auto& layer : {query_layer_, key_layer_}) tensors.push_back(layer->weight);
+    if (module_)
+      for (const ChoiceParameter& one : module_->parameters)
+        if (const auto found = parameters_.find(one.name);
+            found != parameters_.end() && one.is_trained)
+          tensors.push_back(found->second.requires_grad_());
+    if (queries_.requires_grad()) tensors.push_back(queries_);
+    torch::optim::Adam adam(tensors, torch::optim::AdamOptions(kRate));
+    for (int64_t i = 0; i < kSteps; ++i) {
+      adam.zero_grad();
+      loss(static_cast<uint64_t>(i + 1)).backward();
+      adam.step();
+    }
+  }
+
+  // Answers are given so: nothing is drawn, and hard attention takes the largest.
+  Tensor weights() {
+    const torch::NoGradGuard no_gradients;
+    Attended given = attended(0);
+    const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
+    return attention_weights(given.query, given.key, lse, given.spec);
+  }
+
+ private:
+  Attended attended(uint64_t seed) {
+    Attended given{query_layer_->forward(queries_), key_layer_->forward(memory_), memory_, {}};
+    given.spec = trained_->spec(given.query, {.keys = memory_.size(0), .seed = seed});
+    if (module_) module_->apply(parameters_, given);
+    // Each word would be its own best answer.
+    if (task_ == Task::same_word && given.key.size(0) == given.query.size(0))
+      given.spec.scope = given.spec.scope & dense_mask(torch::eye(memory_.size(0)) == 0);
+    return given;
+  }
+
+  Tensor loss(uint64_t seed) {
+    Attended given = attended(seed);
+    if (given.spec.normaliser.row().training == Training::reward) {
+      // The draw has no gradient; what it is expected to cost has.
+      given.spec.normaliser = Normaliser();
+      const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
+      const Tensor expected = attention_weights(given.query, given.key, lse, given.spec);
+      const Tensor distance = (target_.unsqueeze(1) - memory_.unsqueeze(0)).square().sum(-1);
+      return (expected * distance).sum(-1).mean();
+    }
+    const Tensor context = attention(given.query, given.key, given.value, given.spec).context;
+    if (task_ == Task::summarise)
+      return std::get<0>((target_.unsqueeze(1) - context.unsqueeze(0)).square().sum(-1).min(1))
+          .mean();
+    const int64_t words = context.size(0);
+    if (task_ == Task::next_word)
+      return (context.narrow(0, 0, words - 1) - target_.narrow(0, 1, words - 1))
+          .square()
+          .sum(-1)
+          .mean();
+    return (context - target_).square().sum(-1).mean();
+  }
+
+  Task task_;
+  const ComputeModule* module_;
+  Tensor memory_, queries_, target_;
+  std::shared_ptr<LearnedAttention> trained_;
+  torch::nn::Linear query_layer_{nullptr}, key_layer_{nullptr};
+  Parameters parameters_;
+};
+
+std::vector<std::string> numbered(std::string_view name, int64_t count) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(count));
+  for (int64_t i = 1; i <= count; ++i) names.push_back(fmt::format("{} {}", name, i));
+  return names;
+}
+
+}  // namespace
+
+AttentionChoices choices_for_sentence(const Mechanism& row, int64_t words) {
+  AttentionChoices choices = row.choices;
+  if (!row.short_scope.empty()) choices.scope = row.short_scope;
+  for (const BiasChoice& bias : parse_biases(row.choices.bias)) {
+    if (bias.row->kind == BiasKind::grid)
+      choices.bias = fmt::format("{}:1x{}", bias.row->name, words);
+    if (bias.row->kind == BiasKind::relative_keys)
+      choices.bias = fmt::format("{}:4", bias.row->name);
+  }
+  return choices;
+}
+
+FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
+  torch::manual_seed(1);
+  // Sums over another number of threads round differently.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  Fit fit(row, pair);
+  fit.run();
+  at::set_num_threads(threads);
+  FittedMap map{pair.source, pair.source, fit.weights()};
+  const Task task = task_of(row);
+  if (task == Task::translate) map.queries = pair.target;
+  if (task == Task::summarise) map.queries = numbered("query", kLearnedQueries);
+  if (row.module_kind == ModuleKind::intra_decoder) map.queries = map.keys = pair.target;
+  if (row.module_kind == ModuleKind::length_projection) map.keys = numbered("E", kShortened);
+  return map;
+}
+
+}  // namespace attend

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include "attend/mechanisms/mechanism_pages.h"
+#include "attend/ops/attention.h"
+#include "attend/pictures/markdown.h"
+
+namespace attend {
+namespace {
+
+constexpr const char* introduction =
+    R"(# Mechanisms
+
+    w_ij = normaliser_j(score(q_i, k_j) + bias_ij)    over the keys j in scope(i)
+    c_i  = sum_j w_ij v_j
+
+Every mechanism is four choices, **score**, **scope**, **bias** and **normaliser**, and where queries,
+keys and values come from. n queries `[n, query_depth]` over m keys `[m, key_depth]` and values
+`[m, value_depth]` give weights `[n, m]` and contexts `[n, value_depth]`; axes of batch and heads may
+stand before them. Time and memory are those of one head of depth d. The numbers in a scope or a bias,
+such as the reach of a window, are examples.
+
+In C++ a row is `mechanism("bahdanau").choices` (`attend/nn/mechanism_table.h`), which `LearnedAttention`
+makes trainable; in a recurrent decoder it is `--set model.mechanism=bahdanau`; on numbers in files it
+is the command that stands with it, and `--steps` in place of `--weights --out` writes out the
+arithmetic.
+
+This page is what `attend mechanisms --markdown` prints.
+
+## The pictures
+
+![weights from 0 to 1](mechanisms/legend.svg)
+
+All show one pair of sentences from the package descriptions of Debian. A recurrent encoder and decoder
+with additive attention were trained on such pairs (`tools/mechanisms_pair.py` says how); the encoder's
+annotation of each English word and the decoder's state before each German word are in
+[pair.json](mechanisms/pair.json). Each row of this page then got its own parameters, and a linear layer
+each for queries and keys, fitted by Adam until its contexts came near a target: between the sentences,
+the contexts of the trained model; within one, the annotation of the same word from those of the others
+or, where later words are out of scope, of the next word from those before it; of learned queries, three
+contexts such that each annotation is near one. Windows and grids are smaller than the examples, to suit
+nine words. The picture is that row's
+own formula with what it then had: rows are queries, columns keys. Weights above 1 or below 0, which
+some normalisers give, are drawn as 1 and 0. `attend mechanisms --pictures docs/mechanisms` draws them
+again, to the same bytes on the same machine.
+
+)";
+
+std::string choices_line(const AttentionChoices& choices) {
+  std::string text =
+      fmt::format("score {}, scope {}", markdown_code(choices.score), markdown_code(choices.scope));
+  if (!choices.bias.empty()) text += fmt::format(", bias {}", markdown_code(choices.bias));
+  return text + fmt::format(", normaliser {}", markdown_code(choices.normaliser));
+}
+
+std::string overview() {
+  std::string text =
+      "## All of them\n\n| mechanism | score | scope | bias | normaliser | source |\n"
+      "|---|---|---|---|---|---|\n";
+  for (const Mechanism& row : mechanism_table())
+    text += fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} |\n", row.name,
+                        markdown_code(row.choices.score), markdown_code(row.choices.scope),
+                        markdown_code(row.choices.bias), markdown_code(row.choices.normaliser),
+                        markdown_cell(row.source));
+  return text + "\n";
+}
+
+std::string entry(const Mechanism& row) {
+  std::string text = fmt::format(
+      "### {0}\n\n<img src=\"mechanisms/{0}.svg\" align=\"right\" alt=\"weights of {0}\">\n\n"
+      "{1}. {2}.\n\n    {3}\n\n| | |\n|---|---|\n",
+      row.name, row.title, markdown_cell(row.source), row.formula);
+  const auto line = [&](std::string_view label, const std::string& what) {
+    if (!what.empty()) text += fmt::format("| {} | {} |\n", label, what);
+  };
+  line("queries", markdown_cell(row.queries));
+  line("keys and values", markdown_cell(row.memory));
+  line("choices", choices_line(row.choices));
+  std::string parameters;
+  for (const ChoiceParameter& one : parameters_of(row))
+    parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", markdown_code(one.name),
+                              markdown_code(fmt::format("[{}]", one.shape)));
+  line("parameters", parameters);
+  line("time; memory", fmt::format("{}; {}", markdown_cell(row.time), markdown_cell(row.space)));
+  line("carries", markdown_cell(row.carries));
+  line("runs", markdown_cell(row.paths));
+  line("module", row.module.empty() ? "" : markdown_cell(row.module));
+  line("in a recurrent decoder",
+       row.refusal.empty() ? fmt::format("yes, of query {}", markdown_code(row.decoder_query))
+                           : fmt::format("no: {}", markdown_cell(row.refusal)));
+  return text + fmt::format("\n    {}\n\n<br clear=\"right\">\n\n", compute_command_of(row));
+}
+
+std::string scores() {
+  std::string text = "## Scores\n\n| score | formula | source | parameters |\n|---|---|---|---|\n";
+  for (const ScoreRow& row : score_table()) {
+    std::string parameters;
+    for (const ChoiceParameter& one : parameters_of(AttentionChoices{std::string(row.name)}))
+      parameters += fmt::format("{}{}: {}{}", parameters.empty() ? "" : "<br>",
+                                markdown_code(fmt::format("{} [{}]", one.name, one.shape)),
+                                markdown_cell(one.meaning), one.required ? "" : " (optional)");
+    text += fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name),
+                        markdown_code(row.formula), markdown_cell(row.source), parameters);
+  }
+  return text + "\nAny parameter may have a leading axis of heads.\n\n";
+}
+
+std::string other_choices() {
+  std::string text = "## Scopes\n\n| scope | written | keys |\n|---|---|---|\n";
+  for (const ScopeRow& row : scope_table())
+    text += fmt::format("| {} | {} | {} |\n", markdown_code(row.name),
+                        row.parse ? markdown_code(row.syntax)
+                                  : fmt::format("a tensor, {}", markdown_code(row.syntax)),
+                        markdown_cell(row.meaning));
+  text += "\nScopes intersect with `&` and unite with `|`.\n\n## Biases\n\n";
+  text += "| bias | formula | source | parameters |\n|---|---|---|---|\n";
+  for (const BiasRow& row : bias_table()) {
+    std::string parameters;
+    for (const BiasParameter& one : row.parameters)
+      parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : "<br>",
+                                markdown_code(fmt::format("{} {}", one.name, one.shape)),
+                                markdown_cell(one.meaning));
+    text += fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name),
+                        markdown_code(row.formula), markdown_cell(row.source), parameters);
+  }
+  text += "\nBiases add up with `+`.\n\n## Normalisers\n\n";
+  text += "| normaliser | formula | source |\n|---|---|---|\n";
+  for (const NormaliserRow& row : normaliser_table())
+    text += fmt::format("| {} | {} | {} |\n", markdown_code(row.syntax), markdown_code(row.formula),
+                        markdown_cell(row.source));
+  return text;
+}
+
+}  // namespace
+
+std::string mechanisms_markdown() {
+  std::string text = introduction + overview();
+  for (const Mechanism& row : mechanism_table()) text += entry(row);
+  return text + scores() + other_choices();
+}
+
+}  // namespace attend

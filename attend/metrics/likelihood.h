@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace attend {
+
+// What a model gives to texts.
+struct Likelihood {
+  double nats = 0;     // negative log-likelihood of all tokens, ends included
+  int64_t tokens = 0;  // ends included
+  int64_t bytes = 0;   // of the texts in UTF-8, one for the end of each included
+  // Those of them that the model does not know. It tells them from others, but not from each other:
+  // their probability is of more texts than this one.
+  double unknown_nats = 0;
+  int64_t unknown = 0;
+  int64_t unknown_bytes = 0;
+
+  double loss() const;           // nats per token
+  double perplexity() const;     // of a token
+  Likelihood known() const;      // without unknown tokens
+  double bits_per_byte() const;  // of what is known; only that could be written in so many bits
+};
+
+}  // namespace attend

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/metrics/bleu.h"
+#include "attend/metrics/length_ranges.h"
+#include "attend/metrics/likelihood.h"
+
+namespace attend {
+
+// An answer of a model and what it is measured against.
+struct ScoredAnswer {
+  std::string text;                     // as the model writes it
+  std::vector<std::string> references;  // every text that counts as right; at least one
+  std::vector<std::string> tokens = {};
+  std::vector<std::vector<std::string>> reference_tokens = {};  // of each reference
+  int64_t source_length = 0;                                    // in tokens
+};
+
+// What answers add up to, by name: "edits". A missing number is 0.
+using MetricCounts = std::map<std::string, double>;
+
+struct MetricOptions {
+  BleuOptions bleu = {};  // chrF reads its lowercase too
+};
+
+enum class MetricNeeds {
+  texts,   // answers as they are written
+  tokens,  // answers, by their tokens
+  loss,    // the nats and tokens of a likelihood
+  bytes    // all of a likelihood
+};
+
+// How a metric of answers is broken down by the length of the source.
+enum class ByLength { none, each_length, ranges };
+
+// For which models a metric is measured where none is chosen.
+enum class Default { none, sequences, labels, all, always };
+
+// A metric is a row: what knows a metric by name or asks what it is asks this. Either `count` and
+// `figure` are there, or `of_likelihood`.
+struct Metric {
+  std::string name;   // in settings and options: "token_error"
+  std::string key;    // in JSON: "token_error_rate"
+  std::string title;  // in sentences, tables and pictures: "token error"
+  MetricNeeds needs = MetricNeeds::texts;
+  bool higher_is_better = false;
+  bool is_share = false;  // of 1, shown in per cent
+  int decimals = 2;       // that are shown
+  std::string mean = {};  // "nats a" of token or label; empty: the figure is no such mean
+  Default measured = Default::none;  // `always`: also where others are chosen
+  ByLength by_length = ByLength::none;
+  std::string companion = {};  // the metric that a comparison shows beside it
+  std::string runs_key = {};   // in JSON, of the figures of several runs; empty: `key`
+
+  // What one answer adds. Error on invalid UTF-8.
+  std::function<MetricCounts(const ScoredAnswer&, const MetricOptions&)> count = {};
+  std::function<double(const MetricCounts&, const MetricOptions&)> figure = {};
+  std::function<double(const Likelihood&)> of_likelihood = {};
+  // An object with more than the figure, and its lines for a person; empty: the figure alone.
+  std::function<nlohmann::json(const MetricCounts&, const MetricOptions&)> details = {};
+  std::function<std::string(const nlohmann::json& details)> details_text = {};
+
+  bool of_answers() const { return static_cast<bool>(count); }
+  std::string shown(double figure) const;  // "2.05 %"
+  // What JSON has under the key: the details, or the figure. Error of a metric of a likelihood.
+  nlohmann::json report(const MetricCounts& counts, const MetricOptions& options) const;
+  // A report in lines; a mean is one over each `part`.
+  std::string report_text(const nlohmann::json& report, std::string_view part = "token") const;
+};
+
+// The rows, in the order in which lists show them.
+const std::deque<Metric>& metric_table();
+const Metric* find_metric(std::string_view name);   // null on an unknown name
+const Metric& metric_named(std::string_view name);  // Error on an unknown name
+
+// The names of the rows for which `takes` is true.
+std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& takes);
+
+// Adds a row, which all that measures then knows. Error where the name is taken. Not to be called
+// while another thread reads the table.
+void register_metric(Metric metric);
+
+// The counts of all answers to sources of those lengths. Errors name the answer, from 1.
+MetricCounts count(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                   const MetricOptions& options, const LengthRange& lengths = {});
+
+// The figure of the same.
+double measure(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+               const MetricOptions& options = {}, const LengthRange& lengths = {});
+
+// Adds each of the numbers to that of its name.
+void add_counts(MetricCounts& sum, const MetricCounts& part);
+
+// Calls `work` on answer i, counted from 0, and puts its number in front of the message when it
+// fails.
+void at_answer(size_t i, const std::function<void()>& work);
+
+}  // namespace attend

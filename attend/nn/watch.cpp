@@ -1,0 +1,37 @@
+// What a pass does where somebody watches, and where nobody does.
+#include "attend/nn/pass.h"
+#include "attend/nn/shared_sequence.h"
+#include "attend/parallel/distributed_attention.h"
+
+namespace attend {
+
+using at::Tensor;
+
+AttentionResult Pass::attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                const AttentionSpec& spec, const Tensor& output) const {
+  if (watch != nullptr) return watch->attention({query, key, value, spec, output}, unwatched());
+  if (sequence == nullptr) return attend::attention(query, key, value, spec);
+  return distributed_attention(sequence->world(), query, key, value, spec,
+                               sequence->attended(site));
+}
+
+Tensor Pass::weights(const Tensor& query, const Tensor& key, const Tensor& lse,
+                     const AttentionSpec& spec) const {
+  if (watch != nullptr) return watch->weights(query, key, lse, spec, unwatched());
+  return attention_weights(query, key, lse, spec);
+}
+
+AttentionResult Watch::attention(const AttentionCall& call, const Pass& rest) {
+  return rest.attention(call.query, call.key, call.value, call.spec, call.output);
+}
+
+Tensor Watch::weights(const Tensor& query, const Tensor& key, const Tensor& lse,
+                      const AttentionSpec& spec, const Pass& rest) {
+  return rest.weights(query, key, lse, spec);
+}
+
+Tensor Watch::vectors(WatchedVectors which, const Tensor& vectors, const Pass& rest) {
+  return rest.watched(which, vectors);
+}
+
+}  // namespace attend

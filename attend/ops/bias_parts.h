@@ -1,0 +1,50 @@
+#pragma once
+
+#include "attend/ops/biases.h"
+#include "attend/ops/lowered_spec.h"
+
+namespace attend {
+
+// Where the terms of a bias add up. The kernels have one part of each form: where it is taken
+// already, a term joins the dense one.
+class BiasParts {
+ public:
+  // `query_axes` are those that the caller's queries have.
+  BiasParts(int64_t query_axes, Parts& parts, LoweredSpec& spec)
+      : query_axes_(query_axes), parts_(parts), spec_(spec) {}
+
+  const LoweredSpec& spec() const { return spec_; }
+  const at::Tensor& mapped_query() const { return parts_[part::query]; }
+  int64_t last_query() const { return std::max<int64_t>(spec_.queries, 1) - 1; }
+
+  // A tensor of a term in the dtype of the arithmetic; Error on another dtype or device, with the
+  // name that messages call it. Of any shape; [H], from that or from one number; of four axes that
+  // broadcast to [B, H, Tq, Tk]; [B, H, Tq], from what broadcasts to it.
+  at::Tensor numbers(const at::Tensor& given, const char* name) const;
+  at::Tensor number_per_head(const at::Tensor& given, const char* name) const;
+  at::Tensor number_per_pair(const at::Tensor& given, const char* name) const;
+  at::Tensor number_per_query(const at::Tensor& given, const char* name) const;
+
+  // [B or 1, H or 1, Tq or 1, Tk or 1].
+  void add_dense(const at::Tensor& given);
+  // -slopes[h] |i + offset - j|, slopes [H].
+  void add_slopes(const at::Tensor& slopes, int64_t offset);
+  // relative[key position - query position + offset], the nearest end beyond both: relative [B or
+  // 1, H or 1, Tq or 1, distances]. Positions int64 [Tq] and [Tk]; undefined: i and j themselves.
+  void add_relative(const at::Tensor& relative, int64_t offset,
+                    const at::Tensor& query_positions = {}, const at::Tensor& key_positions = {});
+  // -(j - centres)^2 / (2 widths^2), both [B, H, Tq].
+  void add_gaussian(const at::Tensor& centres, const at::Tensor& widths);
+
+ private:
+  int64_t query_axes_;
+  Parts& parts_;
+  LoweredSpec& spec_;
+};
+
+// The parts of a bias as [B or 1, H or 1, Tq or 1, Tk].
+at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
+at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
+at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
+
+}  // namespace attend

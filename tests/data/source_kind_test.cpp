@@ -1,0 +1,148 @@
+#include "attend/data/source_kind.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <png.h>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/data/image_source.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace source_kind_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string png_bytes(const std::string& pixels, uint32_t width, uint32_t height, uint32_t format) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = height;
+  image.format = format;
+  png_alloc_size_t size = 0;
+  png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr);
+  std::string bytes(size, 0);
+  png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr);
+  return bytes;
+}
+
+TEST(ImageFrames, ArePatchesRowByRow) {
+  // 3 x 4 pixels in patches of 2: one row of zeros goes below.
+  const Image image{3, 4, std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b", 12)};
+  const FrameConfig config{.patch = 2, .image_height = 3, .image_width = 4};
+  const at::Tensor frames = image_frames(image, config, "x") * 255;
+  const at::Tensor wanted =
+      at::tensor({0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 0, 0, 10, 11, 0, 0}).view({4, 4});
+  EXPECT_TRUE(at::allclose(frames, wanted.to(at::kFloat), 1e-6, 1e-6));
+  EXPECT_THAT(
+      source_kind("image")->frame_names(config, 4),
+      ElementsAre("row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"));
+  EXPECT_THAT(refusal([&] {
+                image_frames({2, 2, "abcd"}, config, "y.png");
+              }),
+              HasSubstr("y.png: is 2 pixels high and 2 wide; this model reads 3 by 4"));
+}
+
+TEST(ImageFrames, StandInTheMiddleOfTheirPatches) {
+  const FrameConfig config{.patch = 3, .image_height = 1, .image_width = 1};
+  const at::Tensor frames = image_frames({1, 1, "\xff"}, config, "x");
+  EXPECT_TRUE(
+      at::equal(frames, at::tensor({0, 0, 0, 0, 1, 0, 0, 0, 0}).view({1, 9}).to(at::kFloat)));
+}
+
+TEST(Png, BecomesGrey) {
+  const std::string grey("\x00\x40\x80\xff\x01\x02", 6);
+  const Image image = parse_png(png_bytes(grey, 3, 2, PNG_FORMAT_GRAY), "x.png");
+  EXPECT_EQ(image.height, 2);
+  EXPECT_EQ(image.width, 3);
+  EXPECT_EQ(image.pixels, grey);
+  EXPECT_FALSE(image.coloured);
+  // White, and what cannot be seen.
+  const std::string colours("\xff\xff\xff\xff\xff\xff\xff\x00", 8);
+  const Image coloured = parse_png(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png");
+  EXPECT_EQ(coloured.pixels, std::string("\xff\x00", 2));
+  EXPECT_TRUE(coloured.coloured);
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("X.PNG", png_bytes(grey, 3, 2, PNG_FORMAT_GRAY));
+  EXPECT_EQ(ImageReader().read(path).pixels, grey) << "a name in capitals";
+}
+
+TEST(Png, IsWrittenAsItIsRead) {
+  const Image image{2, 3, std::string("\x00\x40\x80\xff\x01\x02", 6)};
+  const Image read = parse_png(png_bytes(image), "x.png");
+  EXPECT_EQ(read.height, 2);
+  EXPECT_EQ(read.width, 3);
+  EXPECT_EQ(read.pixels, image.pixels);
+  EXPECT_THAT(refusal([] { png_bytes(Image{0, 0, ""}); }), HasSubstr("[png_bytes]"));
+}
+
+TEST(FramesPicture, IsTheImageWithItsMargin) {
+  const Image image{3, 4, std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12)};
+  const FrameConfig config{.patch = 2, .image_height = 3, .image_width = 4};
+  const at::Tensor frames = image_frames(image, config, "x");
+  const Image picture = source_kind("image")->picture(frames, config);
+  EXPECT_EQ(picture.height, 4);
+  EXPECT_EQ(picture.width, 4);
+  EXPECT_EQ(picture.pixels, image.pixels + std::string(4, 0));
+  // Without its last two patches.
+  EXPECT_EQ(source_kind("image")->picture(frames.slice(0, 0, 2), config).pixels,
+            image.pixels.substr(0, 8) + std::string(8, 0));
+}
+
+TEST(FramesPicture, IsASpectrogramWithItsLowBandsBelow) {
+  const FrameConfig config{.mel_bands = 2, .stack = 2};
+  // Two frames of two windows of two bands.
+  const at::Tensor frames =
+      at::tensor({-1.0F, 0.0F, 1.0F, 2.0F, 3.0F, 4.0F, -1.0F, -1.0F}).view({2, 4});
+  const Image picture = source_kind("sound")->picture(frames, config);
+  EXPECT_EQ(picture.height, 2);
+  EXPECT_EQ(picture.width, 4);
+  // 51 (x + 1): bands 2 (0 2 4 -1) above bands 1 (-1 1 3 -1).
+  EXPECT_EQ(picture.pixels, std::string("\x33\x99\xff\x00\x00\x66\xcc\x00", 8));
+  const Image silence = source_kind("sound")->picture(at::zeros({1, 4}), config);
+  EXPECT_EQ(silence.pixels, std::string(4, 0));
+}
+
+TEST(Png, RefusesWhatIsNone) {
+  const std::string whole = png_bytes(std::string(100, 'p'), 10, 10, PNG_FORMAT_GRAY);
+  for (size_t size = 0; size + 12 < whole.size(); ++size)
+    EXPECT_THAT(refusal([&] { parse_png(whole.substr(0, size), "x.png"); }), HasSubstr("x.png: "))
+        << size;
+  EXPECT_THAT(refusal([] { parse_png("GIF89a and more", "x.png"); }), HasSubstr("x.png: "));
+}
+
+TEST(ImageReader, FindsImagesOfAnIdxFile) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "i.idx", idx_bytes({{2, 1, 2}, "abcd"}));
+  write_file(folder / "l.idx", idx_bytes({{2}, "ab"}));
+  ImageReader reader;
+  EXPECT_EQ(reader.read(folder / "i.idx:1").pixels, "cd");
+  EXPECT_EQ(reader.read(folder / "i.idx:0").pixels, "ab");
+  EXPECT_THAT(refusal([&] { reader.read(folder / "i.idx:2"); }),
+              HasSubstr("i.idx: index 2 is none of the 2 entries"));
+  EXPECT_THAT(refusal([&] { reader.read(folder / "l.idx:0"); }), HasSubstr("no images"));
+  EXPECT_THAT(refusal([&] { reader.read(folder / "i.idx"); }), HasSubstr("i.idx:"));
+  EXPECT_THAT(refusal([&] { reader.read("none.idx:3"); }), HasSubstr("none.idx"));
+}
+
+TEST(PlaceSources, NamesFilesBesideTheirTable) {
+  std::vector<Example> examples = {{"a.png", {"x"}}, {"/b.png", {"y"}}};
+  place_sources(examples, "data/train.tsv");
+  EXPECT_EQ(examples[0].source, "data/a.png");
+  EXPECT_EQ(examples[1].source, "/b.png");
+}
+
+}  // namespace source_kind_test
+}  // namespace attend

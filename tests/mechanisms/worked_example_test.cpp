@@ -1,0 +1,88 @@
+#include "attend/mechanisms/worked_example.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attend/mechanisms/compute_gradients.h"
+#include "attend/mechanisms/steps_text.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace worked_example_test {
+
+using at::Tensor;
+using testing::HasSubstr;
+using testing::Not;
+
+// Two queries over three keys, with weights that are thirds.
+ComputeProblem even_problem() {
+  ComputeProblem problem;
+  problem.query = at::zeros({2, 4}, at::kDouble);
+  problem.key = at::ones({3, 4}, at::kDouble);
+  problem.value = at::tensor({3.0, 6.0, 9.0}, at::kDouble).view({3, 1});
+  return problem;
+}
+
+TEST(ComputeProblem, NamesWhatIsMissingAndWhatNothingTakes) {
+  ComputeProblem problem = even_problem();
+  problem.choices.score = "additive";
+  EXPECT_THAT(test::error_of([&] { attended(problem); }),
+              HasSubstr("parameter v [attention_depth] is missing"));
+  problem.parameters = {{"v", at::ones({4}, at::kDouble)}, {"W_Q", at::eye(4, at::kDouble)}};
+  EXPECT_THAT(test::error_of([&] { attended(problem); }), HasSubstr("did you mean W_q?"));
+  problem.choices.score = "dot";
+  EXPECT_THAT(test::error_of([&] { attended(problem); }), HasSubstr("score dot has no parameters"));
+}
+
+// The context is the mean of the values whatever the queries are, so that these have no gradient
+// and each value a third of the context's.
+TEST(ComputeProblem, HasTheGradientsOfEachInput) {
+  ComputeProblem problem = even_problem();
+  problem.context_gradient = at::tensor({1.0, 2.0}, at::kDouble).view({2, 1});
+  const auto gradients = compute_gradients(problem);
+  EXPECT_TRUE(gradients.at("grad_value").allclose(at::full({3, 1}, 1.0, at::kDouble)));
+  // d context / d q_i = sum_j w_ij (v_j - c_i) k_j / sqrt(4), which cancels over equal keys.
+  EXPECT_TRUE(gradients.at("grad_query").allclose(at::zeros({2, 4}, at::kDouble)));
+  problem.context_gradient = at::ones({1, 2}, at::kDouble);
+  EXPECT_THAT(test::error_of([&] { compute_gradients(problem); }),
+              HasSubstr("has shape [1, 2], the context [2, 1]"));
+}
+
+TEST(WorkedExample, WritesEachStepOfTheFirstHead) {
+  ComputeProblem problem = even_problem();
+  for (Tensor* x : {&problem.query, &problem.key, &problem.value})
+    *x = at::stack({*x, *x * 100}).unsqueeze(0);
+  const std::string text = worked_example(problem);
+  EXPECT_THAT(text, HasSubstr("batch element 1 of 1, head 1 of 2\n"));
+  EXPECT_THAT(text, HasSubstr("Weights W [2, 3]: w_ij = exp(s_ij) / sum_j exp(s_ij)"));
+  EXPECT_THAT(text, HasSubstr("  0.3333  0.3333  0.3333\n"));
+  EXPECT_THAT(text,
+              HasSubstr("Context C = W V [2, 1]: c_i = sum_j w_ij v_j\n   6.0000\n   6.0000\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Scores in scope"))) << "every key is in scope";
+}
+
+TEST(WorkedExample, SaysWhereThereIsNothing) {
+  ComputeProblem problem = even_problem();
+  for (Tensor* x : {&problem.query, &problem.key, &problem.value})
+    *x = x->unsqueeze(0).narrow(0, 0, 0);
+  EXPECT_THAT(worked_example(problem), HasSubstr("the batch is empty"));
+}
+
+TEST(Step, ShowsTheCornersOfWhatIsLarge) {
+  const std::string text = step("M", at::arange(100, at::kDouble).view({10, 10}), "a formula");
+  EXPECT_THAT(text, HasSubstr("M [10, 10]: a formula\n"));
+  EXPECT_THAT(text, HasSubstr("   0.0000   1.0000   2.0000      ...   7.0000   8.0000   9.0000\n"));
+  EXPECT_THAT(text, Not(HasSubstr("33.0000")));
+  EXPECT_THAT(text, HasSubstr("99.0000"));
+}
+
+TEST(Step, WritesVectorsSmallNumbersAndNothing) {
+  EXPECT_EQ(step("v", at::tensor({1.0, -2.0})), "v [2]\n    1.0000  -2.0000\n\n");
+  EXPECT_EQ(step("v", at::tensor({1e-4, 0.0}, at::kDouble)), "v [2]\n   1.000e-04  0.000e+00\n\n");
+  EXPECT_EQ(step("v", at::tensor({-1e-6, 1.0}, at::kDouble)), "v [2]\n   0.0000  1.0000\n\n");
+  EXPECT_THAT(step("v", at::zeros({0, 3})), HasSubstr("(empty)"));
+}
+
+}  // namespace worked_example_test
+}  // namespace attend
