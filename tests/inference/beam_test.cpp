@@ -50,7 +50,7 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
     std::vector<SearchTask> tasks = {{.longest = 7}, {.longest = 3}, {.longest = 5}};
     for (SearchTask& task : tasks) task.length = config.answer_length(sources.size(1));
     const auto found =
-        search(network->start(sources, lengths), tasks, special,
+        search(network->start(sources, lengths, {}), tasks, special,
                {.beam = 4, .nbest = 4, .minimum_length = tasks[0].length > 0 ? 0 : 2});
     for (int64_t b = 0; b < 3; ++b) {
       ASSERT_FALSE(found[static_cast<size_t>(b)].empty());
@@ -60,7 +60,8 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
         const Tensor ids = at::tensor(target, at::kLong).unsqueeze(0);
         const Tensor whole =
             network->log_probabilities({sources.narrow(0, b, 1), lengths.narrow(0, b, 1), ids,
-                                        at::full({1}, ids.size(1), at::kLong)});
+                                        at::full({1}, ids.size(1), at::kLong)},
+                                       {});
         const Tensor expected = whole.to(at::kDouble).gather(2, ids.unsqueeze(2)).flatten();
         EXPECT_TRUE(
             at::allclose(at::tensor(each.log_probabilities), expected, tolerance, tolerance))
