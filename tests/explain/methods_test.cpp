@@ -364,7 +364,7 @@ TEST(Trace, LeavesTheAnswerAsItIs) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     const at::NoGradGuard not_recorded;
-    const Tensor plain = subject.network().log_probabilities(subject.batch);
+    const Tensor plain = subject.network().log_probabilities(subject.batch, {});
     EXPECT_TRUE(plain.equal(trace_network(subject.network(), subject.batch).distributions));
     TraceOptions same;
     same.weights = [](const Site&, size_t, const Tensor& weights) { return weights; };

@@ -364,7 +364,7 @@ TEST(Classifier, PoolsAtATemperature) {
   Classifier network(config, words, targets);
   network.eval();
   const Batch batch = make_batch({{{5, 6, 7, 8}, {5}}}, {0});
-  const auto even = network.log_probabilities(batch);
+  const auto even = network.log_probabilities(batch, {});
   config.pooling = "mean";
   Classifier mean(config, words, targets);
   mean.eval();
@@ -373,7 +373,7 @@ TEST(Classifier, PoolsAtATemperature) {
     for (auto& item : mean.named_parameters())
       item.value().copy_(network.named_parameters()[item.key()]);
   }
-  EXPECT_TRUE(at::allclose(even, mean.log_probabilities(batch), 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(even, mean.log_probabilities(batch, {}), 1e-5, 1e-5));
   config.pooling_normaliser = "temperature:hot";
   EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("'hot'"));
 }
