@@ -85,10 +85,10 @@ TEST(Pass, DrawsByItsGenerator) {
   const auto pass_of = [](uint64_t seed) {
     return Pass{.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
   };
-  EXPECT_EQ(Pass{}.draw_seed(), 0);
+  EXPECT_EQ(Pass{}.draw_seed(), 0U);
   const Pass one = pass_of(1);
   const uint64_t first = one.draw_seed();
-  EXPECT_NE(first, 0);
+  EXPECT_NE(first, 0U);
   EXPECT_EQ(pass_of(1).draw_seed(), first);
   EXPECT_NE(one.at_site(encoder_two).draw_seed(), first) << "both draw from one generator";
 }
