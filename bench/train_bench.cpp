@@ -163,11 +163,11 @@ void write_batches(const Task& task, const std::filesystem::path& folder) {
 void compare(const Task& task, const Options& options, nlohmann::json& figures) {
   if (!options.only.empty() && options.only != task.name) return;
   if (!options.batches.empty()) return write_batches(task, options.batches);
-  std::vector<Row> rows = {
-      {"attend, 2 replicas, float32", [&] { return with_replicas(task, options, Precision::float32); }}};
+  std::vector<Row> rows = {{"attend, 2 replicas, float32",
+                            [&] { return with_replicas(task, options, Precision::float32); }}};
   if (multiplies_bfloat16())
-    rows.push_back(
-        {"attend, 2 replicas, bfloat16", [&] { return with_replicas(task, options, Precision::bfloat16); }});
+    rows.push_back({"attend, 2 replicas, bfloat16",
+                    [&] { return with_replicas(task, options, Precision::bfloat16); }});
   rows.push_back({"plain LibTorch, 2 threads", [&] { return plain(task, options); }});
   const size_t last = rows.size() - 1;
   double peak = 0;

@@ -1,8 +1,7 @@
 // The header of the public surface alone is enough for a program that trains, answers and computes.
-#include "attend/attend.h"
-
 #include <gtest/gtest.h>
 
+#include "attend/attend.h"
 #include "tests/support/files.h"
 
 namespace attend {
