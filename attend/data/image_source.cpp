@@ -116,6 +116,7 @@ Tensor image_frames(const Image& image, const FrameConfig& config, const std::st
 
 SourceKind image_kind() {
   return {.name = "image",
+          .on_grid = true,
           .has_colours = true,
           .names = names_image,
           .measure = take_size,

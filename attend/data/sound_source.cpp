@@ -57,6 +57,7 @@ Image spectrogram(const Tensor& frames, const FrameConfig& config) {
 
 SourceKind sound_kind() {
   return {.name = "sound",
+          .on_grid = false,
           .has_colours = false,
           .names = names_sound,
           .measure = [](const std::string&, FrameConfig&) {},

@@ -39,6 +39,7 @@ struct FrameShape {
 // A kind of sources that name files, which are read as frames. Sources of no kind are texts.
 struct SourceKind {
   const char* name;  // in data.source_units
+  bool on_grid;      // frames of all sources lie on one grid, else in a row
   bool has_colours;  // its files may have some, which are not read
   // Whether a source is written as the name of such a file.
   bool (*names)(std::string_view source);

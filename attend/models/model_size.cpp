@@ -78,7 +78,8 @@ std::string largest_part(const PairModel& model) {
     try {
       const int64_t saved = bytes - parameter_bytes(changed);
       // Where a word and a number save the same, the number is the reason.
-      const bool is_word = std::holds_alternative<std::string*>(setting.value);
+      const bool is_word = std::holds_alternative<std::string*>(setting.value) ||
+                           std::holds_alternative<NamedVariable>(setting.value);
       const double weight = static_cast<double>(saved) * (is_word ? 0.99 : 1);
       if (weight <= most) continue;
       most = weight;

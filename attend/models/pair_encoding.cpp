@@ -38,8 +38,7 @@ void PairModel::check_language(const std::string& token, int64_t id) const {
          shown_tokens(source_vocabulary, is_language_token));
 }
 
-std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised,
-                                           const OnCut& on_cut) const {
+std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, int64_t* cut) const {
   const std::vector<int64_t> sources = source_vocabulary.encode(tokenised.sources.tokens());
   const std::vector<int64_t> targets = target_vocabulary.encode(tokenised.targets.tokens());
   std::vector<EncodedPair> pairs;
@@ -50,8 +49,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised,
     EncodedPair pair;
     if (reader != nullptr) {
       pair.frames = reader->read(example.source);
-      const int64_t frames = pair.frames.size(0);
-      if (truncate_frames(pair.frames) && on_cut) on_cut(example, frames);
+      if (truncate_frames(pair.frames) && cut != nullptr) ++*cut;
     } else {
       const std::span<const int32_t> numbers = tokenised.sources[static_cast<int64_t>(i)];
       pair.source = looked_up(numbers, sources);
@@ -69,9 +67,8 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised,
   return pairs;
 }
 
-std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples,
-                                           const OnCut& on_cut) const {
-  return encode(tokenise_examples(examples, codecs), on_cut);
+std::vector<EncodedPair> PairModel::encode(const std::vector<Example>& examples) const {
+  return encode(tokenise_examples(examples, codecs));
 }
 
 std::vector<int64_t> PairModel::encode_text(const std::string& source) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -61,13 +60,10 @@ struct PairModel {
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.
-  // Truncates sounds and texts to maximum_source_length() and calls `on_cut` for each sound that
-  // was longer. Error on a text that is not UTF-8, and on an image or a sound that cannot be read.
-  using OnCut = std::function<void(const Example& example, int64_t frames)>;
-  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised,
-                                  const OnCut& on_cut = {}) const;
-  std::vector<EncodedPair> encode(const std::vector<Example>& examples,
-                                  const OnCut& on_cut = {}) const;
+  // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were longer.
+  // Error on a text that is not UTF-8, and on an image or a sound that cannot be read.
+  std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
+  std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 
   // The ids of a text of several lines. Error on a text that is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;

@@ -184,23 +184,25 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
 
 }  // namespace
 
-void refuse_source(const RunConfig& config, const std::string& source, int64_t tokens,
-                   const std::string& name) {
-  fail(
-      "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or have it "
-      "cut without --strict",
-      name, in_quotes(source), tokens, config.model.chosen().maximum_source_length());
-}
-
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
                    const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
   const int64_t longest_target = config.model.chosen().maximum_target_length();
+  const SourceKind* kind = config.text.source_kind();
+  // Frames on a grid are as many as the grid has places.
+  const bool grid = kind != nullptr && kind->on_grid;
+  const auto reader = kind == nullptr || grid ? nullptr : kind->reader(config.text.frames);
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
-    if (const int64_t text = next_example++; text < tokenised.sources.size())
-      if (const int64_t tokens = std::ssize(tokenised.sources[text]); tokens > longest_source)
-        refuse_source(config, example.source, tokens, name);
+    const int64_t text = next_example++;
+    const int64_t tokens = grid                ? 0
+                           : reader != nullptr ? reader->read(example.source).size(0)
+                                               : std::ssize(tokenised.sources[text]);
+    if (tokens > longest_source)
+      fail(
+          "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
+          "have it cut without --strict",
+          name, in_quotes(example.source), tokens, longest_source);
     for (const std::string& target : example.targets) {
       const int64_t answered = std::ssize(tokenised.targets[next_target++]);
       if (answered > longest_target)
@@ -239,9 +241,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     tell_cut_sources(config, result.sources, name, say);
     return result;
   };
-  PairData data{.name = options.data,
-                .strict = options.strict,
-                .train = prepared(texts.train, ", training"),
+  PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
                 .left_out = left_out};
   if (streamed)

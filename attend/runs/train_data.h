@@ -11,8 +11,6 @@ namespace attend {
 
 // Examples to train and to validate with.
 struct PairData {
-  std::string name = {};  // of --data, for messages
-  bool strict = false;    // a source that is longer than the model reads is an Error
   TokenisedExamples train, valid;
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
@@ -29,13 +27,8 @@ struct PairData {
 // Of a text, where --valid is not given, the last tenth is set aside.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say);
 
-// Error on a source of more tokens, or frames, than the model reads; `name` is the file's, for the
-// message.
-[[noreturn]] void refuse_source(const RunConfig& config, const std::string& source, int64_t tokens,
-                                const std::string& name);
-
-// Error where a text is longer than the model reads or answers. How long images and sounds are is
-// known when they are encoded.
+// Error where a text or a sound is longer than the model reads or answers; `name` is the file's,
+// for the message.
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
                    const std::string& name);
 

@@ -29,10 +29,7 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
                                            config.model.chosen().context(), config.train);
   if (data.stream.source.empty()) {
     int64_t cut = 0;
-    pairs = model.encode(data.train, [&](const Example& example, int64_t frames) {
-      if (data.strict) refuse_source(config, example.source, frames, data.name + ", training");
-      ++cut;
-    });
+    pairs = model.encode(data.train, &cut);
     if (cut > 0)
       say(fmt::format(
           "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",

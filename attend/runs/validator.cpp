@@ -75,9 +75,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
   if (data.valid_text.empty()) {
     fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
-    pairs_ = model.encode(examples_, [&](const Example& example, int64_t frames) {
-      if (data.strict) refuse_source(config, example.source, frames, data.name + ", validation");
-    });
+    pairs_ = model.encode(examples_);
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);

@@ -307,7 +307,7 @@ class Sounds(program.Case):
         run = self.succeed(*train, "--out", "short")
         self.assertIn("data: 80 sounds are cut to their first 2 frames", run.stderr)
         self.refuse(*train, "--out", "strict", "--strict",
-                    names=["model.maximum_source_length = 2", ".wav"], told=r"(?:[^\n]+\n){2}")
+                    names=["model.maximum_source_length = 2", ".wav"])
 
     def test_refuses_what_it_cannot_read(self):
         whole = wav([0.1] * 900)
