@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "attend/base/error.h"

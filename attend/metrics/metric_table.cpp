@@ -125,7 +125,7 @@ std::string bleu_text(const json& details) {
 }
 
 // chrF, and chrF++ with `word_order` 2.
-Metric chrf_row(std::string name, std::string title, int64_t word_order) {
+Metric chrf_row(const std::string& name, const std::string& title, int64_t word_order) {
   const auto read = [word_order](const MetricOptions& options) {
     return ChrfOptions{.word_order = word_order, .lowercase = options.bleu.lowercase};
   };
@@ -156,7 +156,7 @@ Metric chrf_row(std::string name, std::string title, int64_t word_order) {
   };
   return {.name = name,
           .key = name,
-          .title = std::move(title),
+          .title = title,
           .higher_is_better = true,
           .count = count,
           .figure = figure,

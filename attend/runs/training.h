@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/base/enum_names.h"
+#include "attend/data/pairs.h"
 #include "attend/metrics/metric.h"
 #include "attend/train/train_progress.h"
 
