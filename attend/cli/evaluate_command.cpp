@@ -33,7 +33,7 @@ struct EvaluateOptions : DecodeOptions {
   bool json = false, skip_bad = false;
 };
 
-// The metrics of answers in the order in which they were chosen, then those of likelihoods.
+// Returns the metrics of answers in the order of `names`, and then those of likelihoods.
 std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, bool labels) {
   const Default kind = labels ? Default::labels : Default::sequences;
   std::vector<const Metric*> of_answers, others;
@@ -182,7 +182,7 @@ The token error rate is edits a reference token (PER for phonemes), the sequence
 share of answers that match no reference (WER for words). Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the targets as they stand.
-JSON keys: loss, known_loss (without unknown tokens, of which there are unknown_tokens), examples,
+JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
 and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
 bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,

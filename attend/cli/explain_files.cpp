@@ -4,10 +4,10 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/file_formats.h"
-#include "attend/cli/graph_files.h"
 #include "attend/data/npz.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/pictures/attention_graph.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"

@@ -38,7 +38,7 @@ const std::vector<ExplainFile>& explain_files();
 std::string listed_explain_files();
 std::string listed_layer_graph_files();
 
-// The bytes of the file. Error where its name has no suffix that fits what is shown.
+// Returns the bytes of the file. Error on a name whose suffix cannot hold what is shown.
 std::string explain_file(const std::string& path, const Shown& shown);
 
 // A line of JSON for each map.

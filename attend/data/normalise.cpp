@@ -25,7 +25,7 @@ bool is_mark(utf8proc_int32_t character) {
          property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_ME;
 }
 
-// What utf8proc is told.
+// The options by which utf8proc makes that form.
 int option_of(NormalForm form) {
   switch (form) {
     case NormalForm::nfc:

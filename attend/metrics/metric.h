@@ -44,8 +44,8 @@ enum class ByLength { none, each_length, ranges };
 // For which models a metric is measured where none is chosen.
 enum class Default { none, sequences, labels, all, always };
 
-// A metric is a row: what knows a metric by name or asks what it is asks this. Either `count` and
-// `figure` are there, or `of_likelihood`.
+// A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
+// and `figure`, or `of_likelihood`.
 struct Metric {
   std::string name;   // in settings and options: "token_error"
   std::string key;    // in JSON: "token_error_rate"

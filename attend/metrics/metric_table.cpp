@@ -29,7 +29,7 @@ double share(const MetricCounts& counts, const std::string& part, const std::str
   return number_of(counts, part) / std::max(1.0, number_of(counts, all));
 }
 
-// Of the reference to which the fewest edits lead.
+// Counts the edits to the nearest reference, and its tokens.
 MetricCounts count_edits(const ScoredAnswer& answer, const MetricOptions&) {
   int64_t fewest = std::numeric_limits<int64_t>::max();
   size_t length = 0;
@@ -211,7 +211,7 @@ std::string label_text(const json& details) {
   return lines;
 }
 
-// Of texts.
+// Metrics of the texts of answers.
 std::deque<Metric> text_rows() {
   return {{.name = "bleu",
            .key = "bleu",
@@ -236,7 +236,7 @@ std::deque<Metric> text_rows() {
            .details_text = label_text}};
 }
 
-// Of tokens: the phoneme error rate and the word error rate are such.
+// Metrics of the tokens of answers, such as the phoneme and the word error rate.
 std::deque<Metric> token_rows() {
   return {{.name = "token_error",
            .key = "token_error_rate",
