@@ -35,16 +35,16 @@ struct EvaluateOptions : DecodeOptions {
 
 // Returns the metrics of answers in the order of `names`, and then those of likelihoods.
 std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, bool labels) {
-  const Default kind = labels ? Default::labels : Default::sequences;
+  const MeasuredFor kind = labels ? MeasuredFor::labels : MeasuredFor::sequences;
   std::vector<const Metric*> of_answers, others;
   for (const std::string& name : names)
     if (const Metric& row = metric_named(name); row.of_answers()) of_answers.push_back(&row);
   for (const Metric& row : metric_table()) {
-    const bool unasked = row.measured == kind || row.measured == Default::all;
+    const bool unasked = row.measured == kind || row.measured == MeasuredFor::all;
     const bool chosen = names.empty() ? unasked : std::count(names.begin(), names.end(), row.name);
     if (row.of_answers()) {
       if (names.empty() && unasked) of_answers.push_back(&row);
-    } else if (chosen || row.measured == Default::always) {
+    } else if (chosen || row.measured == MeasuredFor::always) {
       others.push_back(&row);
     }
   }
@@ -215,7 +215,7 @@ void add_evaluate_command(CLI::App& app) {
       "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
-                    [](const Metric& row) { return row.measured != Default::always; });
+                    [](const Metric& row) { return row.measured != MeasuredFor::always; });
   add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");

@@ -63,7 +63,7 @@ void print_sentences(const ScoreOptions& options, const std::vector<const Metric
     json figures;
     std::vector<std::string> shown;
     for (const Metric* metric : metrics) {
-      const double figure = measure(*metric, {answer}, alone);
+      const double figure = measure_answers(*metric, {answer}, alone);
       figures[metric->key] = figure;
       shown.push_back(fmt::format("{:.4f}", figure));
     }
@@ -86,7 +86,7 @@ void run_score(const ScoreOptions& options) {
   const MetricOptions chosen{options.bleu};
   json figures = {{"examples", answers.size()}};
   for (const Metric* metric : metrics) {
-    const json report = metric->report(count(*metric, answers, chosen), chosen);
+    const json report = metric->report(count_answers(*metric, answers, chosen), chosen);
     figures[metric->key] = report;
     if (!options.json) fmt::print("{}", metric->report_text(report));
   }

@@ -19,8 +19,8 @@ json lengths_json(const Measurement& measurement) {
     one = {{"source_length", length}, {"examples", std::count(all.begin(), all.end(), length)}};
     for (const Metric* metric : measurement.metrics)
       if (metric->by_length == ByLength::each_length)
-        one[metric->key] =
-            measure(*metric, measurement.evaluation.answers, measurement.options, {length, length});
+        one[metric->key] = measure_answers(*metric, measurement.evaluation.answers,
+                                           measurement.options, {length, length});
   }
   return result;
 }
@@ -42,8 +42,8 @@ json ranges_json(const Measurement& measurement, const Metric& metric) {
                       {"last", range.last},
                       {"mean", total / static_cast<double>(examples)},
                       {"examples", examples},
-                      {metric.key, measure(metric, measurement.evaluation.answers,
-                                           measurement.options, range)}});
+                      {metric.key, measure_answers(metric, measurement.evaluation.answers,
+                                                   measurement.options, range)}});
   }
   return result;
 }
@@ -82,8 +82,9 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
 }
 
 json Measurement::report(const Metric& metric) const {
-  return metric.of_answers() ? metric.report(count(metric, evaluation.answers, options), options)
-                             : json(metric.of_likelihood(likelihood));
+  return metric.of_answers()
+             ? metric.report(count_answers(metric, evaluation.answers, options), options)
+             : json(metric.of_likelihood(likelihood));
 }
 
 json measurement_json(const Measurement& measurement) {

@@ -26,8 +26,8 @@ std::string Metric::report_text(const nlohmann::json& report, std::string_view p
                      unit);
 }
 
-MetricCounts count(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-                   const MetricOptions& options, const LengthRange& lengths) {
+MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                           const MetricOptions& options, const LengthRange& lengths) {
   if (!metric.of_answers()) fail("[metrics] {} is not told from answers", metric.name);
   MetricCounts sum;
   for (size_t i = 0; i < answers.size(); ++i)
@@ -36,9 +36,9 @@ MetricCounts count(const Metric& metric, const std::vector<ScoredAnswer>& answer
   return sum;
 }
 
-double measure(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-               const MetricOptions& options, const LengthRange& lengths) {
-  return metric.figure(count(metric, answers, options, lengths), options);
+double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                       const MetricOptions& options, const LengthRange& lengths) {
+  return metric.figure(count_answers(metric, answers, options, lengths), options);
 }
 
 void add_counts(MetricCounts& sum, const MetricCounts& part) {

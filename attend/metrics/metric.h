@@ -42,7 +42,7 @@ enum class MetricNeeds {
 enum class ByLength { none, each_length, ranges };
 
 // For which models a metric is measured where none is chosen.
-enum class Default { none, sequences, labels, all, always };
+enum class MeasuredFor { none, sequences, labels, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
 // and `figure`, or `of_likelihood`.
@@ -55,7 +55,7 @@ struct Metric {
   bool is_share = false;  // of 1, shown in per cent
   int decimals = 2;       // that are shown
   std::string mean = {};  // "nats a" of token or label; empty: the figure is no such mean
-  Default measured = Default::none;  // `always`: also where others are chosen
+  MeasuredFor measured = MeasuredFor::none;  // `always`: also where others are chosen
   ByLength by_length = ByLength::none;
   std::string companion = {};  // the metric that a comparison shows beside it
   std::string runs_key = {};   // in JSON, of the figures of several runs; empty: `key`
@@ -89,12 +89,12 @@ std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& 
 void register_metric(Metric metric);
 
 // The counts of all answers to sources of those lengths. Errors name the answer, from 1.
-MetricCounts count(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-                   const MetricOptions& options, const LengthRange& lengths = {});
+MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                           const MetricOptions& options, const LengthRange& lengths = {});
 
 // The figure of the same.
-double measure(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-               const MetricOptions& options = {}, const LengthRange& lengths = {});
+double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                       const MetricOptions& options = {}, const LengthRange& lengths = {});
 
 // Adds each of the numbers to that of its name.
 void add_counts(MetricCounts& sum, const MetricCounts& part);

@@ -38,7 +38,7 @@ std::vector<double> over_runs(const ComparedRow& row, const Metric& metric,
   std::vector<double> figures;
   figures.reserve(row.runs.size());
   for (const Evaluation& run : row.runs)
-    figures.push_back(measure(metric, run.answers, row.options, range));
+    figures.push_back(measure_answers(metric, run.answers, row.options, range));
   return figures;
 }
 

@@ -97,7 +97,7 @@ Validation Validator::operator()() {
   if (!failed) {
     predictor_.pack();  // for the weights are others each time
     try {
-      counts = count(metric_, evaluate(predictor_, model_, examples_, {}).answers, options);
+      counts = count_answers(metric_, evaluate(predictor_, model_, examples_, {}).answers, options);
     } catch (const NotANumber&) {
       failed = true;
     }

@@ -269,8 +269,9 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(last, 3);
   EXPECT_EQ(evaluation.source_lengths(), (std::vector<int64_t>{3, 3, 3}));
   const Metric& error = metric_named("token_error");
-  EXPECT_EQ(measure(error, evaluation.answers, {}, {3, 3}), measure(error, evaluation.answers));
-  EXPECT_EQ(measure(error, evaluation.answers, {}, {4, 9}), 0);
+  EXPECT_EQ(measure_answers(error, evaluation.answers, {}, {3, 3}),
+            measure_answers(error, evaluation.answers));
+  EXPECT_EQ(measure_answers(error, evaluation.answers, {}, {4, 9}), 0);
   const Likelihood found = likelihood(model, examples);
   const auto scores = model.log_probabilities(examples);
   EXPECT_NEAR(found.nats, -std::accumulate(scores.begin(), scores.end(), 0.0), 1e-4);

@@ -41,13 +41,13 @@ ScoredAnswer scored(const std::string& answer, const std::vector<std::string>& r
 }
 
 double figure(const std::string& name, const std::vector<ScoredAnswer>& answers) {
-  return measure(metric_named(name), answers);
+  return measure_answers(metric_named(name), answers);
 }
 
 TEST(Metrics, TakeTheNearestReference) {
   const std::vector<ScoredAnswer> answers = {scored("abc", {"xyzw", "abd"}),
                                              scored("ab", {"b", "ab"})};
-  const MetricCounts counts = count(metric_named("token_error"), answers, {});
+  const MetricCounts counts = count_answers(metric_named("token_error"), answers, {});
   EXPECT_EQ(counts.at("edits"), 1);
   EXPECT_EQ(counts.at("tokens"), 5);
   EXPECT_DOUBLE_EQ(figure("token_error", answers), 1.0 / 5);
@@ -58,7 +58,7 @@ TEST(Metrics, TakeTheNearestReference) {
 TEST(Metrics, OfNothingAreZero) {
   for (const Metric& metric : metric_table()) {
     if (!metric.of_answers()) continue;
-    EXPECT_EQ(measure(metric, {}), metric.name == "accuracy" ? 1 : 0) << metric.name;
+    EXPECT_EQ(measure_answers(metric, {}), metric.name == "accuracy" ? 1 : 0) << metric.name;
   }
 }
 
@@ -77,11 +77,12 @@ TEST(Metrics, OfAnswersAddUpOverLengths) {
   for (size_t i = 0; i < answers.size(); ++i) answers[i].source_length = static_cast<int64_t>(i);
   for (const Metric& metric : metric_table()) {
     if (!metric.of_answers()) continue;
-    EXPECT_EQ(measure(metric, answers, {}, {1, 1}), measure(metric, {answers[1]})) << metric.name;
-    MetricCounts sum = count(metric, answers, {}, {0, 0});
-    add_counts(sum, count(metric, answers, {}, {1, 2}));
-    EXPECT_EQ(sum, count(metric, answers, {})) << metric.name;
-    EXPECT_EQ(metric.figure(sum, {}), measure(metric, answers)) << metric.name;
+    EXPECT_EQ(measure_answers(metric, answers, {}, {1, 1}), measure_answers(metric, {answers[1]}))
+        << metric.name;
+    MetricCounts sum = count_answers(metric, answers, {}, {0, 0});
+    add_counts(sum, count_answers(metric, answers, {}, {1, 2}));
+    EXPECT_EQ(sum, count_answers(metric, answers, {})) << metric.name;
+    EXPECT_EQ(metric.figure(sum, {}), measure_answers(metric, answers)) << metric.name;
   }
 }
 
@@ -89,7 +90,7 @@ TEST(Metrics, OfTextsNameTheAnswerThatIsNone) {
   const std::vector<ScoredAnswer> answers = {scored("a", {"a"}), scored("\xff", {"a"})};
   for (const Metric& metric : metric_table()) {
     if (metric.needs != MetricNeeds::texts) continue;
-    EXPECT_THAT([&] { count(metric, answers, {}); },
+    EXPECT_THAT([&] { count_answers(metric, answers, {}); },
                 testing::ThrowsMessage<Error>(testing::HasSubstr("answer 2 or a reference")))
         << metric.name;
   }
@@ -107,7 +108,7 @@ TEST(Metrics, AreShownWithTheirUnits) {
 TEST(Metrics, SignaturesTellHowManyReferencesThereAre) {
   const Metric& bleu = metric_named("bleu");
   const auto signature = [&](const std::vector<ScoredAnswer>& answers) {
-    return bleu.report(count(bleu, answers, {}), {})["signature"].get<std::string>();
+    return bleu.report(count_answers(bleu, answers, {}), {})["signature"].get<std::string>();
   };
   const ScoredAnswer one = scored("a", {"a"}), two = scored("a", {"a", "b"});
   EXPECT_THAT(signature({one, one}), testing::StartsWith("nrefs:1|"));

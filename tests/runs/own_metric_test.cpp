@@ -25,7 +25,7 @@ const Metric length_row = {.name = "length",
                            .needs = MetricNeeds::tokens,
                            .higher_is_better = true,
                            .is_share = true,
-                           .measured = Default::sequences,
+                           .measured = MeasuredFor::sequences,
                            .by_length = ByLength::each_length,
                            .count =
                                [](const ScoredAnswer& answer, const MetricOptions&) {

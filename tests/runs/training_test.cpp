@@ -61,7 +61,8 @@ TEST_F(TrainingTest, TellsWhatItDoesAndLeavesAModelThatAnswers) {
   EXPECT_THAT(said, Contains(HasSubstr("45 training and 45 validation examples")));
   const Model model(options.out);
   const auto examples = read_examples({options.data}, model.text());
-  const double error = measure(metric_named("token_error"), evaluate(model, examples, {}).answers);
+  const double error =
+      measure_answers(metric_named("token_error"), evaluate(model, examples, {}).answers);
   EXPECT_NEAR(error, trained.outcome.best_metric, 1e-9);
 }
 
