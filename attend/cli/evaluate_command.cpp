@@ -34,8 +34,7 @@ struct EvaluateOptions : DecodeOptions {
 };
 
 // Returns the metrics of answers in the order of `names`, and then those of likelihoods.
-std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, bool labels) {
-  const MeasuredFor kind = labels ? MeasuredFor::labels : MeasuredFor::sequences;
+std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, MeasuredFor kind) {
   std::vector<const Metric*> of_answers, others;
   for (const std::string& name : names)
     if (const Metric& row = metric_named(name); row.of_answers()) of_answers.push_back(&row);
@@ -50,6 +49,11 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
   }
   of_answers.insert(of_answers.end(), others.begin(), others.end());
   return of_answers;
+}
+
+MeasuredFor kind_of(const Model& model) {
+  if (model.tags()) return MeasuredFor::tags;
+  return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
 }
 
 // Adds to `left_out` how many lines cannot be read.
@@ -99,7 +103,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
     left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
   model.check_labels(examples, options.data);
-  Measurement result{.metrics = chosen_metrics(options.metrics, model.answers_labels()),
+  Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
                      .options = {options.bleu},
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
@@ -179,13 +183,14 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
 The token error rate is edits a reference token (PER for phonemes), the sequence error rate the
-share of answers that match no reference (WER for words). Every line is an example, unless
+share of answers that match no reference (WER for words), the token accuracy the share of
+reference tokens that the answer has at the same place. Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the targets as they stand.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
-and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
-bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
+and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy,
+token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
 {right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, tokens,
@@ -202,9 +207,9 @@ void add_evaluate_command(CLI::App& app) {
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
   command
-      ->add_option(
-          "--data", options->data,
-          "TSV or CSV file of pairs, or a folder with test.tsv; of a language model also a text")
+      ->add_option("--data", options->data,
+                   "TSV, CSV or .conll file of pairs, or a folder with test.tsv; of a language "
+                   "model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds a source a line alone");

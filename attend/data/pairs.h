@@ -16,16 +16,19 @@ namespace attend {
 struct Example {
   std::string source;
   std::vector<std::string> targets;  // at least one
+  int64_t line = 0;                  // of its file, from 1; of merged ones the first; 0: of none
 };
 
-// Where pairs are: one file whose lines are source TAB target; or a CSV file with a header, where
-// its name ends in .csv, .csv.gz or .csv.xz or columns are named; or, where `target` is given, two
-// files of which line i and line i are a pair. Any of them may be packed by gzip or xz.
+// Where pairs are: one file whose lines are source TAB target; or one in columns as CoNLL's, where
+// its name ends in .conll; or a CSV file with a header, where its name ends in .csv or columns are
+// named; or, where `target` is given, two files of which line i and line i are a pair. Any of them
+// may be packed by gzip or xz, and its name then ends in .gz or .xz too.
 struct PairFiles {
   std::string source;
   std::string target = {};
-  std::string source_column = {}, target_column = {};  // as CsvReader takes them
+  std::string source_column = {}, target_column = {};  // as ConllReader and CsvReader take them
 
+  bool is_conll() const;
   bool is_csv() const;
 };
 
@@ -33,7 +36,7 @@ struct PairFiles {
 // CRLF. Of two files, pairs with an empty or blank side are passed over. Errors name file and line:
 // a missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or
 // a lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
-// ByteReader and CsvReader throw theirs.
+// ByteReader, ConllReader and CsvReader throw theirs.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
@@ -43,6 +46,8 @@ class PairReader {
   bool next(std::string& source, std::string& target);
   // Lines, rows or pairs of lines, the one that is told of last included.
   int64_t lines_read() const;
+  // The line on which the pair that was told last begins, or its row of CSV.
+  int64_t line() const;
   // What a person should know of what was read so far, as "t.csv: ..": names that were taken from
   // the first row of a CSV file unasked, pairs that were passed over.
   std::vector<std::string> remarks() const;
@@ -50,6 +55,7 @@ class PairReader {
  private:
   struct Streams;
   bool next_line(std::string& source, std::string& target);
+  bool next_sentence(std::string& source, std::string& target);
   bool next_row(std::string& source, std::string& target);
   bool next_of_two(std::string& source, std::string& target);
 
@@ -82,8 +88,9 @@ struct ExampleCounts {
 };
 ExampleCounts count_examples(const std::vector<Example>& examples);
 
-// A whole text, its lines ending with LF; packed by gzip or xz or not. Error, naming file and line,
-// on an empty file, invalid UTF-8, a NUL or a lone carriage return.
+// A whole text, its lines ending with LF; packed by gzip or xz or not. Of a file whose name ends in
+// .fasta, .fa or .faa its sequences, one a line, as parse_fasta. Error, naming file and line, on an
+// empty file, invalid UTF-8, a NUL or a lone carriage return.
 std::string read_text(const std::string& path);
 std::string parse_text(std::string_view bytes, const std::string& name);
 

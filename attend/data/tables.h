@@ -17,7 +17,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
-// whose name, without .gz or .xz, ends in neither .tsv nor .csv.
+// whose name, without .gz or .xz, ends in none of .tsv, .csv and .conll.
 bool names_text(const std::string& path);
 
 // Returns whether the label of a file's first line looks like a header's: no other line has it,

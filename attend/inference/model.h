@@ -158,6 +158,7 @@ class Model {
   std::string why_no_weights() const;     // the setting that says so; empty where it attends
   bool answers_labels() const;            // classify() works
   bool fills() const;                     // fill() works
+  bool tags() const;                      // an answer has a label for each token of its source
   bool continues() const;                 // an answer goes on with its source
   bool reads_files() const;               // sources are images or sounds
   int64_t maximum_source_length() const;  // in tokens; of a longer one the first are read, or the

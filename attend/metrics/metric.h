@@ -42,7 +42,7 @@ enum class MetricNeeds {
 enum class ByLength { none, each_length, ranges };
 
 // For which models a metric is measured where none is chosen.
-enum class MeasuredFor { none, sequences, labels, all, always };
+enum class MeasuredFor { none, sequences, labels, tags, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
 // and `figure`, or `of_likelihood`.

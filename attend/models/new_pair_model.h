@@ -24,8 +24,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts);
 
-// Error where the model is a classifier and a target is no label that it was made with; `name` is
-// the file's, for the message.
+// Error where the model answers labels and a target is not of those that it was made with, one for
+// a source or one for each of its tokens; `name` is the file's, for the message.
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name);
 

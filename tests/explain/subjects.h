@@ -30,9 +30,15 @@ struct SmallModel {
     text.joint_vocabulary =
         config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
-    target = config.answers_labels() ? "good" : config.fills() ? source : "x y z";
+    target = config.answers_labels() ? "good"
+             : config.fills()        ? source
+             : config.tags()         ? "x y z x x"
+                                     : "x y z";
     const std::vector<Example> examples = {{source, {target}},
-                                           {"e d a", {config.answers_labels() ? "bad" : "z x"}}};
+                                           {"e d a",
+                                            {config.answers_labels() ? "bad"
+                                             : config.tags()         ? "z x y"
+                                                                     : "z x"}}};
     model = make_pair_model(text, config, examples);
     model.network->to(at::kDouble);
     model.network->eval();
@@ -68,6 +74,8 @@ inline std::vector<SmallModel> small_models() {
       with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
   add("lm", "lm", with(layers, {"model.layers=2"}));
   add("encoder", "encoder", with(layers, {"model.layers=2"}));
+  add("tagger", "tagger", with(layers, {"model.layers=2", "model.recurrent_layers=0"}));
+  add("tagger_recurrent", "tagger", {"model.depth=8", "model.layers=0"});
   add("classifier_bag", "classifier", {"model.depth=8"});
   add("classifier_fixed", "classifier",
       {"model.depth=8", "model.pooling=fixed_mlp", "model.queries=2"});
