@@ -39,6 +39,8 @@ using Say = std::function<void(const std::string& line)>;
 // Who follows a training; what is left out is not called.
 struct TrainWatch {
   Say say = [](const std::string&) {};
+  // What a person should know of the data: what cannot be read, is cut or left out.
+  Tell remark = [](const std::string&) {};
   std::function<void(const TrainProgress&, const Metric&)> progress = {};
   // Before the first file is written; errors of the command and the data come before.
   std::function<void()> begin = {};

@@ -23,7 +23,7 @@ namespace {
 // `pairs` takes those that are held in memory; all that is given must outlive the source.
 std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
                                          const PairModel& model, const PairData& data,
-                                         std::vector<EncodedPair>& pairs, const Say& say) {
+                                         std::vector<EncodedPair>& pairs, const Tell& tell) {
   if (!data.text.empty())
     return std::make_unique<WindowBatches>(model.encode_text(data.text),
                                            config.model.chosen().context(), config.train);
@@ -31,8 +31,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     int64_t cut = 0;
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
-      say(fmt::format(
-          "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
+      tell(fmt::format(
+          "{}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
           options.data, cut, config.model.chosen().maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }
@@ -41,7 +41,7 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     const TokenisedExamples tokenised =
         tokenise_examples({example}, model.codecs, options.strict ? no_limit : longest);
     check_labels(model, tokenised, options.data);
-    if (options.strict) check_lengths(config, tokenised, options.data);
+    if (options.strict) check_lengths(config, tokenised, nullptr, options.data);
     return model.encode(tokenised);
   };
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
@@ -82,7 +82,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   averaged->place(devices);
   averaged->eval();
   std::vector<EncodedPair> pairs;
-  const auto source = make_source(options, config, model, data, pairs, watch.say);
+  const auto source = make_source(options, config, model, data, pairs, watch.remark);
   Validator validator(config, model, data, averaged, world);
   check_alike(world, shared_by_processes(options, config, *source, validator), "settings or data");
 
