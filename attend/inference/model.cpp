@@ -7,6 +7,7 @@
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/nn/devices.h"
 
 namespace attend {
 namespace {
@@ -62,7 +63,7 @@ std::unique_ptr<Predictor> ready_predictor(PairModel model,
       std::move(model), std::move(others),
       options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency()),
       BadTexts{.strict = options.strict, .skip = options.skip_bad});
-  predictor->place(parse_devices(options.device, options.place));
+  predictor->place(devices_of(options.placement));
   predictor->pack(options.weights);
   return predictor;
 }

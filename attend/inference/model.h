@@ -11,6 +11,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
 #include "attend/decode/search_options.h"
+#include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
 
 namespace attend {
@@ -19,8 +20,7 @@ class Predictor;
 struct PairModel;
 
 struct ModelOptions {
-  std::string device = "cpu";  // or "cuda", "cuda:1"
-  std::string place = {};      // parts on other devices: "encoder=cpu,decoder=cuda:1"
+  DevicePlacement placement = {};
   // What answers are computed with. bfloat16: weights, and the keys and values that steps keep, of
   // 8 bits and an exponent; int8: weights of a byte, and a scale for each unit. Both are faster and
   // a little off. Error where the model has no steps for such.

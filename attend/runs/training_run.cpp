@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/nn/devices.h"
 #include "attend/runs/history.h"
 #include "attend/runs/training_folder-inl.h"
 #include "attend/runs/training_run-inl.h"
@@ -77,7 +78,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
-  const Devices devices = parse_devices(options.device, options.place);
+  const Devices devices = devices_of(options.placement);
   for (const auto& replica : replicas) replica->place(devices);
   averaged->place(devices);
   averaged->eval();

@@ -132,9 +132,6 @@ TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   EXPECT_NEAR(log_probability(floats), log_probability(bytes), 0.1);
   EXPECT_NE(log_probability(floats), log_probability(brain));
   EXPECT_NEAR(log_probability(floats), log_probability(brain), 0.1);
-  EXPECT_THAT(
-      [] { parse_weight_type("int4"); },
-      ThrowsMessage<Error>("no weights are kept as 'int4'; there are float32, bfloat16 and int8"));
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { Model(make("classifier"), {.weights = weights}); },
                 ThrowsMessage<Error>(HasSubstr("take float32")));
