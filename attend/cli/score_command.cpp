@@ -81,7 +81,7 @@ void run_score(const ScoreOptions& options) {
   std::vector<ScoredAnswer> answers = read_answers(options);
   if (std::any_of(metrics.begin(), metrics.end(),
                   [](const Metric* metric) { return metric->needs == MetricNeeds::tokens; }))
-    split(answers, parse_units(options.units));
+    split(answers, value_of<Units>(options.units, "unit"));
   if (options.sentences) return print_sentences(options, metrics, answers);
   const MetricOptions chosen{options.bleu};
   json figures = {{"examples", answers.size()}};
