@@ -239,6 +239,6 @@ int main(int argc, char** argv) {
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> other;
   if (place_of_environment().size == 1) other.emplace(2);
-  world = meet(place_of_environment());
+  world = connect(place_of_environment());
   measure(options, *world);
 }

@@ -43,10 +43,10 @@ int main() {
   torch::optim::Adam adam(own.parameters(), torch::optim::AdamOptions(0.02));
   const at::Tensor query = torch::ones({batch, 1, 1, 1});
   // The one query stands behind all keys.
-  const attend::Placement at = {.offset = keys, .keys = keys};
+  const attend::Placement placement = {.offset = keys, .keys = keys};
   for (int step = 0; step <= 1000; ++step) {
     const Task task = draw();
-    const attend::AttentionSpec spec = own.spec(query, at);
+    const attend::AttentionSpec spec = own.spec(query, placement);
     const auto [context, lse] = attend::attention(query, task.key, task.value, spec);
     const at::Tensor loss = (context.view({batch}) - task.answer).square().mean();
     adam.zero_grad();

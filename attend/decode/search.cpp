@@ -262,8 +262,8 @@ class Search {
     Hypothesis result;
     std::vector<Tensor> rows;
     bool has_eos = false;
-    for (int64_t at = live.node; at >= 0; at = node(at).before) {
-      const Node& part = node(at);
+    for (int64_t index = live.node; index >= 0; index = node(index).before) {
+      const Node& part = node(index);
       result.log_probabilities.push_back(part.log_probability);
       if (part.token == special_.eos) {
         has_eos = true;

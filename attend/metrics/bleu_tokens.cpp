@@ -25,9 +25,9 @@ bool stands_alone(char c) {
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
   result.reserve(text.size());
-  for (size_t at; (at = text.find(from)) != std::string_view::npos;) {
-    result.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
+  for (size_t position; (position = text.find(from)) != std::string_view::npos;) {
+    result.append(text.substr(0, position)).append(to);
+    text.remove_prefix(position + from.size());
   }
   return result.append(text);
 }

@@ -48,11 +48,11 @@ bool is_case_ignorable(CodePoint c) {
 }
 
 // Final_Sigma of the Unicode standard, table 3-17.
-bool ends_word(const std::vector<CodePoint>& text, size_t at) {
-  size_t before = at;
+bool ends_word(const std::vector<CodePoint>& text, size_t index) {
+  size_t before = index;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;
   if (before == 0 || !is_cased(text[before - 1])) return false;
-  size_t after = at + 1;
+  size_t after = index + 1;
   while (after < text.size() && is_case_ignorable(text[after])) ++after;
   return after == text.size() || !is_cased(text[after]);
 }

@@ -50,7 +50,7 @@ class LearnedAttention : public torch::nn::Module {
   LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
 
   // The spec for queries [B, H, T, query_depth], with one head also of three axes or two.
-  AttentionSpec spec(const at::Tensor& query, const Placement& at) const;
+  AttentionSpec spec(const at::Tensor& query, const Placement& placement) const;
 
   // The trained score alone.
   Score score() const;
@@ -65,7 +65,7 @@ class LearnedAttention : public torch::nn::Module {
  private:
   void register_score(const AttentionSizes& sizes);
   void register_bias(const BiasChoice& bias);
-  at::Tensor predicted_centres(const at::Tensor& query, const Placement& at) const;
+  at::Tensor predicted_centres(const at::Tensor& query, const Placement& placement) const;
   Bias bias(const BiasChoice& choice, const at::Tensor& centres, int64_t query_axes) const;
   Normaliser normaliser(uint64_t seed) const;
 

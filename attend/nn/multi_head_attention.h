@@ -61,7 +61,7 @@ class MultiHeadAttention : public torch::nn::Module {
 
  private:
   struct Group {
-    HeadGroup of;
+    HeadGroup config;
     int64_t first_head = 0, first_key_head = 0;
     std::shared_ptr<LearnedAttention> spec;
   };

@@ -47,7 +47,7 @@ class RecurrentCell : public torch::nn::Module {
   at::Tensor output(const std::vector<at::Tensor>& state) const;
 
  private:
-  size_t tensors_a_layer() const { return lstm_.empty() ? 1 : 2; }
+  size_t tensors_per_layer() const { return lstm_.empty() ? 1 : 2; }
 
   int64_t hidden_;
   RecurrentLayers layers_;

@@ -40,15 +40,15 @@ class SharedSequence {
 // The positions of a tensor of `count` of them, the first of a whole sequence at `offset`.
 Runs positions_here(const Pass& pass, int64_t offset, int64_t count);
 
-// What of(x of a run, its first position) makes of x [..., positions, D], run by run.
-template <class Of>
-at::Tensor by_runs(const at::Tensor& x, const Runs& runs, Of of) {
-  if (runs.size() == 1) return of(x, runs[0].first);
+// What map(x of a run, its first position) makes of x [..., positions, D], run by run.
+template <class Map>
+at::Tensor by_runs(const at::Tensor& x, const Runs& runs, Map map) {
+  if (runs.size() == 1) return map(x, runs[0].first);
   std::vector<at::Tensor> parts;
   parts.reserve(runs.size());
   int64_t begin = 0;
   for (const Run& run : runs) {
-    parts.push_back(of(x.narrow(-2, begin, run.count), run.first));
+    parts.push_back(map(x.narrow(-2, begin, run.count), run.first));
     begin += run.count;
   }
   return at::cat(parts, -2);

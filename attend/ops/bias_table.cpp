@@ -150,10 +150,11 @@ bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind) {
 }
 
 std::vector<int64_t> table_axes(const BiasChoice& choice) {
-  const BiasNumbers& of = choice.row->numbers;
+  const BiasNumbers& numbers = choice.row->numbers;
   std::vector<int64_t> axes;
   axes.reserve(choice.numbers.size());
-  for (const int64_t number : choice.numbers) axes.push_back(of.factor * number + of.shift);
+  for (const int64_t number : choice.numbers)
+    axes.push_back(numbers.factor * number + numbers.shift);
   return axes;
 }
 

@@ -39,11 +39,11 @@ class Communicator {
   bool leads() const { return rank() == 0; }
 };
 
-// Numbers summed over all processes; a number and a text of the first.
+// Numbers summed over all processes; the number or the text that rank 0 has.
 std::vector<double> sum(Communicator& world, std::vector<double> numbers);
 double sum(Communicator& world, double number);
-double of_first(Communicator& world, double number);
-std::string of_first(Communicator& world, std::string text);
+double broadcast_number(Communicator& world, double number);
+std::string broadcast_text(Communicator& world, std::string text);
 
 // The texts of all processes, by rank.
 std::vector<std::string> of_all(Communicator& world, const std::string& text);
@@ -56,6 +56,6 @@ bool all_alike(Communicator& world, uint64_t number);
 void check_alike(Communicator& world, const std::string& text, const std::string& what);
 
 // One process by itself.
-std::unique_ptr<Communicator> alone();
+std::unique_ptr<Communicator> single_process();
 
 }  // namespace attend

@@ -143,8 +143,8 @@ class GlooWorld : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> meet(const ProcessPlace& place) {
-  if (place.size == 1) return alone();
+std::unique_ptr<Communicator> connect(const ProcessPlace& place) {
+  if (place.size == 1) return single_process();
   outlive_broken_connections();
   const Quiet quiet;
   try {

@@ -55,12 +55,12 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   Heads heads;
   heads.heads = group.heads;
   heads.key_heads = key_heads_in(group);
-  const auto of = [&](const char* part) { return all[name + part]; };
-  const int64_t depth = of(".query.weight").size(0) / group.heads;
+  const auto parameter = [&](const char* part) { return all[name + part]; };
+  const int64_t depth = parameter(".query.weight").size(0) / group.heads;
   heads.depth = up_to(depth, whole);
   heads.scale = static_cast<float>(Score(group.choices.score).scale(depth));
   const auto padded = [&](const char* part, int64_t count) {
-    return with_padded_parts(of(part), count, heads.depth);
+    return with_padded_parts(parameter(part), count, heads.depth);
   };
   heads.query =
       packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads), weights);
@@ -69,8 +69,8 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
       at::cat({padded(".key.bias", heads.key_heads), padded(".value.bias", heads.key_heads)}),
       weights);
   const Tensor output =
-      with_padded_parts(of(".output.weight").t().contiguous(), heads.heads, heads.depth);
-  heads.output = packed(output.t(), of(".output.bias"), weights);
+      with_padded_parts(parameter(".output.weight").t().contiguous(), heads.heads, heads.depth);
+  heads.output = packed(output.t(), parameter(".output.bias"), weights);
   heads.norm = pack_norm(all, name + "_norm");
   return heads;
 }

@@ -35,7 +35,7 @@ class StepGradients {
   const TrainTask& task_;
   Communicator& world_;
   Optimiser& optimiser_;
-  bool brain_products_;
+  bool bfloat16_products_;
 };
 
 // What is not finite of a replica, for whoever looks for the cause.

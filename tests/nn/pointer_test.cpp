@@ -14,9 +14,9 @@ namespace pointer_test {
 using at::Tensor;
 
 double at_place(const Tensor& x, std::initializer_list<int64_t> place) {
-  Tensor at = x;
-  for (const int64_t i : place) at = at[i];
-  return at.item<double>();
+  Tensor element = x;
+  for (const int64_t i : place) element = element[i];
+  return element.item<double>();
 }
 
 // See et al. 2017, eq. 9, token by token.

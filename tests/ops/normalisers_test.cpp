@@ -308,7 +308,7 @@ TEST(Normalisers, DoWhatTheirRowsSay) {
   for (const NormaliserRow& row : normaliser_table()) {
     SCOPED_TRACE(row.name);
     const Tensor scores = row.running_sums ? any.exp() : any;
-    const auto weights = [&](const Tensor& of) { return row.normalise(of, {}, {}).weights; };
+    const auto weights = [&](const Tensor& x) { return row.normalise(x, {}, {}).weights; };
     const Tensor found = weights(scores);
     EXPECT_EQ(at::allclose(found.sum(-1), at::ones({}, at::kDouble)), row.sums_to_one);
     const bool is_number = row.range == WeightRange::numbers;

@@ -45,14 +45,14 @@ Case make_case(const Problem& p, const ScopeCase& scope, const BiasCase* bias,
   const bool has_sink = normaliser.name == "softmax" && bias;
   if (has_sink) made.inputs.push_back(at::full({p.query.size(1)}, 0.5, p.query.options()));
   const auto bias_tensors = bias ? static_cast<int64_t>(bias->tensors.size()) : 0;
-  made.run = [=, row = p.score.row().name, of = scope.scope, make = bias ? bias->make : nullptr](
-                 const Tensors& x, Path path) {
+  made.run = [=, row = p.score.row().name, own_scope = scope.scope,
+              make = bias ? bias->make : nullptr](const Tensors& x, Path path) {
     Parameters parameters;
     for (size_t i = 0; i < names.size(); ++i) parameters.emplace(names[i], x[3 + i]);
     const auto first = x.begin() + 3 + static_cast<int64_t>(names.size());
     return attention(x[0], x[1], x[2],
                      {.score = Score(row, parameters),
-                      .scope = of,
+                      .scope = own_scope,
                       .bias = make ? make(Tensors(first, first + bias_tensors)) : Bias(),
                       .normaliser = normaliser.name,
                       .sink = has_sink ? x.back() : Tensor(),

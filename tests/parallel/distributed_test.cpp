@@ -245,7 +245,7 @@ TEST(DistributedAttention, StaysExactAtLargeScores) {
 }
 
 TEST(DistributedAttention, MisuseSaysWhatIsWanted) {
-  const auto world = alone();
+  const auto world = single_process();
   const Tensor x = at::ones({1, 1, 6, 4}).requires_grad_();
   const Sharding whole = contiguous_sharding(6, 1);
   const auto call = [&](const SharedSequences& shared, const AttentionSpec& spec = {}) {
