@@ -130,7 +130,7 @@ double peak_megabytes() {
 
 struct Row {
   std::string name;
-  bench::Probe rate;  // tokens a second
+  bench::Probe rate;  // tokens per second
 };
 
 // For whoever trains another library on the same batches: padded tokens, [B, S] and [B, T].

@@ -55,7 +55,7 @@ struct Memory {
 
 void check_format(const SF_INFO& info, const std::string& name) {
   if (info.samplerate < 1 || info.samplerate > maximum_rate)
-    fail("{}: has {} samples a second; 1 to {} are read", name, info.samplerate, maximum_rate);
+    fail("{}: has {} samples per second; 1 to {} are read", name, info.samplerate, maximum_rate);
   if (info.channels < 1 || info.channels > maximum_channels)
     fail("{}: has {} channels; 1 to {} are read", name, info.channels, maximum_channels);
 }

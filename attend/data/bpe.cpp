@@ -94,7 +94,7 @@ BytePairEncoding BytePairEncoding::parse(std::string_view bytes, const std::stri
       fail("{}: over {} merges", lines.where(), maximum_merges);
     merges.push_back(internal::at_line(lines, [&] { return parse_merge(line); }));
   }
-  if (lines.number() == 0) fail("{}: is empty; byte-pair codes have a merge a line", name);
+  if (lines.number() == 0) fail("{}: is empty; byte-pair codes have one merge per line", name);
   return {std::move(merges), end_is_piece};
 }
 

@@ -151,7 +151,7 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// What stands between the fields of a header that is one field to a reader of commas.
+// The separator in a header that is one field to a reader of commas.
 void check_separator(const std::vector<std::string>& header, const std::string& name) {
   if (header.size() != 1) return;
   for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})

@@ -37,7 +37,7 @@ struct Lengths {
   int64_t source_words, source_characters, target_words, target_characters;
 };
 
-// Walks one file or two, and goes on after lines that cannot be read.
+// Walks one file or two, and continues after lines that cannot be read.
 class Rows {
  public:
   explicit Rows(const PairFiles& files) {

@@ -19,7 +19,7 @@ constexpr double kRate = 0.004;
 constexpr int64_t kLearnedQueries = 3;
 constexpr int64_t kShortened = 4;
 
-// What a row's queries are, and what its contexts are to come near.
+// What a row's queries are, and what its contexts approach.
 enum class Task {
   translate,  // the contexts of the trained model
   same_word,  // the annotation of the same word, from the others

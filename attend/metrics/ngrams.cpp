@@ -32,7 +32,7 @@ bool is_cased(CodePoint c) {
          category == UTF8PROC_CATEGORY_LT;
 }
 
-// What may stand between a letter and the end of its word.
+// The characters that may be between a letter and the end of its word.
 bool is_case_ignorable(CodePoint c) {
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_MN:

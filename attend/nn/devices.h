@@ -16,8 +16,8 @@ struct Devices {
   bool on_one_device() const { return encoder == decoder && attention == decoder; }
 };
 
-// All parts on `device`, but those that `parts` names elsewhere: "encoder=cpu,attention=cuda:0".
-// Error on a part there is not, and on a device that is not present, naming those that are.
+// All parts on `device`, except those that `parts` puts elsewhere: "encoder=cpu,attention=cuda:0".
+// Error on an unknown part, and on a device that is not present, naming the devices that are.
 Devices parse_devices(const std::string& device, const std::string& parts);
 
 // "cpu", and "cuda:0" and so on where LibTorch has them.

@@ -34,7 +34,7 @@ int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
   return 0;
 }
 
-// One tensor, or one a head.
+// One tensor, or one per head.
 template <class Make>
 Tensor for_heads(int64_t heads, Make make) {
   if (heads == 1) return make();

@@ -9,8 +9,8 @@
 
 namespace attend {
 
-// A sequence of which a process has the positions that are here: where the pass has a world some,
-// zigzag, else all. Layers that are given those have a pass over() it.
+// A sequence of which this process has some positions: a zigzag share where the pass has a world,
+// else all of them. The pass of layers that read those positions is over() it.
 class SharedSequence {
  public:
   // `source_length`: positions of the source that the layers read besides, which is shared too.
@@ -24,8 +24,8 @@ class SharedSequence {
   int64_t length() const { return length_; }
   const Runs& runs() const { return self_.queries[rank_]; }
 
-  // Who attends together, and where its queries and keys are: at a site that reads the source those
-  // of the source. Only where it is not whole.
+  // The processes that attend together, and the places of queries and keys; at a site that reads
+  // the source, keys are those of the source. Only where the sequence is not whole.
   Communicator& world() const { return *world_; }
   const SharedSequences& attended(const Site& site) const;
   const Runs& key_runs(const Site& site) const { return attended(site).keys[rank_]; }

@@ -36,7 +36,7 @@ struct Gradients {
   bool wanted() const { return vectors.defined() || weight.defined() || bias.defined(); }
 };
 
-// The losses of the first rows of logits, one a target, which their slopes replace; adds these to
+// The losses of the first rows of logits, one per target, which their slopes replace; adds these to
 // those of the bias.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,

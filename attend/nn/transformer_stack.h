@@ -20,8 +20,8 @@ struct TransformerStackConfig {
   int64_t source_depth = 0;           // 0: as depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
-  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and what
-  // leaves the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
+  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
+  // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
   double attention_dropout = 0.0;  // of the weights
@@ -38,7 +38,7 @@ struct StackCaches {
   std::vector<MultiHeadState> self;   // of the sequence so far
   std::vector<MultiHeadState> cross;  // of the source; empty: there is none
 
-  // How many positions were read: the number of the next.
+  // The number of positions so far, which is the position of the next.
   int64_t positions() const { return self[0].queries(); }
   // As MultiHeadState; `same_source`: each row stays with its source.
   void reorder(const at::Tensor& rows, bool same_source);

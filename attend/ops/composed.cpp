@@ -75,7 +75,7 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor scores = unscoped_scores(parts, spec), shift;
   if (spec.key_shift.defined()) shift = shift_keys(parts, spec, scores);
   scores = within_scope(scores, parts, spec);
-  // One more key of a score a head takes part in the softmax and leaves it without a value.
+  // One more key of a score per head takes part in the softmax and leaves it without a value.
   const Tensor& sinks = parts[part::sinks];
   if (sinks.defined()) {
     const Tensor column = sinks.view({1, -1, 1, 1});

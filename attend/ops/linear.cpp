@@ -236,7 +236,7 @@ Tensor key_shifts(const LoweredSpec& spec) {
 }
 
 bool shifts_features(const LoweredSpec& spec) {
-  // A factor of the row cancels only where nothing comes between the scores and their sum.
+  // A factor of the row cancels only where nothing happens between the scores and their sum.
   return spec.normaliser->running_sums && !(spec.soft_cap > 0);
 }
 

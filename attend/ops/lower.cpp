@@ -83,7 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> as_widest(const Tensor& query, const Tensor& 
 void check_linear(const AttentionSpec& spec) {
   if (!spec.normaliser.row().running_sums) return;
   const ScoreRow& row = spec.score.row();
-  // Features of the caller's own come by the plain product.
+  // The caller's own features use the plain product.
   const bool may_be_features = row.is_plain && row.family == Family::dot;
   if (row.features == Features::any && !may_be_features)
     fail(

@@ -19,7 +19,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   return count;
 }
 
-// What stands behind "name:".
+// The text after "name:".
 std::optional<std::string_view> arguments_of(std::string_view text, std::string_view name) {
   if (!text.starts_with(name) || text.substr(name.size(), 1) != ":") return std::nullopt;
   return text.substr(name.size() + 1);

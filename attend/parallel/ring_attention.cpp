@@ -33,8 +33,8 @@ std::vector<Piece> pieces_of(const Runs& runs) {
   return pieces;
 }
 
-// Calls visit(queries, keys, spec) for the pieces of a shard. A sink, which is in no shard, comes
-// with the own one, beside no keys.
+// Calls visit(queries, keys, spec) for the pieces of a shard. A sink, which is in no shard, belongs
+// to the own one, without keys.
 template <class Visit>
 void visit_pieces(const DistributedCall& call, int64_t rank, Visit visit) {
   std::vector<Piece> of_keys = pieces_of(call.shared.keys[static_cast<size_t>(rank)]);

@@ -48,7 +48,7 @@ void gather_rows(std::vector<T>& all, const Tensor& rows, int64_t width) {
 struct PackedRecurrent::State : DecodingState {
   explicit State(const PackedRecurrent& packed_decoder) : decoder(packed_decoder) {}
 
-  // Where the vectors of rows stand, and how far apart.
+  // Where the vectors of rows are, and how far apart.
   struct Rows {
     std::vector<float> data;
     int64_t stride = 0;

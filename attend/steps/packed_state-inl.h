@@ -133,11 +133,11 @@ struct PackedStack::State {
 
   int64_t count = 0;            // hypotheses
   int64_t rows = 0;             // that a step computes: of each hypothesis its new positions
-  std::vector<Block> own;       // of the steps, a row a hypothesis
+  std::vector<Block> own;       // of the steps, a row per hypothesis
   int64_t seen = 0;             // steps
   std::vector<int32_t> places;  // [count][room]: which row of each step's block is the hypothesis's
   int64_t room = 0;
-  std::optional<Block> of_source;  // a row a source, with its padding
+  std::optional<Block> of_source;  // a row per source, with its padding
   std::vector<int32_t> sources;    // [count]: the row of each hypothesis's source
   std::vector<int64_t> lengths;    // [count]: of its source; empty: no padding
   // Scratch of a step.

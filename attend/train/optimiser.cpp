@@ -84,7 +84,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
     for (int64_t begin = 0; begin < all; begin += length)
       slices_.push_back({v, begin, std::min(length, all - begin)});
   }
-  // Where processes share sequences, their calls within backward would come between.
+  // Where processes share sequences, their calls within backward would interfere.
   if (world.size() == 1 || config.sequence_parallel) return;
   std::vector<Tensor> vectors;
   for (const auto& of_replica : gradients_) {

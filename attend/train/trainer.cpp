@@ -22,7 +22,7 @@
 namespace attend {
 namespace {
 
-// Steps in a row without a finite gradient after which going on is no use.
+// After so many steps in a row without a finite gradient it is of no use to continue.
 constexpr int64_t most_bad_steps = 10;
 
 class Trainer {
@@ -55,7 +55,7 @@ class Trainer {
     seconds_before_ = state_.seconds;
     const int64_t steps_before = state_.step;
     forget_later_steps();
-    // A kill may have come between a checkpoint and the weights that it says are the best.
+    // A kill may have happened between a checkpoint and the weights that it calls the best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
     // What a training that diverges early goes back to.
     if (!resumed) save();
@@ -247,7 +247,7 @@ class Trainer {
     state_.best_step = state_.stale_validations = 0;
   }
 
-  // A training that goes on from an earlier one begins behind its checkpoint.
+  // A training that continues an earlier one begins behind its checkpoint.
   void forget_later_steps() const {
     if (world_.leads()) files_.forget_after(state_.step);
   }

@@ -102,7 +102,7 @@ TEST(Metrics, AreShownWithTheirUnits) {
   EXPECT_EQ(metric_named("loss").shown(0.25), "0.2500");
   EXPECT_EQ(metric_named("sequence_error").report_text(0.0205), "sequence error rate    2.05 %\n");
   EXPECT_EQ(metric_named("loss").report_text(0.25, "label"),
-            "loss                 0.2500 nats a label\n");
+            "loss                 0.2500 nats per label\n");
 }
 
 TEST(Metrics, SignaturesTellHowManyReferencesThereAre) {
