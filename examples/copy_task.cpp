@@ -204,7 +204,7 @@ void report(const Network& network, const std::vector<ChartPoint>& curve) {
   }
 }
 
-// Where a head stood at each step of one sequence, over the rows that it used.
+// The place of a head at each step of one sequence, over the rows that it used.
 std::string picture_of(const Tensor& weights, const std::string& head, int64_t length) {
   Alignment alignment;
   alignment.title = "Rows of the memory that the " + head + " head looked at";

@@ -129,7 +129,7 @@ std::optional<int64_t> around_reach(std::string_view text) {
   if (text.find(name) == std::string_view::npos) return std::nullopt;
   const std::string_view choice = trimmed(text);
   if (!choice.starts_with(name))
-    fail("scope {}: around:D stands alone; write around:D and leave out the rest", in_quotes(text));
+    fail("scope {}: around:D must be the whole scope; leave out the rest", in_quotes(text));
   const std::string_view digits = arguments_of(choice, name).value_or("");
   int64_t reach = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), reach);

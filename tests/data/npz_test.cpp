@@ -147,7 +147,7 @@ std::string little_endian(size_t number, int bytes) {
 }
 
 // An archive of three entries that share what is packed in `one`, an archive of "x.npy": the header
-// of each stands in the extra field of the one before it.
+// of each is in the extra field of the one before it.
 std::string shared_entries(const std::string& one) {
   const size_t central = one.find("PK\1\2"), end = one.find("PK\5\6");
   const size_t name_end = 30 + 5;

@@ -359,7 +359,7 @@ TEST(MultiHeadAttention, MovesItsKeysSeldom) {
   const auto module = module_of(scaled_dot("causal", 2));
   MultiHeadState state;
   std::set<const void*> places;
-  std::vector<Seen> results;  // so that no address comes twice
+  std::vector<Seen> results;  // so that no address occurs twice
   for (int64_t t = 0; t < 500; ++t) {
     results.push_back(seen([&](const Pass& pass) {
       return module->step(random({1, 1, 12}), state, pass);

@@ -26,7 +26,7 @@ TEST(Pointer, MixesCopiesWithTheVocabulary) {
   const Tensor logits = 3 * torch::randn({rows, tokens}, torch::kDouble);
   const Tensor gate = torch::randn({rows, 1}, torch::kDouble);
   const Tensor weights = torch::randn({rows, length}, torch::kDouble).softmax(-1);
-  // The same token twice, and one that stands nowhere else.
+  // The same token twice, and one that occurs once.
   const Tensor source =
       torch::tensor({{4, 5, 4, 6, 4}, {1, 2, 3, 4, 5}, {6, 6, 6, 6, 6}}, torch::kLong);
   const Tensor found = copying_log_probabilities(logits, gate, weights, source).exp();

@@ -18,7 +18,7 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Scores as they stand: location queries are scores, values of the identity show the weights.
+// Scores without a map: location queries are scores, values of the identity show the weights.
 AttentionResult weigh(const Tensor& scores, const AttentionSpec& choices) {
   AttentionSpec spec = choices;
   spec.score = "location";

@@ -247,7 +247,7 @@ TEST(Paths, GradientsComeWhereTheyAreAskedFor) {
   const Tensor bias = at::randn({3, 5}).set_requires_grad(true);
   const auto result = attention(query, key, value, {.bias = dense_bias(bias), .path = Path::fused});
   EXPECT_TRUE(result.context.requires_grad() && result.lse.requires_grad());
-  // Of lse alone: its gradient by a bias is the weight.
+  // The gradient of lse by a bias is the weight.
   const Tensor gradient = torch::autograd::grad({result.lse.sum()}, {bias})[0];
   const Tensor weights =
       attention_weights(query, key, result.lse.detach(), {.bias = dense_bias(bias.detach())});

@@ -72,7 +72,7 @@ Real slope_change(Real x, Real most) {
   return slope(nearest) - slope(std::abs(x) + most);
 }
 
-// Of hidden dimension a.
+// Hidden dimension a of the activation.
 Number activated(std::string_view score, Number x, size_t a, const Pair& p) {
   x.value += noise(x, p);
   // A sum that leaves the range, though what follows would not show it.

@@ -227,7 +227,7 @@ class HeldPort {
   int64_t number_ = 0;
 };
 
-// Rank 1 comes between two questions of rank 0, which goes on when rank 1 waits for it.
+// Rank 1 calls between two questions of rank 0, which continues when rank 1 waits for it.
 TEST(DistributedProcesses, MeetAtAPortOneAfterTheOther) {
   const HeldPort port;
   const auto start = [&](int64_t rank, const std::function<void()>& meanwhile) {

@@ -95,7 +95,7 @@ std::string block_of(const std::string& page, const std::string& id, size_t size
   return result;
 }
 
-// The numbers whose bytes stand in planes from `start`.
+// The numbers whose bytes are in planes from `start`.
 std::vector<uint32_t> from_planes(const std::string& bytes, size_t start, size_t count,
                                   int planes) {
   std::vector<uint32_t> numbers(count);

@@ -168,7 +168,7 @@ class Large(PageCase):
             browser.wait("!matrix.requested")
         painted = browser.run("return painted")
         self.assertEqual(len(painted), len(set(painted)))
-        # Of 4 x 4 of them those on the way.
+        # Only those on the way, of 4 x 4.
         self.assertGreater(len(painted), 4)
         self.assertLessEqual(len(painted), 16)
 

@@ -292,7 +292,7 @@ TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
   config.minutes = 2;
-  // The clock goes on by 8 s a step, all of it while the step is reported.
+  // The clock advances by 8 s per step, all of it while the step is reported.
   clock = [this] { return 8.0 * static_cast<double>(reports.size()); };
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
