@@ -119,7 +119,7 @@ struct CsvReader::State {
   bool is_new_row = true, ended = false;
   size_t columns = 0, source = 0, target = 1;
   std::vector<std::string> names;  // of the two
-  // What cannot be parsed is told behind the rows before it; nothing is read behind it.
+  // An error of parsing is reported after the rows before it; nothing behind it is read.
   std::exception_ptr problem;
   int64_t problem_line = 0;
   bool broken = false;  // it was told

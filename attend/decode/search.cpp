@@ -202,8 +202,8 @@ class Search {
     return rows.size() == owners_.size();
   }
 
-  // Takes the given rows of the state. Rows of one sentence read the same memory, so memory moves
-  // only when the sentences of the rows change, not when hypotheses swap places.
+  // Takes these rows of the state. Rows of one sentence read the same memory, so memory moves only
+  // when the sentences of the rows change, not when hypotheses swap places.
   void keep_rows(const std::vector<int64_t>& rows) {
     if (is_identity(rows)) return;
     std::vector<int64_t> owners;
@@ -251,7 +251,7 @@ class Search {
     return hypotheses;
   }
 
-  // How many steps a task takes: EOS is one behind the tokens of the answer.
+  // The number of steps of a task: EOS is one behind the tokens of the answer.
   static int64_t steps(const SearchTask& task) {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }

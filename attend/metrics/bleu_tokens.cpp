@@ -49,8 +49,8 @@ Text rewrite_pairs(const Text& text, const Matches& matches, const Write& write)
   return result;
 }
 
-// What all of mteval-v13a but its beginning does, in its order; each rule reads what the one before
-// it wrote. Bytes will do for characters: what the rules name is ASCII.
+// The rules of mteval-v13a after its beginning, in its order; each rule reads the output of the one
+// before. Bytes are enough, because the rules name only ASCII.
 Words tokenise_western(std::string_view text) {
   std::string spaced;
   for (const char c : text) {

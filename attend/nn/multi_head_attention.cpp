@@ -89,7 +89,7 @@ Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
   return roomy;
 }
 
-// Keys that were not there yet have got nothing.
+// New keys have no weight yet.
 Tensor with_keys(const Tensor& past, int64_t keys) {
   return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
 }

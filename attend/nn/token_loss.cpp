@@ -29,7 +29,7 @@ struct Smoothing {
   int64_t first;
 };
 
-// A tensor is undefined where its gradient is not asked for.
+// A tensor is undefined where nobody needs its gradient.
 struct Gradients {
   Tensor vectors, weight, bias;
 

@@ -134,7 +134,7 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   Tensor k = with_four_axes(key).to(kept);
   Tensor v = value.defined() ? with_four_axes(value).to(kept)
                              : k.new_empty({k.size(0), k.size(1), k.size(2), 0});
-  // Shared keys are mapped once a group, unless each head maps them its own way.
+  // Shared keys are mapped once per group, unless each head maps them its own way.
   if (score.heads() && !as_stored) {
     k = repeat_heads(k, q.size(1));
     v = repeat_heads(v, q.size(1));

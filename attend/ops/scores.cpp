@@ -51,7 +51,7 @@ void check_axes(const ScoreRow& row, const Parameters& parameters) {
   }
 }
 
-// Calls visit(parameter row, what the axis is, its length) for every axis of what is given.
+// Calls visit(parameter row, what the axis is, its length) for every axis of the parameters.
 template <class Visit>
 void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) {
   for (const ParameterRow& parameter : row.parameters) {

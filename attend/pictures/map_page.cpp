@@ -186,8 +186,8 @@ std::string thumbnails(const std::vector<const PageHead*>& heads) {
 
 }  // namespace
 
-// The script runs, and draws, while the blocks behind it are still being read; each of them says
-// when it is there.
+// The script runs, and draws, while the browser still reads the blocks behind it; each block
+// reports when it is there.
 void write_page(std::ostream& out, const ExplanationPage& page) {
   const std::vector<const PageHead*> heads = checked_heads(page);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -55,15 +55,15 @@ StepGradient StepGradients::compute(const std::vector<std::vector<EncodedPair>>&
     objectives[static_cast<size_t>(replica)] = compute_share(batches, step, replica, tokens);
   });
   const double own_norm = optimiser_.sum_gradients(threads);
-  // The norm of the first, for unlike processors add up in other orders.
+  // The norm of rank 0, for different processors add up in different orders.
   const std::vector<double> sums =
       sum(world_, std::vector{std::reduce(objectives.begin(), objectives.end()),
                               world_.leads() ? own_norm : 0});
   return {sums[0], sums[1], tokens};
 }
 
-// The share of a replica: of all replicas of all processes each takes every so many-th pair, so
-// that all have the same mix of lengths; all pairs, where processes share sequences.
+// The share of a replica: each of the n replicas of all processes takes every n-th pair, so that
+// all have the same mix of lengths; all pairs, where processes share sequences.
 double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>& batches,
                                     int64_t step, int64_t replica, int64_t tokens) {
   optimiser_.clear_gradient(replica);

@@ -37,7 +37,7 @@ void StreamBatches::fill() {
   pool_.clear();
   const int64_t before = read_;
   Example example;
-  // Until something can be handed out: done() must be 1 when nothing is left.
+  // Reads until something can be handed out: done() must be 1 when nothing is left.
   while (pool_.empty() && read_ < examples_) {
     for (int64_t i = 0; i < config_.shuffle_buffer && read_ < examples_; ++i, ++read_) {
       if (!stream_->next(example))

@@ -57,7 +57,7 @@ class Trainer {
     forget_later_steps();
     // A kill may have happened between a checkpoint and the weights that it calls the best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
-    // What a training that diverges early goes back to.
+    // The checkpoint to which a training that diverges early returns.
     if (!resumed) save();
     bool interrupted = false;
     if (!limits_.finished()) {
@@ -79,8 +79,8 @@ class Trainer {
       task_.report(progress);
       interrupted = sum(world_, task_.stop && *task_.stop ? 1.0 : 0.0) > 0;
       if (interrupted || limits_.finished() || progress.validation || due()) save();
-      // After the checkpoint that says so: the next run makes up for a kill in between. In the
-      // other order, a kill would leave weights that no checkpoint knows.
+      // They are written after the checkpoint that says so: the next run makes up for a kill in
+      // between. In the other order, a kill would leave weights that no checkpoint knows.
       if (progress.best) save_best();
       if (limits_.epoch_begins() && !limits_.finished()) task_.source->begin(state_.epoch);
     }
@@ -183,7 +183,7 @@ class Trainer {
     progress.seconds = state_.seconds;
   }
 
-  // After the validation, whose time may be the last and whose metric may end the patience.
+  // This follows the validation, whose time may be the last and whose metric may end the patience.
   void estimate_rest(TrainProgress& progress) const {
     const double made = limits_.progress_made(state_.step, place_.within_epoch());
     if (limits_.finished()) {
