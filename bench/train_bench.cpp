@@ -65,7 +65,7 @@ struct Task {
   }
 };
 
-// Tokens a second of what a careful newcomer writes: padded batches of similar length, Adam,
+// Tokens per second of what a careful newcomer writes: padded batches of similar length, Adam,
 // clipping.
 double plain(const Task& task, const Options& options) {
   at::set_num_threads(2);

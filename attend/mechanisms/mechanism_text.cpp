@@ -160,8 +160,8 @@ std::string mechanism_text(const Mechanism& row) {
   return text +
          "\n  n queries [n, query_depth] over m keys [m, key_depth] and values [m, value_depth] "
          "give\n"
-         "  weights [n, m] and contexts [n, value_depth]; axes of batch and heads may stand "
-         "before.\n";
+         "  weights [n, m] and contexts [n, value_depth]; axes of batch and heads may precede "
+         "these.\n";
 }
 
 }  // namespace attend
