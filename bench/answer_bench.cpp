@@ -1,5 +1,5 @@
-// How long a model folder takes to answer the lines of a file: once for each line that comes on
-// standard input, so that tools/peers_decode.py can let others have turns between.
+// How long a model folder takes to answer the lines of a file: once for each line of standard
+// input, so that tools/peers_decode.py can give others turns in between.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Trains a model on a file of pairs, source TAB target, as `attend train` does, and asks it. Ctrl-C
-// saves everything; the same command goes on.
+// Trains a model on a file of pairs, source TAB target, as `attend train` does, and answers with
+// it. Ctrl-C saves everything; the same command continues.
 //
 //     ./dev example train pairs.tsv model
 #include <atomic>

@@ -48,7 +48,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
       fail("{} before it met the others", failed);
   };
-  world = meet(place);
+  world = connect(place);
   options.world = world.get();
   try {
     return train_with_progress(options);

@@ -9,11 +9,11 @@ namespace attend {
 
 Settings FrameConfig::settings() {
   return {
-      {"data.patch", &patch, "pixels a side of an image's patches", 1, 256},
+      {"data.patch", &patch, "pixels per side of an image's patches", 1, 256},
       {"data.image_height", &image_height, "pixels of every image; 0: as the first of training", 0,
        4096},
       {"data.image_width", &image_width, "the same across", 0, 4096},
-      {"data.sample_rate", &sample_rate, "samples a second of every sound", 1000, 192000},
+      {"data.sample_rate", &sample_rate, "samples per second of every sound", 1000, 192000},
       {"data.mel_bands", &mel_bands, "mel bands of a sound's spectrum", 1, 256},
       {"data.stack", &stack, "windows of 10 ms that make a frame", 1, 64},
   };

@@ -18,7 +18,7 @@ namespace attend {
 
 // What one file is, before it becomes frames.
 struct FileForm {
-  std::array<int64_t, 2> size = {};  // pixels down and across; samples a second
+  std::array<int64_t, 2> size = {};  // pixels down and across; samples per second
   bool coloured = false;             // colours are read in grey
 };
 
@@ -44,7 +44,7 @@ struct SourceKind {
   bool has_colours;  // its files may have some, which are not read
   // Whether a source is written as the name of such a file.
   bool (*names)(std::string_view source);
-  // Takes what the configuration leaves open from the first file of training.
+  // Sets what the configuration leaves open by the first file of training.
   void (*measure)(const std::string& file, FrameConfig& config);
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);

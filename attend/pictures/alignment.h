@@ -32,11 +32,11 @@ void check_grid(const Alignment& alignment, const WeightGrid& grid);
 inline constexpr int64_t kMaximumPictureTokens = 2000;
 
 // A self-contained SVG 1.1 document: light, or dark where the viewer prefers that. Weights are
-// written into the cells while these are large enough (up to about 30 tokens a side).
+// written into the cells while these are large enough (up to about 30 tokens per side).
 std::string alignment_svg(const Alignment& alignment);
 
 // The light picture as PNG, at two device pixels to one pixel of the SVG. Tokens outside the
-// installed fonts come out as boxes.
+// installed fonts are drawn as boxes.
 std::string alignment_png(const Alignment& alignment);
 
 struct TextOptions {
@@ -44,7 +44,7 @@ struct TextOptions {
   bool dark = true;              // colours for a dark terminal
   bool unicode = true;           // false: ASCII alone, other characters shown as '?'
   int width = 80;                // columns of the terminal, at least 20
-  int64_t maximum_tokens = 200;  // a side, at least 1; what is left out is said in a last line
+  int64_t maximum_tokens = 200;  // per side, at least 1; a last line says what is left out
 };
 
 // For the terminal, lines ending in '\n': a title, the source along the top, shaded cells with

@@ -61,12 +61,12 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
         "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
         "model a text");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
-  const std::unique_ptr<Communicator> one = alone();
+  const std::unique_ptr<Communicator> one = single_process();
   Communicator& world = options.world ? *options.world : *one;
   // The first process alone looks at the folder, which it will soon write into.
   std::optional<internal::ModelFolder> folder;
   if (world.leads()) folder.emplace(options.out);
-  const bool resume = of_first(world, folder && folder->holds_model() ? 1 : 0) > 0;
+  const bool resume = broadcast_number(world, folder && folder->holds_model() ? 1 : 0) > 0;
   TrainWatch watch = given;
   if (!world.leads()) watch = {.begin = given.begin, .stop = given.stop};
   if (folder) internal::check_resume(options, resume, watch.say);

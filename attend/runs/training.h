@@ -31,7 +31,7 @@ struct TrainOptions {
   bool resume = false, strict = false;
   bool skip_bad =
       false;  // lines, images and sounds that cannot be read are left out; else an Error
-  Communicator* world = nullptr;  // the processes that train together (meet); null: one
+  Communicator* world = nullptr;  // the processes that train together (connect); null: one
 };
 
 // Is told a line of what a run does, without its end.
