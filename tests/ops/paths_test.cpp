@@ -152,7 +152,7 @@ TEST_P(PathsOfScore, Agree) {
     const auto biases = bias_cases(sizes, p.score.map_query(p.query).size(-1), 200 + turn);
     const auto normalisers = fused_normalisers();
     for (size_t n = 0; n < scopes.size() * (biases.size() + 1); ++n) {
-      // Scores that look back take a pass a query.
+      // Scores that look back take one pass per query.
       if ((n + turn) % (row.map_past ? 47 : std::size(lengths)) != 0) continue;
       const size_t b = n / scopes.size();
       for (const NormaliserRow& normaliser : normalisers)

@@ -65,10 +65,10 @@ TEST(AlignmentText, AlignsWideAndCombiningTokens) {
     const auto lines = lines_of(without_colors(alignment_text(alignment, {.color = color})));
     for (int column = 0; column < 3; ++column) {
       const std::string start = "." + std::to_string(column + 1);
-      const int column = column_of(lines.at(1), start);
-      EXPECT_GT(column, 0);
-      EXPECT_EQ(column_of(lines.at(2), start), column);
-      EXPECT_EQ(column_of(lines.at(3), start), column);
+      const int place = column_of(lines.at(1), start);
+      EXPECT_GT(place, 0);
+      EXPECT_EQ(column_of(lines.at(2), start), place);
+      EXPECT_EQ(column_of(lines.at(3), start), place);
     }
   }
 }
