@@ -61,7 +61,10 @@ int main(int argc, char** argv) {
   app.add_option("lines", file, "the file, a source a line")->required();
   app.add_option("--threads", options.threads, "that compute");
   app.add_option_function<std::string>(
-      "--weights", [&](const std::string& name) { options.weights = parse_weight_type(name); },
+      "--weights",
+      [&](const std::string& name) {
+        options.weights = value_of<WeightType>(name, "type of weights");
+      },
       "float32, bfloat16 or int8");
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");

@@ -25,7 +25,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/explain/weight_grids.h"
-#include "attend/models/memory_machine.h"
+#include "attend/mechanisms/memory_machine.h"
 #include "attend/pictures/alignment.h"
 #include "attend/pictures/chart.h"
 

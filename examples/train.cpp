@@ -28,6 +28,7 @@ int main(int count, char** arguments) try {
   attend::TrainWatch watch;
   watch.stop = &stop;
   watch.say = [](const std::string& line) { std::cerr << line << '\n'; };
+  watch.remark = watch.say;
   watch.progress = [](const attend::TrainProgress& now, const attend::Metric& metric) {
     if (now.validation)
       std::cerr << "step " << now.step << " of " << now.steps << ": loss " << now.validation->loss

@@ -97,7 +97,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
-    left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
+    left_out +=
+        take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   model.check_labels(examples, options.data);
   Measurement result{.metrics = chosen_metrics(options.metrics, model.answers_labels()),
                      .options = {options.bleu},
@@ -215,7 +216,9 @@ void add_evaluate_command(CLI::App& app) {
       "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
-                    [](const Metric& row) { return row.measured != MeasuredFor::always; });
+                    [](const Metric& row) {
+                      return row.measured != MeasuredFor::always && row.needs != MetricNeeds::rank;
+                    });
   add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");

@@ -31,6 +31,19 @@ const SourceKind* source_kind(std::string_view units) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
+FrameReader& KeptFrames::reader(const std::string& name) {
+  if (reader_ == nullptr) {
+    kind_.measure(name, config_);
+    reader_ = kind_.reader(config_);
+  }
+  return *reader_;
+}
+
+at::Tensor KeptFrames::read(const std::string& name) {
+  if (const auto found = frames_.find(name); found != frames_.end()) return found->second;
+  return frames_.emplace(name, reader(name).read(name)).first->second;
+}
+
 Image grey_image(const at::Tensor& values) {
   const at::Tensor bytes = (values * 255).round().clamp(0, 255).to(at::kByte).contiguous();
   return {bytes.size(0), bytes.size(1),

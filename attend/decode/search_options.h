@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "attend/base/enum_names.h"
+
 namespace attend {
 
 // How a token is drawn. Each answer of each source has random numbers of its own, so that what a
@@ -27,6 +29,7 @@ enum class UnknownTokens {
   copy,    // the source token that the step attended to most (Luong et al. 2015b, 3.3)
   keep,    // <unk>
 };
+inline EnumNames names_of(UnknownTokens) { return {"forbid", "copy", "keep"}; }
 
 struct SearchOptions {
   int64_t beam = 1;             // hypotheses kept a source; 1 is greedy search

@@ -19,8 +19,6 @@ struct LanguageModelConfig : LayersConfig {
   int64_t maximum_source_length() const { return context / 2; }
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
 
-  std::string why_not_shared() const { return self.why_not_shared("model."); }
-
   Settings settings();
 };
 

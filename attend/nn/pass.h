@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "attend/ops/attention.h"
 
@@ -63,6 +64,9 @@ struct Pass {
   Watch* watch = nullptr;
   const SharedSequence* sequence = nullptr;  // that layers are over; null: every position is here
   Recurrence* recurrence = nullptr;          // whose steps these are; null: of none
+  // Takes what layers want to be lowered besides the objective, scalars that are weighed already:
+  // each counts once per target token. Null: nothing is trained.
+  std::vector<at::Tensor>* penalties = nullptr;
 
   // The same pass elsewhere in the network, watched, over a sequence, in the steps of a recurrence.
   Pass at_site(const Site& other) const;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "attend/pictures/map_page.h"
 #include "attend/pictures/weight_grid.h"
 
 namespace attend {
@@ -20,6 +19,9 @@ struct Alignment {
   std::string title = {};                 // may be empty
   std::optional<WeightGrid> scores = {};  // what the weights are the shares of, with its signs
 };
+
+// Error where the sizes of `grid` are not those of the tokens.
+void check_grid(const Alignment& alignment, const WeightGrid& grid);
 
 // All functions below throw Error when the sizes of `weights` are not those of the tokens.
 // A weight that is not finite is drawn hatched, a negative one as 0. The colour scale runs from 0
@@ -36,13 +38,6 @@ std::string alignment_svg(const Alignment& alignment);
 // The light picture as PNG, at two device pixels to one pixel of the SVG. Tokens outside the
 // installed fonts are drawn as boxes.
 std::string alignment_png(const Alignment& alignment);
-
-// {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} on one line, of any
-// size, with "scores" and "evidence", a list of {"name", "value", "bar", "passed"}, where there are
-// some. Weights read back to the bit in the type they had; those that are not finite are null. So
-// is the value of a figure that was not computed, beside "missing", the reason.
-std::string alignment_json(const Alignment& alignment,
-                           const std::vector<EvidenceFigure>& evidence = {});
 
 struct TextOptions {
   bool color = false;            // 24-bit background colours

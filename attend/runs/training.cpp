@@ -76,14 +76,15 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) internal::event_folder(options, config);
   std::optional<InitialModel> initial;
   if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
-  const PairData data = read_training_data(options, config, watch.say);
+  const PairData data = read_training_data(options, config, watch.remark);
   internal::check_work_for_all(options, config, data, world);
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
-  const PairModel model = resume ? load_description(options.out)
-                                 : internal::begin_model(options, config, data, initial,
-                                                         folder ? &*folder : nullptr, watch.say);
+  PairModel model = resume ? load_description(options.out)
+                           : internal::begin_model(options, config, data, initial,
+                                                   folder ? &*folder : nullptr, watch.say);
+  model.frames = data.frames;
   if (resume) check_memory(model, config.train.replicas);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);

@@ -41,7 +41,7 @@ bool PackedStack::takes(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  return takes_heads(config.self, /*itself=*/true) &&
+  return config.experts == 0 && takes_heads(config.self, /*itself=*/true) &&
          (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
 }
 

@@ -70,7 +70,7 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
   const bool by_pairs = !config_.sequence_parallel;
   const int64_t first = by_pairs ? world_.rank() * config_.replicas + replica : 0;
   const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
-  const Pass pass{
+  Pass pass{
       .generator = at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, step, first)),
       .bfloat16 = bfloat16_products_,
       .world = by_pairs ? nullptr : &world_};
@@ -82,7 +82,11 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
     share.reserve(batch.size());
     for (auto i = first; i < static_cast<int64_t>(batch.size()); i += all) share.push_back(i);
     if (share.empty()) continue;
-    const Tensor objective = task_.objective(replica, make_batch(batch, share), pass);
+    const Batch shared = make_batch(batch, share);
+    std::vector<Tensor> penalties;
+    pass.penalties = &penalties;
+    Tensor objective = task_.objective(replica, shared, pass);
+    for (const Tensor& each : penalties) objective = objective + each * shared.target_lengths.sum();
     if (&batch == &*last) optimiser_.begin_last_backward(replica);
     (objective / static_cast<double>(tokens)).backward();
     sum += objective.item<double>();

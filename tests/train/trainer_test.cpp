@@ -53,6 +53,21 @@ TEST_F(TrainerTest, AccumulationSumsTheGradientsOfItsBatches) {
       at::allclose(checkpoint("one").first_moment, checkpoint("two").first_moment, 1e-4, 1e-7));
 }
 
+// However the pairs are shared out, for there is one per target token.
+TEST_F(TrainerTest, PenaltiesCountOncePerTargetToken) {
+  config.epochs = 1;
+  for (const int64_t replicas : {1, 3}) {
+    config.replicas = replicas;
+    penalty = 0;
+    run("without", false, 1);
+    penalty = 0.75;
+    run("with", false, 1);
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_NEAR(reports[1].step_loss - reports[0].step_loss, 0.75, 1e-5);
+    reports.clear();
+  }
+}
+
 TEST_F(TrainerTest, StopsAfterTheStepsGivenAndValidatesBetween) {
   config.epochs = 100;
   config.steps = 17;

@@ -1,4 +1,4 @@
-#include "attend/nn/memory_addressing.h"
+#include "attend/mechanisms/memory_addressing.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "attend/models/memory_machine.h"
+#include "attend/mechanisms/memory_machine.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>

@@ -1,10 +1,10 @@
-#include "attend/models/memory_machine.h"
+#include "attend/mechanisms/memory_machine.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
 #include "attend/base/error.h"
-#include "attend/nn/memory_addressing.h"
+#include "attend/mechanisms/memory_addressing.h"
 
 namespace attend {
 namespace {
