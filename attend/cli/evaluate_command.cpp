@@ -67,7 +67,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
-// Metrics of texts are of the texts as they stand.
+// Metrics of texts measure the texts unchanged.
 void tell_form(const EvaluateOptions& options, const Model& model, const Measurement& measurement) {
   if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
                    [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
@@ -101,7 +101,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
-    left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
+    left_out +=
+        take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   model.check_labels(examples, options.data);
   Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
                      .options = {options.bleu},
@@ -182,23 +183,24 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
-The token error rate is edits a reference token (PER for phonemes), the sequence error rate the
+The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words), the token accuracy the share of
 reference tokens that the answer has at the same place. Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
-digit, of the targets as they stand.
+digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
-and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy,
-token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
+and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy,
+token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
+brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
-score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
-{right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, tokens,
+score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
+{right label: {answer: examples}}. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
-and window_loss, of windows that fill the context one after another, as in validation. What a model
-has no token for is one token, <unk>, however it is written, so that perplexity says little where
-many are unknown; bits_per_byte is of the known ones alone.
-Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
+and window_loss, of windows that fill the context one after another, as in validation. Whatever the
+model has no token for is one token, <unk>, so that perplexity says little where many are unknown;
+bits_per_byte counts the known ones alone.
+For an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
 
 }  // namespace
 
@@ -208,11 +210,11 @@ void add_evaluate_command(CLI::App& app) {
   add_decode_options(*command, *options);
   command
       ->add_option("--data", options->data,
-                   "TSV, CSV or .conll file of pairs, or a folder with test.tsv; of a language "
+                   "TSV, CSV or .conll file of pairs, or a folder with test.tsv; for a language "
                    "model also a text")
       ->required();
   command->add_option("--target", options->target,
-                      "the file of targets, where --data holds a source a line alone");
+                      "the file of targets, where --data holds one source per line alone");
   add_column_options(*command, options->source_column, options->target_column);
   add_named_option<References>(
       *command, "--references", options->references,
@@ -220,7 +222,9 @@ void add_evaluate_command(CLI::App& app) {
       "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
-                    [](const Metric& row) { return row.measured != MeasuredFor::always; });
+                    [](const Metric& row) {
+                      return row.measured != MeasuredFor::always && row.needs != MetricNeeds::rank;
+                    });
   add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");

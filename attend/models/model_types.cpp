@@ -76,7 +76,7 @@ struct Types {
        .label_smoothing = 0,
        .config = pairs<TaggerConfig, Tagger>},
       {.name = "lm",
-       .summary = "goes on with a text",
+       .summary = "continues a text",
        .answers = Answers::continuation,
        .text = {.source_units = "char", .target_units = "char", .joint_vocabulary = true},
        .metric = "loss",

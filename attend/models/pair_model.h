@@ -29,6 +29,8 @@ struct PairModel {
   std::shared_ptr<PairNetwork> network;
   // What the models read that decode as one with it.
   int64_t others_read = std::numeric_limits<int64_t>::max();
+  // Reads all sources that name files; null: each call has a reader of its own.
+  std::shared_ptr<FrameReader> frames = nullptr;
 
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
@@ -42,7 +44,7 @@ struct PairModel {
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, or, where the model goes on with its source, its first.
+  // Its last tokens are dropped, or, where the model continues its source, its first.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
@@ -54,12 +56,12 @@ struct PairModel {
   // The ids of a source's tokens. Error on a language token that was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
   // Truncates frames [S, F] to their first maximum_source_length(); returns whether it did.
-  bool truncate_frames(at::Tensor& frames) const;
+  bool truncate_frames(at::Tensor& source) const;
   // Reads sources that name files. Null where sources are texts.
-  std::unique_ptr<FrameReader> frame_reader() const;
+  std::shared_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example; of a masked language model the source is the target.
+  // One pair for each target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
   // longer. Error on a text that is not UTF-8, on an image or a sound that cannot be read, and of a
   // tagger on a source that has not as many labels as tokens.

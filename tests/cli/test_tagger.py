@@ -173,8 +173,8 @@ class Resumed(program.Case):
         model = self.folder / "model"
         expected = training_outcome(model)
         shutil.rmtree(model)
-        run = self.attend(*train, env=counting(model, signal=signal.SIGKILL, at=2,
-                                               of="rename model/checkpoint.safetensors"))
+        run = self.attend(*train, env=counting(model, signal=signal.SIGKILL, number=2,
+                                               change="rename model/checkpoint.safetensors"))
         self.assertEqual(run.returncode, -signal.SIGKILL, run.stderr)
         self.succeed(*train)
         self.assertEqual(training_outcome(model), expected)
