@@ -16,6 +16,7 @@ struct ComputeProblem {
   Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
   Scope scope;             // what further scopes and the files add to the choice
   at::Tensor key_lengths;  // undefined without
+  at::Tensor edges;        // pairs as make_graph takes them; undefined without
   // Where the queries stand among the keys, as AttentionSpec has it.
   Align align = Align::first;
   at::Tensor query_offsets;  // undefined without

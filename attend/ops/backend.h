@@ -35,9 +35,12 @@ class Backend {
                          const std::array<bool, part::count>& wanted) const = 0;
 
   // They do what the functions of attention.h of these names do, without gradients; lse [B, H, Tq]
-  // is contiguous. [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
+  // is contiguous. [B, heads, rows, Tk], [B, heads, edges of the longest list], [B, heads, rows,
+  // count], [B, heads, rows], [B, heads, Tk].
   virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                              const kernels::Selection& rows) const = 0;
+  virtual at::Tensor edge_weights(const Parts& parts, const LoweredSpec& spec,
+                                  const at::Tensor& lse, const kernels::Selection& rows) const = 0;
   virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                          const kernels::Selection& rows, int64_t count) const = 0;
   virtual at::Tensor entropy(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
