@@ -6,6 +6,7 @@
 
 #include "attend/data/text_windows.h"
 #include "attend/inference/predictor.h"
+#include "attend/inference/ranking.h"
 
 namespace attend {
 namespace {
@@ -74,6 +75,7 @@ MetricOptions metric_options(const TextConfig& text) {
 Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const std::vector<Example>& examples, const SearchOptions& options,
                     const Report& report) {
+  if (model.config.ranks()) return rank_next(predictor, model, examples, {}, report);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
@@ -96,15 +98,17 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 }
 
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
-  const std::vector<EncodedPair> pairs = model.parts().encode(examples);
+  std::vector<EncodedPair> pairs = model.parts().encode(examples);
+  if (model.ranks()) drop_unknown_targets(pairs);
   Likelihood likelihood;
   UnknownPart unknown(model);
   for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-      // What fills its source in takes unknown tokens for places to fill.
-      if (!model.fills()) unknown.read(model.parts().codecs.target.split(target));
+      // What fills its source in takes unknown tokens for places to fill; unknown items are
+      // dropped.
+      if (!model.fills() && !model.ranks()) unknown.read(model.parts().codecs.target.split(target));
     }
   likelihood.nats = model.predictor().loss(pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);

@@ -15,7 +15,8 @@ namespace attend {
 using Report = std::function<void(int64_t done, int64_t total)>;
 
 // The best answers to examples, as metrics take them. A label that is right stands there in the
-// form in which the model answers it.
+// form in which the model answers it. Where items are ranked, answers have a rank in place of
+// texts.
 struct Evaluation {
   std::vector<ScoredAnswer> answers;  // to each example
   int64_t truncated = 0;              // sources that are longer than the model reads
@@ -33,8 +34,8 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
 
-// The negative log-likelihood of all targets. The end of a target counts as a byte, as the line
-// break does that ends it in a file.
+// The negative log-likelihood of all targets, of ranked items those that were in training. The end
+// of a target counts as a byte, as the line break does that ends it in a file.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 
 // The same of a text, by a language model.

@@ -213,6 +213,8 @@ bool Model::answers_labels() const { return parts().config.answers_labels(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 
+bool Model::ranks() const { return parts().config.ranks(); }
+
 bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::reads_files() const { return parts().text.source_kind() != nullptr; }

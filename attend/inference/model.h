@@ -159,6 +159,7 @@ class Model {
   bool answers_labels() const;            // classify() works
   bool fills() const;                     // fill() works
   bool continues() const;                 // an answer goes on with its source
+  bool ranks() const;                     // an answer is the item that follows those of its source
   bool reads_files() const;               // sources are images or sounds
   int64_t maximum_source_length() const;  // in tokens; of a longer one the first are read, or the
                                           // last where the model continues it

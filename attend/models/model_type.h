@@ -20,6 +20,8 @@ enum class Answers {
   label,         // one of the labels of training
   continuation,  // the text that follows; it learns from texts, and its vocabularies are one
   filled,        // the source, with what is hidden of it filled in; it learns from texts
+  item,          // the one that follows those of the source, of all that are ranked; it learns from
+                 // interactions, and its vocabularies are one
 };
 
 // Where a decoder that does not end its answer is stopped, in tokens; no pair in practice comes

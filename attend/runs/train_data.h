@@ -24,7 +24,8 @@ struct PairData {
 // should know of them is told too: PairReader::remarks, a header that became a label, targets in
 // another normal form than answers, colours. Error where nothing could be learned. With
 // train.shuffle_buffer the training examples are not read here, and are neither split nor told of.
-// Of a text, where --valid is not given, the last tenth is set aside.
+// Of a text, where --valid is not given, the last tenth is set aside; of interactions the last two
+// items of each user.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say);
 
 // Error where a text or a sound is longer than the model reads or answers; `name` is the file's,

@@ -72,6 +72,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"vit", {"model.convolutions=1"}, image},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
+      {"recommender", {"model.context=16"}},
       {"encoder", {}}};
 }
 
