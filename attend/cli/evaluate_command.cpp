@@ -78,7 +78,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
-// Metrics of texts are of the texts as they stand.
+// Metrics of texts measure the texts unchanged.
 void tell_form(const EvaluateOptions& options, const Model& model, const Measurement& measurement) {
   if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
                    [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
@@ -112,7 +112,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
-    left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
+    left_out +=
+        take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   model.check_labels(examples, options.data);
   Measurement result{.metrics = chosen_metrics(options.metrics, model),
                      .options = {options.bleu},
@@ -213,26 +214,26 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
   attend evaluate shop --data interactions.tsv --metric hit@10,ndcg@10,mrr
-The token error rate is edits a reference token (PER for phonemes), the sequence error rate the
+The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words). Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
-digit, of the targets as they stand.
+digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
-and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
+and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
 bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
-score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
-{right label: {answer: examples}}. Of a text: loss, known_loss, perplexity, bits_per_byte, tokens,
+score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
+{right label: {answer: examples}}. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
-and window_loss, of windows that fill the context one after another, as in validation. What a model
-has no token for is one token, <unk>, however it is written, so that perplexity says little where
-many are unknown; bits_per_byte is of the known ones alone.
-Of a model that ranks items, --data holds interactions: each user's last item is ranked among all
+and window_loss, of windows that fill the context one after another, as in validation. Whatever the
+model has no token for is one token, <unk>, so that perplexity says little where many are unknown;
+bits_per_byte counts the known ones alone.
+For a model that ranks items, --data holds interactions: each user's last item is ranked among all
 of training, but for those of the same user before it, and one that was not in training counts as
 a miss. JSON: hit@10, ndcg@10, mrr, the loss of the items of training, and the same of ranking by
 popularity under popularity.
-Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
+For an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
 
 }  // namespace
 
@@ -243,10 +244,10 @@ void add_evaluate_command(CLI::App& app) {
   command
       ->add_option(
           "--data", options->data,
-          "TSV or CSV file of pairs, or a folder with test.tsv; of a language model also a text")
+          "TSV or CSV file of pairs, or a folder with test.tsv; for a language model also a text")
       ->required();
   command->add_option("--target", options->target,
-                      "the file of targets, where --data holds a source a line alone");
+                      "the file of targets, where --data holds one source per line alone");
   add_column_options(*command, options->source_column, options->target_column);
   add_named_option<References>(
       *command, "--references", options->references,

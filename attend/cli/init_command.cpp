@@ -32,7 +32,7 @@ const std::vector<Task>& task_table() {
        {"data.references=merged", "model.encoder_layers=2"}},
       {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
       {"language_model",
-       "How a text goes on, character by character",
+       "The continuation of a text, character by character",
        "--data book.txt",
        {"model.type=lm", "train.schedule=cosine", "train.weight_decay=0.1", "train.beta2=0.99"}},
       {"recommendation",

@@ -10,7 +10,7 @@
 namespace attend {
 
 // The rows of a CSV file with a header (RFC 4180): fields between commas, in quotes where they
-// hold commas, quotes (doubled) or line breaks. A line break within a field comes out as a space.
+// hold commas, quotes (doubled) or line breaks. A line break within a field becomes a space.
 class CsvReader {
  public:
   // Error, naming the file, on no header and on one that other characters than commas separate.
@@ -21,8 +21,8 @@ class CsvReader {
             int64_t maximum_line);
   ~CsvReader();
 
-  // The next row's fields as they stand; false at the end. Errors name file and line: a row of
-  // another number of fields than the header, quotes that do not pair, a NUL byte, a row of over
+  // The next row's fields, unchanged; false at the end. Errors name file and line: a row of another
+  // number of fields than the header, quotes that do not pair, a NUL byte, a row of over
   // maximum_line bytes.
   bool next(std::vector<std::string>& fields);
   // The same of the two columns.
@@ -34,7 +34,7 @@ class CsvReader {
 
   std::string where() const;  // "pairs.csv:17", where that row begins
   int64_t line() const;       // 17
-  // Whether reading can go on after an Error: not behind quotes that do not pair.
+  // Whether reading can continue after an Error: not behind quotes that do not pair.
   bool goes_on() const;
   // The names that the header gives to both columns.
   std::vector<std::string> columns() const;

@@ -33,7 +33,7 @@ std::vector<ItemSequence> read_interactions(const std::string& path,
                                             const InteractionConfig& config, const Tell& tell = {},
                                             int64_t* bad = nullptr);
 
-// The same of the bytes of a file of lines; `name` stands for it in messages.
+// The same of the bytes of a file of lines; `name` is its name in messages.
 std::vector<ItemSequence> parse_interactions(std::string_view bytes, const std::string& name,
                                              const InteractionConfig& config,
                                              int64_t maximum_line = longest_line);

@@ -51,14 +51,6 @@ std::string join_bytes(const std::vector<std::string>& tokens) {
 
 }  // namespace
 
-Units parse_units(std::string_view name) {
-  if (name == "char") return Units::character;
-  if (name == "space") return Units::space;
-  if (name == "line") return Units::line;
-  if (name == "byte") return Units::byte;
-  fail("units are char, space, line or byte, not {}", in_quotes(name));
-}
-
 std::vector<std::string> byte_names() {
   std::vector<std::string> names;
   names.reserve(256);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/data/normalise.h"
 
 namespace attend {
@@ -12,9 +13,7 @@ namespace attend {
 // white space, the whole text without the white space around it, or a byte of its UTF-8. A byte is
 // named by itself where it is printable ASCII, and "<0xC3>" otherwise.
 enum class Units { character, space, line, byte };
-
-// "char", "space", "line" or "byte"; Error otherwise.
-Units parse_units(std::string_view name);
+inline EnumNames names_of(Units) { return {"char", "space", "line", "byte"}; }
 
 // The tokens of a text in that normal form. Errors as normalised. Empty text gives no tokens, nor
 // does white space as a line.

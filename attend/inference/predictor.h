@@ -3,10 +3,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/data/pairs.h"
 #include "attend/decode/search.h"
+#include "attend/inference/model.h"
 #include "attend/models/pair_model.h"
 #include "attend/nn/worker_threads.h"
 
@@ -36,18 +38,26 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders);
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
-// errors and what answers depend on are those of Model, which is this with a loaded folder.
+// errors and guarantees are those of Model, which holds one.
 class Predictor {
  public:
-  // Several networks decode as one: probabilities are the means of theirs. Error on none. `model`
-  // must outlive it.
-  Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
-            int64_t threads, BadTexts bad_texts = {});
+  // Several networks decode as one: probabilities are the means of theirs. Error on none. They are
+  // neither placed nor packed.
+  Predictor(PairModel model, std::vector<std::shared_ptr<PairNetwork>> networks, int64_t threads,
+            BadTexts bad_texts = {});
+
+  // What a Model holds, and a Model that holds it.
+  static Predictor& of(const Model& model) { return *model.predictor_; }
+  static Model as_model(std::unique_ptr<Predictor> predictor) {
+    return Model(std::move(predictor));
+  }
+
+  const PairModel& model() const { return model_; }
 
   // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
 
-  // Calls PairNetwork::pack of all networks. Error where one has no such steps for other weights
+  // Calls PairNetwork::pack of all networks. Error where one has no steps for such weights, other
   // than float32.
   void pack(WeightType weights = WeightType::float32);
 
@@ -63,8 +73,8 @@ class Predictor {
   // The best answer's tokens; none for an empty text.
   std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
-  // The log probability of each token of each pair's target, its end, if it has one, included. With
-  // the weights as they were loaded, packed or not.
+  // The log probability of each token of each pair's target, including its end, if it has one. The
+  // weights are those that were loaded, packed or not.
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
@@ -80,11 +90,11 @@ class Predictor {
   // an empty text.
   std::vector<at::Tensor> first_steps(const std::vector<std::string>& texts);
 
-  // The log probabilities [S, V] that each step of the answer to those ids gives, whatever the
-  // steps before answer.
+  // The log probabilities [S, V] of each step of the answer to those ids, whatever the earlier
+  // steps answered.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error of several
+  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error for several
   // networks, and where the network has none.
   std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
                                     std::vector<std::vector<std::string>>& tokens);
@@ -98,7 +108,7 @@ class Predictor {
   // The same. SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
-  // What is searched for behind a text. Error on a prefix that is too long or has unknown tokens.
+  // The task of the search for a text. Error on a prefix that is too long or has unknown tokens.
   SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
                      const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
@@ -111,16 +121,15 @@ class Predictor {
                        const TakeStep& take);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
-  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches
-  // whose first pair comes earlier begin earlier. The calling thread calls `tell` with each that is
-  // done.
+  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with
+  // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
   void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                   int64_t most, const BatchWork& work, const BatchWork& tell = {});
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   bool wants_equal_lengths() const;
 
-  const PairModel& model_;
+  const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
   BadTexts bad_texts_;

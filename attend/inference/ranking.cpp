@@ -105,11 +105,11 @@ std::vector<ScoredAnswer> answers_to(const std::vector<Example>& examples) {
 
 }  // namespace
 
-Evaluation rank_next(Predictor& predictor, const PairModel& model,
-                     const std::vector<Example>& examples, const RankOptions& options,
-                     const Report& report) {
-  const Ranker ranker(model, examples, options);
-  const std::vector<EncodedPair> pairs = model.encode(examples);
+Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
+                     const RankOptions& options, const Report& report) {
+  Predictor& predictor = Predictor::of(model);
+  const Ranker ranker(predictor.model(), examples, options);
+  const std::vector<EncodedPair> pairs = predictor.model().encode(examples);
   Evaluation evaluation{.answers = answers_to(examples)};
   std::mutex reporting;
   int64_t done = 0;
@@ -125,14 +125,9 @@ Evaluation rank_next(Predictor& predictor, const PairModel& model,
   return evaluation;
 }
 
-Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
-                     const RankOptions& options, const Report& report) {
-  return rank_next(model.predictor(), model.parts(), examples, options, report);
-}
-
 Evaluation rank_popular(const Model& model, const std::vector<Example>& examples,
                         const RankOptions& options) {
-  const Ranker ranker(model.parts(), examples, options);
+  const Ranker ranker(Predictor::of(model).model(), examples, options);
   Evaluation evaluation{.answers = answers_to(examples)};
   // A vocabulary has its tokens by falling count.
   for (size_t i = 0; i < examples.size(); ++i)

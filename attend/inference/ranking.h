@@ -11,7 +11,8 @@ namespace attend {
 
 // Which items the one that is right is ranked among.
 struct RankOptions {
-  bool keep_seen = false;  // those of the source too; otherwise an item that comes again is a miss
+  bool keep_seen =
+      false;              // those of the source too; otherwise a right item that was seen is a miss
   int64_t negatives = 0;  // so many others, drawn evenly for each example; 0: all items of training
   uint64_t seed = 1;      // of what is drawn
 };
@@ -21,12 +22,9 @@ struct RankOptions {
 // alone. Error where the model ranks no items.
 Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
                      const RankOptions& options, const Report& report = {});
-Evaluation rank_next(Predictor& predictor, const PairModel& model,
-                     const std::vector<Example>& examples, const RankOptions& options,
-                     const Report& report = {});
 
 // The same among the same items where the more frequent an item is in training the higher it is
-// ranked, whatever the source holds; of two as frequent the one whose name comes first.
+// ranked, whatever the source holds; where two are as frequent, in the order of their names.
 Evaluation rank_popular(const Model& model, const std::vector<Example>& examples,
                         const RankOptions& options);
 

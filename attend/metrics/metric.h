@@ -34,7 +34,7 @@ struct ScoredAnswer {
   std::optional<Rank> rank = {};  // none: the right answer is not among those that were ranked
 };
 
-// What answers add up to, by name: "edits". A missing number is 0.
+// Sums over answers, by name: "edits". A missing number is 0.
 using MetricCounts = std::map<std::string, double>;
 
 struct MetricOptions {
@@ -53,7 +53,7 @@ enum class MetricNeeds {
 // How a metric of answers is broken down by the length of the source.
 enum class ByLength { none, each_length, ranges };
 
-// For which models a metric is measured where none is chosen.
+// The models for which a metric is measured by default.
 enum class MeasuredFor { none, sequences, labels, rankings, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
@@ -66,7 +66,7 @@ struct Metric {
   bool higher_is_better = false;
   bool is_share = false;  // of 1, shown in per cent
   int decimals = 2;       // that are shown
-  std::string mean = {};  // "nats a" of token or label; empty: the figure is no such mean
+  std::string mean = {};  // "nats per" of token or label; empty: the figure is no such mean
   MeasuredFor measured = MeasuredFor::none;  // `always`: also where others are chosen
   ByLength by_length = ByLength::none;
   std::string companion = {};  // the metric that a comparison shows beside it
@@ -84,14 +84,14 @@ struct Metric {
   bool of_answers() const { return static_cast<bool>(count); }
   bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }
   std::string shown(double figure) const;  // "2.05 %"
-  // What JSON has under the key: the details, or the figure. Error of a metric of a likelihood.
+  // The JSON value under the key: the details, or the figure. Error for a metric of a likelihood.
   nlohmann::json report(const MetricCounts& counts, const MetricOptions& options) const;
   // A report in lines; a mean is one over each `part`.
   std::string report_text(const nlohmann::json& report, std::string_view part = "token") const;
 };
 
-// The rows, in the order in which lists show them. hit@10 and ndcg@10 stand for those of any number
-// from 1 on, which are found by their names too.
+// The rows, in the order in which lists show them. A name with another number
+// than hit@10 and ndcg@10, such as hit@7, has a row too, which is in no list.
 const std::deque<Metric>& metric_table();
 const Metric* find_metric(std::string_view name);   // null on an unknown name
 const Metric& metric_named(std::string_view name);  // Error on an unknown name
@@ -99,8 +99,8 @@ const Metric& metric_named(std::string_view name);  // Error on an unknown name
 // The names of the rows for which `takes` is true.
 std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& takes);
 
-// Adds a row, which all that measures then knows. Error where the name is taken. Not to be called
-// while another thread reads the table.
+// Adds a row, which all commands and settings then know. Error where the name is taken. Not to be
+// called while another thread reads the table.
 void register_metric(Metric metric);
 
 // The counts of all answers to sources of those lengths. Errors name the answer, from 1.

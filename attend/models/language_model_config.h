@@ -7,7 +7,7 @@
 
 namespace attend {
 
-// A decoder alone, in the shape of GPT-2 (Radford et al. 2019) unless told otherwise.
+// A decoder alone, by default in the shape of GPT-2 (Radford et al. 2019).
 struct LanguageModelConfig : LayersConfig {
   int64_t layers = 4;
   int64_t context = 256;  // tokens that are seen at once, the start included
@@ -20,8 +20,6 @@ struct LanguageModelConfig : LayersConfig {
   // A pair's source and target share the context: tokens of either, without BOS and EOS.
   int64_t maximum_source_length() const { return context / 2; }
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
-
-  std::string why_not_shared() const { return self.why_not_shared("model."); }
 
   Settings settings();
 };

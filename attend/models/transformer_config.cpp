@@ -49,18 +49,23 @@ void check_positions(const Mechanism& row, Positions positions) {
 
 Settings LayersConfig::settings() {
   Settings all = self.settings("model.", "how a sequence reads itself");
-  append(all, {{"model.positions", &positions, "how a position is told"},
-               {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
-               {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
-               {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
-               {"model.key_heads", &key_heads,
-                "heads of keys and values, which the heads share; 0: one each", 0, 1024},
-               {"model.activation", &activation, "of the hidden units"},
-               {"model.normalise_first", &normalise_first,
-                "layers normalise what they read (true) or what they give (false)"},
-               {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
-               {"model.attention_dropout", &attention_dropout,
-                "share of weights dropped in training", 0, 0.95}});
+  append(
+      all,
+      {{"model.positions", &positions, "how positions are encoded"},
+       {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
+       {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
+       {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
+       {"model.key_heads", &key_heads,
+        "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+       {"model.activation", &activation, "of the hidden units"},
+       {"model.experts", &experts,
+        "feed-forward networks in each layer, of which each position takes a few; 0: one", 0, 1024},
+       {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
+       {"model.normalise_first", &normalise_first,
+        "layers normalise what they read (true) or what they give (false)"},
+       {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+       {"model.attention_dropout", &attention_dropout, "share of weights dropped in training", 0,
+        0.95}});
   return all;
 }
 
@@ -74,13 +79,24 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
   config.feed_forward = feed_forward;
   config.activation = activation;
+  config.experts = experts;
+  config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
   return config;
 }
 
+std::string LayersConfig::why_not_shared() const {
+  if (experts > 0)
+    return fmt::format("model.experts is {}, whose gates draw for whole sequences", experts);
+  return self.why_not_shared("model.");
+}
+
 void LayersConfig::check() const {
+  if (experts > 0 && chosen_experts > experts)
+    fail("model.chosen_experts is {}, model.experts {}; take no more than there are",
+         chosen_experts, experts);
   if (depth % heads != 0)
     fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
          depth);
@@ -94,7 +110,7 @@ void LayersConfig::check() const {
 }
 
 std::string TransformerConfig::why_not_shared() const {
-  const std::string why = self.why_not_shared("model.");
+  const std::string why = LayersConfig::why_not_shared();
   return why.empty() ? source.why_not_shared("model.source_") : why;
 }
 

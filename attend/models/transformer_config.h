@@ -21,6 +21,8 @@ struct LayersConfig {
   int64_t heads = 4;
   int64_t key_heads = 0;  // 0: as heads
   HiddenActivation activation = HiddenActivation::relu;
+  int64_t experts = 0;  // feed-forward networks in each layer; 0: one, which all positions take
+  int64_t chosen_experts = 2;  // of them each position takes
   bool normalise_first = true;
   double dropout = 0.1;
   double attention_dropout = 0;
@@ -31,6 +33,9 @@ struct LayersConfig {
   // the same depth is read.
   TransformerStackConfig stack(int64_t layers, bool causal,
                                const MechanismSettings* source = nullptr) const;
+
+  // Answers as NetworkConfig::why_not_shared() does.
+  std::string why_not_shared() const;
 
   // Error when heads do not divide the depth, when the mechanism cannot be computed that way or
   // when its choices do not go together.

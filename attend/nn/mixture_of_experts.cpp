@@ -9,6 +9,9 @@ namespace {
 
 using at::Tensor;
 
+// The weight of the imbalance in the objective (section 4).
+constexpr double balance_weight = 0.1;
+
 // The square of the coefficient of variation: variance over mean squared (eq. 7 and 11).
 Tensor squared_variation(const Tensor& amounts) {
   return amounts.var(0, /*unbiased=*/false) / amounts.mean().square();
@@ -44,9 +47,10 @@ MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config
   noise_ = register_parameter("noise", torch::zeros({config.depth, config.experts}));
   experts_.reserve(static_cast<size_t>(config.experts));
   for (int64_t i = 0; i < config.experts; ++i)
-    experts_.push_back(register_module(
-        "expert" + std::to_string(i),
-        std::make_shared<FeedForward>(config.depth, config.hidden, config.dropout)));
+    experts_.push_back(
+        register_module("expert" + std::to_string(i),
+                        std::make_shared<FeedForward>(config.depth, config.hidden, config.dropout,
+                                                      config.activation)));
 }
 
 MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& pass) const {
@@ -68,7 +72,7 @@ MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& p
 }
 
 // Inputs are brought into the order of their experts, each expert takes its part, and what they
-// answer is added up where the inputs came from.
+// answer is added up at the place of the input.
 Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& pass) {
   const Tensor expert = choice.experts.flatten();
   const Tensor order = std::get<1>(expert.sort(/*stable=*/true, 0, /*descending=*/false));
@@ -88,7 +92,7 @@ Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& 
   return at::zeros_like(x).index_add(0, row, at::cat(answers) * gates);
 }
 
-MixtureResult MixtureOfExperts::forward(const Tensor& x, const Pass& pass, const Tensor& present) {
+Tensor MixtureOfExperts::forward(const Tensor& x, const Pass& pass, const Tensor& present) {
   if (x.dim() < 1 || x.size(-1) != gate_.size(0))
     fail("[mixture of experts] x has shape [{}]; its last axis must be {} long",
          fmt::join(x.sizes(), ", "), gate_.size(0));
@@ -98,15 +102,13 @@ MixtureResult MixtureOfExperts::forward(const Tensor& x, const Pass& pass, const
         "axis",
         fmt::join(present.sizes(), ", "), fmt::join(x.sizes(), ", "));
   const Tensor all = x.reshape({-1, x.size(-1)});
-  if (!present.defined()) {
-    const Choice choice = choose(all, pass);
-    return {mix(all, choice, pass).view(x.sizes()), choice.imbalance};
-  }
-  const Tensor rows = present.flatten().nonzero().squeeze(1);
-  const Tensor inputs = all.index_select(0, rows);
+  const Tensor rows = present.defined() ? present.flatten().nonzero().squeeze(1) : Tensor();
+  const Tensor inputs = rows.defined() ? all.index_select(0, rows) : all;
   const Choice choice = choose(inputs, pass);
-  const Tensor output = at::zeros_like(all).index_copy(0, rows, mix(inputs, choice, pass));
-  return {output.view(x.sizes()), choice.imbalance};
+  if (pass.penalties != nullptr) pass.penalties->push_back(choice.imbalance * balance_weight);
+  Tensor output = mix(inputs, choice, pass);
+  if (rows.defined()) output = at::zeros_like(all).index_copy(0, rows, output);
+  return output.view(x.sizes());
 }
 
 }  // namespace attend

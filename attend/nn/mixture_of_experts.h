@@ -15,28 +15,25 @@ struct MixtureConfig {
   int64_t experts = 8;  // feed-forward networks
   int64_t chosen = 2;   // of them compute each input; at most all
   double dropout = 0;   // in each expert
+  HiddenActivation activation = HiddenActivation::relu;
 };
 
-struct MixtureResult {
-  at::Tensor output;  // as the input
-  // CV(importance)^2 + CV(load)^2, one number: how unevenly the experts are used. Added to the
-  // loss with a small weight (the paper's: 0.1). The load takes noise; without it the term is 0.
-  at::Tensor imbalance;
-};
-
-// The sparsely gated mixture of experts (Shazeer et al. 2017): of many feed-forward networks, a
-// gate chooses a few for each input, and only those are computed: y = sum_i G(x)_i E_i(x), G(x) =
-// softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5). With
-// one expert chosen its weight is 1, and the gate learns from the balance alone.
+// The sparsely gated mixture of experts (Shazeer et al. 2017): a gate chooses a few of many
+// feed-forward networks for each input, and only those are computed: y = sum_i G(x)_i E_i(x), G(x)
+// = softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5).
+// With one expert chosen its weight is 1, and the gate learns from the balance alone.
 class MixtureOfExperts : public torch::nn::Module {
  public:
   // Error unless 1 <= chosen <= experts.
   explicit MixtureOfExperts(const MixtureConfig& config);
 
-  // x [..., depth]. `present` [...] bool tells inputs from padding, whose output is 0 and which the
-  // balance does not count; undefined: no padding. With noise the gate draws (eq. 4) and dropout
-  // falls; without, the same input always meets the same experts.
-  MixtureResult forward(const at::Tensor& x, const Pass& pass, const at::Tensor& present = {});
+  // x [..., depth] -> the same. `present` [...] bool tells inputs from padding, whose output is 0
+  // and which the balance does not count; undefined: no padding. With a generator the gate draws
+  // (eq. 4) and dropout falls; without, the same input always meets the same experts.
+  //
+  // The pass's penalties get 0.1 (CV(importance)^2 + CV(load)^2), the paper's weight and measure of
+  // how unevenly the experts are used. The load takes noise; without a generator it is left out.
+  at::Tensor forward(const at::Tensor& x, const Pass& pass, const at::Tensor& present = {});
 
  private:
   struct Choice {

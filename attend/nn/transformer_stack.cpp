@@ -9,6 +9,15 @@ namespace {
 
 using at::Tensor;
 
+// [B, T] bool: which positions are no padding; undefined where all are.
+Tensor present_positions(const Tensor& x, const Tensor& lengths) {
+  if (!lengths.defined()) return {};
+  return at::arange(x.size(1), lengths.options())
+      .unsqueeze(0)
+      .lt(lengths.unsqueeze(1))
+      .to(x.device());
+}
+
 torch::nn::LayerNorm layer_norm(int64_t depth) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({depth}));
 }
@@ -46,9 +55,19 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
     layer.cross = attention("cross", config.cross, config.source_depth);
     layer.cross_norm = register_module(name("cross_norm"), layer_norm(config.depth));
   }
-  layer.feed_forward = register_module(
-      name("feed_forward"), std::make_shared<FeedForward>(config.depth, config.feed_forward,
-                                                          config.dropout, config.activation));
+  if (config.experts > 0)
+    layer.experts = register_module(
+        name("experts"),
+        std::make_shared<MixtureOfExperts>(MixtureConfig{.depth = config.depth,
+                                                         .hidden = config.feed_forward,
+                                                         .experts = config.experts,
+                                                         .chosen = config.chosen_experts,
+                                                         .dropout = config.dropout,
+                                                         .activation = config.activation}));
+  else
+    layer.feed_forward = register_module(
+        name("feed_forward"), std::make_shared<FeedForward>(config.depth, config.feed_forward,
+                                                            config.dropout, config.activation));
   layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config.depth));
   return layer;
 }
@@ -62,7 +81,8 @@ Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, cons
 }
 
 template <class Self, class Cross>
-Tensor TransformerStack::through(Tensor x, const Pass& pass, Self read_self, Cross read_cross) {
+Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pass, Self read_self,
+                                 Cross read_cross) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     Site site{pass.site.part, static_cast<int64_t>(i) + 1, false};
@@ -75,8 +95,10 @@ Tensor TransformerStack::through(Tensor x, const Pass& pass, Self read_self, Cro
       x = added(x, layer.cross_norm, cross,
                 [&](const Tensor& in) { return read_cross(i, in, cross); });
     }
-    x = added(x, layer.feed_forward_norm, self,
-              [&](const Tensor& in) { return layer.feed_forward->forward(in, self); });
+    x = added(x, layer.feed_forward_norm, self, [&](const Tensor& in) {
+      return layer.experts ? layer.experts->forward(in, self, present)
+                           : layer.feed_forward->forward(in, self);
+    });
   }
   return final_norm_ ? final_norm_->forward(x) : x;
 }
@@ -84,7 +106,7 @@ Tensor TransformerStack::through(Tensor x, const Pass& pass, Self read_self, Cro
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
                                  const Pass& pass) {
   return through(
-      x, pass,
+      x, config_.experts > 0 ? present_positions(x, lengths) : Tensor(), pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].self->forward(in, in, lengths, here);
       },
@@ -105,7 +127,7 @@ StackCaches TransformerStack::start(const StackSource& source, const Pass& pass)
 
 Tensor TransformerStack::step(const Tensor& x, StackCaches& caches, const Pass& pass) {
   return through(
-      x, pass,
+      x, {}, pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].self->step(in, caches.self[i], here);
       },

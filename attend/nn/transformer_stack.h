@@ -8,6 +8,7 @@
 
 #include "attend/nn/dropout.h"
 #include "attend/nn/feed_forward.h"
+#include "attend/nn/mixture_of_experts.h"
 #include "attend/nn/multi_head_attention.h"
 
 namespace attend {
@@ -20,8 +21,12 @@ struct TransformerStackConfig {
   int64_t source_depth = 0;           // 0: as depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
-  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and what
-  // leaves the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
+  // In place of one network, so many in each layer, of which each position takes `chosen_experts`
+  // (MixtureOfExperts); 0: one.
+  int64_t experts = 0;
+  int64_t chosen_experts = 2;
+  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
+  // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
   double attention_dropout = 0.0;  // of the weights
@@ -38,7 +43,7 @@ struct StackCaches {
   std::vector<MultiHeadState> self;   // of the sequence so far
   std::vector<MultiHeadState> cross;  // of the source; empty: there is none
 
-  // How many positions were read: the number of the next.
+  // The number of positions so far, which is the position of the next.
   int64_t positions() const { return self[0].queries(); }
   // As MultiHeadState; `same_source`: each row stays with its source.
   void reorder(const at::Tensor& rows, bool same_source);
@@ -68,7 +73,8 @@ class TransformerStack : public torch::nn::Module {
  private:
   struct Layer {
     std::shared_ptr<MultiHeadAttention> self, cross;  // cross null without a source
-    std::shared_ptr<FeedForward> feed_forward;
+    std::shared_ptr<FeedForward> feed_forward;        // null with experts
+    std::shared_ptr<MixtureOfExperts> experts;        // null without
     torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
   };
 
@@ -79,9 +85,11 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
                    Sublayer sublayer);
 
-  // All layers, their attention by read_self and read_cross(index, input, pass).
+  // All layers, their attention by read_self and read_cross(index, input, pass). `present` [B, T]
+  // bool; undefined: no padding.
   template <class Self, class Cross>
-  at::Tensor through(at::Tensor x, const Pass& pass, Self read_self, Cross read_cross);
+  at::Tensor through(at::Tensor x, const at::Tensor& present, const Pass& pass, Self read_self,
+                     Cross read_cross);
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;

@@ -13,10 +13,11 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
     fail("train.sequence_parallel: takes sources of tokens, not images or sounds");
   if (config.train.replicas != 1)
     fail(
-        "train.sequence_parallel: takes one replica a process, and train.replicas is {}; add --set "
+        "train.sequence_parallel: takes one replica per process, and train.replicas is {}; add "
+        "--set "
         "train.replicas=1",
         config.train.replicas);
-  if (options.device != "cpu" || !options.place.empty())
+  if (options.placement != DevicePlacement())
     fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
 }
 

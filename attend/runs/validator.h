@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "attend/inference/predictor.h"
+#include "attend/data/batches.h"
+#include "attend/data/pairs.h"
+#include "attend/inference/model.h"
 #include "attend/metrics/metric.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/run_config.h"
@@ -13,8 +15,9 @@
 
 namespace attend {
 
-// Measures the averaged weights on the first train.validation_examples, of a text windows, each
-// behind the token before it. Every process measures its share; all get the same figures.
+// Measures the averaged weights on the first train.validation_examples, which in a text are
+// windows, each behind the token before it. Every process measures its share; all get the same
+// figures.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
@@ -29,12 +32,11 @@ class Validator {
   Validation operator()();
 
  private:
-  const PairModel& model_;
   const Metric& metric_;
   Communicator& world_;
   std::vector<Example> examples_;
   std::vector<EncodedPair> pairs_;
-  Predictor predictor_;
+  Model averaged_;  // packed before it answers, for the weights are others each time
   uint64_t fingerprint_ = 0;
   double tokens_ = 0;      // of the targets here
   double all_tokens_ = 1;  // of all processes

@@ -78,7 +78,7 @@ class Text(program.Case):
                                         "--json").stdout)
         self.assertEqual(again, figures)
         shown = self.succeed("evaluate", self.model, "--data", "rest.gz").stdout
-        self.assertIn(f"{figures['loss']:.4f} nats a token", shown)
+        self.assertIn(f"{figures['loss']:.4f} nats per token", shown)
 
     def test_goes_on_beyond_its_context(self):
         answer = json.loads(self.succeed("predict", self.model, "--json", "--maximum-length", 100,
@@ -120,8 +120,8 @@ class Text(program.Case):
         data = ("--data", self.shared / "rest.txt", "--valid", self.shared / "rest.txt")
         self.succeed("train", *data, "--out", "whole", *settings(short))
         train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
-        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, at=3,
-                                               of="rename parts/checkpoint.safetensors"))
+        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, number=3,
+                                               change="rename parts/checkpoint.safetensors"))
         self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
         self.succeed(*train)
         whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()

@@ -15,11 +15,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Units, AreNamed) {
-  EXPECT_EQ(parse_units("char"), Units::character);
-  EXPECT_EQ(parse_units("space"), Units::space);
-  EXPECT_EQ(parse_units("line"), Units::line);
-  EXPECT_EQ(error_of([] { parse_units("word"); }),
-            "units are char, space, line or byte, not 'word'");
+  EXPECT_EQ(value_of<Units>("char", "unit"), Units::character);
+  EXPECT_EQ(value_of<Units>("space", "unit"), Units::space);
+  EXPECT_EQ(value_of<Units>("line", "unit"), Units::line);
+  EXPECT_EQ(value_of<Units>("byte", "unit"), Units::byte);
 }
 
 TEST(SplitUnits, Characters) {

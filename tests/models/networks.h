@@ -65,6 +65,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"transformer_random", {"model.mechanism=performer"}},
       {"transformer_additive", {"model.source_mechanism=bahdanau", "model.tied=none"}},
       {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
+      {"transformer_experts", {"model.experts=3"}},
       {"transformer_image", {"model.convolutions=1"}, image},
       {"classifier", {"model.pooling=fixed_mlp", "model.hidden=7"}},
       {"classifier_bag", {"model.layers=0", "model.pooling=sum"}},
@@ -73,6 +74,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"recommender", {"model.context=16"}},
+      {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}},
       {"encoder", {}}};
 }
 

@@ -111,6 +111,8 @@ TEST(SharedSequences, AreRefusedByName) {
   EXPECT_THAT(why({"seq2seq", {}}), testing::HasSubstr("transformer and lm"));
   EXPECT_THAT(why({"transformer", {"model.source_mechanism=local_p"}}),
               testing::HasSubstr("model.source_scope is around:"));
+  for (const char* type : {"transformer", "lm"})
+    EXPECT_THAT(why({type, {"model.experts=2"}}), testing::HasSubstr("model.experts"));
 }
 
 TEST(SharedSequences, AreWholeWithoutAWorld) {

@@ -234,6 +234,8 @@ TEST(Transformer, TellsWhatDoesNotFit) {
               testing::HasSubstr("does not divide model.depth"));
   EXPECT_THAT(made([](auto& c) { c.key_heads = 3; }),
               testing::HasSubstr("does not divide model.heads"));
+  EXPECT_THAT(made([](auto& c) { c.experts = 1; }),
+              testing::HasSubstr("model.chosen_experts is 2, model.experts 1"));
   for (const char* score : {"dot", "scaled_dot", "additive"})
     EXPECT_THAT(made([&](auto& c) { c.self.score = score, c.self.normaliser = "linear"; }),
                 testing::HasSubstr("take elu_features or positive_features"));

@@ -18,6 +18,18 @@ Pass noise_of(uint64_t seed) {
   return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
 }
 
+struct Mixed {
+  Tensor output, imbalance;
+};
+
+Mixed mix(MixtureOfExperts& module, const Tensor& x, Pass pass, const Tensor& present = {}) {
+  std::vector<Tensor> penalties;
+  pass.penalties = &penalties;
+  const Tensor output = module.forward(x, pass, present);
+  EXPECT_EQ(penalties.size(), 1U);
+  return {output, penalties.at(0) / 0.1};
+}
+
 // Gates that differ: the module begins with zeros.
 MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
   torch::manual_seed(static_cast<uint64_t>(experts));
@@ -32,9 +44,12 @@ MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
 // One expert on one input, from its weights.
 Tensor expert(MixtureOfExperts& module, int64_t i, const Tensor& x) {
   const auto parameters = module.named_parameters();
-  const auto of = [&](const char* name) { return parameters[fmt::format("expert{}.{}", i, name)]; };
-  const Tensor hidden = (at::mv(of("hidden.weight"), x) + of("hidden.bias")).clamp_min(0);
-  return at::mv(of("output.weight"), hidden) + of("output.bias");
+  const auto parameter = [&](const char* name) {
+    return parameters[fmt::format("expert{}.{}", i, name)];
+  };
+  const Tensor hidden =
+      (at::mv(parameter("hidden.weight"), x) + parameter("hidden.bias")).clamp_min(0);
+  return at::mv(parameter("output.weight"), hidden) + parameter("output.bias");
 }
 
 // Eq. 1-5 for each input by itself, without noise.
@@ -62,16 +77,16 @@ TEST(MixtureOfExperts, IsTheWeightedSumOfTheChosen) {
     const Tensor x = torch::randn({11, 5}, torch::kDouble);
     torch::NoGradGuard no_gradient;
     const Tensor expected = plain(module, x, experts, chosen);
-    const Tensor output = module.forward(x, {}).output;
+    const Tensor output = module.forward(x, {});
     EXPECT_LT((output - expected).abs().max().item<double>(), 1e-13) << experts << " " << chosen;
-    EXPECT_EQ(module.forward(x.slice(0, 0, 0), {}).output.numel(), 0);
+    EXPECT_EQ(module.forward(x.slice(0, 0, 0), {}).numel(), 0);
   }
 }
 
 TEST(MixtureOfExperts, ComputesOnlyTheChosen) {
   MixtureOfExperts module = mixture(6, 2);
   const Tensor x = torch::randn({1, 5}, torch::kDouble);
-  module.forward(x, {}).output.square().sum().backward();
+  module.forward(x, {}).square().sum().backward();
   int64_t trained = 0;
   for (int64_t i = 0; i < 6; ++i)
     trained += module.named_parameters()[fmt::format("expert{}.output.bias", i)]
@@ -98,7 +113,7 @@ TEST(MixtureOfExperts, MeasuresImportance) {
   for (const double amount : importance) mean += amount / 4;
   for (const double amount : importance) variance += (amount - mean) * (amount - mean) / 4;
   MixtureOfExperts copy = module;
-  EXPECT_NEAR(copy.forward(x, {}).imbalance.item<double>(), variance / mean / mean, 1e-13);
+  EXPECT_NEAR(mix(copy, x, {}).imbalance.item<double>(), variance / mean / mean, 1e-13);
 }
 
 // Draws of one expert's noise while the others keep theirs: how often it is among the chosen.
@@ -127,13 +142,13 @@ TEST(MixtureOfExperts, EstimatesTheLoad) {
 TEST(MixtureOfExperts, DrawsFromTheGeneratorAlone) {
   MixtureOfExperts module = mixture(8, 2);
   const Tensor x = torch::randn({40, 5}, torch::kDouble);
-  const auto [first, balance] = module.forward(x, noise_of(3));
+  const auto [first, balance] = mix(module, x, noise_of(3));
   torch::rand({100});
-  const auto [again, same_balance] = module.forward(x, noise_of(3));
+  const auto [again, same_balance] = mix(module, x, noise_of(3));
   EXPECT_TRUE(at::equal(first, again));
   EXPECT_TRUE(at::equal(balance, same_balance));
-  EXPECT_FALSE(at::equal(first, module.forward(x, noise_of(4)).output));
-  EXPECT_TRUE(at::equal(module.forward(x, {}).output, module.forward(x, {}).output));
+  EXPECT_FALSE(at::equal(first, module.forward(x, noise_of(4))));
+  EXPECT_TRUE(at::equal(module.forward(x, {}), module.forward(x, {})));
 }
 
 // From zero gates and with noise the experts share the inputs; training on the imbalance keeps the
@@ -143,23 +158,23 @@ TEST(MixtureOfExperts, LearnsToBalance) {
   const Tensor x = torch::randn({64, 5}, torch::kDouble) + 1;
   torch::optim::Adam optimiser(module.parameters(), torch::optim::AdamOptions(0.05));
   const Pass noise = noise_of(6);
-  const double before = module.forward(x, noise).imbalance.item<double>();
+  const double before = mix(module, x, noise).imbalance.item<double>();
   for (int step = 0; step < 60; ++step) {
     optimiser.zero_grad();
-    module.forward(x, noise).imbalance.backward();
+    mix(module, x, noise).imbalance.backward();
     optimiser.step();
   }
   EXPECT_GT(before, 0.3);
-  EXPECT_LT(module.forward(x, noise).imbalance.item<double>(), 0.1 * before);
+  EXPECT_LT(mix(module, x, noise).imbalance.item<double>(), 0.1 * before);
 }
 
 TEST(MixtureOfExperts, DoesNotSeePadding) {
   MixtureOfExperts module = mixture(5, 2);
   const Tensor x = torch::randn({2, 4, 5}, torch::kDouble);
   const Tensor present = torch::tensor({{1, 1, 1, 0}, {1, 0, 0, 0}}).to(at::kBool);
-  const auto [output, imbalance] = module.forward(x, {}, present);
+  const auto [output, imbalance] = mix(module, x, {}, present);
   const Tensor inputs = at::cat({x[0].slice(0, 0, 3), x[1].slice(0, 0, 1)});
-  const auto [expected, expected_imbalance] = module.forward(inputs, {});
+  const auto [expected, expected_imbalance] = mix(module, inputs, {});
   EXPECT_TRUE(at::allclose(output[0].slice(0, 0, 3), expected.slice(0, 0, 3), 1e-13, 1e-13));
   EXPECT_TRUE(at::allclose(output[1][0], expected[3], 1e-13, 1e-13));
   EXPECT_EQ(output[1].slice(0, 1).abs().sum().item<double>(), 0);
@@ -172,7 +187,7 @@ TEST(MixtureOfExperts, HasGradients) {
   const Tensor direction = torch::randn({6, 5}, torch::kDouble);
   // The same noise at every evaluation. Differences do not change which experts are chosen.
   const auto loss = [&](const Tensor& input) {
-    const auto [output, imbalance] = module.forward(input, noise_of(7));
+    const auto [output, imbalance] = mix(module, input, noise_of(7));
     return (output * direction).sum() + imbalance;
   };
   reference::expect_gradients([&](const reference::Tensors& inputs) { return loss(inputs[0]); },

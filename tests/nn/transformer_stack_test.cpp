@@ -92,6 +92,38 @@ TEST(TransformerStack, StepsAreTheWhole) {
   }
 }
 
+// What stands after a sequence's end changes neither the sequence nor the balance.
+TEST(TransformerStack, ExpertsTakeTheFeedForwardNetworksPlace) {
+  TransformerStackConfig config = small();
+  config.experts = 3;
+  config.chosen_experts = 2;
+  const auto stack = make(config);
+  {
+    torch::NoGradGuard no_gradient;  // gates begin with zeros, at which all experts tie
+    for (const char* layer : {"layer0", "layer1"})
+      stack->named_parameters()[fmt::format("{}_experts.gate", layer)].normal_();
+  }
+  const Tensor x = torch::randn({2, 7, 6}, torch::kDouble);
+  const auto computed = [&](const Tensor& in) {
+    std::vector<Tensor> penalties;
+    Pass pass;
+    pass.penalties = &penalties;
+    const Tensor out = stack->forward(in, torch::tensor({7, 4}), {}, pass);
+    EXPECT_EQ(penalties.size(), 2U);
+    return std::vector{out[0], out[1].narrow(0, 0, 4), penalties.at(0), penalties.at(1)};
+  };
+  Tensor other = x.clone();
+  other[1].narrow(0, 4, 3).fill_(9);
+  const std::vector<Tensor> first = computed(x), second = computed(other);
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i], second[i])) << i;
+
+  StackCaches caches = stack->start({}, {});
+  for (int64_t t = 0; t < 4; ++t) {
+    const Tensor step = stack->step(x.narrow(1, t, 1), caches, {});
+    EXPECT_TRUE(at::allclose(step[1][0], first[1][t], 1e-10, 1e-10)) << t;
+  }
+}
+
 TEST(TransformerStack, ShowsTheAttentionOfEachLayer) {
   TransformerStackConfig config = small();
   config.cross = {{.heads = 3}};

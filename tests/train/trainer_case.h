@@ -82,6 +82,7 @@ class TrainerTest : public testing::Test {
     task.source = &recorder;
     task.objective = [&](int64_t replica, const Batch& batch, const Pass& pass) {
       const Tensor loss = replicas[static_cast<size_t>(replica)]->objective(batch, pass, 0.1);
+      if (penalty != 0) pass.penalties->push_back(at::full({}, penalty));
       const auto steps_seen = static_cast<int64_t>(reports.size());
       return poison && poison(steps_seen) ? loss * std::nan("") : loss;
     };
@@ -157,6 +158,7 @@ class TrainerTest : public testing::Test {
   std::string metric_name = "metric";
   std::function<bool(int64_t)> poison;  // of the steps reported so far: whether the loss is NaN
   bool higher_is_better = false;
+  double penalty = 0;  // that the network wants for each target token
 };
 
 }  // namespace attend

@@ -14,7 +14,7 @@ TEST_F(TrainerTest, LossFallsAndEveryEpochIsRecorded) {
   config.learning_rate = 1e-2;
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
-  EXPECT_EQ(outcome.steps, 8 * 8);  // ceil(60 / 8) steps an epoch
+  EXPECT_EQ(outcome.steps, 8 * 8);  // ceil(60 / 8) steps per epoch
   const auto records = metrics("a");
   ASSERT_EQ(records.size(), 8U);
   EXPECT_LT(records.back()["train_loss"].get<double>(),
@@ -51,6 +51,21 @@ TEST_F(TrainerTest, AccumulationSumsTheGradientsOfItsBatches) {
   EXPECT_EQ(run("two").steps, 1);
   EXPECT_TRUE(
       at::allclose(checkpoint("one").first_moment, checkpoint("two").first_moment, 1e-4, 1e-7));
+}
+
+// However the pairs are shared out, for there is one per target token.
+TEST_F(TrainerTest, PenaltiesCountOncePerTargetToken) {
+  config.epochs = 1;
+  for (const int64_t replicas : {1, 3}) {
+    config.replicas = replicas;
+    penalty = 0;
+    run("without", false, 1);
+    penalty = 0.75;
+    run("with", false, 1);
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_NEAR(reports[1].step_loss - reports[0].step_loss, 0.75, 1e-5);
+    reports.clear();
+  }
 }
 
 TEST_F(TrainerTest, StopsAfterTheStepsGivenAndValidatesBetween) {
@@ -292,7 +307,7 @@ TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
   config.minutes = 2;
-  // The clock goes on by 8 s a step, all of it while the step is reported.
+  // The clock advances by 8 s per step, all of it while the step is reported.
   clock = [this] { return 8.0 * static_cast<double>(reports.size()); };
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);

@@ -1,10 +1,10 @@
-#include "attend/models/memory_machine.h"
+#include "attend/mechanisms/memory_machine.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
 #include "attend/base/error.h"
-#include "attend/nn/memory_addressing.h"
+#include "attend/mechanisms/memory_addressing.h"
 
 namespace attend {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using at::Tensor;
 
 constexpr double initial_memory = 1e-6;
-// Heads begin by staying near where they stand: content says nothing before anything was written.
+// Heads begin by staying near their rows: content says nothing before anything was written.
 constexpr double initial_gate = -4;
 // Wider than keeps variance, so that from the beginning heads move differently at different inputs.
 constexpr double initial_gain = 1.4;
