@@ -1,5 +1,6 @@
 #include "attend/cli/decode_options.h"
 
+#include "attend/base/error.h"
 #include "attend/cli/named_option.h"
 #include "attend/steps/weight_type.h"
 
@@ -73,6 +74,14 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       command, "--weights", options.model.weights,
       "what answers are computed with: float32, or bfloat16 or int8, faster and a little off");
   add_search_options(command, options);
+  command.add_flag("--keep-seen", options.search.keep_seen,
+                   "of a model that ranks items: those of the source are ranked too");
+}
+
+void check_decode_options(const DecodeOptions& options, const Model& model) {
+  if (options.search.keep_seen && !model.ranks())
+    fail("--keep-seen: is of models that rank items; {} is of type {}", options.models[0],
+         model.type());
 }
 
 }  // namespace attend

@@ -27,4 +27,7 @@ void add_search_options(CLI::App& command, DecodeOptions& options);
 // `model`, one or several folders, the devices, and the above.
 void add_decode_options(CLI::App& command, DecodeOptions& options);
 
+// Error where an option is of other models.
+void check_decode_options(const DecodeOptions& options, const Model& model);
+
 }  // namespace attend

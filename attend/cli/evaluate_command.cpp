@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
@@ -17,6 +18,7 @@
 #include "attend/data/tables.h"
 #include "attend/inference/answer_json.h"
 #include "attend/inference/evaluation.h"
+#include "attend/inference/ranking.h"
 #include "attend/metrics/metric.h"
 
 namespace attend {
@@ -31,6 +33,8 @@ struct EvaluateOptions : DecodeOptions {
   BleuOptions bleu;
   std::string scores;
   bool json = false, skip_bad = false;
+  int64_t negatives = 0;
+  uint64_t seed = 1;  // of them
 };
 
 // Returns the metrics of answers in the order of `names`, and then those of likelihoods.
@@ -52,8 +56,17 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
 }
 
 MeasuredFor kind_of(const Model& model) {
+  if (model.ranks()) return MeasuredFor::rankings;
   if (model.tags()) return MeasuredFor::tags;
   return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
+}
+
+// Error where the model has not what a metric needs.
+void check_metrics(const std::vector<const Metric*>& metrics, const Model& model) {
+  for (const Metric* metric : metrics)
+    if (metric->of_answers() && (metric->needs == MetricNeeds::rank) != model.ranks())
+      fail("--metric {}: a model of type {} {}; leave the metric out", metric->name, model.type(),
+           model.ranks() ? "ranks items, and gives no such answers" : "ranks no items");
 }
 
 // Adds to `left_out` how many lines cannot be read.
@@ -108,12 +121,16 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
                      .options = {options.bleu},
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
+  check_metrics(result.metrics, model);
+  const RankOptions rank{options.search.keep_seen, options.negatives, options.seed};
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
-    result.evaluation = evaluate(model, examples, options.search,
-                                 [&](int64_t done, int64_t total) { printer.show(done, total); });
+    const Report report = [&](int64_t done, int64_t total) { printer.show(done, total); };
+    result.evaluation = model.ranks() ? rank_next(model, examples, rank, report)
+                                      : evaluate(model, examples, options.search, report);
   }
+  if (model.ranks()) result.popular = rank_popular(model, examples, rank);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto& [answers, truncated, cut] = result.evaluation;
   if (truncated > 0)
@@ -147,10 +164,21 @@ void print_confusion(const LabelCounts& counts) {
   }
 }
 
+void print_popularity(const Measurement& measurement) {
+  for (const Metric* metric : measurement.metrics)
+    if (metric->of_answers())
+      fmt::print("{:<20} {:>6}\n", metric->name + " by popularity",
+                 metric->shown(measure_answers(*metric, measurement.popular.answers)));
+}
+
 void print_figures(const Measurement& measurement) {
-  const std::string_view part = measurement.labels.answers.empty() ? "token" : "label";
+  const bool ranks = !measurement.popular.answers.empty();
+  const std::string_view part = ranks                                ? "item"
+                                : measurement.labels.answers.empty() ? "token"
+                                                                     : "label";
   for (const Metric* metric : measurement.metrics)
     fmt::print("{}", metric->report_text(measurement.report(*metric), part));
+  if (ranks) print_popularity(measurement);
   const Likelihood& likelihood = measurement.likelihood;
   fmt::print("{}", unknown_line(likelihood.unknown, likelihood.known().loss()));
   const auto [examples, sources, references] = measurement.counts;
@@ -165,6 +193,10 @@ void print_figures(const Measurement& measurement) {
 void run_evaluate(const EvaluateOptions& options) {
   options.bleu.check();
   const Model model = Model::ensemble(options.models, options.model);
+  check_decode_options(options, model);
+  if (options.negatives > 0 && !model.ranks())
+    fail("--negatives: are of models that rank items; {} is of type {}", options.models[0],
+         model.type());
   if (model.fills() && options.models.size() > 1)
     fail("{}: encoders are measured one at a time; give one model", options.models[1]);
   if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data)))
@@ -183,6 +215,7 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
+  attend evaluate shop --data interactions.tsv --metric hit@10,ndcg@10,mrr
 The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words), the token accuracy the share of
 reference tokens that the answer has at the same place. Every line is an example, unless
@@ -200,6 +233,10 @@ unknown_tokens and bytes, each token with half a context or more in front of it,
 and window_loss, of windows that fill the context one after another, as in validation. Whatever the
 model has no token for is one token, <unk>, so that perplexity says little where many are unknown;
 bits_per_byte counts the known ones alone.
+For a model that ranks items, --data holds interactions: each user's last item is ranked among all
+of training, but for those of the same user before it, and one that was not in training counts as
+a miss. JSON: hit@10, ndcg@10, mrr, the loss of the items of training, and the same of ranking by
+popularity under popularity.
 For an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
 
 }  // namespace
@@ -222,9 +259,7 @@ void add_evaluate_command(CLI::App& app) {
       "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
-                    [](const Metric& row) {
-                      return row.measured != MeasuredFor::always && row.needs != MetricNeeds::rank;
-                    });
+                    [](const Metric& row) { return row.measured != MeasuredFor::always; });
   add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");
@@ -232,6 +267,14 @@ void add_evaluate_command(CLI::App& app) {
       "--skip-bad", options->skip_bad,
       "leave lines, images and sounds out that cannot be read, and name them; the exit code "
       "is 1 then");
+  command
+      ->add_option("--negatives", options->negatives,
+                   "of a model that ranks items: rank the right one among so many others that "
+                   "are drawn; 0: among all")
+      ->check(CLI::Range(0, 1000000000))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of the items that are drawn")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(evaluate_footer);
   command->callback([options] { run_evaluate(*options); });

@@ -60,7 +60,7 @@ Subject explained(const ExplainOptions& options, const Model& model) {
     Subject subject = answered_subject(model, options.text, options.search, options.target);
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
-                 model.continues() ? "last" : "first", subject.source.size());
+                 model.continues() || model.ranks() ? "last" : "first", subject.source.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());

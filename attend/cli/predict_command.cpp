@@ -114,7 +114,8 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
         questions.sources, search, questions.prefixes, [&](size_t i, const Answer& answer) {
           if (answer.truncated)
             fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
-                       first + static_cast<int64_t>(i), model.continues() ? "last" : "first",
+                       first + static_cast<int64_t>(i),
+                       model.continues() || model.ranks() ? "last" : "first",
                        model.maximum_source_length());
           if (!answer.error.empty())
             fmt::print(stderr, "attend: standard input, line {}: {}\n",
@@ -155,6 +156,7 @@ void run_predict(const PredictOptions& options) {
   if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   search.check();
   const Model model = Model::ensemble(options.models, options.model);
+  check_decode_options(options, model);
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
   Tally tally;
@@ -214,6 +216,7 @@ void add_predict_command(CLI::App& app) {
       "  attend predict model --beam 5 --nbest 3 < words.txt\n"
       "  attend predict run-1 run-2 run-3 --beam 5 < words.txt\n"
       "  attend predict model --samples 3 --top-p 0.9 --seed 7 < words.txt\n"
+      "  attend predict shop --beam 10 --nbest 10 < histories.txt   # the next items\n"
       "Output: one answer per line; with --nbest or --samples of N, lines of source TAB answer "
       "TAB\n"
       "score; with --json,\n"

@@ -86,6 +86,13 @@ void fill_frames(const at::Tensor& sources, int64_t row, const EncodedPair& pair
 
 }  // namespace
 
+void drop_unknown_targets(std::vector<EncodedPair>& pairs) {
+  std::erase_if(pairs, [](const EncodedPair& pair) {
+    return std::find(pair.target.begin(), pair.target.end(), Vocabulary::unknown) !=
+           pair.target.end();
+  });
+}
+
 std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPair>& pairs,
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch) {

@@ -21,6 +21,9 @@ struct EncodedPair {
   int64_t target_length() const { return static_cast<int64_t>(target.size()) + (no_eos ? 0 : 1); }
 };
 
+// Takes out the pairs whose target holds a token that is unknown.
+void drop_unknown_targets(std::vector<EncodedPair>& pairs);
+
 // Padded with Vocabulary::padding on the right.
 struct Batch {
   at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0

@@ -117,8 +117,8 @@ struct CsvReader::State {
   int64_t next_line = 1, row_line = 1, row_bytes = 0;
   int64_t line = 1;  // of the row that was told last, or that is wrong
   bool is_new_row = true, ended = false;
-  size_t columns = 0, source = 0, target = 1;
-  std::vector<std::string> names;  // of the two
+  std::vector<std::string> header;
+  size_t source = 0, target = 1;  // the two columns
   // An error of parsing is reported after the rows before it; nothing behind it is read.
   std::exception_ptr problem;
   int64_t problem_line = 0;
@@ -130,14 +130,6 @@ namespace {
 // A name may hold anything, line breaks too.
 std::string shown_names(const std::vector<std::string>& names) {
   return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
-}
-
-size_t column_of(const std::vector<std::string>& header, const std::string& name,
-                 const std::string& where) {
-  const auto found = std::find(header.begin(), header.end(), name);
-  if (found == header.end())
-    fail("{}: has no column {}; there are {}", where, in_quotes(name), shown_names(header));
-  return static_cast<size_t>(found - header.begin());
 }
 
 // A text is one line.
@@ -161,38 +153,59 @@ void check_separator(const std::vector<std::string>& header, const std::string& 
 
 }  // namespace
 
+CsvReader::CsvReader(ByteReader bytes, int64_t maximum_line)
+    : state_(std::make_unique<State>(std::move(bytes), maximum_line)) {
+  State::Row first;
+  if (!state_->next(first)) fail("{}: is empty; a header is wanted", state_->bytes.name());
+  state_->header = std::move(first.fields);
+  check_separator(state_->header, state_->bytes.name());
+}
+
 CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
                      const std::string& target_column, int64_t maximum_line)
-    : state_(std::make_unique<State>(std::move(bytes), maximum_line)) {
-  State::Row header;
-  if (!state_->next(header)) fail("{}: is empty; a header is wanted", state_->bytes.name());
-  state_->columns = header.fields.size();
+    : CsvReader(std::move(bytes), maximum_line) {
   const std::string& name = state_->bytes.name();
-  check_separator(header.fields, name);
   if (source_column.empty() != target_column.empty())
     fail("{}: one column is named; name both, --source-column and --target-column", name);
-  if (source_column.empty() && state_->columns != 2)
+  if (source_column.empty() && header().size() != 2)
     fail("{}: has the columns {}; name two of them with --source-column and --target-column", name,
-         shown_names(header.fields));
+         shown_names(header()));
   if (!source_column.empty()) {
-    state_->source = column_of(header.fields, source_column, name);
-    state_->target = column_of(header.fields, target_column, name);
+    state_->source = column(source_column);
+    state_->target = column(target_column);
   }
   if (state_->source == state_->target)
     fail("{}: {} is the column of the sources and of the targets", name, in_quotes(source_column));
-  state_->names = {header.fields[state_->source], header.fields[state_->target]};
 }
 
 CsvReader::~CsvReader() = default;
 
-bool CsvReader::next(std::string& source, std::string& target) {
+bool CsvReader::next(std::vector<std::string>& fields) {
   State::Row row;
   if (!state_->next(row)) return false;
-  if (row.fields.size() != state_->columns)
-    fail("{}: has {} fields, the header {}", where(), row.fields.size(), state_->columns);
-  source = one_line(row.fields[state_->source]);
-  target = one_line(row.fields[state_->target]);
+  if (row.fields.size() != header().size())
+    fail("{}: has {} fields, the header {}", where(), row.fields.size(), header().size());
+  for (std::string& field : row.fields) field = one_line(field);
+  fields = std::move(row.fields);
   return true;
+}
+
+bool CsvReader::next(std::string& source, std::string& target) {
+  std::vector<std::string> fields;
+  if (!next(fields)) return false;
+  source = std::move(fields[state_->source]);
+  target = std::move(fields[state_->target]);
+  return true;
+}
+
+const std::vector<std::string>& CsvReader::header() const { return state_->header; }
+
+size_t CsvReader::column(const std::string& name) const {
+  const auto found = std::find(header().begin(), header().end(), name);
+  if (found == header().end())
+    fail("{}: has no column {}; there are {}", state_->bytes.name(), in_quotes(name),
+         shown_names(header()));
+  return static_cast<size_t>(found - header().begin());
 }
 
 std::string CsvReader::where() const { return state_->where(); }
@@ -201,6 +214,8 @@ int64_t CsvReader::line() const { return state_->line; }
 
 bool CsvReader::goes_on() const { return !state_->broken; }
 
-const std::vector<std::string>& CsvReader::columns() const { return state_->names; }
+std::vector<std::string> CsvReader::columns() const {
+  return {header()[state_->source], header()[state_->target]};
+}
 
 }  // namespace attend

@@ -9,13 +9,14 @@
 
 namespace attend {
 
-// Two columns of a CSV file with a header (RFC 4180): fields between commas, in quotes where they
+// The rows of a CSV file with a header (RFC 4180): fields between commas, in quotes where they
 // hold commas, quotes (doubled) or line breaks. A line break within a field becomes a space.
 class CsvReader {
  public:
-  // Columns by their names in the header; where both are empty, the header must have two. Errors
-  // name the file: no header, one that other characters than commas separate, no such column, the
-  // same column twice.
+  // Error, naming the file, on no header and on one that other characters than commas separate.
+  CsvReader(ByteReader bytes, int64_t maximum_line);
+  // Reads two columns by their names in the header; where both are empty, the header must have two.
+  // Errors also on no such column and on the same column twice.
   CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
             int64_t maximum_line);
   ~CsvReader();
@@ -23,14 +24,20 @@ class CsvReader {
   // The next row's fields, unchanged; false at the end. Errors name file and line: a row of another
   // number of fields than the header, quotes that do not pair, a NUL byte, a row of over
   // maximum_line bytes.
+  bool next(std::vector<std::string>& fields);
+  // The same of the two columns.
   bool next(std::string& source, std::string& target);
+
+  const std::vector<std::string>& header() const;
+  // The place of a column in the header. Error where there is none of that name.
+  size_t column(const std::string& name) const;
 
   std::string where() const;  // "pairs.csv:17", where that row begins
   int64_t line() const;       // 17
   // Whether reading can continue after an Error: not behind quotes that do not pair.
   bool goes_on() const;
   // The names that the header gives to both columns.
-  const std::vector<std::string>& columns() const;
+  std::vector<std::string> columns() const;
 
  private:
   struct State;

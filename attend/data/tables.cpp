@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attend/base/suffix.h"
+#include "attend/data/interactions.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
@@ -13,6 +14,8 @@ namespace attend {
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
+  if (text.format == DataFormat::interactions)
+    return next_items(read_interactions(files.source, text.interactions, tell, bad));
   std::vector<Example> examples = read_pairs(files, tell, bad);
   if (text.source_kind() != nullptr) place_sources(examples, files.source);
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;

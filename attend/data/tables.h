@@ -12,7 +12,8 @@ namespace attend {
 
 // The pairs of files as a model reads them: those of one source are one example where
 // text.references is merged, and the images and sounds that a table names are in its folder,
-// unless they begin with a slash. `bad` and errors as read_pairs.
+// unless they begin with a slash. In interactions each user's last item is the target of those
+// before it. `bad` and errors as read_pairs and read_interactions.
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 

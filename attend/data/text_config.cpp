@@ -12,6 +12,10 @@ const std::vector<std::string> units = {"char", "space", "line", "byte", std::st
 
 const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
 
+Setting TextConfig::format_setting() {
+  return {"data.format", &format, "what files hold: sources and targets, or users and items"};
+}
+
 Setting TextConfig::source_units_setting() {
   std::vector<std::string> names = units;
   for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
@@ -25,9 +29,17 @@ Setting TextConfig::source_units_setting() {
 
 Settings TextConfig::settings() {
   Settings all = {
+      format_setting(),
+      {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
+  };
+  append(all, format == DataFormat::interactions ? interactions.settings() : pair_settings());
+  return all;
+}
+
+Settings TextConfig::pair_settings() {
+  Settings all = {
       source_units_setting(),
       {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
-      {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
       {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
       {.key = "data.bpe",
        .value = &bpe,

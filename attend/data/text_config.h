@@ -6,6 +6,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/data/frame_config.h"
+#include "attend/data/interaction_config.h"
 #include "attend/data/normalise.h"
 
 namespace attend {
@@ -19,8 +20,13 @@ constexpr std::string_view piece_units = "bpe";
 enum class References { each, merged };
 inline EnumNames names_of(References) { return {"each", "merged"}; }
 
+// What files of data hold: sources and their targets, or users and the items that they took.
+enum class DataFormat { pairs, interactions };
+inline EnumNames names_of(DataFormat) { return {"pairs", "interactions"}; }
+
 // How texts become tokens, and images and sounds frames.
 struct TextConfig {
+  DataFormat format = DataFormat::pairs;
   std::string source_units = "char";  // or of a SourceKind: a source names a file
   std::string target_units = "space";
   int64_t minimum_count = 1;      // rarer tokens are unknown
@@ -36,11 +42,17 @@ struct TextConfig {
   bool language_token = false;  // a source begins with one, such as <2de>
 
   FrameConfig frames = {};
+  InteractionConfig interactions = {};
 
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
+  // What other keys there are follows from these two; of interactions source units are no key.
+  Setting format_setting();
   Setting source_units_setting();
-  Settings settings();  // keys data.*, those of frames where the source units are such
+  Settings settings();  // keys data.*
+
+ private:
+  Settings pair_settings();
 };
 
 }  // namespace attend

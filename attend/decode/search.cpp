@@ -57,6 +57,8 @@ class Search {
     const int64_t answers = options.sampling ? options.nbest : 1;
     by_length_ = std::all_of(tasks.begin(), tasks.end(),
                              [](const SearchTask& task) { return task.length > 0; });
+    for (const SearchTask& task : tasks)
+      most_never_ = std::max(most_never_, static_cast<int64_t>(task.never.size()));
     sentences_.resize(tasks.size());
     owners_.reserve(tasks.size());
     for (size_t b = 0; b < tasks.size(); ++b) {
@@ -105,8 +107,9 @@ class Search {
   }
 
   NextQuery query(int64_t step) const {
-    NextQuery query{
-        .count = options_.beam, .excluded = special_.never, .with_weights = keeps_weights()};
+    NextQuery query{.count = options_.beam + most_never_,
+                    .excluded = special_.never,
+                    .with_weights = keeps_weights()};
     if (by_length_ || step < options_.minimum_length) query.excluded.push_back(special_.eos);
     const bool any = std::any_of(sentences_.begin(), sentences_.end(),
                                  [&](const Sentence& each) { return each.is_given(step); });
@@ -128,11 +131,28 @@ class Search {
       for (const Live& live : sentence.live)
         uniforms.push_back(
             internal::uniform(*options_.sampling, sentence.task->stream, live.answer, step));
-    NextTokens found = internal::drawn(without_excluded(result.log_probabilities, asked), uniforms,
-                                       *options_.sampling);
+    NextTokens found =
+        internal::drawn(without_never(without_excluded(result.log_probabilities, asked)), uniforms,
+                        *options_.sampling);
     if (!asked.given.empty()) put_given(result.log_probabilities, asked.given, found);
     found.weights = result.weights;
     return found;
+  }
+
+  static bool is_never(const Sentence& sentence, int64_t token) {
+    const std::vector<int64_t>& never = sentence.task->never;
+    return std::find(never.begin(), never.end(), token) != never.end();
+  }
+
+  // Log probabilities [N, V] with -inf for what is never an answer of a hypothesis's sentence.
+  Tensor without_never(const Tensor& log_probabilities) const {
+    if (most_never_ == 0) return log_probabilities;
+    Tensor left = log_probabilities.clone();
+    int64_t row = 0;
+    for (const Sentence& sentence : sentences_)
+      for (size_t i = 0; i < sentence.live.size(); ++i)
+        left[row++].index_fill_(0, to_tensor(sentence.task->never).to(left.device()), impossible);
+    return left;
   }
 
   struct Extension {
@@ -154,7 +174,7 @@ class Search {
       // A token of the prefix continues, however improbable it is.
       const bool is_given = sentence.is_given(step);
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
-        if (value[row][c] > impossible || is_given)
+        if (is_given || (value[row][c] > impossible && !is_never(sentence, token[row][c])))
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
                                 live, token[row][c]});
     }
@@ -315,6 +335,7 @@ class Search {
   const SearchOptions& options_;
   std::unique_ptr<DecodingState> state_;
   bool by_length_ = false;  // no EOS ends the answers
+  int64_t most_never_ = 0;  // tokens that a task excludes beside those of all
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // the sentence of each row of the state
   std::vector<Node> nodes_;

@@ -32,6 +32,7 @@ struct SearchTask {
   // a length, or none.
   int64_t length = 0;
   std::vector<int64_t> prefix = {};  // what the answer begins with
+  std::vector<int64_t> never = {};   // tokens that are in no answer, unless it begins with them
   int64_t source_length = 0;         // for the coverage penalty
   uint64_t stream = 0;               // which random numbers are the sentence's
 };

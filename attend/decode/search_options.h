@@ -39,10 +39,11 @@ struct SearchOptions {
   // b in b sum_i log(min(sum_j w_ji, 1)) (Wu et al. 2016, eq. 14), added to the score: i over the
   // tokens of the source, w_ji the weight that target token j gave to i. 0 is none.
   double coverage_penalty = 0;
-  int64_t minimum_length = 0;             // tokens before the end may come
-  int64_t maximum_length = 0;             // tokens behind the prefix; 0: as long as the model says,
-                                          // or minimum_length where that is more
-  bool with_weights = false;              // keep the attention of each hypothesis
+  int64_t minimum_length = 0;  // tokens before the end may come
+  int64_t maximum_length = 0;  // tokens behind the prefix; 0: as long as the model says,
+                               // or minimum_length where that is more
+  bool with_weights = false;   // keep the attention of each hypothesis
+  bool keep_seen = false;      // items of a source are answers too, where items are ranked
   std::optional<Sampling> sampling = {};  // draw answers; beam does not count
   // Without a value: copy where the model copies (model.copy), else forbid, since <unk> is no part
   // of any text and a token that was attended to may be of another kind than those of answers.

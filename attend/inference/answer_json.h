@@ -26,6 +26,7 @@ struct Measurement {
   MetricOptions options = {};
   ExampleCounts counts = {};
   Evaluation evaluation = {};
+  Evaluation popular = {};  // what the most frequent items would have gained, of ranked items
   LabelCounts labels = {};  // of a model that answers labels
   Likelihood likelihood = {};
   int64_t beam = 1;
@@ -37,7 +38,8 @@ struct Measurement {
 // {the report of each metric under its key, known_loss, unknown_tokens, examples, sources,
 // references, beam, decode_seconds, by_length: [{source_length, examples, figures}]}. A metric
 // whose by_length is `ranges` also has KEY_by_length: [{first, last, mean, examples, KEY}]; of
-// labels there is confusion: {right label: {answer: examples}}.
+// labels there is confusion: {right label: {answer: examples}}; of ranked items popularity: {the
+// report of each metric of a rank under its key}.
 nlohmann::json measurement_json(const Measurement& measurement);
 
 // The figures of every metric of a likelihood, tokens, unknown_tokens, known_loss and bytes; with

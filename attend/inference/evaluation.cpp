@@ -6,6 +6,7 @@
 
 #include "attend/data/text_windows.h"
 #include "attend/inference/predictor.h"
+#include "attend/inference/ranking.h"
 
 namespace attend {
 namespace {
@@ -73,6 +74,7 @@ MetricOptions metric_options(const TextConfig& text) {
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report) {
+  if (model.ranks()) return rank_next(model, examples, {}, report);
   Predictor& predictor = Predictor::of(model);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
@@ -92,15 +94,18 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
   Predictor& predictor = Predictor::of(model);
-  const std::vector<EncodedPair> pairs = predictor.model().encode(examples);
+  std::vector<EncodedPair> pairs = predictor.model().encode(examples);
+  if (model.ranks()) drop_unknown_targets(pairs);
   Likelihood likelihood;
   UnknownPart unknown(predictor);
   for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-      // What fills its source in takes unknown tokens for places to fill.
-      if (!model.fills()) unknown.read(predictor.model().codecs.target.split(target));
+      // What fills its source in takes unknown tokens for places to fill; unknown items are
+      // dropped.
+      if (!model.fills() && !model.ranks())
+        unknown.read(predictor.model().codecs.target.split(target));
     }
   likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);

@@ -15,7 +15,7 @@ namespace attend {
 using Report = std::function<void(int64_t done, int64_t total)>;
 
 // The best answers to examples, as metrics take them. A right label has the form in which the model
-// answers it.
+// answers it. Where items are ranked, answers have a rank in place of texts.
 struct Evaluation {
   std::vector<ScoredAnswer> answers;  // to each example
   int64_t truncated = 0;              // sources that are longer than the model reads
@@ -30,8 +30,8 @@ MetricOptions metric_options(const TextConfig& text);
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
 
-// The negative log-likelihood of all targets. The end of a target counts as a byte, like the line
-// break at its end in a file.
+// The negative log-likelihood of all targets; of ranked items, of those that were in training. The
+// end of a target counts as a byte, like the line break at its end in a file.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 
 // The same of a text, by a language model.

@@ -217,6 +217,8 @@ bool Model::fills() const { return parts().config.fills(); }
 
 bool Model::tags() const { return parts().config.tags(); }
 
+bool Model::ranks() const { return parts().config.ranks(); }
+
 bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::reads_files() const { return parts().text.source_kind() != nullptr; }

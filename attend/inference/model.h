@@ -166,6 +166,7 @@ class Model {
   bool fills() const;                     // fill() works
   bool tags() const;                      // an answer has a label for each token of its source
   bool continues() const;                 // an answer continues its source
+  bool ranks() const;                     // an answer is the item that follows those of its source
   bool reads_files() const;               // sources are images or sounds
   int64_t maximum_source_length() const;  // in tokens; the model reads the first of a longer one,
                                           // or the last where the model continues it

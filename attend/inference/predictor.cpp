@@ -138,6 +138,9 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
+  if (model_.config.ranks() && !prediction.unknown.empty())
+    fail("item {} was not in training; leave it out, or train a model with it",
+         in_quotes(prediction.unknown[0]));
   prediction.source = std::move(tokens);
 }
 
@@ -217,11 +220,13 @@ int64_t Predictor::maximum_answer_length() const {
   return least;
 }
 
-SearchTask Predictor::task_of(const EncodedPair& text, const std::string& prefix,
-                              const SearchOptions& options) const {
+SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
+                              const std::string& prefix, const SearchOptions& options) const {
   const std::vector<std::string> begin = model_.codecs.target.split(prefix);
   SearchTask task;
-  task.source_length = text.source_length();
+  task.source_length = encoded.source_length();
+  if (model_.config.ranks() && !options.keep_seen)
+    task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
   task.prefix = model_.target_vocabulary.encode(begin);
   for (size_t i = 0; i < begin.size(); ++i)
     if (task.prefix[i] == Vocabulary::unknown)
@@ -290,7 +295,8 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   for (const int64_t answered : reading.answered) {
     const auto i = static_cast<size_t>(answered);
     try {
-      tasks[i] = task_of(reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
+      tasks[i] =
+          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
       if (options.sampling) tasks[i].stream = options.sampling->first + i;
     } catch (const Error& error) {
       reading.predictions[i].error = error.what();
@@ -389,17 +395,24 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
 std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {
   const Reading reading = read_all(texts);
   std::vector<Tensor> firsts(texts.size());
-  in_batches(reading.encoded, reading.answered, sentences_per_batch,
-             [&](const std::vector<int64_t>& batch) {
-               const auto state = start(make_batch(reading.encoded, batch));
-               const Tensor bos =
-                   at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
-               const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
-               for (size_t i = 0; i < batch.size(); ++i)
-                 firsts[static_cast<size_t>(batch[i])] =
-                     found[static_cast<int64_t>(i)].to(at::kFloat);
-             });
+  each_first_step(reading.encoded, reading.answered,
+                  [&](size_t text, const Tensor& found) { firsts[text] = found; });
   return firsts;
+}
+
+void Predictor::each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take) {
+  each_first_step(pairs, in_order(pairs.size()), take);
+}
+
+void Predictor::each_first_step(const std::vector<EncodedPair>& pairs,
+                                const std::vector<int64_t>& order, const TakeStep& take) {
+  in_batches(pairs, order, sentences_per_batch, [&](const std::vector<int64_t>& batch) {
+    const auto state = start(make_batch(pairs, batch));
+    const Tensor bos = at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
+    const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
+    for (size_t i = 0; i < batch.size(); ++i)
+      take(static_cast<size_t>(batch[i]), found[static_cast<int64_t>(i)].to(at::kFloat));
+  });
 }
 
 Tensor Predictor::steps(const std::vector<int64_t>& source) {

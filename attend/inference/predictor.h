@@ -81,6 +81,11 @@ class Predictor {
   // Mean negative log-likelihood of a target token, ends included, in nats.
   double loss(const std::vector<EncodedPair>& pairs);
 
+  // Calls take(i, the log probabilities [V] of the token behind the source of pair i, float32 on
+  // the CPU) for each pair, from several threads at a time.
+  using TakeStep = std::function<void(size_t pair, const at::Tensor& log_probabilities)>;
+  void each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take);
+
   // The log probabilities [V] of the first token of each answer, float32 on the CPU; undefined for
   // an empty text.
   std::vector<at::Tensor> first_steps(const std::vector<std::string>& texts);
@@ -104,12 +109,16 @@ class Predictor {
   Reading read_all(const std::vector<std::string>& texts) const;
 
   // The task of the search for a text. Error on a prefix that is too long or has unknown tokens.
-  SearchTask task_of(const EncodedPair& text, const std::string& prefix,
+  SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
                      const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
   // Fills in the tokens of each hypothesis.
   void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
+
+  // The same of some of the pairs.
+  void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
+                       const TakeStep& take);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with

@@ -90,8 +90,8 @@ struct Metric {
   std::string report_text(const nlohmann::json& report, std::string_view part = "token") const;
 };
 
-// The rows, in the order in which lists show them. hit@10 and ndcg@10 stand for those of any number
-// from 1 on, which are found by their names too.
+// The rows, in the order in which lists show them. A name with another number
+// than hit@10 and ndcg@10, such as hit@7, has a row too, which is in no list.
 const std::deque<Metric>& metric_table();
 const Metric* find_metric(std::string_view name);   // null on an unknown name
 const Metric& metric_named(std::string_view name);  // Error on an unknown name

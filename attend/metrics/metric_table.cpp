@@ -146,8 +146,8 @@ std::deque<Metric>& rows() {
   return all;
 }
 
-// The row of a name such as "hit@7", of which there is one for each number; null where the name is
-// no such. Rows are made as they are asked for and stay.
+// The row of a name with a number, such as "hit@7"; null where the name is no such. Rows are made
+// on demand and kept.
 const Metric* row_with_number(std::string_view name) {
   const size_t sign = name.find('@');
   if (sign == std::string_view::npos) return nullptr;

@@ -43,7 +43,7 @@ Tensor predicted(const Batch& batch, int64_t places) {
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
-    : context_(config.context), dropout_(config.dropout) {
+    : context_(config.context), negatives_(config.negatives), dropout_(config.dropout) {
   config.check();
   embedding_ =
       register_module("embedding", std::make_shared<PositionedEmbedding>(
@@ -89,8 +89,12 @@ Tensor LanguageModel::objective(const Batch& batch, const Pass& pass, double smo
   const SharedSequence shared(pass, text.size(1));
   const Tensor vectors = vectors_of(shared.own(text), pass.over(shared));
   const Tensor target = shared.own(predicted(batch, text.size(1)));
-  return token_loss(vectors.flatten(0, 1), output(), to_device(target).flatten(), pass, smoothing,
-                    Vocabulary::padding, Vocabulary::first_target);
+  const Tensor rows = vectors.flatten(0, 1), tokens = to_device(target).flatten();
+  if (negatives_ > 0 && pass.generator)
+    return sampled_token_loss(rows, output(), tokens, pass, negatives_, smoothing,
+                              Vocabulary::padding, Vocabulary::first_target);
+  return token_loss(rows, output(), tokens, pass, smoothing, Vocabulary::padding,
+                    Vocabulary::first_target);
 }
 
 Tensor LanguageModel::encodings(const Tensor& source, const Tensor&, const Pass& pass) {

@@ -52,6 +52,7 @@ class LanguageModel : public PairNetwork {
   TokenOutput output() const;
 
   int64_t context_;
+  int64_t negatives_;
   double dropout_;
   std::shared_ptr<PositionedEmbedding> embedding_;
   std::shared_ptr<TransformerStack> stack_;

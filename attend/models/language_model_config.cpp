@@ -10,11 +10,21 @@ LanguageModelConfig::LanguageModelConfig() {
   feed_forward = 512;
 }
 
+RecommenderConfig::RecommenderConfig() {
+  activation = HiddenActivation::relu;
+  depth = feed_forward = 64;
+  heads = 1;
+  layers = 2;
+  context = 51;
+}
+
 Settings LanguageModelConfig::settings() {
   Settings all = {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
       {"model.context", &context, "tokens that are seen at once, the start included", 4, 1 << 20},
-      {"model.tied", &tied, "whether the output shares the embedding"}};
+      {"model.tied", &tied, "whether the output shares the embedding"},
+      {"model.negatives", &negatives,
+       "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6}};
   append(all, LayersConfig::settings());
   return all;
 }

@@ -12,6 +12,8 @@ struct LanguageModelConfig : LayersConfig {
   int64_t layers = 4;
   int64_t context = 256;  // tokens that are seen at once, the start included
   bool tied = true;       // whether the output shares the embedding
+  // Tokens that a step of training draws, evenly, to compare each right one with; 0: all tokens.
+  int64_t negatives = 0;
 
   LanguageModelConfig();
 
@@ -20,6 +22,16 @@ struct LanguageModelConfig : LayersConfig {
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
 
   Settings settings();
+};
+
+// The same over the items that somebody took, in the shape of SASRec (Kang & McAuley 2018): all but
+// the start are of the source, and the next one is the target.
+struct RecommenderConfig : LanguageModelConfig {
+  RecommenderConfig();
+
+  int64_t maximum_source_length() const { return context - 1; }
+  int64_t maximum_target_length() const { return context; }
+  bool wants_joint_vocabulary() const { return true; }
 };
 
 }  // namespace attend

@@ -23,7 +23,7 @@ const NetworkConfig& ModelConfig::chosen() const { return *configs_.at(row().nam
 NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
 int64_t ModelConfig::answer_length(int64_t source_tokens) const {
-  if (answers_labels()) return 1;
+  if (answers_labels() || ranks()) return 1;
   return row().is_tokenwise() ? source_tokens : 0;
 }
 

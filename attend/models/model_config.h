@@ -43,6 +43,9 @@ class ModelConfig {
   bool continues() const { return row().answers == Answers::continuation; }
   bool fills() const { return row().answers == Answers::filled; }
   bool tags() const { return row().answers == Answers::tags; }
+  bool ranks() const { return row().answers == Answers::item; }
+  // Whether the last tokens of a source that is too long are read, and not the first.
+  bool reads_end() const { return continues() || ranks(); }
   // How many tokens an answer to a source of so many has; 0: EOS ends it.
   int64_t answer_length(int64_t source_tokens) const;
 

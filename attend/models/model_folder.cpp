@@ -43,6 +43,8 @@ PairModel read_description(const std::string& folder) {
   const TomlFile file(folder + "/config.toml");
   check_format(file, folder + "/config.toml");
   file.read_key(model.config.type_setting());
+  model.text = model.config.row().text;
+  file.read_key(model.text.format_setting());
   file.read_key(model.text.source_units_setting());
   read_config(file, all_settings(model.text, model.config));
   model.text = with_codes_in(folder, model.text);

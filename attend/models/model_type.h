@@ -21,6 +21,8 @@ enum class Answers {
   continuation,  // the text that follows; it learns from texts, and its vocabularies are one
   filled,        // the source, with what is hidden of it filled in; it learns from texts
   tags,          // a label for each token of the source
+  item,          // the one that follows those of the source, of all that are ranked; it learns from
+                 // interactions, and its vocabularies are one
 };
 
 // Where a decoder that does not end its answer is stopped, in tokens; no pair in practice is near

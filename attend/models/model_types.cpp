@@ -29,8 +29,9 @@ void refuse_frames(const SourceShape& source, const char* type) {
          type);
 }
 
-std::shared_ptr<PairNetwork> make_language_model(const LanguageModelConfig& config,
-                                                 const SourceShape& source, int64_t target_tokens) {
+template <class Config>
+std::shared_ptr<PairNetwork> make_language_model(const Config& config, const SourceShape& source,
+                                                 int64_t target_tokens) {
   refuse_frames(source, "lm");
   if (source.tokens != target_tokens)
     fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
@@ -81,7 +82,17 @@ struct Types {
        .text = {.source_units = "char", .target_units = "char", .joint_vocabulary = true},
        .metric = "loss",
        .label_smoothing = 0,
-       .config = made_by<make_language_model, LanguageModelConfig>},
+       .config = made_by<make_language_model<LanguageModelConfig>, LanguageModelConfig>},
+      {.name = "recommender",
+       .summary = "ranks the items that somebody may take next",
+       .answers = Answers::item,
+       .text = {.format = DataFormat::interactions,
+                .source_units = "space",
+                .target_units = "space",
+                .joint_vocabulary = true},
+       .metric = "ndcg@10",
+       .label_smoothing = 0,
+       .config = made_by<make_language_model<RecommenderConfig>, RecommenderConfig>},
       {.name = "encoder",
        .summary = "fills in what is hidden from it",
        .answers = Answers::filled,

@@ -56,6 +56,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       pair.source = looked_up(numbers, sources);
       if (!numbers.empty())
         check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
+      if (config.ranks()) std::erase(pair.source, Vocabulary::unknown);
       truncate_source(pair.source);
     }
     const bool tags = config.tags();

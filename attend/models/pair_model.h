@@ -44,12 +44,12 @@ struct PairModel {
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, or, where the model continues its source, its first.
+  // Its last tokens are dropped, or, where ModelConfig::reads_end(), its first.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
     if (over <= 0) return false;
-    const auto first = config.continues() ? tokens.begin() : tokens.end() - over;
+    const auto first = config.reads_end() ? tokens.begin() : tokens.end() - over;
     tokens.erase(first, first + over);
     return true;
   }
@@ -63,8 +63,9 @@ struct PairModel {
 
   // One pair for each target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
-  // longer. Error on a text that is not UTF-8, on an image or a sound that cannot be read, and of a
-  // tagger on a source that has not as many labels as tokens.
+  // longer. Items of a history that were not in training are left out. Error on a text that is not
+  // UTF-8, on an image or a sound that cannot be read, and of a tagger on a source that has not as
+  // many labels as tokens.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 

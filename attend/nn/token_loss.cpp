@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "attend/base/error.h"
 #include "attend/kernels/cross_entropy.h"
@@ -172,6 +173,33 @@ Tensor token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor
       output.bias.defined() ? c10::optional<Tensor>(output.bias) : c10::nullopt;
   return TokenLoss::apply(all ? vectors : vectors.index_select(0, used), output.weight, bias,
                           tokens, pass.bfloat16, smoothing, first, at::GradMode::is_enabled());
+}
+
+Tensor sampled_token_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
+                          const Pass& pass, int64_t negatives, double smoothing, int64_t ignored,
+                          int64_t first) {
+  if (!pass.generator) fail("[token loss] negatives are drawn, and the pass has no generator");
+  const Tensor used = (target != ignored).nonzero().squeeze(1);
+  const Tensor rows = vectors.index_select(0, used), right = target.index_select(0, used);
+  const Tensor drawn = at::randint(first, output.weight.size(0), {negatives}, pass.generator,
+                                   at::TensorOptions(at::kLong))
+                           .to(target.device());
+  const auto rows_for = [&](const Tensor& tokens) {
+    return TokenOutput{output.weight.index_select(0, tokens),
+                       output.bias.defined() ? output.bias.index_select(0, tokens) : Tensor()};
+  };
+  const TokenOutput rights = rows_for(right);
+  Tensor logit = (rows * rights.weight).sum(1);
+  if (rights.bias.defined()) logit = logit + rights.bias;
+  const Tensor same = drawn.unsqueeze(0) == right.unsqueeze(1);  // [n, negatives]
+  const Tensor others =
+      rows_for(drawn).logits(rows).masked_fill(same, -std::numeric_limits<double>::infinity());
+  const Tensor logs = at::cat({logit.unsqueeze(1), others}, 1).log_softmax(1);
+  const Tensor loss = -logs.select(1, 0).sum();
+  if (smoothing == 0) return loss;
+  const Tensor compared = 1 + negatives - same.sum(1);
+  const Tensor means = logs.slice(1, 1).masked_fill(same, 0.0).sum(1) + logs.select(1, 0);
+  return (1 - smoothing) * loss - smoothing * (means / compared).sum();
 }
 
 Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double smoothing,

@@ -25,7 +25,14 @@ at::Tensor token_loss(const at::Tensor& vectors, const TokenOutput& output,
                       const at::Tensor& target, const Pass& pass, double smoothing, int64_t ignored,
                       int64_t first = 0);
 
-// The same of logits [N, V].
+// The same with softmax over the target and `negatives` tokens alone, which are drawn evenly, one
+// after another, from those from `first` on: for all rows together, but that a row takes none that
+// is its target (Klenitskiy & Vasilev 2023). Error on a pass without a generator.
+at::Tensor sampled_token_loss(const at::Tensor& vectors, const TokenOutput& output,
+                              const at::Tensor& target, const Pass& pass, int64_t negatives,
+                              double smoothing, int64_t ignored, int64_t first);
+
+// The same as token_loss of logits [N, V].
 at::Tensor smoothed_cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                                   double smoothing, int64_t ignored, int64_t first = 0);
 

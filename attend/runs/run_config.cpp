@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/metrics/metric.h"
 #include "attend/models/model_folder.h"
 #include "attend/runs/size_defaults.h"
 
@@ -21,6 +22,8 @@ void check_names_in_environment() {
     config.text.source_units = units;
     add(config.text.settings());
   }
+  config.text.format = DataFormat::interactions;
+  add(config.text.settings());
   for (const ModelType* type : model_types()) {
     config.model.type = type->name;
     add(config.model.settings());
@@ -65,6 +68,26 @@ class Command {
   std::optional<TomlFile> file_;
 };
 
+// What other keys of texts there are follows from these.
+void apply_deciding(const Command& command, TextConfig& text) {
+  command.apply(text.format_setting());
+  if (text.format == DataFormat::pairs) command.apply(text.source_units_setting());
+}
+
+void check_fit(const RunConfig& config) {
+  config.model.chosen().check();
+  const bool ranks = config.model.ranks();
+  if ((config.text.format == DataFormat::interactions) != ranks)
+    fail("data.format = {}: model.type = {} reads {}; {}", name_of(config.text.format),
+         config.model.type, ranks ? "interactions" : "pairs",
+         ranks ? "leave data.format out" : "set model.type = recommender for interactions");
+  const Metric& metric = metric_named(config.train.metric);
+  if (!metric.of_answers() || ranks == (metric.needs == MetricNeeds::rank)) return;
+  fail("train.metric = {}: {}, and model.type = {} {}; set it to {}", metric.name,
+       ranks ? "compares answers" : "is of a rank", config.model.type,
+       ranks ? "ranks items" : "ranks nothing", config.model.row().metric);
+}
+
 // Error where the command asks for another value than the one in the folder. Code files were copied
 // there, under another name, and sizes of images may have been found out.
 void check_kept(const Settings& kept, const Settings& asked, const std::string& folder) {
@@ -104,9 +127,9 @@ RunConfig new_config(const TrainOptions& options) {
   command.apply(config.model.type_setting());
   set_type_defaults(config);
   leave_to_size(config);
-  command.apply(config.text.source_units_setting());
+  apply_deciding(command, config.text);
   command.apply(config.settings());
-  config.model.chosen().check();
+  check_fit(config);
   return config;
 }
 
@@ -122,14 +145,15 @@ RunConfig stored_config(const TrainOptions& options) {
   const Command command(options);
   command.apply(asked.model.type_setting());
   check_kept({config.model.type_setting()}, {asked.model.type_setting()}, options.out);
-  command.apply(asked.text.source_units_setting());
-  check_kept({config.text.source_units_setting()}, {asked.text.source_units_setting()},
-             options.out);
+  apply_deciding(command, asked.text);
+  check_kept({config.text.format_setting(), config.text.source_units_setting()},
+             {asked.text.format_setting(), asked.text.source_units_setting()}, options.out);
   command.apply(asked.settings());
   settle_as(asked, config);
   check_kept(config.model.settings(), asked.model.settings(), options.out);
   if (options.init.empty()) check_kept(config.text.settings(), asked.text.settings(), options.out);
   config.train = asked.train;
+  check_fit(config);
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "attend/base/error.h"
+#include "attend/data/interactions.h"
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
@@ -30,6 +31,23 @@ bool is_split(const TrainOptions& options) {
 PairFiles validation_files(const TrainOptions& options) {
   if (options.valid.empty()) return {options.data + "/valid.tsv"};
   return {options.valid, options.valid_target, options.source_column, options.target_column};
+}
+
+// Every flag beside --data is of pairs.
+void check_interactions(const TrainOptions& options, const RunConfig& config) {
+  if (!options.target.empty() || !options.source_column.empty() || !options.target_column.empty())
+    fail(
+        "--target, --source-column, --target-column: are of pairs; data.user_column, "
+        "data.item_column and data.time_column name the columns of a CSV file of interactions");
+  if (!options.valid.empty())
+    fail(
+        "--valid {}: of interactions the item before the last of each user is for validation; "
+        "leave it out",
+        options.valid);
+  if (fs::is_directory(options.data))
+    fail("--data {}: is a folder; give the file of interactions", options.data);
+  if (config.train.shuffle_buffer > 0)
+    fail("train.shuffle_buffer: is for pairs; interactions are held in memory: set it to 0");
 }
 
 void check_files(const TrainOptions& options, const TextConfig& text) {
@@ -109,6 +127,21 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
 }
 
+Texts read_sequences(const TrainOptions& options, const RunConfig& config, const Tell& tell,
+                     int64_t* bad) {
+  check_interactions(options, config);
+  const std::vector<ItemSequence> sequences =
+      read_interactions(options.data, config.text.interactions, tell, bad);
+  Texts texts{items_to_learn(sequences, config.model.chosen().maximum_target_length()),
+              next_items(sequences, /*behind=*/1)};
+  if (texts.train.empty())
+    fail(
+        "{}: no user has three items; the last two are for validation and a test, and those "
+        "before them are learned from",
+        options.data);
+  return texts;
+}
+
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
                                               const Tell& tell, int64_t* bad) {
   if (text.source_kind() != nullptr)
@@ -146,10 +179,11 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
   int64_t cut = 0;
   for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
   if (cut > 0)
-    tell(fmt::format(
-        "{}: {} sources are cut to their {} {} tokens ({})", name, cut,
-        config.model.continues() ? "last" : "first", longest,
-        config.model.continues() ? "half of model.context" : "model.maximum_source_length"));
+    tell(fmt::format("{}: {} sources are cut to their {} {} tokens ({})", name, cut,
+                     config.model.reads_end() ? "last" : "first", longest,
+                     config.model.continues() ? "half of model.context"
+                     : config.model.ranks()   ? "model.context"
+                                              : "model.maximum_source_length"));
 }
 
 // The last tenth, from the beginning of a character on.
@@ -227,7 +261,9 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   const bool streamed = !text && config.train.shuffle_buffer > 0;
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
-  Texts texts = text       ? read_text_lines(options, config)
+  const bool interactions = config.text.format == DataFormat::interactions;
+  Texts texts = text           ? read_text_lines(options, config)
+                : interactions ? read_sequences(options, config, tell, bad)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
   std::shared_ptr<FrameReader> frames;

@@ -28,7 +28,8 @@ struct PairData {
 // options.skip_bad, lines, images and sounds that cannot be read, as well as PairReader::remarks, a
 // header that became a label, targets in another normal form than answers, colours. Error where
 // nothing could be learned. With train.shuffle_buffer the training examples are not read here, and
-// are neither split nor reported. Without --valid the last tenth of a text is set aside.
+// are neither split nor reported. Without --valid the last tenth of a text is set aside;
+// of interactions the last two items of each user.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);
 
 // Error where a text or a sound is longer than the model reads or answers; `frames` reads sounds,

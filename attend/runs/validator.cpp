@@ -82,6 +82,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
     fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
     pairs_ = model.encode(examples_);
+    if (model.config.ranks()) drop_unknown_targets(pairs_);
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);

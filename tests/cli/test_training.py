@@ -201,7 +201,7 @@ class Options(program.Case):
         return PAIRS
 
     def test_configurations_for_tasks(self):
-        for task in ("images", "speech"):
+        for task in ("images", "speech", "recommendation"):
             text = self.succeed("init", task).stdout
             self.assertIn("--config FILE", text)
             self.write("media.toml", text)

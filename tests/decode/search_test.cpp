@@ -74,6 +74,29 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
   return all;
 }
 
+// What a sentence excludes is in none of its answers, and in those of others.
+TEST(BeamSearch, LeavesOutWhatASentenceExcludes) {
+  torch::manual_seed(8);
+  TableModel model(1, 2);
+  std::vector<SearchTask> tasks = tasks_of({1, 1});
+  for (SearchTask& task : tasks) task.length = 1;
+  tasks[0].never = {2};
+  const SearchOptions options{.beam = 3, .nbest = 3};
+  const auto found = search(model.start(), tasks, ends, options);
+  const auto tokens_of = [](const std::vector<Hypothesis>& hypotheses) {
+    std::vector<int64_t> all;
+    for (const Hypothesis& each : hypotheses) all.push_back(each.tokens.at(0));
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  EXPECT_EQ(tokens_of(found[0]), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(tokens_of(found[1]), (std::vector<int64_t>{0, 2, 3}));
+  SearchOptions drawn{.nbest = 50};
+  drawn.sampling = Sampling{.temperature = 100};
+  const auto others = search(model.start(), tasks, ends, drawn);
+  for (const Hypothesis& each : others[0]) EXPECT_NE(each.tokens.at(0), 2);
+}
+
 // What cannot be is no answer, however wide the beam.
 TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
   TableModel model(2, 1);

@@ -76,6 +76,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"vit", {"model.convolutions=1"}, image},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
+      {"recommender", {"model.context=16"}},
       {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}},
       {"encoder", {}}};
 }

@@ -1,5 +1,6 @@
 #include "attend/nn/token_loss.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -232,6 +233,57 @@ TEST(TokenLoss, NamesShapes) {
                            torch::zeros({2}, torch::kLong), {}, 0, 0);
               }),
               testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
+}
+
+// The tokens that the network draws, drawn once more.
+Tensor negatives_of(at::Generator generator, int64_t first, int64_t tokens, int64_t count) {
+  return at::randint(first, tokens, {count}, generator, at::TensorOptions(at::kLong));
+}
+
+TEST(SampledTokenLoss, IsOverTheTargetAndWhatIsDrawn) {
+  torch::manual_seed(4);
+  constexpr int64_t rows = 30, tokens = 12, first = 2, count = 8;
+  const Tensor vectors = torch::randn({rows, 3}, torch::kDouble).requires_grad_();
+  const Tensor weight = torch::randn({tokens, 3}, torch::kDouble).requires_grad_();
+  const Tensor bias = torch::randn({tokens}, torch::kDouble).requires_grad_();
+  const Tensor target = torch::randint(0, tokens, {rows}, torch::kLong);
+  at::Generator generator = at::detail::createCPUGenerator(7);
+  const Pass pass{.generator = generator};
+  const Tensor negatives = negatives_of(at::detail::createCPUGenerator(7), first, tokens, count);
+  for (const double smoothing : {0.0, 0.2}) {
+    generator.set_current_seed(7);
+    const Tensor found =
+        sampled_token_loss(vectors, {weight, bias}, target, pass, count, smoothing, 0, first);
+    Tensor expected = at::zeros({}, vectors.options());
+    int64_t collisions = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto right = target[row].item<int64_t>();
+      if (right == 0) continue;
+      std::vector<Tensor> logits = {vectors[row].dot(weight[right]) + bias[right]};
+      for (int64_t i = 0; i < count; ++i) {
+        const auto other = negatives[i].item<int64_t>();
+        collisions += other == right ? 1 : 0;
+        if (other != right) logits.push_back(vectors[row].dot(weight[other]) + bias[other]);
+      }
+      const Tensor logs = at::stack(logits).log_softmax(0);
+      expected = expected - (1 - smoothing) * logs[0] - smoothing * logs.mean();
+    }
+    EXPECT_GT(collisions, 0);
+    EXPECT_NEAR(found.item<double>(), expected.item<double>(), 1e-10);
+    const auto gradients = torch::autograd::grad({found}, {vectors, weight, bias});
+    const auto wanted = torch::autograd::grad({expected}, {vectors, weight, bias});
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_TRUE(torch::allclose(gradients[i], wanted[i], 1e-9, 1e-11)) << i;
+  }
+}
+
+TEST(SampledTokenLoss, DrawsByThePassAlone) {
+  const Tensor x = torch::ones({2, 3});
+  EXPECT_THAT(error_of([&] {
+                sampled_token_loss(x, {torch::ones({4, 3})}, torch::ones({2}, torch::kLong), {}, 2,
+                                   0, 0, 2);
+              }),
+              testing::HasSubstr("no generator"));
 }
 
 }  // namespace token_loss_test

@@ -1,0 +1,62 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "attend/cli/commands.h"
+#include "attend/data/planted_interactions.h"
+
+namespace attend {
+namespace {
+
+struct InteractionsOptions {
+  PlantedInteractions planted;
+  std::string out;
+  bool json = false;
+};
+
+void run_interactions(const InteractionsOptions& options) {
+  const PlantedSummary summary = write_planted(options.out, options.planted);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"path", options.out},
+                                      {"lines", summary.lines},
+                                      {"best_hit@10", options.planted.best_hit()},
+                                      {"last_hit@10", summary.last_hit}}
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{} lines of user, item and time: {}\n", summary.lines, options.out);
+  fmt::print("best possible hit@10 {:.4f}; of the last items {:.4f} are among the ten\n",
+             options.planted.best_hit(), summary.last_hit);
+}
+
+}  // namespace
+
+void add_data_interactions_command(CLI::App& data) {
+  auto options = std::make_shared<InteractionsOptions>();
+  PlantedInteractions& planted = options->planted;
+  auto* command = data.add_subcommand(
+      "interactions", "Write users who take items by a chain whose best possible hit@10 is known");
+  command->add_option("--out", options->out, "file to write, a line of user TAB item TAB time")
+      ->required();
+  command->add_option("--users", planted.users, "how many there are")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  command->add_option("--items", planted.items, "how many different ones")
+      ->check(CLI::Range(20, 900'000))
+      ->capture_default_str();
+  command->add_option("--length", planted.length, "items of each user")
+      ->check(CLI::Range(3, 10'000))
+      ->capture_default_str();
+  command->add_option("--seed", planted.seed, "of what is drawn")->capture_default_str();
+  command->add_flag("--json", options->json,
+                    "print one JSON object: path, lines, best_hit@10, last_hit@10");
+  command->footer(
+      "Ten items follow an item with a probability of 0.09 each, otherwise any does.\n\n"
+      "Example:\n"
+      "  attend data interactions --out planted.tsv\n"
+      "  attend train --data planted.tsv --out model --set model.type=recommender\n"
+      "  attend evaluate model --data planted.tsv --metric hit@10 --keep-seen");
+  command->callback([options] { run_interactions(*options); });
+}
+
+}  // namespace attend

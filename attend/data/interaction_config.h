@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "attend/base/settings.h"
+
+namespace attend {
+
+// How lines of users and items are read.
+struct InteractionConfig {
+  // Columns of a CSV file.
+  std::string user_column = "user";
+  std::string item_column = "item";
+  std::string time_column = "";  // empty: "time", where there is such a column
+  bool in_order = false;         // a time that goes back is an Error; otherwise items are sorted
+
+  Settings settings();  // keys data.*
+};
+
+}  // namespace attend

@@ -1,0 +1,120 @@
+"""Items that somebody takes next: read, learned, ranked and predicted."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+
+import program
+from program import settings
+
+SMALL = {"model.type": "recommender", "model.depth": 32, "model.feed_forward": 32, "model.layers": 1,
+         "model.context": 16, "model.dropout": 0, "train.replicas": 1, "train.batch": 64,
+         "train.epochs": 40, "train.warmup_steps": 20, "train.learning_rate": 1e-2,
+         "train.weight_average": 0.9, "train.patience": 0}
+
+
+class Recommender(program.Case):
+    """A model of a planted chain, for all the tests below."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        planted = program.attend("data", "interactions", "--out", "planted.tsv", "--json", cwd=cls.shared)
+        assert planted.returncode == 0, planted.stderr
+        cls.planted = json.loads(planted.stdout)
+        training = program.attend("train", "--data", "planted.tsv", "--out", "model", "--json",
+                                  *settings(SMALL), cwd=cls.shared)
+        assert training.returncode == 0, training.stderr
+        cls.training = json.loads(training.stdout)
+        cls.model, cls.data = cls.shared / "model", cls.shared / "planted.tsv"
+
+    def evaluate(self, *options):
+        return json.loads(self.succeed("evaluate", self.model, "--data", self.data, "--json",
+                                       *options).stdout)
+
+    def test_comes_within_two_points_of_the_best(self):
+        self.assertAlmostEqual(self.planted["best_hit@10"], 0.91)
+        self.assertAlmostEqual(self.planted["last_hit@10"], 0.91, delta=0.02)
+        figures = self.evaluate("--metric", "hit@10,ndcg@10,mrr,hit@100", "--keep-seen")
+        self.assertGreater(figures["hit@10"], self.planted["last_hit@10"] - 0.02)
+        self.assertEqual(figures["hit@100"], 1)
+        self.assertLess(figures["popularity"]["hit@10"], 0.3)
+        self.assertEqual(figures["examples"], 2000)
+        self.assertIn("valid_ndcg@10", self.training)
+
+    def test_ranks_among_all_or_some(self):
+        few = self.evaluate("--metric", "hit@10", "--negatives", "20")
+        self.assertGreater(few["hit@10"], self.evaluate("--metric", "hit@10")["hit@10"])
+        self.assertEqual(few, few | {"hit@10": self.evaluate(
+            "--metric", "hit@10", "--negatives", "20")["hit@10"]})
+        run = self.succeed("evaluate", self.model, "--data", self.data)
+        for name in ("hit@10", "ndcg@10", "mrr", "hit@10 by popularity", "loss"):
+            self.assertRegex(run.stdout, rf"(?m)^{name} +\d\.\d{{4}}")
+
+    def test_predicts_the_next_items(self):
+        run = self.succeed("predict", self.model, "--beam", "10", "--nbest", "10", stdin="i3 i4\n\n")
+        rows = [line.split("\t") for line in run.stdout.splitlines()]
+        self.assertEqual(len(rows), 20)
+        self.assertTrue(all(row[0] == "i3 i4" and row[1] not in ("i3", "i4") for row in rows[:10]))
+        scores = [float(row[2]) for row in rows[:10]]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        answer = json.loads(self.succeed("predict", self.model, "--json", stdin="i3 i4\n").stdout)
+        self.assertEqual(answer["predictions"][0]["target"], rows[0][1])
+        self.refuse("predict", self.model, stdin="i3 unheard\ni3\n",
+                    names=["line 1", "'unheard'", "not in training"])
+        self.succeed("explain", self.model, "i3 i4")
+
+    def test_negatives_are_drawn_in_training(self):
+        self.succeed("train", "--data", self.data, "--out", "drawn", *settings(
+            SMALL | {"model.negatives": 50}))
+        figures = json.loads(self.succeed("evaluate", "drawn", "--data", self.data, "--json",
+                                          "--keep-seen").stdout)
+        self.assertGreater(figures["hit@10"], self.planted["last_hit@10"] - 0.05)
+
+    def test_items_that_were_not_in_training_are_misses(self):
+        self.write("few.txt", "u i1\nu i2\nv i1\nv unheard\nw alone\n")
+        run = self.succeed("evaluate", self.model, "--data", "few.txt", "--json")
+        self.assertIn("few.txt: 1 users have one item", run.stderr)
+        figures = json.loads(run.stdout)
+        self.assertEqual(figures["examples"], 2)
+        self.assertLessEqual(figures["mrr"], 0.5)
+
+    def test_columns_of_tables(self):
+        self.write("films.csv", "userId,movieId,rating,t\n" + "".join(
+            f"{user},{100 + (user + step) % 7},5,{9 - step}\n" for user in range(8) for step in range(5)))
+        self.refuse("train", "--data", "films.csv", "--out", "m", *settings(SMALL),
+                    names=["films.csv", "no column 'user'"])
+        self.succeed("train", "--data", "films.csv", "--out", "films", *settings(SMALL | {
+            "data.user_column": "userId", "data.item_column": "movieId", "data.time_column": "t",
+            "train.epochs": 1}))
+        self.succeed("evaluate", "films", "--data", "films.csv")
+
+    def test_refusals(self):
+        def refuse(text, *names, more=()):
+            self.write("bad.tsv", text)
+            self.refuse("train", "--data", "bad.tsv", "--out", "refused", *settings(SMALL), *more,
+                        names=["bad.tsv", *names])
+            self.assertFalse((self.folder / "refused").exists())
+        refuse("u\ta b\n", "bad.tsv:1", "'a b' has blanks")
+        refuse("u\ta\t1\nu\tb\tnoon\n", "bad.tsv:2", "'noon' is no number")
+        refuse("u\ta\t2\nu\tb\t1\n", "bad.tsv:2", "goes back", more=("--set", "data.in_order=true"))
+        refuse("u\ta\nv\tb\n", "two items")
+        refuse("u\ta\nu\tb\n", "three items")
+        self.write("good.tsv", "u\ta\nu\tb\nu\tc\n")
+        def refuse_settings(*names, more=(), base=SMALL):
+            self.refuse("train", "--data", "good.tsv", "--out", "refused", *settings(base), *more,
+                        names=names)
+        refuse_settings("--valid", more=("--valid", "good.tsv"))
+        refuse_settings("data.user_column", more=("--target", "good.tsv"))
+        refuse_settings("train.metric = accuracy", "ndcg@10", base=SMALL | {"train.metric": "accuracy"})
+        refuse_settings("data.format", base=SMALL | {"data.format": "pairs"})
+        refuse_settings("recommender", base={"model.type": "lm", "data.format": "interactions"})
+        refuse_settings("train.metric = mrr", base={"train.metric": "mrr"})
+        self.refuse("evaluate", self.model, "--data", self.data, "--metric", "accuracy",
+                    names=["accuracy", "ranks items"])
+
+
+if __name__ == "__main__":
+    program.main()

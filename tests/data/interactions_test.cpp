@@ -1,0 +1,117 @@
+#include "attend/data/interactions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attend/base/error.h"
+#include "tests/support/files.h"
+#include "tests/support/packed.h"
+
+namespace attend {
+namespace interactions_test {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Items = std::vector<std::string>;
+
+std::vector<ItemSequence> parse(const std::string& bytes, const InteractionConfig& config = {}) {
+  return parse_interactions(bytes, "t.tsv", config, 1000);
+}
+
+std::string refusal(const std::string& bytes, const InteractionConfig& config = {}) {
+  return test::error_of([&] { parse(bytes, config); });
+}
+
+TEST(Interactions, KeepTheOrderOfLinesWithoutTimes) {
+  const std::vector<ItemSequence> wanted = {{"u", {"b", "a", "b"}}, {"v", {"c", "d"}}};
+  EXPECT_EQ(parse("u b\nv c\nu\ta\nv  d \r\nu b"), wanted);
+}
+
+TEST(Interactions, SortByTimeAndKeepTies) {
+  EXPECT_THAT(parse("u\ta\t7\nu\tb\t-1.5e1\nv\tx\t2\nu\tc\t7\nu\td\t3\nv\ty\t1\n"),
+              ElementsAre(ItemSequence{"u", {"b", "d", "a", "c"}}, ItemSequence{"v", {"y", "x"}}));
+}
+
+TEST(Interactions, UsersMayHaveBlanks) {
+  EXPECT_THAT(parse("Ann B\tx\nAnn B\ty\n"), ElementsAre(ItemSequence{"Ann B", {"x", "y"}}));
+}
+
+TEST(Interactions, RefuseByLine) {
+  EXPECT_THAT(refusal("u a\nu\n"), HasSubstr("t.tsv:2: 1 fields; a line is a user, an item"));
+  EXPECT_THAT(refusal("u a b c\n"), HasSubstr("t.tsv:1: 4 fields"));
+  EXPECT_THAT(refusal("u a 1\n\nu b 2\n"), HasSubstr("t.tsv:2: 0 fields"));
+  EXPECT_THAT(refusal("u a\nu b 2\n"), HasSubstr("t.tsv:2: 3 fields, and lines before it have 2"));
+  EXPECT_THAT(refusal("\ta\n"), HasSubstr("t.tsv:1: the user is empty"));
+  EXPECT_THAT(refusal("u\t \n"), HasSubstr("t.tsv:1: the item is empty"));
+  EXPECT_THAT(refusal("u\ta b\n"), HasSubstr("t.tsv:1: item 'a b' has blanks"));
+  EXPECT_THAT(refusal("u\ta \t3\n"), HasSubstr("item 'a ' has blanks"));
+  EXPECT_THAT(refusal("u a 1\nu b noon\n"), HasSubstr("t.tsv:2: time 'noon' is no number"));
+  for (const char* time : {"inf", "nan", "1e999", "1x"})
+    EXPECT_THAT(refusal(fmt::format("u a {}\n", time)), HasSubstr("is no number")) << time;
+  EXPECT_THAT(refusal("u \xff\n"), HasSubstr("t.tsv:1: "));
+  EXPECT_THAT(refusal(""), HasSubstr("t.tsv: holds no user with two items"));
+  EXPECT_THAT(refusal("u a\nv b\n"), HasSubstr("t.tsv: holds no user with two items"));
+}
+
+TEST(Interactions, RefuseATimeThatGoesBackWhereTheyAreInOrder) {
+  const InteractionConfig config{.in_order = true};
+  EXPECT_THAT(refusal("u a 5\nv x 1\nu b 4\n", config),
+              HasSubstr("t.tsv:3: time 4 goes back behind 5 of the same user"));
+  EXPECT_EQ(parse("u a 5\nv x 1\nu b 5\nv y 2\n", config).size(), 2U);
+}
+
+TEST(Interactions, ReadTablesByTheNamesOfTheirColumns) {
+  const test::TemporaryFolder folder;
+  const std::string plain =
+      folder.write("a.csv", "time,item,stars,user\n2,b,5,u\n1,\"a\",4,u\n3,c,1,v\n");
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& remark) { told.push_back(remark); };
+  EXPECT_THAT(read_interactions(plain, {}, tell), ElementsAre(ItemSequence{"u", {"a", "b"}}));
+  EXPECT_THAT(told, ElementsAre(HasSubstr("a.csv: 1 users have one item")));
+  const std::string named = folder.write("b.csv", "userId,movieId,t\n1,10,9\n1,11,8\n");
+  EXPECT_THAT(test::error_of([&] { read_interactions(named, {}); }),
+              HasSubstr("b.csv: has no column 'user'"));
+  InteractionConfig config{.user_column = "userId", .item_column = "movieId"};
+  EXPECT_THAT(read_interactions(named, config), ElementsAre(ItemSequence{"1", {"10", "11"}}));
+  config.time_column = "t";
+  EXPECT_THAT(read_interactions(named, config), ElementsAre(ItemSequence{"1", {"11", "10"}}));
+  config.time_column = "when";
+  EXPECT_THROW(read_interactions(named, config), Error);
+  const std::string bad = folder.write("c.csv", "user,item\nu,a b\n");
+  EXPECT_THAT(test::error_of([&] { read_interactions(bad, {}); }),
+              HasSubstr("c.csv:2: item 'a b' has blanks"));
+}
+
+TEST(Interactions, LeaveBadLinesOutWhereTheyAreToldTo) {
+  const test::TemporaryFolder folder;
+  for (const auto& [name, text] : {std::pair{"a.txt", "u a 1\nu b x\nu c 0\n"},
+                                   {"a.csv", "user,item,time\nu,a,1\nu,b,x\nu,c,0\n"}}) {
+    std::vector<std::string> told;
+    int64_t bad = 0;
+    EXPECT_THAT(read_interactions(
+                    folder.write(name, text), {},
+                    [&](const std::string& remark) { told.push_back(remark); }, &bad),
+                ElementsAre(ItemSequence{"u", {"c", "a"}}));
+    EXPECT_EQ(bad, 1);
+    EXPECT_THAT(told, ElementsAre(HasSubstr("time 'x' is no number"),
+                                  HasSubstr("1 lines cannot be read and are left out")));
+  }
+}
+
+TEST(Interactions, ArePartedByTheirLastItems) {
+  const std::vector<ItemSequence> sequences = {
+      {"u", {"a", "b", "c", "d", "e"}}, {"v", {"f", "g"}}, {"w", {"h", "i", "j"}}};
+  const auto shown = [](const std::vector<Example>& examples) {
+    Items all;
+    for (const Example& example : examples)
+      all.push_back(example.source + ">" + example.targets[0]);
+    return all;
+  };
+  EXPECT_THAT(shown(items_to_learn(sequences, 10)), ElementsAre(">a b c", ">h"));
+  EXPECT_THAT(shown(items_to_learn(sequences, 2)), ElementsAre(">b c", ">h"));
+  EXPECT_THAT(shown(next_items(sequences, 1)), ElementsAre("a b c>d", "h>i"));
+  EXPECT_THAT(shown(next_items(sequences)), ElementsAre("a b c d>e", "f>g", "h i>j"));
+}
+
+}  // namespace interactions_test
+}  // namespace attend
