@@ -1,7 +1,6 @@
 #include "attend/inference/model.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "attend/inference/predictor.h"
@@ -55,14 +54,17 @@ std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_
   return found;
 }
 
-std::unique_ptr<Predictor> ready_predictor(PairModel model,
-                                           std::vector<std::shared_ptr<PairNetwork>> others,
-                                           const ModelOptions& options) {
-  others.insert(others.begin(), model.network);
-  auto predictor = std::make_unique<Predictor>(
-      std::move(model), std::move(others),
-      options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency()),
-      BadTexts{.strict = options.strict, .skip = options.skip_bad});
+bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
+  if (a.size() != b.size()) return false;
+  for (int64_t id = 0; id < a.size(); ++id)
+    if (a.token(id) != b.token(id)) return false;
+  return true;
+}
+
+std::unique_ptr<Predictor> ready_predictor(
+    PairModel model, const ModelOptions& options,
+    const std::vector<std::shared_ptr<PairNetwork>>& others = {}) {
+  auto predictor = std::make_unique<Predictor>(std::move(model), options, others);
   predictor->place(devices_of(options.placement));
   predictor->pack(options.weights);
   return predictor;
@@ -71,10 +73,21 @@ std::unique_ptr<Predictor> ready_predictor(PairModel model,
 std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folders,
                                           const ModelOptions& options) {
   PairModel model = load_pair_model(folders.at(0));
-  auto others = load_members(model, {folders.begin() + 1, folders.end()});
+  std::vector<std::shared_ptr<PairNetwork>> others;
+  for (size_t i = 1; i < folders.size(); ++i) {
+    const PairModel other = load_pair_model(folders[i]);
+    if (!same_tokens(other.source_vocabulary, model.source_vocabulary) ||
+        !same_tokens(other.target_vocabulary, model.target_vocabulary))
+      fail(
+          "{}: has other vocabularies than the first model; models that decode as one were trained "
+          "on the same data",
+          folders[i]);
+    others.push_back(other.network);
+    model.others_read = std::min(model.others_read, other.maximum_source_length());
+  }
   // Who differentiates by what enters it pays nothing for its weights.
   for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
-  return ready_predictor(std::move(model), std::move(others), options);
+  return ready_predictor(std::move(model), options, others);
 }
 
 }  // namespace
@@ -99,7 +112,7 @@ Model::Model(const std::string& folder, const ModelOptions& options)
     : Model(load_predictor({folder}, options)) {}
 
 Model::Model(PairModel model, const ModelOptions& options)
-    : Model(ready_predictor(std::move(model), {}, options)) {}
+    : Model(ready_predictor(std::move(model), options)) {}
 
 Model Model::ensemble(const std::vector<std::string>& folders, const ModelOptions& options) {
   if (folders.empty()) fail("[model] an ensemble of no model; name at least one folder");

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "attend/decode/ensemble.h"
-#include "attend/models/model_folder.h"
 #include "attend/steps/batch_invariance.h"
 
 namespace attend {
@@ -22,13 +22,6 @@ constexpr int64_t sentences_per_batch = 64;
 
 // 32 MB of log probabilities of all tokens.
 constexpr int64_t numbers_per_batch = int64_t{1} << 22;
-
-bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
-  if (a.size() != b.size()) return false;
-  for (int64_t id = 0; id < a.size(); ++id)
-    if (a.token(id) != b.token(id)) return false;
-  return true;
-}
 
 std::vector<int64_t> in_order(size_t count) {
   std::vector<int64_t> order(count);
@@ -72,24 +65,6 @@ class InOrder {
 
 }  // namespace
 
-std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
-                                                       const std::vector<std::string>& folders) {
-  std::vector<std::shared_ptr<PairNetwork>> networks;
-  networks.reserve(folders.size());
-  for (const std::string& folder : folders) {
-    const PairModel member = load_pair_model(folder);
-    if (!same_tokens(member.source_vocabulary, model.source_vocabulary) ||
-        !same_tokens(member.target_vocabulary, model.target_vocabulary))
-      fail(
-          "{}: has other vocabularies than the first model; models that decode as one were trained "
-          "on the same data",
-          folder);
-    networks.push_back(member.network);
-    model.others_read = std::min(model.others_read, member.maximum_source_length());
-  }
-  return networks;
-}
-
 // What is known of texts before they are answered.
 struct Predictor::Reading {
   std::vector<Prediction> predictions;
@@ -97,12 +72,16 @@ struct Predictor::Reading {
   std::vector<int64_t> answered;  // which texts can be
 };
 
-Predictor::Predictor(PairModel model, std::vector<std::shared_ptr<PairNetwork>> networks,
-                     int64_t threads, BadTexts bad_texts)
+Predictor::Predictor(PairModel model, const ModelOptions& options,
+                     const std::vector<std::shared_ptr<PairNetwork>>& others)
     : model_(std::move(model)),
-      networks_(std::move(networks)),
-      threads_(threads),
-      bad_texts_(bad_texts) {}
+      networks_{model_.network},
+      threads_(options.threads > 0 ? options.threads
+                                   : std::max(1U, std::thread::hardware_concurrency())),
+      strict_(options.strict),
+      skips_bad_(options.skip_bad) {
+  networks_.insert(networks_.end(), others.begin(), others.end());
+}
 
 void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
@@ -165,7 +144,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
         prediction.source =
             model_.text.source_kind()->frame_names(model_.text.frames, encoded.source_length());
       }
-      if (bad_texts_.strict && prediction.truncated)
+      if (strict_ && prediction.truncated)
         fail(
             "{} has over {} tokens (model.maximum_source_length); shorten it, or have it cut "
             "without --strict",
@@ -305,7 +284,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   std::erase_if(reading.answered, [&](int64_t i) {
     return !reading.predictions[static_cast<size_t>(i)].error.empty();
   });
-  InOrder telling(reading.predictions, reading.answered, bad_texts_.skip, take);
+  InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
   const auto answer = [&](const std::vector<int64_t>& batch) {
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());

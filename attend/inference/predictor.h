@@ -25,26 +25,14 @@ struct Prediction {
   std::vector<std::vector<std::string>> tokens;
 };
 
-// What becomes of texts that cannot be read.
-struct BadTexts {
-  bool strict = false;  // one that is longer than the model reads is such, and not cut
-  bool skip = false;    // they are answered with Prediction::error; otherwise they end the call
-};
-
-// The networks of models whose vocabularies are those of `model`, to decode as one with it; it then
-// reads no more of a source than each of them. Errors as load_pair_model, and on other
-// vocabularies.
-std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
-                                                       const std::vector<std::string>& folders);
-
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
 // errors and guarantees are those of Model, which holds one.
 class Predictor {
  public:
-  // Several networks decode as one: probabilities are the means of theirs. Error on none. They are
-  // neither placed nor packed.
-  Predictor(PairModel model, std::vector<std::shared_ptr<PairNetwork>> networks, int64_t threads,
-            BadTexts bad_texts = {});
+  // Other networks decode as one with that of the model: probabilities are the means of theirs. The
+  // networks are neither placed nor packed.
+  explicit Predictor(PairModel model, const ModelOptions& options = {},
+                     const std::vector<std::shared_ptr<PairNetwork>>& others = {});
 
   // What a Model holds, and a Model that holds it.
   static Predictor& of(const Model& model) { return *model.predictor_; }
@@ -132,7 +120,7 @@ class Predictor {
   const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
-  BadTexts bad_texts_;
+  bool strict_, skips_bad_;  // as ModelOptions
 };
 
 }  // namespace attend

@@ -55,9 +55,9 @@ uint64_t hash_of(const std::string& text, size_t windows) {
 }
 
 Model model_with(PairModel model, std::shared_ptr<PairNetwork> network, int64_t threads) {
-  model.network = network;
+  model.network = std::move(network);
   return Predictor::as_model(
-      std::make_unique<Predictor>(std::move(model), std::vector{std::move(network)}, threads));
+      std::make_unique<Predictor>(std::move(model), ModelOptions{.threads = threads}));
 }
 
 // Each process may have counted other things: labels, say.

@@ -36,13 +36,13 @@ const std::vector<std::string> texts = {"cab", "a", "bad", "dab", "abba", "", "c
 TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
   const PairModel model = small_model(examples);
   const SearchOptions search{.beam = 3};
-  Predictor one(model, {model.network}, 1);
+  Predictor one(model, {.threads = 1});
   const auto wanted = one.predict(texts, search);
   ASSERT_EQ(wanted.size(), texts.size());
   std::vector<std::string> backwards = texts;
   std::reverse(backwards.begin(), backwards.end());
   for (const int64_t threads : {1, 2, 3}) {
-    Predictor predictor(model, {model.network}, threads);
+    Predictor predictor(model, {.threads = threads});
     const auto found = predictor.predict(backwards, search);
     for (size_t i = 0; i < texts.size(); ++i) {
       const Prediction &a = wanted[i], &b = found[texts.size() - 1 - i];
@@ -71,12 +71,12 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
   using Case = std::pair<size_t, WeightType>;
   for (const auto& [networks, weights] :
        {Case{1, WeightType::float32}, {2, WeightType::float32}, {1, WeightType::bfloat16}}) {
-    const std::vector<std::shared_ptr<PairNetwork>> same(networks, model.network);
-    Predictor one(model, same, 1);
+    const std::vector<std::shared_ptr<PairNetwork>> others(networks - 1, model.network);
+    Predictor one(model, {.threads = 1}, others);
     one.pack(weights);
     const auto wanted = one.predict(texts, search, prefixes);
     for (const int64_t threads : {1, 2, 8}) {
-      Predictor predictor(model, same, threads);
+      Predictor predictor(model, {.threads = threads}, others);
       const auto found = predictor.predict(backwards, search, prefixes_backwards);
       for (size_t i = 0; i < texts.size(); ++i) {
         const auto &a = wanted[i].hypotheses, &b = found[texts.size() - 1 - i].hypotheses;
@@ -105,7 +105,7 @@ TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
     adam.step();
   }
   model.network->eval();
-  Predictor predictor(model, {model.network}, 1);
+  Predictor predictor(model, {.threads = 1});
   predictor.pack();
   const auto floats = predictor.predict({"cab", "bad"}, {});
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8}) {
@@ -126,7 +126,7 @@ TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
   config.type = "transformer";
   config.of<TransformerConfig>().positions = Positions::rotary;
   const PairModel model = make_pair_model({}, config, examples);
-  Predictor predictor(model, {model.network}, 1);
+  Predictor predictor(model, {.threads = 1});
   EXPECT_NO_THROW(predictor.pack());
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { predictor.pack(weights); },
@@ -135,7 +135,7 @@ TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
 
 TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
   const PairModel model = small_model(examples);
-  Predictor predictor(model, {model.network}, 2);
+  Predictor predictor(model, {.threads = 2});
   std::vector<size_t> told;
   predictor.predict_each({"abcdabcd", "", "ab"}, {}, {}, [&](size_t index, Prediction found) {
     told.push_back(index);
@@ -148,7 +148,7 @@ TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
 
 TEST(Predictor, WhiteSpaceAsksNothing) {
   const PairModel model = small_model({{"c a", {"K AE"}}});
-  Predictor predictor(model, {model.network}, 1);
+  Predictor predictor(model, {.threads = 1});
   const auto found = predictor.predict({" \t ", " "}, {});
   for (const Prediction& one : found) {
     EXPECT_TRUE(one.hypotheses.empty());
@@ -158,7 +158,7 @@ TEST(Predictor, WhiteSpaceAsksNothing) {
 
 TEST(Predictor, RefusesByNumber) {
   const PairModel model = small_model(examples);
-  Predictor strict(model, {model.network}, 1, {.strict = true}), lenient(model, {model.network}, 1);
+  Predictor strict(model, {.threads = 1, .strict = true}), lenient(model, {.threads = 1});
   const auto refused = [](Predictor& predictor, const std::vector<std::string>& texts) {
     try {
       predictor.predict(texts, {});
@@ -193,11 +193,11 @@ TEST(Predictor, TellsWhatComesBeforeABadText) {
     errors[index] = found.error;
     EXPECT_EQ(found.hypotheses.empty(), !found.error.empty());
   };
-  Predictor stops(model, {model.network}, 2);
+  Predictor stops(model, {.threads = 2});
   EXPECT_THROW(stops.predict_each(texts, {}, prefixes, take), SourceError);
   EXPECT_EQ(told, (std::vector<size_t>{0, 1}));
   told.clear();
-  Predictor skips(model, {model.network}, 2, {.skip = true});
+  Predictor skips(model, {.threads = 2, .skip_bad = true});
   skips.predict_each(texts, {}, prefixes, take);
   EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2, 3}));
   EXPECT_EQ(errors[0] + errors[1], "");
@@ -214,7 +214,7 @@ TEST(Predictor, TellsWhatComesBeforeABadText) {
 
 TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
   const PairModel model = small_model(examples);
-  Predictor predictor(model, {model.network}, 4);
+  Predictor predictor(model, {.threads = 4});
   const std::vector<std::string> many(100, "cab");
   for (int round = 0; round < 10; ++round) {
     int told = 0;
@@ -232,7 +232,7 @@ TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
 TEST(Predictor, TakeMayAskTheModel) {
   const PairModel model = small_model(examples);
   for (const int64_t threads : {1, 2}) {
-    Predictor predictor(model, {model.network}, threads);
+    Predictor predictor(model, {.threads = threads});
     const auto wanted = predictor.predict({"bad"}, {})[0].tokens;
     int told = 0;
     predictor.predict_each(texts, {}, {}, [&](size_t, const Prediction&) {
@@ -257,7 +257,7 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
     bias.slice(0, 0, 2).fill_(9);
     bias[Vocabulary::unknown].fill_(9);
     for (const size_t networks : {1, 2}) {
-      Predictor predictor(model, std::vector(networks, model.network), 2);
+      Predictor predictor(model, {.threads = 2}, std::vector(networks - 1, model.network));
       for (const bool packed : {false, true}) {
         if (packed) predictor.pack();
         for (SearchOptions search :
@@ -284,7 +284,7 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
 TEST(Predictor, CopiesWhatIsAttendedTo) {
   const PairModel model = small_model(examples);
   model.network->named_parameters()["output.bias"].detach()[Vocabulary::unknown].fill_(9);
-  Predictor predictor(model, {model.network}, 2);
+  Predictor predictor(model, {.threads = 2});
   const SearchOptions keep{
       .maximum_length = 4, .with_weights = true, .unknown = UnknownTokens::keep};
   const SearchOptions copy{.maximum_length = 4, .unknown = UnknownTokens::copy};
@@ -316,7 +316,7 @@ TEST(Predictor, CopiesUnlessTold) {
   copies.network->eval();
   // Nothing is generated, all is copied.
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
-  Predictor predictor(copies, {copies.network}, 1);
+  Predictor predictor(copies, {.threads = 1});
   const Prediction found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
   EXPECT_EQ(found.tokens[0], std::vector<std::string>(3, "z"));
   const Prediction without =
@@ -326,16 +326,14 @@ TEST(Predictor, CopiesUnlessTold) {
   config.of<Seq2SeqConfig>().score = "none";
   const PairModel blind = make_pair_model({}, config, examples);
   EXPECT_THAT(
-      [&] {
-        Predictor(blind, {blind.network}, 1).predict({"ab"}, {.unknown = UnknownTokens::copy});
-      },
+      [&] { Predictor(blind, {.threads = 1}).predict({"ab"}, {.unknown = UnknownTokens::copy}); },
       ThrowsMessage<Error>(HasSubstr("the model attends to nothing; forbid or keep")));
 }
 
 TEST(Predictor, KeepsTheMinimumLength) {
   const PairModel model = small_model(examples);
   model.network->named_parameters()["output.bias"].detach()[Vocabulary::eos].fill_(9);
-  Predictor predictor(model, {model.network}, 1);
+  Predictor predictor(model, {.threads = 1});
   EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].tokens[0].size(), 50U);
 }
 
@@ -355,7 +353,7 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
     for (int64_t i = 1; i < tokens; ++i) text += " K";
     return text;
   };
-  Predictor predictor(model, {model.network}, 1);
+  Predictor predictor(model, {.threads = 1});
   const SearchOptions search{.minimum_length = most, .maximum_length = 1000};
   const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(most)});
   for (const Prediction& each : found) {
@@ -380,7 +378,7 @@ TEST(Predictor, PackedWeightsLeaveLikelihoodsAsTheyAre) {
   model.network->eval();
   const std::vector<EncodedPair> pairs = model.encode(examples);
   for (const size_t networks : {1, 2}) {
-    Predictor predictor(model, std::vector(networks, model.network), 2);
+    Predictor predictor(model, {.threads = 2}, std::vector(networks - 1, model.network));
     predictor.pack();
     const auto wanted = predictor.log_probabilities(pairs);
     const double loss = predictor.loss(pairs);
@@ -392,7 +390,7 @@ TEST(Predictor, PackedWeightsLeaveLikelihoodsAsTheyAre) {
 
 TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {
   const PairModel model = small_model(examples);
-  Predictor one(model, {model.network}, 1), twice(model, {model.network, model.network}, 1);
+  Predictor one(model, {.threads = 1}), twice(model, {.threads = 1}, {model.network});
   const std::vector<EncodedPair> pairs = model.encode(examples);
   const auto alone = one.log_probabilities(pairs), together = twice.log_probabilities(pairs);
   for (size_t i = 0; i < pairs.size(); ++i) EXPECT_NEAR(alone[i], together[i], 1e-5);
@@ -409,7 +407,7 @@ TEST(Predictor, EvaluationTellsTheLengthOfEachSource) {
 // Choosing among tokens there as here: greedily, in a beam, drawn, and behind a prefix.
 TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
   const PairModel here = small_model(examples), there = small_model(examples);
-  Predictor on_cpu(here, {here.network}, 1), placed(there, {there.network}, 2);
+  Predictor on_cpu(here, {.threads = 1}), placed(there, {.threads = 2});
   const at::Device device = reference::software_device(0);
   placed.place({device, device, device});
   const Sampling sampling{.top_k = 4, .top_p = 0.9};
