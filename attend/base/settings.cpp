@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "attend/base/edit_distance.h"
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/parse_number.h"
 #include "attend/base/trimmed.h"
 
 namespace attend {
@@ -145,15 +145,6 @@ void apply(const Change& change) {
           variable.set(std::get<std::string>(change.value));
       },
       change.setting->value);
-}
-
-template <class Number>
-std::optional<Value> parse_number(std::string_view text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || stop != end || error != std::errc{}) return std::nullopt;
-  return number;
 }
 
 Value text_value(const Setting& setting, std::string_view text) {

@@ -197,7 +197,7 @@ void add_compare_command(CLI::App& app) {
           "NAME=CONFIG: one more row, of the model that the TOML file describes; repeatable")
       ->allow_extra_args(false);
   command->add_option("--metric", options->metric, "what is compared, over all and by length")
-      ->check(CLI::IsMember(metric_names(&Metric::of_answers)))
+      ->check(CLI::IsMember(metric_names(&Metric::of_texts)))
       ->capture_default_str();
   command->add_option("--seeds", options->seeds, "models a mechanism")
       ->check(CLI::Range(1, 100))

@@ -215,7 +215,9 @@ void add_evaluate_command(CLI::App& app) {
       "targets is right; else as data.references of the model");
   add_metric_option(*command, options->metrics,
                     "what to measure, separated by commas; else the rates that fit the model",
-                    [](const Metric& row) { return row.measured != MeasuredFor::always; });
+                    [](const Metric& row) {
+                      return row.measured != MeasuredFor::always && row.needs != MetricNeeds::rank;
+                    });
   add_text_options(*command, options->bleu);
   command->add_option("--scores", options->scores,
                       "file to write: source TAB target TAB its log probability");

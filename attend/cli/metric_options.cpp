@@ -1,6 +1,7 @@
 #include "attend/cli/metric_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -11,7 +12,12 @@ CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& name
                                const std::function<bool(const Metric&)>& takes) {
   return command.add_option("--metric", names, help)
       ->delimiter(',')
-      ->check(CLI::IsMember(metric_names(takes)));
+      ->type_name("{" + fmt::format("{}", fmt::join(metric_names(takes), ",")) + "}")
+      ->check([takes](const std::string& name) -> std::string {
+        const Metric* row = find_metric(name);
+        if (row != nullptr && takes(*row)) return "";
+        return fmt::format("{} is none of {}", name, fmt::join(metric_names(takes), ", "));
+      });
 }
 
 void add_text_options(CLI::App& command, BleuOptions& options) {

@@ -54,6 +54,20 @@ void split(std::vector<ScoredAnswer>& answers, Units units) {
     });
 }
 
+// The tokens of an answer are in the order of its ranking, the best first.
+void place(std::vector<ScoredAnswer>& answers) {
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] {
+      std::vector<std::string> right;
+      for (const auto& tokens : answers[i].reference_tokens) {
+        if (tokens.size() != 1)
+          fail("a reference is {} tokens; one token is what should be ranked first", tokens.size());
+        right.push_back(tokens[0]);
+      }
+      answers[i].rank = rank_among(answers[i].tokens, right);
+    });
+}
+
 // A line's figures alone.
 void print_sentences(const ScoreOptions& options, const std::vector<const Metric*>& metrics,
                      const std::vector<ScoredAnswer>& answers) {
@@ -79,9 +93,13 @@ void run_score(const ScoreOptions& options) {
   std::vector<const Metric*> metrics;
   for (const std::string& name : options.metrics) metrics.push_back(&metric_named(name));
   std::vector<ScoredAnswer> answers = read_answers(options);
-  if (std::any_of(metrics.begin(), metrics.end(),
-                  [](const Metric* metric) { return metric->needs == MetricNeeds::tokens; }))
-    split(answers, parse_units(options.units));
+  const auto any_needs = [&](MetricNeeds needs) {
+    return std::any_of(metrics.begin(), metrics.end(),
+                       [&](const Metric* metric) { return metric->needs == needs; });
+  };
+  const bool ranked = any_needs(MetricNeeds::rank);
+  if (ranked || any_needs(MetricNeeds::tokens)) split(answers, parse_units(options.units));
+  if (ranked) place(answers);
   if (options.sentences) return print_sentences(options, metrics, answers);
   const MetricOptions chosen{options.bleu};
   json figures = {{"examples", answers.size()}};
@@ -108,7 +126,8 @@ void add_score_command(CLI::App& app) {
   add_text_options(*command, options->bleu);
   command
       ->add_option("--units", options->units,
-                   "what token_error counts (char, space), and what accuracy compares (line)")
+                   "what token_error counts (char, space), what accuracy compares (line), what "
+                   "ranks (space)")
       ->check(CLI::IsMember({"char", "space", "line"}))
       ->capture_default_str();
   command->add_flag("--sentences", options->sentences, "figures of each line, of BLEU too");
@@ -118,6 +137,10 @@ void add_score_command(CLI::App& app) {
       "  attend score --reference test.de < answers.de\n"
       "  attend score --metric bleu,chrf --reference a.txt --reference b.txt < answers.txt\n"
       "  attend score --metric accuracy,f1 --reference labels.txt < answers.txt\n"
+      "  attend score --metric rmse,r2 --reference measured.txt < numbers.txt\n"
+      "  attend score --metric roc_auc --reference classes.txt < scores.txt\n"
+      "  attend score --metric hit@10,ndcg@10,mrr --reference items.txt < rankings.txt\n"
+      "  attend score --metric span_f1 --reference bio.txt < labels.txt\n"
       "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they are of the texts "
       "as\n"
       "they stand, token_error, sequence_error and accuracy in Unicode's form NFC. JSON: examples, "
@@ -125,9 +148,14 @@ void add_score_command(CLI::App& app) {
       "key a metric: bleu {name, score, signature, precisions, brevity_penalty, "
       "hypothesis_length,\n"
       "reference_length}, chrf and chrf++ {name, score, signature}, f1 {precision, recall, f1,\n"
-      "micro_f1, labels}; token_error, sequence_error and accuracy are fractions. With "
-      "--sentences\n"
-      "an object, or numbers between TABs, a line: BLEU with effective order.");
+      "micro_f1, labels}, span_f1 {precision, recall, f1}; the others are numbers, rates "
+      "fractions. With\n"
+      "--sentences an object, or numbers between TABs, a line: BLEU with effective order.\n"
+      "mse, rmse, mae and r2 are of a number a line. roc_auc and average_precision are of a score\n"
+      "a line, and the reference is 1 or 0. hit@K, ndcg@K (any K) and mrr are of a line of items,\n"
+      "the best first, and the reference is the right one. span_f1 is of a line of labels O, "
+      "B-TYPE "
+      "and\nI-TYPE, and counts spans as conlleval does.");
   command->callback([options] { run_score(*options); });
 }
 

@@ -41,6 +41,13 @@ double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& an
   return metric.figure(count_answers(metric, answers, options, lengths), options);
 }
 
+std::optional<Rank> rank_among(const std::vector<std::string>& ranked,
+                               const std::vector<std::string>& right) {
+  const auto found = std::find_first_of(ranked.begin(), ranked.end(), right.begin(), right.end());
+  if (found == ranked.end()) return std::nullopt;
+  return Rank{.above = found - ranked.begin()};
+}
+
 void add_counts(MetricCounts& sum, const MetricCounts& part) {
   for (const auto& [name, number] : part) sum[name] += number;
 }

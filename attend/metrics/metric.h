@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,14 @@
 
 namespace attend {
 
+// Where the right answer is among all that were ranked by score.
+struct Rank {
+  int64_t above = 0;  // others of a higher score
+  int64_t tied = 0;   // others of the same score
+
+  bool operator==(const Rank&) const = default;
+};
+
 // An answer of a model and what it is measured against.
 struct ScoredAnswer {
   std::string text;                     // as the model writes it
@@ -22,6 +31,7 @@ struct ScoredAnswer {
   std::vector<std::string> tokens = {};
   std::vector<std::vector<std::string>> reference_tokens = {};  // of each reference
   int64_t source_length = 0;                                    // in tokens
+  std::optional<Rank> rank = {};  // none: the right answer is not among those that were ranked
 };
 
 // What answers add up to, by name: "edits". A missing number is 0.
@@ -32,17 +42,19 @@ struct MetricOptions {
 };
 
 enum class MetricNeeds {
-  texts,   // answers as they are written
-  tokens,  // answers, by their tokens
-  loss,    // the nats and tokens of a likelihood
-  bytes    // all of a likelihood
+  texts,    // answers as they are written
+  tokens,   // answers, by their tokens
+  numbers,  // answers and references whose texts are numbers, one reference for each answer
+  rank,     // where the right answer is among all of them
+  loss,     // the nats and tokens of a likelihood
+  bytes     // all of a likelihood
 };
 
 // How a metric of answers is broken down by the length of the source.
 enum class ByLength { none, each_length, ranges };
 
 // For which models a metric is measured where none is chosen.
-enum class MeasuredFor { none, sequences, labels, all, always };
+enum class MeasuredFor { none, sequences, labels, rankings, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
 // and `figure`, or `of_likelihood`.
@@ -60,7 +72,8 @@ struct Metric {
   std::string companion = {};  // the metric that a comparison shows beside it
   std::string runs_key = {};   // in JSON, of the figures of several runs; empty: `key`
 
-  // What one answer adds. Error on invalid UTF-8.
+  // What one answer adds. Error on invalid UTF-8, and where a text or the labels are not what the
+  // metric needs. The figure is an Error where these counts have none.
   std::function<MetricCounts(const ScoredAnswer&, const MetricOptions&)> count = {};
   std::function<double(const MetricCounts&, const MetricOptions&)> figure = {};
   std::function<double(const Likelihood&)> of_likelihood = {};
@@ -69,6 +82,7 @@ struct Metric {
   std::function<std::string(const nlohmann::json& details)> details_text = {};
 
   bool of_answers() const { return static_cast<bool>(count); }
+  bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }
   std::string shown(double figure) const;  // "2.05 %"
   // What JSON has under the key: the details, or the figure. Error of a metric of a likelihood.
   nlohmann::json report(const MetricCounts& counts, const MetricOptions& options) const;
@@ -76,7 +90,8 @@ struct Metric {
   std::string report_text(const nlohmann::json& report, std::string_view part = "token") const;
 };
 
-// The rows, in the order in which lists show them.
+// The rows, in the order in which lists show them. hit@10 and ndcg@10 stand for those of any number
+// from 1 on, which are found by their names too.
 const std::deque<Metric>& metric_table();
 const Metric* find_metric(std::string_view name);   // null on an unknown name
 const Metric& metric_named(std::string_view name);  // Error on an unknown name
@@ -95,6 +110,10 @@ MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>
 // The figure of the same.
 double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
                        const MetricOptions& options = {}, const LengthRange& lengths = {});
+
+// The place of the first of `ranked`, the best first, that is right; none where there is no such.
+std::optional<Rank> rank_among(const std::vector<std::string>& ranked,
+                               const std::vector<std::string>& right);
 
 // Adds each of the numbers to that of its name.
 void add_counts(MetricCounts& sum, const MetricCounts& part);

@@ -1,29 +1,23 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "attend/base/edit_distance.h"
 #include "attend/base/error.h"
 #include "attend/base/find_row.h"
-#include "attend/metrics/chrf.h"
-#include "attend/metrics/label_counts.h"
+#include "attend/base/parse_number.h"
 #include "attend/metrics/metric.h"
-#include "attend/metrics/ngrams-inl.h"
+#include "attend/metrics/metric_rows-inl.h"
 
 namespace attend {
 namespace {
 
-using nlohmann::json;
-
-double number_of(const MetricCounts& counts, const std::string& name) {
-  const auto found = counts.find(name);
-  return found == counts.end() ? 0 : found->second;
-}
-
-int64_t whole(const MetricCounts& counts, const std::string& name) {
-  return static_cast<int64_t>(number_of(counts, name));
-}
+using internal::number_of;
 
 double share(const MetricCounts& counts, const std::string& part, const std::string& all) {
   return number_of(counts, part) / std::max(1.0, number_of(counts, all));
@@ -50,190 +44,6 @@ MetricCounts count_wrong(const ScoredAnswer& answer, const MetricOptions&) {
 
 double share_of_wrong(const MetricCounts& counts, const MetricOptions&) {
   return share(counts, "wrong", "answers");
-}
-
-constexpr std::string_view references_key = "answers with references: ";
-
-void count_references(const ScoredAnswer& answer, MetricCounts& counts) {
-  counts[fmt::format("{}{}", references_key, answer.references.size())] = 1;
-}
-
-// How many references each answer has; 0 where it varies.
-int64_t references_per_answer(const MetricCounts& counts) {
-  const auto is_key = [](const auto& entry) { return entry.first.starts_with(references_key); };
-  const auto first = std::find_if(counts.begin(), counts.end(), is_key);
-  if (first == counts.end()) return 1;
-  if (std::any_of(std::next(first), counts.end(), is_key)) return 0;
-  return std::stoll(first->first.substr(references_key.size()));
-}
-
-MetricCounts count_for_bleu(const ScoredAnswer& answer, const MetricOptions& options) {
-  const BleuCounts found = count_bleu(answer.text, answer.references, options.bleu);
-  MetricCounts counts = {{"hypothesis_length", static_cast<double>(found.hypothesis_length)},
-                         {"reference_length", static_cast<double>(found.reference_length)}};
-  for (size_t n = 0; n < BleuCounts::orders; ++n) {
-    counts[fmt::format("matches {}", n)] = static_cast<double>(found.matches[n]);
-    counts[fmt::format("ngrams {}", n)] = static_cast<double>(found.ngrams[n]);
-  }
-  count_references(answer, counts);
-  return counts;
-}
-
-BleuCounts bleu_counts(const MetricCounts& counts) {
-  BleuCounts all;
-  all.hypothesis_length = whole(counts, "hypothesis_length");
-  all.reference_length = whole(counts, "reference_length");
-  for (size_t n = 0; n < BleuCounts::orders; ++n) {
-    all.matches[n] = whole(counts, fmt::format("matches {}", n));
-    all.ngrams[n] = whole(counts, fmt::format("ngrams {}", n));
-  }
-  return all;
-}
-
-double bleu_figure(const MetricCounts& counts, const MetricOptions& options) {
-  return bleu(bleu_counts(counts), options.bleu).score;
-}
-
-json bleu_details(const MetricCounts& counts, const MetricOptions& options) {
-  const BleuCounts all = bleu_counts(counts);
-  const BleuScore score = bleu(all, options.bleu);
-  return {{"name", "BLEU"},
-          {"score", score.score},
-          {"signature", bleu_signature(options.bleu, references_per_answer(counts))},
-          {"precisions", score.precisions},
-          {"brevity_penalty", score.brevity_penalty},
-          {"hypothesis_length", all.hypothesis_length},
-          {"reference_length", all.reference_length}};
-}
-
-// As sacreBLEU prints a score.
-std::string score_text(const json& details) {
-  return fmt::format("{}|{} = {:.2f}\n", details["name"].get<std::string>(),
-                     details["signature"].get<std::string>(), details["score"].get<double>());
-}
-
-std::string bleu_text(const json& details) {
-  std::string text = score_text(details);
-  text.pop_back();
-  const auto hypothesis = details["hypothesis_length"].get<int64_t>();
-  const auto reference = details["reference_length"].get<int64_t>();
-  const double ratio =
-      reference == 0 ? 0 : static_cast<double>(hypothesis) / static_cast<double>(reference);
-  return text + fmt::format(" {:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})\n",
-                            fmt::join(details["precisions"].get<std::vector<double>>(), "/"),
-                            details["brevity_penalty"].get<double>(), ratio, hypothesis, reference);
-}
-
-// chrF, and chrF++ with `word_order` 2.
-Metric chrf_row(const std::string& name, const std::string& title, int64_t word_order) {
-  const auto read = [word_order](const MetricOptions& options) {
-    return ChrfOptions{.word_order = word_order, .lowercase = options.bleu.lowercase};
-  };
-  const auto count = [read](const ScoredAnswer& answer, const MetricOptions& options) {
-    const ChrfCounts found = count_chrf(answer.text, answer.references, read(options));
-    MetricCounts counts;
-    for (size_t n = 0; n < found.orders.size(); ++n) {
-      counts[fmt::format("hypothesis {}", n)] = static_cast<double>(found.orders[n].hypothesis);
-      counts[fmt::format("reference {}", n)] = static_cast<double>(found.orders[n].reference);
-      counts[fmt::format("matches {}", n)] = static_cast<double>(found.orders[n].matches);
-    }
-    count_references(answer, counts);
-    return counts;
-  };
-  const auto figure = [read](const MetricCounts& counts, const MetricOptions& options) {
-    const ChrfOptions chosen = read(options);
-    ChrfCounts all;
-    for (int64_t n = 0; n < chosen.character_order + chosen.word_order; ++n)
-      all.orders.push_back({whole(counts, fmt::format("hypothesis {}", n)),
-                            whole(counts, fmt::format("reference {}", n)),
-                            whole(counts, fmt::format("matches {}", n))});
-    return chrf(all, chosen);
-  };
-  const auto details = [read, figure](const MetricCounts& counts, const MetricOptions& options) {
-    return json{{"name", chrf_name(read(options))},
-                {"score", figure(counts, options)},
-                {"signature", chrf_signature(read(options), references_per_answer(counts))}};
-  };
-  return {.name = name,
-          .key = name,
-          .title = title,
-          .higher_is_better = true,
-          .count = count,
-          .figure = figure,
-          .details = details,
-          .details_text = score_text};
-}
-
-// No text holds it.
-constexpr char between_labels = '\0';
-
-MetricCounts count_label(const ScoredAnswer& answer, const MetricOptions&) {
-  internal::code_points_of(answer.text);
-  for (const std::string& label : answer.references) internal::code_points_of(label);
-  LabelCounts one;
-  one.add(answer.text, answer.references);
-  const std::string& right = one.answers.begin()->first;
-  return {{right + between_labels + answer.text, 1}};
-}
-
-LabelCounts label_counts(const MetricCounts& counts) {
-  LabelCounts all;
-  for (const auto& [labels, examples] : counts) {
-    const size_t right = labels.find(between_labels);
-    all.answers[labels.substr(0, right)][labels.substr(right + 1)] = static_cast<int64_t>(examples);
-  }
-  return all;
-}
-
-json label_score(const LabelCounts::Score& score) {
-  return {{"precision", score.precision}, {"recall", score.recall}, {"f1", score.f1}};
-}
-
-json label_details(const MetricCounts& counts, const MetricOptions&) {
-  const LabelCounts all = label_counts(counts);
-  json result = label_score(all.macro());
-  result["micro_f1"] = all.accuracy();
-  for (const auto& [label, score] : all.scores()) result["labels"][label] = label_score(score);
-  return result;
-}
-
-std::string label_line(const std::string& name, const json& score) {
-  return fmt::format("{}: F1 {:.2f} %, precision {:.2f} %, recall {:.2f} %\n", name,
-                     100 * score["f1"].get<double>(), 100 * score["precision"].get<double>(),
-                     100 * score["recall"].get<double>());
-}
-
-std::string label_text(const json& details) {
-  std::string lines = label_line("mean of the labels", details);
-  const json labels = details.value("labels", json::object());
-  for (const auto& [label, score] : labels.items())
-    lines += label_line(fmt::format("label {}", label), score);
-  return lines;
-}
-
-// Metrics of the texts of answers.
-std::deque<Metric> text_rows() {
-  return {{.name = "bleu",
-           .key = "bleu",
-           .title = "BLEU",
-           .higher_is_better = true,
-           .by_length = ByLength::ranges,
-           .count = count_for_bleu,
-           .figure = bleu_figure,
-           .details = bleu_details,
-           .details_text = bleu_text},
-          chrf_row("chrf", "chrF", 0),
-          chrf_row("chrf++", "chrF++", 2),
-          {.name = "f1",
-           .key = "f1",
-           .title = "F1",
-           .higher_is_better = true,
-           .is_share = true,
-           .count = count_label,
-           .figure = [](const MetricCounts& counts,
-                        const MetricOptions&) { return label_counts(counts).macro().f1; },
-           .details = label_details,
-           .details_text = label_text}};
 }
 
 // Metrics of the tokens of answers, such as the phoneme and the word error rate.
@@ -300,12 +110,28 @@ std::deque<Metric> likelihood_rows() {
 
 std::deque<Metric>& rows() {
   static std::deque<Metric> all = [] {
-    std::deque<Metric> table = text_rows();
-    for (auto& more : {token_rows(), likelihood_rows()})
+    std::deque<Metric> table = internal::text_rows();
+    for (auto& more : {token_rows(), internal::span_rows(), internal::number_rows(),
+                       internal::ranking_rows(), likelihood_rows()})
       table.insert(table.end(), more.begin(), more.end());
     return table;
   }();
   return all;
+}
+
+// The row of a name such as "hit@7", of which there is one for each number; null where the name is
+// no such. Rows are made as they are asked for and stay.
+const Metric* row_with_number(std::string_view name) {
+  const size_t sign = name.find('@');
+  if (sign == std::string_view::npos) return nullptr;
+  const auto number = parse_number<int64_t>(name.substr(sign + 1));
+  if (!number || *number < 1) return nullptr;
+  static std::mutex mutex;
+  static std::map<std::string, Metric, std::less<>> made;
+  const std::lock_guard lock(mutex);
+  if (const auto found = made.find(name); found != made.end()) return &found->second;
+  std::optional<Metric> row = internal::ranking_row(name.substr(0, sign), *number);
+  return row ? &made.emplace(name, std::move(*row)).first->second : nullptr;
 }
 
 }  // namespace
@@ -315,7 +141,7 @@ const std::deque<Metric>& metric_table() { return rows(); }
 const Metric* find_metric(std::string_view name) {
   const auto found = std::find_if(rows().begin(), rows().end(),
                                   [&](const Metric& each) { return each.name == name; });
-  return found == rows().end() ? nullptr : &*found;
+  return found == rows().end() ? row_with_number(name) : &*found;
 }
 
 const Metric& metric_named(std::string_view name) {

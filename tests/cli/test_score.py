@@ -61,6 +61,49 @@ class Score(program.Case):
             self.refuse("score", "--reference", "a.txt", "--metric", metric,
                         stdin=b"a\n\xff\nb\nc\n", names=["answer 2", "UTF-8"])
 
+    def test_numbers(self):
+        self.write("numbers.txt", "3\n-0.5\n2\n7\n")
+        figures = json.loads(self.succeed("score", "--reference", "numbers.txt", "--metric",
+                                          "mse,rmse,mae,r2", "--json",
+                                          stdin="2.5\n0\n2\n8\n").stdout)
+        self.assertAlmostEqual(figures["mse"], 0.375)
+        self.assertAlmostEqual(figures["rmse"], 0.375 ** 0.5)
+        self.assertAlmostEqual(figures["mae"], 0.5)
+        self.assertAlmostEqual(figures["r2"], 1 - 1.5 / 29.1875)
+        self.refuse("score", "--reference", "numbers.txt", "--metric", "rmse",
+                    stdin="2.5\n0\ntwo\n8\n", names=["answer 3", "'two'", "no number"])
+
+    def test_classes(self):
+        self.write("classes.txt", "0\n0\n1\n1\n")
+        run = self.succeed("score", "--reference", "classes.txt", "--metric",
+                           "roc_auc,average_precision", stdin="0.1\n0.4\n0.35\n0.8\n")
+        self.assertEqual(run.stdout, "roc auc              0.7500\n"
+                                     "average precision    0.8333\n")
+        self.refuse("score", "--reference", "a.txt", "--metric", "roc_auc",
+                    stdin="1\n2\n3\n4\n", names=["answer 1", "no class"])
+
+    def test_rankings(self):
+        self.write("items.txt", "b\nx\na\n")
+        figures = json.loads(self.succeed(
+            "score", "--reference", "items.txt", "--metric", "hit@1,hit@2,ndcg@2,mrr", "--json",
+            stdin="a b c\na b c\na b c\n").stdout)
+        self.assertAlmostEqual(figures["hit@1"], 1 / 3)
+        self.assertAlmostEqual(figures["hit@2"], 2 / 3)
+        self.assertAlmostEqual(figures["ndcg@2"], (1 + 0.6309297535714575) / 3)
+        self.assertAlmostEqual(figures["mrr"], 0.5)
+        self.refuse("score", "--reference", "items.txt", "--metric", "hit@0", stdin="a\nb\nc\n",
+                    names=["hit@0", "hit@10"])
+        self.refuse("score", "--reference", "a.txt", "--metric", "mrr", stdin="a\nb\nc\nd\n",
+                    names=["answer 1", "5 tokens"])
+
+    def test_spans(self):
+        self.write("bio.txt", "B-PER I-PER O B-LOC\nO\n")
+        run = self.succeed("score", "--reference", "bio.txt", "--metric", "span_f1",
+                           stdin="B-PER I-PER O B-PER\nB-LOC\n")
+        self.assertEqual(run.stdout, "spans: F1 40.00 %, precision 33.33 %, recall 50.00 %\n")
+        self.refuse("score", "--reference", "bio.txt", "--metric", "span_f1",
+                    stdin="B-PER I-PER O X\nO\n", names=["answer 1", "'X'", "BIO"])
+
     def test_empty_references(self):
         self.write("empty.txt", "\n\n")
         figures = json.loads(self.succeed("score", "--reference", "empty.txt", "--metric",

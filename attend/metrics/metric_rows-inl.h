@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "attend/metrics/metric.h"
+
+// The rows of the table of metrics, by what they need.
+namespace attend::internal {
+
+std::deque<Metric> text_rows();
+std::deque<Metric> span_rows();
+std::deque<Metric> number_rows();
+std::deque<Metric> ranking_rows();
+
+// The row of `name`@`number`; none where there is no such name.
+std::optional<Metric> ranking_row(std::string_view name, int64_t number);
+
+inline double number_of(const MetricCounts& counts, const std::string& name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "attend/base/error.h"
+#include "attend/metrics/metric_rows-inl.h"
+
+namespace attend {
+namespace {
+
+using internal::number_of;
+using nlohmann::json;
+
+// Labels `first` to `last` that name one thing of a type.
+using Span = std::tuple<std::string_view, size_t, size_t>;
+
+// What a label says: O, or B or I and a type, which may be empty.
+struct SpanLabel {
+  char place;
+  std::string_view type;
+};
+
+SpanLabel parse_label(std::string_view label) {
+  if (label == "O") return {'O', {}};
+  const bool is_place = label.starts_with('B') || label.starts_with('I');
+  if (is_place && (label.size() == 1 || label[1] == '-'))
+    return {label[0], label.substr(std::min<size_t>(label.size(), 2))};
+  fail("{} is no BIO label; O, B-TYPE or I-TYPE is wanted", in_quotes(label));
+}
+
+// As conlleval reads them: I- begins a span where none of its type is open.
+std::set<Span> spans_of(const std::vector<std::string>& labels) {
+  std::set<Span> spans;
+  SpanLabel open{'O', {}};
+  size_t first = 0;
+  const auto close = [&](size_t end) {
+    if (open.place != 'O') spans.emplace(open.type, first, end - 1);
+  };
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const SpanLabel label = parse_label(labels[i]);
+    const bool goes_on = label.place == 'I' && open.place != 'O' && label.type == open.type;
+    if (goes_on) continue;
+    close(i);
+    open = label;
+    first = i;
+  }
+  close(labels.size());
+  return spans;
+}
+
+MetricCounts count_spans(const ScoredAnswer& answer, const MetricOptions&) {
+  if (answer.reference_tokens.size() != 1)
+    fail("{} references; spans are measured against one", answer.reference_tokens.size());
+  const auto& reference = answer.reference_tokens[0];
+  if (answer.tokens.size() != reference.size())
+    fail("{} labels, and the reference has {}; each token has one label", answer.tokens.size(),
+         reference.size());
+  const std::set<Span> answered = spans_of(answer.tokens), wanted = spans_of(reference);
+  const auto right = std::count_if(answered.begin(), answered.end(),
+                                   [&](const Span& span) { return wanted.contains(span); });
+  return {{"right", static_cast<double>(right)},
+          {"answered", static_cast<double>(answered.size())},
+          {"wanted", static_cast<double>(wanted.size())}};
+}
+
+double share_of_spans(double part, double all) { return all == 0 ? 0 : part / all; }
+
+// 2 P R / (P + R) with P = right / answered and R = right / wanted.
+double span_f1(const MetricCounts& counts, const MetricOptions&) {
+  return share_of_spans(2 * number_of(counts, "right"),
+                        number_of(counts, "answered") + number_of(counts, "wanted"));
+}
+
+json span_details(const MetricCounts& counts, const MetricOptions& options) {
+  const double right = number_of(counts, "right");
+  return {{"precision", share_of_spans(right, number_of(counts, "answered"))},
+          {"recall", share_of_spans(right, number_of(counts, "wanted"))},
+          {"f1", span_f1(counts, options)}};
+}
+
+std::string span_text(const json& details) {
+  return fmt::format("spans: F1 {:.2f} %, precision {:.2f} %, recall {:.2f} %\n",
+                     100 * details["f1"].get<double>(), 100 * details["precision"].get<double>(),
+                     100 * details["recall"].get<double>());
+}
+
+}  // namespace
+
+std::deque<Metric> internal::span_rows() {
+  return {{.name = "span_f1",
+           .key = "span_f1",
+           .title = "F1 of spans",
+           .needs = MetricNeeds::tokens,
+           .higher_is_better = true,
+           .is_share = true,
+           .count = count_spans,
+           .figure = span_f1,
+           .details = span_details,
+           .details_text = span_text}};
+}
+
+}  // namespace attend

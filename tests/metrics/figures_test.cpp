@@ -1,0 +1,191 @@
+// Metrics of numbers, of rankings and of spans. Where a comment names no other source, the expected
+// figures are scikit-learn's (1.9), of the same numbers; tools/sklearn_check.py compares more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "attend/base/error.h"
+#include "attend/metrics/metric.h"
+
+namespace attend {
+namespace figures_test {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr double accuracy = 1e-12;
+
+std::vector<ScoredAnswer> texts(const std::vector<std::string>& answers,
+                                const std::vector<std::string>& references) {
+  std::vector<ScoredAnswer> all;
+  for (size_t i = 0; i < answers.size(); ++i)
+    all.push_back({.text = answers[i], .references = {references[i]}});
+  return all;
+}
+
+double figure(const std::string& name, const std::vector<ScoredAnswer>& answers) {
+  return measure_answers(metric_named(name), answers);
+}
+
+auto refusal(const std::string& name, const std::vector<ScoredAnswer>& answers) {
+  return [=] { figure(name, answers); };
+}
+
+TEST(NumberMetrics, AreThoseOfScikitLearn) {
+  const auto near = texts({"2.5", "0", "2", "8", " 7.25 "}, {"3", "-0.5", "2e0", "7", "7"});
+  EXPECT_NEAR(figure("mse", near), 0.3125, accuracy);
+  EXPECT_NEAR(figure("rmse", near), std::sqrt(0.3125), accuracy);
+  EXPECT_NEAR(figure("mae", near), 0.45, accuracy);
+  EXPECT_NEAR(figure("r2", near), 0.9634929906542056, accuracy);
+}
+
+// Sums of squares would lose the digits that matter here.
+TEST(NumberMetrics, KeepTheirDigitsFarFromZero) {
+  const auto far = texts({"1000000.2", "1000000.3", "1000000.2", "1000000.6"},
+                         {"1000000.1", "1000000.4", "1000000.2", "1000000.9"});
+  EXPECT_NEAR(figure("mse", far), 0.027500000004656612, accuracy);
+  EXPECT_NEAR(figure("r2", far), 0.7105263157830242, accuracy);
+}
+
+TEST(NumberMetrics, DeterminationOfOneValue) {
+  EXPECT_EQ(figure("r2", texts({"2", "2"}, {"2", "2"})), 1);
+  EXPECT_EQ(figure("r2", texts({"2", "3"}, {"2", "2"})), 0);
+  EXPECT_THAT(refusal("r2", texts({"2"}, {"2"})),
+              ThrowsMessage<Error>(HasSubstr("fewer than two")));
+}
+
+TEST(NumberMetrics, RankClassesWithTies) {
+  const auto scores = texts({".1", ".4", ".35", ".8", ".8", ".4", ".4", ".05"},
+                            {"0", "1", "1", "0", "1", "0", "1", "0"});
+  EXPECT_NEAR(figure("roc_auc", scores), 0.65625, accuracy);
+  EXPECT_NEAR(figure("average_precision", scores), 0.5916666666666667, accuracy);
+  const auto same = texts({"1", "1", "-0", "0"}, {"1", "0", "1", "0"});
+  EXPECT_EQ(figure("roc_auc", same), 0.5);
+  for (const char* name : {"roc_auc", "average_precision"})
+    EXPECT_THAT(refusal(name, texts({"1", "2"}, {"1", "1"})),
+                ThrowsMessage<Error>(HasSubstr("2 of class 1 and 0 of class 0")));
+}
+
+TEST(NumberMetrics, NameWhatIsNoNumber) {
+  for (const char* bad : {"", "x", "1x", "nan", "inf", "1e999", "1 2"}) {
+    EXPECT_THAT(refusal("rmse", texts({"1", bad}, {"1", "1"})),
+                ThrowsMessage<Error>(HasSubstr("answer 2 or a reference of it")));
+    EXPECT_THROW(figure("mae", texts({"1"}, {bad})), Error);
+  }
+  EXPECT_THAT(refusal("roc_auc", texts({"0.5"}, {"yes"})),
+              ThrowsMessage<Error>(HasSubstr("'yes' says no class")));
+  EXPECT_THAT(refusal("mse", {{.text = "1", .references = {"1", "2"}}}),
+              ThrowsMessage<Error>(HasSubstr("2 references")));
+}
+
+// Parts that were counted apart add up to the same, to the last bit.
+TEST(NumberMetrics, AddUp) {
+  const auto all = texts({".1", ".7", ".7", ".3", ".9"}, {"0", "1", "1", "1", "0"});
+  for (const Metric& metric : metric_table()) {
+    if (metric.needs != MetricNeeds::numbers) continue;
+    MetricCounts sum;
+    for (const ScoredAnswer& answer : all) add_counts(sum, metric.count(answer, {}));
+    EXPECT_EQ(metric.figure(sum, {}), measure_answers(metric, all)) << metric.name;
+  }
+}
+
+std::vector<ScoredAnswer> ranked(const std::vector<std::optional<Rank>>& ranks) {
+  std::vector<ScoredAnswer> all;
+  for (const auto& rank : ranks) all.push_back({.text = "", .references = {""}, .rank = rank});
+  return all;
+}
+
+// The right one of five that score 5 3 3 3 1, 1 2 2 2 2, 9 1 2 3 4 and 1 1 1 1 1.
+TEST(RankingMetrics, AreThoseOfScikitLearnWithTies) {
+  const auto ranks = ranked({Rank{1, 2}, Rank{4, 0}, Rank{1, 0}, Rank{0, 4}});
+  EXPECT_NEAR(figure("ndcg@1", ranks), 0.05, accuracy);
+  EXPECT_NEAR(figure("ndcg@2", ranks), 0.2918564055357253, accuracy);
+  EXPECT_NEAR(figure("ndcg@3", ranks), 0.358523072202392, accuracy);
+  EXPECT_NEAR(figure("ndcg@10", ranks), 0.5320024554492069, accuracy);
+  EXPECT_NEAR(figure("mrr", ranks), 0.2875, accuracy);
+}
+
+// By hand: scikit-learn takes one order of those that tie, here it is the mean over all orders.
+TEST(RankingMetrics, HitsAreMeansOverTheOrdersOfTies) {
+  const auto ranks = ranked({Rank{1, 2}, Rank{4, 0}, Rank{1, 0}, Rank{0, 4}});
+  EXPECT_NEAR(figure("hit@1", ranks), (0 + 0 + 0 + 1.0 / 5) / 4, accuracy);
+  EXPECT_NEAR(figure("hit@3", ranks), (2.0 / 3 + 0 + 1 + 3.0 / 5) / 4, accuracy);
+  EXPECT_EQ(figure("hit@5", ranks), 1);
+  EXPECT_EQ(figure("hit@1000000000000", ranks), 1);
+}
+
+TEST(RankingMetrics, WhatIsNotRankedGainsNothing) {
+  const auto ranks = ranked({std::nullopt, Rank{0, 0}});
+  for (const char* name : {"hit@10", "ndcg@10", "mrr"}) EXPECT_EQ(figure(name, ranks), 0.5) << name;
+}
+
+TEST(RankingMetrics, HaveARowForEachNumber) {
+  EXPECT_EQ(find_metric("hit@10"), &metric_named("hit@10"));
+  EXPECT_EQ(find_metric("ndcg@7"), find_metric("ndcg@7"));
+  EXPECT_EQ(metric_named("ndcg@7").key, "ndcg@7");
+  for (const char* name : {"hit@", "hit@0", "hit@-1", "hit@x", "hit@1x", "map@10", "hit", "@10"})
+    EXPECT_EQ(find_metric(name), nullptr) << name;
+}
+
+TEST(RankingMetrics, FindTheFirstThatIsRight) {
+  const std::vector<std::string> order = {"a", "b", "c", "b"};
+  EXPECT_EQ(rank_among(order, {"b"}), (Rank{1, 0}));
+  EXPECT_EQ(rank_among(order, {"c", "b"}), (Rank{1, 0}));
+  EXPECT_EQ(rank_among(order, {"d"}), std::nullopt);
+  EXPECT_EQ(rank_among(order, {}), std::nullopt);
+}
+
+std::vector<std::string> labels(const std::string& line) {
+  std::vector<std::string> all;
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find(' ', begin), line.size());
+    all.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
+
+nlohmann::json spans(const std::vector<std::pair<std::string, std::string>>& lines) {
+  std::vector<ScoredAnswer> answers;
+  for (const auto& [answer, right] : lines)
+    answers.push_back({.text = answer,
+                       .references = {right},
+                       .tokens = labels(answer),
+                       .reference_tokens = {labels(right)}});
+  const Metric& metric = metric_named("span_f1");
+  return metric.report(count_answers(metric, answers, {}), {});
+}
+
+// By seqeval 1.2.2.
+TEST(SpanMetrics, AreThoseOfSeqeval) {
+  const nlohmann::json same = spans({{"B-PER I-PER O I-LOC", "B-PER I-PER O B-LOC"},
+                                     {"B-ORG I-ORG I-ORG O B-LOC", "I-ORG I-ORG B-ORG O I-LOC"},
+                                     {"B B O I", "B I O I"}});
+  for (const char* name : {"f1", "precision", "recall"})
+    EXPECT_NEAR(same[name].get<double>(), 0.5714285714285714, accuracy) << name;
+  const nlohmann::json other =
+      spans({{"B-PER I-LOC I-LOC", "B-PER I-LOC I-PER"}, {"O B-X I-X I-X", "O B-X I-X B-X"}});
+  EXPECT_NEAR(other["f1"].get<double>(), 0.25, accuracy);
+  EXPECT_NEAR(other["precision"].get<double>(), 0.3333333333333333, accuracy);
+  EXPECT_NEAR(other["recall"].get<double>(), 0.2, accuracy);
+}
+
+TEST(SpanMetrics, NameWhatIsNoLabel) {
+  for (const char* bad : {"X-PER", "BPER", "o", "E-PER", ""})
+    EXPECT_THAT(
+        [&] {
+          spans({{"O", "O"}, {fmt::format("O {}", bad), "O O"}});
+        },
+        ThrowsMessage<Error>(HasSubstr("answer 2 or a reference of it")))
+        << bad;
+  EXPECT_THAT(
+      [] {
+        spans({{"O O", "O"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("2 labels, and the reference has 1")));
+}
+
+}  // namespace figures_test
+}  // namespace attend
