@@ -25,6 +25,8 @@ struct PairFiles {
   std::string source;
   std::string target = {};
   std::string source_column = {}, target_column = {};  // as CsvReader takes them
+  // An Error where a source or a target is none that can be learned from.
+  std::function<void(const std::string& source, const std::string& target)> check = {};
 
   bool is_csv() const;
 };
@@ -33,7 +35,7 @@ struct PairFiles {
 // CRLF. Of two files, pairs with an empty or blank side are passed over. Errors name file and line:
 // a missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or
 // a lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
-// ByteReader and CsvReader throw theirs.
+// ByteReader and CsvReader throw theirs, and PairFiles::check, behind file and line.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
@@ -49,6 +51,8 @@ class PairReader {
 
  private:
   struct Streams;
+  bool next_pair(std::string& source, std::string& target);
+  std::string where() const;  // "pairs.tsv:17", of what was read last
   bool next_line(std::string& source, std::string& target);
   bool next_row(std::string& source, std::string& target);
   bool next_of_two(std::string& source, std::string& target);

@@ -7,6 +7,7 @@
 #include "attend/base/settings.h"
 #include "attend/data/frame_config.h"
 #include "attend/data/normalise.h"
+#include "attend/data/number_target.h"
 
 namespace attend {
 
@@ -35,12 +36,18 @@ struct TextConfig {
   bool tokenise = false;
   bool language_token = false;  // a source begins with one, such as <2de>
 
+  TargetKind target = TargetKind::text;
+  NumberScale target_scale = {};  // of targets that are numbers
+
   FrameConfig frames = {};
 
+  bool wants_numbers() const { return target == TargetKind::number; }
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
   Setting source_units_setting();
-  Settings settings();  // keys data.*, those of frames where the source units are such
+  Setting target_setting();
+  Settings settings();  // keys data.*, those of frames where the source units are such, and those
+                        // of numbers where targets are
 };
 
 }  // namespace attend

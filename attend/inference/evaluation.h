@@ -17,10 +17,12 @@ using Report = std::function<void(int64_t done, int64_t total)>;
 // The best answers to examples, as metrics take them. A label that is right stands there in the
 // form in which the model answers it.
 struct Evaluation {
-  std::vector<ScoredAnswer> answers;  // to each example
-  int64_t truncated = 0;              // sources that are longer than the model reads
-  int64_t cut = 0;                    // answers that are cut at the longest length
+  std::vector<ScoredAnswer> answers;      // to each example
+  int64_t truncated = 0;                  // sources that are longer than the model reads
+  int64_t cut = 0;                        // answers that are cut at the longest length
+  std::vector<ScoredAnswer> scores = {};  // as class_scores() tells them; where metrics need such
 
+  const std::vector<ScoredAnswer>& measured_by(const Metric& metric) const;
   std::vector<int64_t> source_lengths() const;  // in tokens
 };
 
@@ -32,6 +34,11 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
                     const Report& report = {});
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
+
+// How much a classifier of two labels speaks for the second of them, in the order of their bytes
+// (1 behind 0, yes behind no): its probability as a text, and the reference 1 where the label is
+// that one, else 0. Error of another model.
+std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples);
 
 // The negative log-likelihood of all targets. The end of a target counts as a byte, as the line
 // break does that ends it in a file.

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Prediction {
   std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
   std::vector<std::vector<std::string>> tokens;
+  std::optional<double> number;  // where the model answers numbers; the one token is its text
 };
 
 // What becomes of texts that cannot be read.
@@ -31,7 +33,7 @@ struct BadTexts {
 
 // The networks of models whose vocabularies are those of `model`, to decode as one with it; it then
 // reads no more of a source than each of them. Errors as load_pair_model, and on other
-// vocabularies.
+// vocabularies or targets.
 std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders);
 
@@ -64,11 +66,12 @@ class Predictor {
   std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
   // The log probability of each token of each pair's target, its end, if it has one, included. With
-  // the weights as they were loaded, packed or not.
+  // the weights as they were loaded, packed or not. Error where answers are numbers.
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
-  // Mean negative log-likelihood of a target token, ends included, in nats.
+  // Mean negative log-likelihood of a target token, ends included, in nats; of targets that are
+  // numbers their mean squared error, standardised.
   double loss(const std::vector<EncodedPair>& pairs);
 
   // The log probabilities [V] of the first token of each answer, float32 on the CPU; undefined for
@@ -109,6 +112,8 @@ class Predictor {
                   int64_t most, const BatchWork& work, const BatchWork& tell = {});
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
+  // Answers texts of a batch with numbers, the means of those of the networks.
+  void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
 
   const PairModel& model_;

@@ -15,9 +15,9 @@ struct RunConfig {
   Settings settings();
 };
 
-// Sets what a type of model is trained with where nobody says: how it reads texts, and by what its
-// best weights are chosen.
-void set_type_defaults(RunConfig& config);
+// Sets what a type of model is trained with for such targets where nobody says: how it reads texts,
+// and by what its best weights are chosen.
+void set_type_defaults(RunConfig& config, TargetKind target);
 
 // What a new training runs with: flag > environment > file > default. Error on settings that do not
 // fit.

@@ -97,7 +97,8 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
                 int64_t* bad) {
   const PairFiles files = training_files(options);
   std::vector<Example> train = read_examples(files, config.text, tell, bad);
-  if (config.model.answers_labels()) tell_header(train, files.source, tell);
+  if (config.model.answers_labels() && !config.text.wants_numbers())
+    tell_header(train, files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (options.valid.empty() && !fs::is_directory(options.data))
     return split(std::move(train), options.data);
@@ -244,10 +245,12 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
                 .left_out = left_out};
-  if (streamed)
+  if (streamed) {
     data.stream = training_files(options);
-  else
+    data.stream.check = pair_check(config.text);
+  } else {
     check_targets(data.train.targets, options.data);
+  }
   return data;
 }
 

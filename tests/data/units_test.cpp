@@ -18,8 +18,9 @@ TEST(Units, AreNamed) {
   EXPECT_EQ(parse_units("char"), Units::character);
   EXPECT_EQ(parse_units("space"), Units::space);
   EXPECT_EQ(parse_units("line"), Units::line);
+  EXPECT_EQ(parse_units("smiles"), Units::smiles);
   EXPECT_EQ(error_of([] { parse_units("word"); }),
-            "units are char, space, line or byte, not 'word'");
+            "no unit is called 'word'; there are char, space, line, byte, smiles");
 }
 
 TEST(SplitUnits, Characters) {

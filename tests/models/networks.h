@@ -15,6 +15,7 @@ struct SomeNetwork {
   std::string name;
   std::vector<std::string> settings;  // beside type, as key=value
   SourceShape source = {12};
+  int64_t target_tokens = 12;
 
   // All depths are such that they fill no vector.
   ModelConfig config() const {
@@ -70,7 +71,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"classifier", {"model.pooling=fixed_mlp", "model.hidden=7"}},
       {"classifier_bag", {"model.layers=0", "model.pooling=sum"}},
       {"classifier_class", {"model.pooling=class"}},
+      {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
       {"vit", {"model.convolutions=1"}, image},
+      {"vit_number", {}, image, number_targets},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}},
