@@ -12,6 +12,7 @@
 #include "attend/inference/model.h"
 #include "attend/kernels/attention.h"
 #include "attend/models/model_type.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/pair_network.h"
 #include "attend/nn/learned_attention.h"
 #include "attend/nn/mechanism_table.h"

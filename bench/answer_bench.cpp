@@ -1,5 +1,5 @@
-// How long a model folder takes to answer the lines of a file: once for each line that comes on
-// standard input, so that tools/peers_decode.py can let others have turns between.
+// How long a model folder takes to answer the lines of a file: once for each line of standard
+// input, so that tools/peers_decode.py can give others turns in between.
 
 #include <fmt/format.h>
 
@@ -61,7 +61,10 @@ int main(int argc, char** argv) {
   app.add_option("lines", file, "the file, a source a line")->required();
   app.add_option("--threads", options.threads, "that compute");
   app.add_option_function<std::string>(
-      "--weights", [&](const std::string& name) { options.weights = parse_weight_type(name); },
+      "--weights",
+      [&](const std::string& name) {
+        options.weights = value_of<WeightType>(name, "type of weights");
+      },
       "float32, bfloat16 or int8");
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");

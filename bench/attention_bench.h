@@ -39,7 +39,7 @@ struct Bench {
   double seconds = 0.5;  // that each probe may take
   std::string name;      // of the case that runs
   std::function<void(const Figure&)> report;
-  // Of the picture, by family.
+  // The samples of the picture, by family.
   std::map<std::string, std::vector<ChartSample>> forward_samples = {}, backward_samples = {};
 
   std::string slow_products = {};  // why LibTorch's composed path is no measure here; else empty

@@ -162,7 +162,7 @@ void run_slope_case(Bench& bench) {
       {seconds_of(1, [&] { small.forward(1); }), seconds_of(1, [&] { large.forward(1); }),
        seconds_of(1, [&] { small.backward(1); }), seconds_of(1, [&] { large.backward(1); })},
       bench.seconds);
-  // Of log seconds over log length: 1 is linear, 2 quadratic.
+  // The slope of log seconds over log length: 1 is linear, 2 quadratic.
   const auto slope = [&](size_t from, size_t to) {
     return std::log(rounds.ratio(to, from)) / std::log(65536.0 / 4096);
   };

@@ -241,8 +241,8 @@ bench::Probe reading(int64_t bytes) {
   return [read] { return read() * 1e3; };
 }
 
-// Of many sentences the caches, read anew at each step, outgrow those of the processor: then what
-// they grow by takes at least as long as reading it.
+// The caches of many sentences, read anew at each step, outgrow those of the processor: then their
+// growth takes at least as long as reading it.
 void steps(double seconds, Figures& figures) {
   const std::vector<EncodedPair> pairs = sentences(batch_size);
   for (const auto& [name, weights] : {std::pair{"float32", WeightType::float32},

@@ -17,7 +17,7 @@
 namespace attend::bench {
 namespace {
 
-// Of 300 such words two cores then take 60 s, all methods and figures together.
+// Two cores then take 60 s for 300 such words, all methods and figures together.
 constexpr double most_all_methods = 0.4;
 constexpr double most_card = 0.3;
 

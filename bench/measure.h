@@ -15,7 +15,7 @@ namespace attend::bench {
 // what it says, else nothing.
 std::string prepare_blas(char** argv);
 
-// Something to measure: seconds, or operations a second.
+// Something to measure: seconds, or operations per second.
 using Probe = std::function<double()>;
 
 // Seconds that one run takes. One thread is timed by the processor time that it used, so that what

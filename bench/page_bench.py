@@ -82,13 +82,13 @@ def gestures(path):
     with webdriver.Browser(1280, 900) as browser:
         browser.open(f"file://{path}#matrix")
         browser.wait(SHOWN)
-        at = centre(browser, "#view-matrix canvas")
+        middle = centre(browser, "#view-matrix canvas")
         for name, act in MATRIX_GESTURES.items():
-            frames(browser, "long, " + name, lambda act=act: act(browser, at))
-        at = show_heads(browser)
-        frames(browser, "long, scroll of four heads", lambda: wheel(browser, at, 120, 40))
+            frames(browser, "long, " + name, lambda act=act: act(browser, middle))
+        middle = show_heads(browser)
+        frames(browser, "long, scroll of four heads", lambda: wheel(browser, middle, 120, 40))
         show_all_heads(browser, 32)
-        frames(browser, "long, scroll of all heads", lambda: wheel(browser, at, 120, 40))
+        frames(browser, "long, scroll of all heads", lambda: wheel(browser, middle, 120, 40))
 
 
 def heap(path):

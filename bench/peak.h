@@ -7,7 +7,7 @@
 
 namespace attend::bench {
 
-// Cycles a second of one core: a chain of additions, each of which waits a cycle for the last.
+// Cycles per second of one core: a chain of additions, each of which waits a cycle for the last.
 double core_frequency();
 
 // Reads every byte, a multiple of 64 of them, and returns their sum as 64-bit numbers.

@@ -220,7 +220,7 @@ void measure(const Options& options, Communicator& world) {
   fmt::print("waiting for sums, for the other process included: {:.1f} %\n", 100 * all.median(2));
   fmt::print("processor time of a step, one process and two: {:.0f} ms, {:.0f} ms\n",
              1e3 * all.median(5), 1e3 * all.median(6));
-  fmt::print("two processes of one replica: {:.3f}x the pairs a second (bar {:.2f})\n", ratio,
+  fmt::print("two processes of one replica: {:.3f}x the pairs per second (bar {:.2f})\n", ratio,
              rate_bar);
   predict(step, all.median(4), buckets);
 }
@@ -239,6 +239,6 @@ int main(int argc, char** argv) {
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> other;
   if (place_of_environment().size == 1) other.emplace(2);
-  world = meet(place_of_environment());
+  world = connect(place_of_environment());
   measure(options, *world);
 }

@@ -65,7 +65,7 @@ struct Task {
   }
 };
 
-// Tokens a second of what a careful newcomer writes: padded batches of similar length, Adam,
+// Tokens per second of what a careful newcomer writes: padded batches of similar length, Adam,
 // clipping.
 double plain(const Task& task, const Options& options) {
   at::set_num_threads(2);
@@ -130,7 +130,7 @@ double peak_megabytes() {
 
 struct Row {
   std::string name;
-  bench::Probe rate;  // tokens a second
+  bench::Probe rate;  // tokens per second
 };
 
 // For whoever trains another library on the same batches: padded tokens, [B, S] and [B, T].

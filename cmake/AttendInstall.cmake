@@ -79,7 +79,7 @@ foreach(export attend attend-kernels)
           COMPONENT library)
 endforeach()
 
-# Of static libraries, those that use others come first.
+# Static libraries that use others precede them.
 list(REVERSE layers)
 list(TRANSFORM layers PREPEND -lattend_ OUTPUT_VARIABLE pc_libraries)
 set(pc_requires fmt libhwy tomlplusplus)

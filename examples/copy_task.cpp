@@ -135,13 +135,13 @@ class Progress {
  public:
   Progress(std::string name, int64_t total) : name_(std::move(name)), total_(total) {}
 
-  void show(int64_t sequences, double bits_a_sequence) const {
+  void show(int64_t sequences, double bits_per_sequence) const {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
     const double left =
         elapsed.count() * static_cast<double>(total_ - sequences) / static_cast<double>(sequences);
     const bool terminal = ::isatty(STDERR_FILENO) == 1;
     fmt::print(stderr, "{}{}: {} of {} sequences, {:.3f} bits a sequence | {:.0f}:{:02.0f} left{}",
-               terminal ? "\r\033[K" : "", name_, sequences, total_, bits_a_sequence,
+               terminal ? "\r\033[K" : "", name_, sequences, total_, bits_per_sequence,
                std::floor(left / 60), std::floor(std::fmod(left, 60)),
                terminal && sequences < total_ ? "" : "\n");
     std::fflush(stderr);
@@ -175,11 +175,11 @@ std::vector<ChartPoint> train(const Network& network, const Options& options) {
     static_cast<torch::optim::AdamOptions&>(optimiser.param_groups()[0].options())
         .lr(options.rate * rate_at(done));
     optimiser.zero_grad();
-    const Tensor bits_a_sequence = cost(network.copy(copies), copies.targets);
-    (bits_a_sequence / static_cast<double>(length * bits)).backward();
+    const Tensor bits_per_sequence = cost(network.copy(copies), copies.targets);
+    (bits_per_sequence / static_cast<double>(length * bits)).backward();
     torch::nn::utils::clip_grad_norm_(network.module->parameters(), clip_norm);
     optimiser.step();
-    sum += bits_a_sequence.item<double>();
+    sum += bits_per_sequence.item<double>();
     if (i % window != 0) continue;
     const auto seen = static_cast<double>(i * options.batch);
     curve.push_back({seen, sum / static_cast<double>(window)});
@@ -204,7 +204,7 @@ void report(const Network& network, const std::vector<ChartPoint>& curve) {
   }
 }
 
-// Where a head stood at each step of one sequence, over the rows that it used.
+// The place of a head at each step of one sequence, over the rows that it used.
 std::string picture_of(const Tensor& weights, const std::string& head, int64_t length) {
   Alignment alignment;
   alignment.title = "Rows of the memory that the " + head + " head looked at";

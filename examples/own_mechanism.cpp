@@ -1,7 +1,7 @@
 // A mechanism of one's own: four choices that are in no paper together, trained on a task that
-// plain attention finds hard. Of random numbers, each with a mark that is 1 at two of them, a query
-// at the end is asked for the later one: the score finds marks, the bias prefers what is near, and
-// sparsemax leaves all the others at exactly 0.
+// plain attention finds hard. The task: random numbers have a mark each, which is 1 at two of them,
+// and a query at the end shall find the later one: the score finds marks, the bias prefers what is
+// near, and sparsemax leaves all the others at exactly 0.
 //
 //     ./dev example own_mechanism
 #include <torch/optim/adam.h>
@@ -42,11 +42,11 @@ int main() {
                                {.query_depth = 1, .key_depth = depth, .attention_depth = 8});
   torch::optim::Adam adam(own.parameters(), torch::optim::AdamOptions(0.02));
   const at::Tensor query = torch::ones({batch, 1, 1, 1});
-  // The one query stands behind all keys.
-  const attend::Placement at = {.offset = keys, .keys = keys};
+  // The one query is behind all keys.
+  const attend::Placement placement = {.offset = keys, .keys = keys};
   for (int step = 0; step <= 1000; ++step) {
     const Task task = draw();
-    const attend::AttentionSpec spec = own.spec(query, at);
+    const attend::AttentionSpec spec = own.spec(query, placement);
     const auto [context, lse] = attend::attention(query, task.key, task.value, spec);
     const at::Tensor loss = (context.view({batch}) - task.answer).square().mean();
     adam.zero_grad();

@@ -1,5 +1,5 @@
-// Trains a model on a file of pairs, source TAB target, as `attend train` does, and asks it. Ctrl-C
-// saves everything; the same command goes on.
+// Trains a model on a file of pairs, source TAB target, as `attend train` does, and answers with
+// it. Ctrl-C saves everything; the same command continues.
 //
 //     ./dev example train pairs.tsv model
 #include <atomic>
@@ -28,6 +28,7 @@ int main(int count, char** arguments) try {
   attend::TrainWatch watch;
   watch.stop = &stop;
   watch.say = [](const std::string& line) { std::cerr << line << '\n'; };
+  watch.remark = watch.say;
   watch.progress = [](const attend::TrainProgress& now, const attend::Metric& metric) {
     if (now.validation)
       std::cerr << "step " << now.step << " of " << now.steps << ": loss " << now.validation->loss

@@ -219,7 +219,7 @@ def functions(code):
             start, first = position, line
         if depth:
             depth += (character == "{") - (character == "}")
-            # Before the body of a constructor come the initialisers of its members.
+            # The initialisers of members precede the body of a constructor.
             if depth or kind == "other" or re.match(r"\s*[,{]", code[position + 1 :]):
                 continue
             yield first + 1, line + 1, head

@@ -122,10 +122,10 @@ def main():
     options = parser.parse_args()
     sentences_data.sst2(options.data / "sst-sentence", options.data / "sst2-glue", options.out / "sst2")
     words = judging_words(phrases(options.data / "sst2-glue" / "train.tsv.gz"))
-    of = {use: {word: label for word, label in words.items() if use_of(word) == use}
+    words_of = {use: {word: label for word, label in words.items() if use_of(word) == use}
           for use in ("train", "valid", "asked")}
-    added = {"train": pairs_of(of["train"], TEMPLATES), "valid": pairs_of(of["valid"], TEMPLATES[::8])}
-    asked, others = pairs_of(of["asked"], TEMPLATES), pairs_of(of["asked"], OTHER_TEMPLATES)
+    added = {"train": pairs_of(words_of["train"], TEMPLATES), "valid": pairs_of(words_of["valid"], TEMPLATES[::8])}
+    asked, others = pairs_of(words_of["asked"], TEMPLATES), pairs_of(words_of["asked"], OTHER_TEMPLATES)
     test = write_trainings(options.out, added)
     print(f"{len(words)} words; {len(added['train'])} pairs to train with, {len(asked)} to ask for", file=sys.stderr)
     models = {(training, system): options.out / "models" / training / system.replace(",", "").replace(" ", "-")

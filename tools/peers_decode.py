@@ -169,7 +169,7 @@ class Attend:
 
 class Peer:
     def __init__(self, args, model, lines, case):
-        # Of one sentence at a time only the products of a step can be shared out.
+        # With one sentence at a time only the products of a step can be shared out.
         inside, beside = (case.threads, 1) if case.one_by_one else (1, case.threads)
         self.translator = ctranslate2.Translator(str(model), device="cpu",
                                                  compute_type=case.weights,

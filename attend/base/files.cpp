@@ -67,7 +67,7 @@ bool is_over_limit(size_t bytes) {
 
 // 0, or the errno of what went wrong.
 int write_all(int descriptor, std::string_view bytes) {
-  // Linux writes at most 2 GiB a call.
+  // Linux writes at most 2 GiB per call.
   constexpr size_t piece = size_t{1} << 30;
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), std::min(bytes.size(), piece));

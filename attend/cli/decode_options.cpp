@@ -1,7 +1,6 @@
 #include "attend/cli/decode_options.h"
 
-#include <map>
-
+#include "attend/cli/named_option.h"
 #include "attend/steps/weight_type.h"
 
 namespace attend {
@@ -10,6 +9,18 @@ void add_column_options(CLI::App& command, std::string& source, std::string& tar
   command.add_option("--source-column", source,
                      "of a CSV file with a header: the name of the sources' column");
   command.add_option("--target-column", target, "and of the targets'");
+}
+
+void add_placement_options(CLI::App& command, DevicePlacement& placement) {
+  command
+      .add_option_function<std::string>(
+          "--device",
+          [&placement](const std::string& name) { placement.device = parse_device(name); },
+          "where the model computes: cpu, cuda or cuda:1")
+      ->default_str("cpu");
+  command.add_option_function<std::string>(
+      "--place", [&placement](const std::string& parts) { place_parts(parts, placement); },
+      "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
 }
 
 void add_search_options(CLI::App& command, DecodeOptions& options) {
@@ -37,17 +48,10 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
                   "tokens of an answer at most; else 3 for a source token, and 10, or "
                   "--minimum-length where that is more")
       ->check(CLI::Range(1, 1000000));
-  const std::map<std::string, UnknownTokens> unknown = {{"forbid", UnknownTokens::forbid},
-                                                        {"copy", UnknownTokens::copy},
-                                                        {"keep", UnknownTokens::keep}};
-  command
-      .add_option_function<std::string>(
-          "--unknown",
-          [&search, unknown](const std::string& name) { search.unknown = unknown.at(name); },
-          "for what the model has no token for: forbid, a token that it has; copy, the source "
-          "token "
-          "that was attended to most; keep, <unk>. Else forbid, with model.copy copy")
-      ->check(CLI::IsMember({"forbid", "copy", "keep"}));
+  add_named_option<UnknownTokens>(
+      command, "--unknown", search.unknown,
+      "for what the model has no token for: forbid, a token that it has; copy, the source token "
+      "that was attended to most; keep, <unk>. Else forbid, with model.copy copy");
   command.add_flag("--strict", options.model.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");
   command
@@ -61,16 +65,10 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       .add_option("model", options.models,
                   "model folder; several, of the same vocabularies, decode as one")
       ->required();
-  command
-      .add_option("--device", options.model.device, "where the model computes: cpu, cuda or cuda:1")
-      ->capture_default_str();
-  command.add_option("--place", options.model.place, place_help);
-  command
-      .add_option_function<std::string>(
-          "--weights",
-          [&options](const std::string& name) { options.model.weights = parse_weight_type(name); },
-          "what answers are computed with: float32, or bfloat16 or int8, faster and a little off")
-      ->default_str("float32");
+  add_placement_options(command, options.model.placement);
+  add_named_option<WeightType>(
+      command, "--weights", options.model.weights,
+      "what answers are computed with: float32, or bfloat16 or int8, faster and a little off");
   add_search_options(command, options);
 }
 

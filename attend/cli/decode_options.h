@@ -8,9 +8,6 @@
 
 namespace attend {
 
-inline constexpr const char* place_help =
-    "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1";
-
 // The options that every command that decodes shares.
 struct DecodeOptions {
   std::vector<std::string> models;  // several decode as one
@@ -20,6 +17,9 @@ struct DecodeOptions {
 
 // --source-column and --target-column, of a CSV file.
 void add_column_options(CLI::App& command, std::string& source, std::string& target);
+
+// --device and --place.
+void add_placement_options(CLI::App& command, DevicePlacement& placement);
 
 // How answers are searched for, without the models.
 void add_search_options(CLI::App& command, DecodeOptions& options);

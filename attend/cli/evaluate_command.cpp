@@ -106,7 +106,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
-    left_out += take_out_unreadable({&examples}, *kind, text.frames, options.data, print_remark);
+    left_out +=
+        take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   model.check_labels(examples, options.data);
   Measurement result{.metrics = chosen_metrics(options.metrics, model),
                      .options = {options.bleu},

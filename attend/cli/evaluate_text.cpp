@@ -41,7 +41,8 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json) {
                                           masked ? "token that is asked for" : "token"));
   if (!masked) {
     fmt::print("{}", unknown_line(figures["unknown_tokens"], figures["known_loss"]));
-    fmt::print("loss in windows      {:6.4f} nats a token\n", figures["window_loss"].get<double>());
+    fmt::print("loss in windows      {:6.4f} nats per token\n",
+               figures["window_loss"].get<double>());
   }
   fmt::print("tokens               {:6}\n", figures["tokens"].get<int64_t>());
 }

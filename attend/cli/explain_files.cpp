@@ -4,10 +4,11 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/file_formats.h"
+#include "attend/cli/graph_files.h"
 #include "attend/data/npz.h"
+#include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
-#include "attend/pictures/attention_graph.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
@@ -49,20 +50,14 @@ std::string method_pharaoh(const Shown& shown) {
   return pharaoh(shown.methods[0].scores) + '\n';
 }
 
-template <std::string (*write)(const AttentionGraph&)>
-std::string map_graph(const Shown& shown) {
+AttentionGraph map_graph(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (!shown.of_one_sequence)
     fail(
         "{} looks at other tokens than its own; a graph is of one sequence, take --view heads and "
         "a --layer of self-attention",
         map.title.empty() ? "the answer" : map.title);
-  return write(attention_graph(map.source, {map.weights}));
-}
-
-template <std::string (*write)(const AttentionGraph&)>
-std::string layers(const LayerGraph& graph) {
-  return write(with_named_nodes(graph));
+  return attention_graph(map.source, {map.weights});
 }
 
 std::string layers_png(const LayerGraph& graph) { return render_png(layer_graph_svg(graph)); }
@@ -72,15 +67,21 @@ bool takes_graph(const ExplainFile& file) { return file.graph != nullptr; }
 }  // namespace
 
 const std::vector<ExplainFile>& explain_files() {
-  static const std::vector<ExplainFile> table = {
-      {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
-      {".svg", "", maps_svg, layer_graph_svg},
-      {".png", "", maps_png, layers_png},
-      {".json", "", shown_json, nullptr},
-      {".npz", "", maps_npz, nullptr},
-      {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr},
-      {".dot", "", map_graph<graph_dot>, layers<graph_dot>},
-      {".graphml", "", map_graph<graph_graphml>, layers<graph_graphml>}};
+  static const std::vector<ExplainFile> table = [] {
+    std::vector<ExplainFile> rows = {
+        {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
+        {".svg", "", maps_svg, layer_graph_svg},
+        {".png", "", maps_png, layers_png},
+        {".json", "", shown_json, nullptr},
+        {".npz", "", maps_npz, nullptr},
+        {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr}};
+    for (const GraphFile& file : graph_files())
+      rows.push_back(
+          {file.suffix, file.note,
+           [&file](const Shown& shown) { return file.write(map_graph(shown)); },
+           [&file](const LayerGraph& graph) { return file.write(with_named_nodes(graph)); }});
+    return rows;
+  }();
   return table;
 }
 

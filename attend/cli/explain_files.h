@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +28,8 @@ struct ExplainFile {
   std::string_view note;  // for people, behind the suffix
   // What maps are written as, and a graph of layers; null where this kind has no such. Errors of
   // maps that it cannot hold.
-  std::string (*maps)(const Shown& shown);
-  std::string (*graph)(const LayerGraph& graph);
+  std::function<std::string(const Shown& shown)> maps;
+  std::function<std::string(const LayerGraph& graph)> graph;
   bool page = false;  // it is a page of all methods and layers, whatever is shown
 };
 

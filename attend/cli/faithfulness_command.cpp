@@ -11,6 +11,7 @@
 #include "attend/cli/file_formats.h"
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
+#include "attend/explain/explanation_json.h"
 #include "attend/explain/faithfulness.h"
 #include "attend/pictures/render.h"
 

@@ -53,6 +53,7 @@ Trained train_with_progress(const TrainOptions& options) {
   std::optional<ProgressPrinter> printer(std::in_place);
   TrainWatch watch;
   watch.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  watch.remark = print_remark;
   watch.progress = [&](const TrainProgress& progress, const Metric& metric) {
     printer->show(progress, metric);
   };

@@ -98,7 +98,8 @@ void run_score(const ScoreOptions& options) {
                        [&](const Metric* metric) { return metric->needs == needs; });
   };
   const bool ranked = any_needs(MetricNeeds::rank);
-  if (ranked || any_needs(MetricNeeds::tokens)) split(answers, parse_units(options.units));
+  if (ranked || any_needs(MetricNeeds::tokens))
+    split(answers, value_of<Units>(options.units, "unit"));
   if (ranked) place(answers);
   if (options.sentences) return print_sentences(options, metrics, answers);
   const MetricOptions chosen{options.bleu};

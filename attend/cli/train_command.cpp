@@ -48,7 +48,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
     if (const std::string failed = others ? others->failure_so_far() : ""; !failed.empty())
       fail("{} before it met the others", failed);
   };
-  world = meet(place);
+  world = connect(place);
   options.world = world.get();
   try {
     return train_with_progress(options);
@@ -170,9 +170,7 @@ void add_train_command(CLI::App& app) {
   add_training_data_options(*command, *options);
   command->add_option("--out", options->out, "folder to write the model to");
   add_settings_options(*command, *options, *own);
-  command->add_option("--device", options->device, "where the model computes: cpu, cuda or cuda:1")
-      ->capture_default_str();
-  command->add_option("--place", options->place, place_help);
+  add_placement_options(*command, options->placement);
   auto processes = std::make_shared<ProcessOptions>();
   add_process_options(*command, *processes);
   command->add_flag("--resume", options->resume,

@@ -28,11 +28,13 @@ struct Memory {
   std::string_view bytes;
   sf_count_t position = 0;
 
-  static Memory& of(void* data) { return *static_cast<Memory*>(data); }
-  static sf_count_t length(void* data) { return static_cast<sf_count_t>(of(data).bytes.size()); }
-  static sf_count_t tell(void* data) { return of(data).position; }
+  static Memory& memory_of(void* data) { return *static_cast<Memory*>(data); }
+  static sf_count_t length(void* data) {
+    return static_cast<sf_count_t>(memory_of(data).bytes.size());
+  }
+  static sf_count_t tell(void* data) { return memory_of(data).position; }
   static sf_count_t seek(sf_count_t offset, int whence, void* data) {
-    Memory& memory = of(data);
+    Memory& memory = memory_of(data);
     const sf_count_t base = whence == SEEK_SET   ? 0
                             : whence == SEEK_CUR ? memory.position
                                                  : length(data);
@@ -42,7 +44,7 @@ struct Memory {
     return memory.position;
   }
   static sf_count_t read(void* target, sf_count_t count, void* data) {
-    Memory& memory = of(data);
+    Memory& memory = memory_of(data);
     const sf_count_t size = std::clamp<sf_count_t>(count, 0, length(data) - memory.position);
     std::memcpy(target, memory.bytes.data() + memory.position, static_cast<size_t>(size));
     memory.position += size;
@@ -53,7 +55,7 @@ struct Memory {
 
 void check_format(const SF_INFO& info, const std::string& name) {
   if (info.samplerate < 1 || info.samplerate > maximum_rate)
-    fail("{}: has {} samples a second; 1 to {} are read", name, info.samplerate, maximum_rate);
+    fail("{}: has {} samples per second; 1 to {} are read", name, info.samplerate, maximum_rate);
   if (info.channels < 1 || info.channels > maximum_channels)
     fail("{}: has {} channels; 1 to {} are read", name, info.channels, maximum_channels);
 }
@@ -114,8 +116,9 @@ Tensor mel_filters(const MelOptions& options, int64_t size) {
     const double low = hertz(place * step), centre = hertz((place + 1) * step),
                  high = hertz((place + 2) * step);
     for (int64_t bin = 0; bin < filters.size(0); ++bin) {
-      const double at = static_cast<double>(bin) * rate / static_cast<double>(size);
-      const double weight = std::min((at - low) / (centre - low), (high - at) / (high - centre));
+      const double frequency = static_cast<double>(bin) * rate / static_cast<double>(size);
+      const double weight =
+          std::min((frequency - low) / (centre - low), (high - frequency) / (high - centre));
       weights[bin][band] = static_cast<float>(std::max(weight, 0.0));
     }
   }

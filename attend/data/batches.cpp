@@ -11,7 +11,7 @@
 namespace attend {
 namespace {
 
-// Batches a pool: enough that neighbours in length are near, few enough that epochs differ.
+// Batches per pool: enough that neighbours in length are near, few enough that epochs differ.
 constexpr int64_t pool_batches = 100;
 
 // Counts source and target, EOS included.

@@ -27,7 +27,7 @@ struct EncodedPair {
 struct Batch {
   at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0
   at::Tensor source_lengths;  // [B] int64
-  at::Tensor target;          // [B, T] int64: the target and, unless it goes on, Vocabulary::eos
+  at::Tensor target;          // [B, T] int64: the target and, unless it continues, Vocabulary::eos
   at::Tensor target_lengths;  // [B] int64, end included
   at::Tensor numbers = {};    // [B] float, standardised: of targets that are numbers
 };
@@ -40,7 +40,7 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
                                                     int64_t epoch);
 
 // The same with batches of as many pairs as have at most `tokens` tokens of source and target,
-// ends and padding included; a pair that has more alone is a batch.
+// ends and padding included; a longer pair is a batch by itself.
 std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
                                                     int64_t tokens, uint64_t seed, int64_t epoch);
 

@@ -94,7 +94,7 @@ BytePairEncoding BytePairEncoding::parse(std::string_view bytes, const std::stri
       fail("{}: over {} merges", lines.where(), maximum_merges);
     merges.push_back(internal::at_line(lines, [&] { return parse_merge(line); }));
   }
-  if (lines.number() == 0) fail("{}: is empty; byte-pair codes have a merge a line", name);
+  if (lines.number() == 0) fail("{}: is empty; byte-pair codes have one merge per line", name);
   return {std::move(merges), end_is_piece};
 }
 
@@ -147,10 +147,10 @@ void BytePairEncoding::join_all(Pieces& pieces) const {
   using Place = std::pair<int64_t, int64_t>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> heap;
   auto& list = pieces.list;
-  const auto at = [&](int64_t i) -> Pieces::Piece& { return list[static_cast<size_t>(i)]; };
+  const auto entry = [&](int64_t i) -> Pieces::Piece& { return list[static_cast<size_t>(i)]; };
   const auto joined_at = [&](int64_t i) -> const Joined* {
-    if (i < 0 || at(i).gone || at(i).after < 0) return nullptr;
-    return find(at(i).piece, at(at(i).after).piece);
+    if (i < 0 || entry(i).gone || entry(i).after < 0) return nullptr;
+    return find(entry(i).piece, entry(entry(i).after).piece);
   };
   const auto offer = [&](int64_t i) {
     if (const Joined* joined = joined_at(i)) heap.emplace(joined->rank, i);
@@ -165,17 +165,17 @@ void BytePairEncoding::join_all(Pieces& pieces) const {
       heap.pop();
       const Joined* joined = joined_at(place);
       if (joined == nullptr || joined->rank != rank) continue;
-      Pieces::Piece& left = at(place);
-      Pieces::Piece& right = at(left.after);
+      Pieces::Piece& left = entry(place);
+      Pieces::Piece& right = entry(left.after);
       left.piece = joined->piece;
       left.end = right.end;
       left.after = right.after;
       right.gone = true;
-      if (left.after >= 0) at(left.after).before = place;
+      if (left.after >= 0) entry(left.after).before = place;
       changed.push_back(place);
     }
     for (const int64_t place : changed) {
-      offer(at(place).before);
+      offer(entry(place).before);
       offer(place);
     }
   }

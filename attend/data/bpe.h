@@ -15,24 +15,23 @@ using WordCounts = std::unordered_map<std::string, int64_t>;
 
 // Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often. A word begins as its
 // characters, the last of them marked by "</w>"; then each merge in turn joins the two pieces of a
-// pair wherever they stand beside each other. What a text without learned codes holds is thereby
-// written with few tokens, and no word is unknown.
+// pair wherever they are neighbours. So frequent words take few tokens, and no word is unknown.
 class BytePairEncoding {
  public:
   using Merge = std::pair<std::string, std::string>;
 
-  // Learns up to `merges` merges: each time the pair that occurs most often, of several the one
-  // that is greatest by its first, then its second piece (bytewise). Ends early when none occurs
-  // `minimum_count` times. The result is a function of the counts alone.
+  // Learns up to `merges` merges: each time the pair that occurs most often, and among several the
+  // one that is greatest by its first, then its second piece (bytewise). Ends early when none
+  // occurs `minimum_count` times. The result is a function of the counts alone.
   static BytePairEncoding learn(const WordCounts& counts, int64_t merges,
                                 int64_t minimum_count = 2);
 
-  // subword-nmt's code file: "#version: 0.2", then a merge a line, "a b</w>", the earliest first. A
-  // file without the first line, or of version 0.1, has the end of a word as a piece of its own.
-  // Packed by gzip or xz or not. Errors name file and line: another version, a line that is not two
-  // pieces, invalid UTF-8, over a million merges.
+  // subword-nmt's code file: "#version: 0.2", then one merge per line, "a b</w>", the earliest
+  // first. A file without the first line, or of version 0.1, has the end of a word as a piece of
+  // its own. Packed by gzip or xz or not. Errors name file and line: another version, a line that
+  // is not two pieces, invalid UTF-8, over a million merges.
   static BytePairEncoding load(const std::string& path);
-  // The same for the bytes of a file; `name` stands for it in messages.
+  // The same for the bytes of a file; messages call it `name`.
   static BytePairEncoding parse(std::string_view bytes, const std::string& name);
   void save(const std::string& path) const;
   std::string format() const;

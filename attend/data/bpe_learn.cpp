@@ -40,7 +40,7 @@ class Learner {
         continue;
       }
       if (count < minimum_count) return false;
-      merge = {texts_[at(best.left)], texts_[at(best.right)]};
+      merge = {texts_[index(best.left)], texts_[index(best.right)]};
       apply(best);
       return true;
     }
@@ -61,7 +61,7 @@ class Learner {
     int32_t left, right;
   };
 
-  static size_t at(int32_t piece) { return static_cast<size_t>(piece); }
+  static size_t index(int32_t piece) { return static_cast<size_t>(piece); }
   static uint64_t key_of(const Candidate& pair) { return key_of(pair.left, pair.right); }
   static uint64_t key_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
@@ -97,7 +97,7 @@ class Learner {
   }
 
   void apply(const Candidate& pair) {
-    const int32_t joined = piece_of(texts_[at(pair.left)] + texts_[at(pair.right)]);
+    const int32_t joined = piece_of(texts_[index(pair.left)] + texts_[index(pair.right)]);
     const std::vector<size_t> words = std::move(pairs_[key_of(pair)].words);
     pairs_[key_of(pair)].words.clear();
     for (const size_t number : words) {
@@ -124,7 +124,7 @@ class Learner {
     const std::vector<std::string>* texts;
     bool operator()(const Candidate& a, const Candidate& b) const {
       const auto rank = [&](const Candidate& pair) {
-        return std::tie(pair.count, (*texts)[at(pair.left)], (*texts)[at(pair.right)]);
+        return std::tie(pair.count, (*texts)[index(pair.left)], (*texts)[index(pair.right)]);
       };
       return rank(a) < rank(b);
     }

@@ -12,8 +12,7 @@ namespace attend {
 // The bytes of a file one after another, unpacked on the way where they are gzip's or xz's: how
 // the file begins tells, whatever its name is. Errors, with the file's name in front: those of
 // InputFile; packed data that is cut off, damaged (checksums are compared) or followed by other
-// bytes; over `maximum_bytes` of what comes out; what comes out being over 16 MiB and over 200
-// times what went in.
+// bytes; an output over `maximum_bytes`; an output over 16 MiB and over 200 times the input.
 class ByteReader {
  public:
   static constexpr int64_t no_limit = int64_t{1} << 62;

@@ -119,7 +119,7 @@ struct CsvReader::State {
   bool is_new_row = true, ended = false;
   size_t columns = 0, source = 0, target = 1;
   std::vector<std::string> names;  // of the two
-  // What cannot be parsed is told behind the rows before it; nothing is read behind it.
+  // An error of parsing is reported after the rows before it; nothing behind it is read.
   std::exception_ptr problem;
   int64_t problem_line = 0;
   bool broken = false;  // it was told
@@ -151,7 +151,7 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// What stands between the fields of a header that is one field to a reader of commas.
+// The separator in a header that is one field to a reader of commas.
 void check_separator(const std::vector<std::string>& header, const std::string& name) {
   if (header.size() != 1) return;
   for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})

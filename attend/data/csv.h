@@ -10,7 +10,7 @@
 namespace attend {
 
 // Two columns of a CSV file with a header (RFC 4180): fields between commas, in quotes where they
-// hold commas, quotes (doubled) or line breaks. A line break within a field comes out as a space.
+// hold commas, quotes (doubled) or line breaks. A line break within a field becomes a space.
 class CsvReader {
  public:
   // Columns by their names in the header; where both are empty, the header must have two. Errors
@@ -20,14 +20,14 @@ class CsvReader {
             int64_t maximum_line);
   ~CsvReader();
 
-  // The next row's fields as they stand; false at the end. Errors name file and line: a row of
-  // another number of fields than the header, quotes that do not pair, a NUL byte, a row of over
+  // The next row's fields, unchanged; false at the end. Errors name file and line: a row of another
+  // number of fields than the header, quotes that do not pair, a NUL byte, a row of over
   // maximum_line bytes.
   bool next(std::string& source, std::string& target);
 
   std::string where() const;  // "pairs.csv:17", where that row begins
   int64_t line() const;       // 17
-  // Whether reading can go on after an Error: not behind quotes that do not pair.
+  // Whether reading can continue after an Error: not behind quotes that do not pair.
   bool goes_on() const;
   // The names that the header gives to both columns.
   const std::vector<std::string>& columns() const;

@@ -37,7 +37,7 @@ struct Lengths {
   int64_t source_words, source_characters, target_words, target_characters;
 };
 
-// Walks one file or two, and goes on after lines that cannot be read.
+// Walks one file or two, and continues after lines that cannot be read.
 class Rows {
  public:
   explicit Rows(const PairFiles& files) {
@@ -136,13 +136,13 @@ LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*leng
   sorted.reserve(rows.size());
   for (const Lengths& row : rows) sorted.push_back(row.*length);
   std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](int64_t percent) {
+  const auto percentile = [&](int64_t percent) {
     return sorted[(sorted.size() - 1) * static_cast<size_t>(percent) / 100];
   };
   const auto longest =
       std::max_element(rows.begin(), rows.end(),
                        [&](const Lengths& a, const Lengths& b) { return a.*length < b.*length; });
-  return {at(50), at(90), at(99), sorted.back(), longest->line};
+  return {percentile(50), percentile(90), percentile(99), sorted.back(), longest->line};
 }
 
 // A line whose source names an image or a sound.

@@ -8,12 +8,12 @@ namespace attend {
 
 // How images and sounds become frames.
 struct FrameConfig {
-  int64_t patch = 4;         // pixels a side
+  int64_t patch = 4;         // pixels per side
   int64_t image_height = 0;  // of all images; 0: as the first of training
   int64_t image_width = 0;
   int64_t sample_rate = 8000;
   int64_t mel_bands = 40;
-  int64_t stack = 3;  // windows of 10 ms a frame
+  int64_t stack = 3;  // windows of 10 ms per frame
 
   Settings settings();  // keys data.*
 

@@ -22,7 +22,7 @@ struct IdxArray {
 // shape.
 IdxArray read_idx(const std::string& path);
 
-// The same for the bytes of a file; `name` stands for it in messages.
+// The same for the bytes of a file; messages call it `name`.
 IdxArray parse_idx(std::string bytes, const std::string& name);
 
 // The bytes of such a file.

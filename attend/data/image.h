@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// A picture in grey, one byte a pixel, row by row; 0 is black.
+// A picture in grey, one byte per pixel, row by row; 0 is black.
 struct Image {
   int64_t height = 0;
   int64_t width = 0;
@@ -18,7 +18,7 @@ struct Image {
 // Errors name the file: no PNG, one that is damaged or cut off, over 16 million pixels.
 Image read_png(const std::string& path);
 
-// The same for the bytes of a file; `name` stands for it in messages.
+// The same for the bytes of a file; messages call it `name`.
 Image parse_png(std::string_view bytes, const std::string& name);
 
 // The bytes of such a file.

@@ -40,7 +40,7 @@ void LineReader::read_on() {
   pending_ += bytes;
 }
 
-// Moves the lines that are there out of pending_, as far as the first that is none of a text.
+// Moves the complete lines out of pending_, up to the first that no text may have.
 void LineReader::take(std::vector<std::string>& lines) {
   size_t begin = 0;
   std::string fault;

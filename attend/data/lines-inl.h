@@ -14,7 +14,7 @@ namespace attend::internal {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// Why a line, without its end, is none of a text; empty where it is one.
+// Why these bytes, without a line's end, are no line of a text; empty where they are one.
 inline std::string fault_of(std::string_view line, int64_t maximum_line) {
   if (static_cast<int64_t>(line.size()) > maximum_line)
     return fmt::format("the line has over {} bytes; split it", maximum_line);
@@ -27,7 +27,7 @@ inline std::string fault_of(std::string_view line, int64_t maximum_line) {
 
 // Walks the lines of a text file: LF or CRLF, a byte order mark skipped, the last line with or
 // without an end. Error, naming file and line, on what is no text: a NUL, a carriage return within
-// a line, a line over `maximum_line` bytes. The next call goes on behind such a line.
+// a line, a line over `maximum_line` bytes. The next call continues behind such a line.
 class Lines {
  public:
   Lines(std::string_view bytes, std::string name, int64_t maximum_line)

@@ -20,8 +20,8 @@ constexpr int64_t most_digits = 5;
 constexpr int64_t most_shift = 2;  // pixels
 constexpr int64_t maximum_bytes = int64_t{1} << 31;
 
-// A path as a table in the folder names it: one that is given relative stays so. The folder need
-// not be there yet, and relative() would not make that alone absolute.
+// A path as a table in the folder names it: a relative path stays relative. The folder need not be
+// there yet, and relative() would not make it alone absolute.
 std::string seen_from(const std::string& folder, const std::string& path) {
   std::string name = fs::path(path).is_absolute()
                          ? path

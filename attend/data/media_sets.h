@@ -37,8 +37,8 @@ struct ImageSet {
 std::vector<WrittenTable> write_image_tables(const ImageSet& set);
 
 // Pictures of one to five digits side by side, as wide as five images and as high as one. The row
-// begins anywhere where it fits, and each digit is moved by up to two pixels either way. Of
-// `valid` such rows the digits are from the last tenth of the images, and the others' are not.
+// begins anywhere where it fits, and each digit is moved by up to two pixels either way. The digits
+// of `valid` such rows are from the last tenth of the images, those of the others from the rest.
 struct DigitRows : ImageSet {
   int64_t count = 20000;  // rows of part.tsv
   int64_t seed = 1;       // of what is drawn

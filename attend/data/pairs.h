@@ -19,8 +19,8 @@ struct Example {
 };
 
 // Where pairs are: one file whose lines are source TAB target; or a CSV file with a header, where
-// its name ends in .csv, .csv.gz or .csv.xz or columns are named; or, where `target` is given, two
-// files of which line i and line i are a pair. Any of them may be packed by gzip or xz.
+// its name ends in .csv, .csv.gz or .csv.xz or columns are named; or, with a `target`, two files in
+// which lines of the same number are a pair. Any of them may be packed by gzip or xz.
 struct PairFiles {
   std::string source;
   std::string target = {};
@@ -31,22 +31,24 @@ struct PairFiles {
   bool is_csv() const;
 };
 
-// The pairs of files one at a time, as they stand. UTF-8, with or without a byte order mark; LF or
-// CRLF. Of two files, pairs with an empty or blank side are passed over. Errors name file and line:
-// a missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or
-// a lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
-// ByteReader and CsvReader throw theirs, and PairFiles::check, behind file and line.
+// The pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF or
+// CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line: a
+// missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or a
+// lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
+// Further errors are those of ByteReader and CsvReader, and of PairFiles::check, behind file and
+// line.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
   ~PairReader();
 
-  // False at the end. After an Error that lines_read() has counted the next call goes on behind it.
+  // False at the end. After an Error that lines_read() has counted the next call continues behind
+  // it.
   bool next(std::string& source, std::string& target);
-  // Lines, rows or pairs of lines, the one that is told of last included.
+  // The number of lines, rows or pairs of lines, including the one reported last.
   int64_t lines_read() const;
-  // What a person should know of what was read so far, as "t.csv: ..": names that were taken from
-  // the first row of a CSV file unasked, pairs that were passed over.
+  // Remarks for the user on the part read so far, as "t.csv: ..": names taken from the first row of
+  // a CSV file by default, pairs that were skipped.
   std::vector<std::string> remarks() const;
 
  private:
@@ -63,21 +65,21 @@ class PairReader {
   int64_t skipped_ = 0;  // pairs with an empty side
 };
 
-// Is told what a person should know of what is read.
+// Takes a remark for the user on the data.
 using Tell = std::function<void(const std::string& remark)>;
 
-// Each pair as an example of its own, in their order. Error also where there are none. With `bad`
-// lines that cannot be read are told of, left out and added to it; a file that cannot be is an
-// Error all the same.
+// Each pair as an example of its own, in their order. Error also where there are none. With `bad`,
+// lines that cannot be read are reported, left out and added to it; a file that cannot be read is
+// an Error all the same.
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {},
                                 int64_t* bad = nullptr);
 
-// read_pairs for the bytes of a file of lines; `name` stands for it in messages.
+// read_pairs for the bytes of a file of lines; messages call it `name`.
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,
                                  int64_t maximum_line = longest_line);
 
 // The examples of one source, whose texts are equal in NFC, as one example with all their targets,
-// in order of first appearance; a target stays there as often as it was.
+// in order of first appearance; a target appears there as often as it was.
 std::vector<Example> merge_references(std::vector<Example> examples);
 
 // What a figure over examples is over.

@@ -1,21 +1,14 @@
 #include "attend/data/readable.h"
 
-#include <memory>
-
 #include "attend/base/error.h"
 
 namespace attend {
 
-int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, const SourceKind& kind,
-                            FrameConfig config, const std::string& name, const Tell& tell) {
-  std::unique_ptr<FrameReader> reader;
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, FrameReader& reader,
+                            const std::string& name, const Tell& tell) {
   const auto is_unreadable = [&](const Example& example) {
     try {
-      if (!reader) {
-        kind.measure(example.source, config);
-        reader = kind.reader(config);
-      }
-      reader->read(example.source);
+      reader.read(example.source);
       return false;
     } catch (const Error& error) {
       tell(error.what());

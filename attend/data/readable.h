@@ -9,11 +9,10 @@
 
 namespace attend {
 
-// Takes the examples whose image or sound cannot be read out of each part of some data, and tells
-// the reason of each, which names the file, and how many they are. Images have the size of
-// `config`, or that of the first one that can be read. Returns how many it took out. Error where a
-// part has no others; `name` is the data's, for messages.
-int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, const SourceKind& kind,
-                            FrameConfig config, const std::string& name, const Tell& tell);
+// Removes the examples whose image or sound cannot be read from each part of some data, and reports
+// the reason for each, which names the file, and their number. Returns how many it removed. Error
+// where a part has no others; `name` is the data's, for messages.
+int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, FrameReader& reader,
+                            const std::string& name, const Tell& tell);
 
 }  // namespace attend

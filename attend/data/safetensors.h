@@ -21,7 +21,7 @@ struct TensorFile {
 // tensor. https://github.com/huggingface/safetensors#format
 TensorFile read_safetensors(const std::string& path);
 
-// The same for the bytes of a file; `name` stands for it in messages.
+// The same for the bytes of a file; messages call it `name`.
 TensorFile parse_safetensors(std::string_view bytes, const std::string& name);
 
 // The bytes of the file: tensors contiguous, ordered by name, values as on the CPU. Error on

@@ -118,7 +118,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void unexpected(const std::string& what) const {
     refuse(depth_ == 2 ? fmt::format("{} cannot be {}", in_quotes(field_), what)
-                       : what + " stands where an object should");
+                       : what + " is where an object should be");
   }
 
   const std::string& file_;

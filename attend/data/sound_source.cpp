@@ -28,7 +28,7 @@ class SoundFrames : public FrameReader {
   Tensor read(const std::string& name) override {
     const Sound sound = read_sound(name);
     if (sound.rate != config_.sample_rate)
-      fail("{}: has {} samples a second; data.sample_rate is {}, so convert it", name, sound.rate,
+      fail("{}: has {} samples per second; data.sample_rate is {}, so convert it", name, sound.rate,
            config_.sample_rate);
     const Tensor bands =
         log_mel(sound.samples, {.rate = config_.sample_rate, .bands = config_.mel_bands});

@@ -9,7 +9,7 @@ namespace attend {
 
 Settings FrameConfig::settings() {
   return {
-      {"data.patch", &patch, "pixels a side of an image's patches", 1, 256},
+      {"data.patch", &patch, "pixels per side of an image's patches", 1, 256},
       {.key = "data.image_height",
        .value = &image_height,
        .help = "pixels of every image; 0: as the first of training",
@@ -22,7 +22,7 @@ Settings FrameConfig::settings() {
        .minimum = 0,
        .maximum = 4096,
        .is_measured = true},
-      {"data.sample_rate", &sample_rate, "samples a second of every sound", 1000, 192000},
+      {"data.sample_rate", &sample_rate, "samples per second of every sound", 1000, 192000},
       {"data.mel_bands", &mel_bands, "mel bands of a sound's spectrum", 1, 256},
       {"data.stack", &stack, "windows of 10 ms that make a frame", 1, 64},
   };
@@ -38,6 +38,19 @@ const SourceKind* source_kind(std::string_view units) {
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const SourceKind& kind) { return kind.name == units; });
   return found == kinds.end() ? nullptr : &*found;
+}
+
+FrameReader& KeptFrames::reader(const std::string& name) {
+  if (reader_ == nullptr) {
+    kind_.measure(name, config_);
+    reader_ = kind_.reader(config_);
+  }
+  return *reader_;
+}
+
+at::Tensor KeptFrames::read(const std::string& name) {
+  if (const auto found = frames_.find(name); found != frames_.end()) return found->second;
+  return frames_.emplace(name, reader(name).read(name)).first->second;
 }
 
 Image grey_image(const at::Tensor& values) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "attend/data/frame_config.h"
@@ -17,7 +18,7 @@ namespace attend {
 
 // What one file is, before it becomes frames.
 struct FileForm {
-  std::array<int64_t, 2> size = {};  // pixels down and across; samples a second
+  std::array<int64_t, 2> size = {};  // pixels down and across; samples per second
   bool coloured = false;             // colours are read in grey
 };
 
@@ -43,7 +44,7 @@ struct SourceKind {
   bool has_colours;  // its files may have some, which are not read
   // Whether a source is written as the name of such a file.
   bool (*names)(std::string_view source);
-  // Takes what the configuration leaves open from the first file of training.
+  // Sets what the configuration leaves open by the first file of training.
   void (*measure)(const std::string& file, FrameConfig& config);
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
@@ -52,6 +53,25 @@ struct SourceKind {
   // What frames show: the image, or a sound's spectrogram, time to the right, its bands upwards,
   // from the least energy, black, to the largest.
   Image (*picture)(const at::Tensor& frames, const FrameConfig& config);
+};
+
+// Reads each file once and holds its frames, all of them, while it lives; they are shared, so that
+// nobody may write into them. What the configuration leaves open is taken from the first file that
+// can be read. For one thread.
+class KeptFrames : public FrameReader {
+ public:
+  KeptFrames(const SourceKind& kind, const FrameConfig& config) : kind_(kind), config_(config) {}
+
+  FileForm form(const std::string& name) override { return reader(name).form(name); }
+  at::Tensor read(const std::string& name) override;
+
+ private:
+  FrameReader& reader(const std::string& name);
+
+  const SourceKind& kind_;
+  FrameConfig config_;
+  std::unique_ptr<FrameReader> reader_;
+  std::unordered_map<std::string, at::Tensor> frames_;
 };
 
 // Images and sounds.

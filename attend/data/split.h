@@ -6,7 +6,7 @@ namespace attend {
 
 enum class Part { train, valid, test };
 
-// Where a source falls: h = FNV-1a of 64 bits over its UTF-8 spelling in NFC, modulo 100; train
+// The part of a source: h = FNV-1a of 64 bits over its UTF-8 spelling in NFC, modulo 100; train
 // below 90, valid below 95, else test. The same on every machine, and whatever else the file holds.
 Part part_of(std::string_view source);
 

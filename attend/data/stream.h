@@ -13,8 +13,8 @@ namespace attend {
 // The pairs of files that may be larger than memory, in an order that is a function of the files,
 // the buffer's size, the seed and the epoch alone: the next one is drawn from a buffer of `buffer`
 // pairs that is refilled from the files, which are read in their order. Each line is an example of
-// its own; of two files, pairs with an empty side are passed over. buffer = 1 keeps the order.
-// Errors as PairReader's, at the line, once it is reached.
+// its own; in two files, pairs with an empty side are skipped. buffer = 1 keeps the order. Errors
+// as PairReader's, when the line is reached.
 class ExampleStream {
  public:
   ExampleStream(std::vector<PairFiles> files, int64_t buffer, uint64_t seed, int64_t epoch);

@@ -88,7 +88,7 @@ class Tar {
   }
 
  private:
-  // Of a file of which there are so many bytes.
+  // Checks the size of a file against the bytes that are there.
   void check_size(int64_t size, const std::string& path) const {
     if (size > maximum_file_)
       fail("{}: {} has over {} bytes", name_, in_quotes(path), maximum_file_);

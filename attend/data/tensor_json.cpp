@@ -49,7 +49,7 @@ class TensorBuilder : public nlohmann::json_sax<json> {
   bool start_array(size_t) override {
     if (counts_.size() == maximum_axes) return stop(fmt::format("more than {} axes", maximum_axes));
     count_element();
-    if (counts_.size() == depth_) return stop("a list stands beside a number");
+    if (counts_.size() == depth_) return stop("a list is beside a number");
     counts_.push_back(0);
     return true;
   }
@@ -60,7 +60,7 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     if (length == 0 && !settle_depth(axis + 1)) return false;
     lengths_.resize(std::max(lengths_.size(), axis + 1), -1);
     if (lengths_[axis] >= 0 && lengths_[axis] != length)
-      return stop(fmt::format("a list of {} stands beside one of {}", length, lengths_[axis]));
+      return stop(fmt::format("a list of {} is beside one of {}", length, lengths_[axis]));
     lengths_[axis] = length;
     return true;
   }

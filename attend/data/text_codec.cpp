@@ -16,7 +16,9 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
                      const std::string& own_codes) {
   const bool pieces = units == piece_units;
   const bool file = source_kind(units) != nullptr;
-  TextCodec codec{.units = pieces ? Units::space : file ? Units::line : parse_units(units)};
+  TextCodec codec{.units = pieces ? Units::space
+                           : file ? Units::line
+                                  : value_of<Units>(units, "unit")};
   codec.names_file = file;
   codec.form = text.normalise;
   codec.lowercase = text.lowercase && !keeps_letters(codec.units);

@@ -25,7 +25,7 @@ struct TextCodec {
 
   // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;
-  // Prepared and split. With language_token the first word is a token as it stands (Johnson et al.
+  // Prepared and split. With language_token the first word is a token, unchanged (Johnson et al.
   // 2017), and the rest is split. Errors as prepared, and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
   // Splits a text of several lines in the same way; a line break becomes a token of its own.
@@ -40,10 +40,10 @@ struct TextCodec {
       begin = end;
     }
   }
-  // What was split, but for letter case, the normal form, which is this codec's, and, where words
-  // are split, white space other than line breaks.
+  // The text that was split, except for letter case, the normal form, which is this codec's, and,
+  // where words are split, white space other than line breaks.
   std::string join(const std::vector<std::string>& tokens) const;
-  // The tokens that there are whatever the texts hold: bytes; none of other units.
+  // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
   std::vector<std::string> alphabet() const;
 
  private:

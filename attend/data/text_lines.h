@@ -8,7 +8,7 @@
 namespace attend {
 
 // The lines of a text as they are (UTF-8, with or without a byte order mark; LF or CRLF), empty
-// ones too. `name` stands for the text in messages. Errors name the line: a NUL, a lone carriage
+// ones too. Messages call the text `name`. Errors name the line: a NUL, a lone carriage
 // return, a line over `maximum_line` bytes.
 std::vector<std::string> parse_lines(std::string_view bytes, const std::string& name,
                                      int64_t maximum_line = 1 << 20);

@@ -38,9 +38,9 @@ std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_
 }
 
 EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int64_t before) {
-  const auto at = [&](int64_t place) { return text.begin() + place; };
-  return {.source = {at(std::max<int64_t>(window.first - before, 0)), at(window.first)},
-          .target = {at(window.first), at(window.end)},
+  const auto token_at = [&](int64_t place) { return text.begin() + place; };
+  return {.source = {token_at(std::max<int64_t>(window.first - before, 0)), token_at(window.first)},
+          .target = {token_at(window.first), token_at(window.end)},
           .no_eos = true};
 }
 

@@ -19,7 +19,8 @@ struct TextWindow {
 std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_t seed,
                                          int64_t epoch);
 
-// Makes of a window a target without EOS, and of up to `before` tokens in front of it its source.
+// A pair whose target is a window, without EOS, and whose source is up to `before` tokens in front
+// of it.
 EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int64_t before);
 
 // All of a text in order: windows of `length`, each with `before` tokens in front of it.

@@ -33,7 +33,7 @@ class TokenisedTexts {
 // Examples and the tokens of their texts; each text is split once.
 struct TokenisedExamples {
   std::vector<Example> examples;
-  TokenisedTexts sources;  // one an example; none where sources are files
+  TokenisedTexts sources;  // one per example; none where sources are files
   TokenisedTexts targets;  // the targets of the first example, then of the second, ...
   int64_t left_out = 0;    // targets that were too long
 };

@@ -95,8 +95,6 @@ const UnitsRow& row_of(Units units) {
 
 }  // namespace
 
-Units parse_units(std::string_view name) { return value_of<Units>(name, "unit"); }
-
 bool keeps_letters(Units units) { return row_of(units).keeps_letters; }
 
 bool may_refuse(Units units) { return row_of(units).may_refuse; }

@@ -16,9 +16,6 @@ namespace attend {
 enum class Units { character, space, line, byte, smiles };
 inline EnumNames names_of(Units) { return {"char", "space", "line", "byte", "smiles"}; }
 
-// Units by name; Error otherwise.
-Units parse_units(std::string_view name);
-
 // Whether texts of those units are taken as they stand: neither lower-cased nor tokenised.
 bool keeps_letters(Units units);
 

@@ -19,8 +19,8 @@ constexpr int64_t fixed_count = fixed_tokens.size();
 constexpr int64_t maximum_tokens = 1'000'000;
 constexpr int64_t maximum_vocabulary_file = int64_t{256} << 20;
 
-// A line break is a token of texts that go on over lines. It is written as \n, and any run of
-// backslashes before an n that would read like it with one more; all else stands as it is.
+// A line break is a token of texts of several lines. It is written as \n, and any run of
+// backslashes before an n that would read like it with one more; everything else is unchanged.
 bool is_escaped(std::string_view token) {
   return token.ends_with('n') && token.find_first_not_of('\\') == token.size() - 1 &&
          token.size() > 1;
@@ -77,7 +77,7 @@ Vocabulary Vocabulary::build_from(const std::unordered_map<std::string, int64_t>
 }
 
 Vocabulary Vocabulary::parse(std::string_view bytes, const std::string& name) {
-  if (bytes.empty()) fail("{}: is empty; a vocabulary has one token a line", name);
+  if (bytes.empty()) fail("{}: is empty; a vocabulary has one token per line", name);
   Vocabulary vocabulary;
   internal::Lines lines(bytes, name, maximum_vocabulary_file);
   std::string_view line;

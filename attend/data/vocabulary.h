@@ -16,7 +16,7 @@ class Vocabulary {
   static constexpr int64_t bos = 1;
   static constexpr int64_t eos = 2;
   static constexpr int64_t unknown = 3;
-  static constexpr int64_t first_target = eos;  // padding and BOS are never what comes next
+  static constexpr int64_t first_target = eos;  // padding and BOS are never predicted
 
   Vocabulary();  // the fixed tokens alone
 
@@ -30,11 +30,11 @@ class Vocabulary {
   static Vocabulary build_from(const std::unordered_map<std::string, int64_t>& counts,
                                int64_t minimum_count = 1);
 
-  // Plain text, one token a line, line number = id; a line break is written \n. Errors name file
+  // Plain text, one token per line, line number = id; a line break is written \n. Errors name file
   // and line: bad UTF-8, a duplicate, an empty line, missing fixed tokens, over a million tokens,
   // over 256 MiB.
   static Vocabulary load(const std::string& path);
-  // The same for the bytes of a file; `name` stands for it in messages.
+  // The same for the bytes of a file; messages call it `name`.
   static Vocabulary parse(std::string_view bytes, const std::string& name);
   void save(const std::string& path) const;
 

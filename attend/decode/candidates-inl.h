@@ -9,7 +9,7 @@
 
 namespace attend::internal {
 
-// One token a hypothesis, drawn from log_probabilities [N, V] by `uniforms` [N] in [0, 1).
+// One token per hypothesis, drawn from log_probabilities [N, V] by `uniforms` [N] in [0, 1).
 NextTokens drawn(const at::Tensor& log_probabilities, const std::vector<double>& uniforms,
                  const Sampling& sampling);
 

@@ -118,7 +118,7 @@ class Search {
     return query;
   }
 
-  // One token a hypothesis: the one that is given, or one that is drawn.
+  // One token per hypothesis: the one that is given, or one that is drawn.
   NextTokens drawn(const Tensor& tokens, int64_t step) {
     const NextQuery asked = query(step);
     const StepResult result = state_->step(tokens, asked.with_weights, {});
@@ -151,7 +151,7 @@ class Search {
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       if (std::isnan(value[row][0])) throw NotANumber("[search] the model's probabilities are NaN");
-      // A given token goes on however improbable it is.
+      // A token of the prefix continues, however improbable it is.
       const bool is_given = sentence.is_given(step);
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
         if (value[row][c] > impossible || is_given)
@@ -166,7 +166,7 @@ class Search {
     return extensions;
   }
 
-  // At the longest length EOS alone goes on; the other hypotheses stay as they are.
+  // At the longest length only EOS extends a hypothesis; the others stay as they are.
   void advance(Sentence& sentence, int64_t first_row, int64_t step, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
     const bool at_longest = step == sentence.task->longest;
@@ -202,8 +202,8 @@ class Search {
     return rows.size() == owners_.size();
   }
 
-  // Takes the given rows of the state. Rows of one sentence read the same memory, so memory moves
-  // only when the sentences of the rows change, not when hypotheses swap places.
+  // Takes these rows of the state. Rows of one sentence read the same memory, so memory moves only
+  // when the sentences of the rows change, not when hypotheses swap places.
   void keep_rows(const std::vector<int64_t>& rows) {
     if (is_identity(rows)) return;
     std::vector<int64_t> owners;
@@ -251,7 +251,7 @@ class Search {
     return hypotheses;
   }
 
-  // How many steps a task takes: EOS is one behind the tokens of the answer.
+  // The number of steps of a task: EOS is one behind the tokens of the answer.
   static int64_t steps(const SearchTask& task) {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
@@ -262,8 +262,8 @@ class Search {
     Hypothesis result;
     std::vector<Tensor> rows;
     bool has_eos = false;
-    for (int64_t at = live.node; at >= 0; at = node(at).before) {
-      const Node& part = node(at);
+    for (int64_t index = live.node; index >= 0; index = node(index).before) {
+      const Node& part = node(index);
       result.log_probabilities.push_back(part.log_probability);
       if (part.token == special_.eos) {
         has_eos = true;

@@ -52,9 +52,9 @@ struct Hypothesis {
 // Beam search (Graves 2012, Sutskever et al. 2014): a hypothesis that ends leaves the beam, which
 // narrows by one; a sentence is done when its beam is empty, or when its hypotheses have the
 // longest length and those that EOS extends have ended. Best first, complete ones before those that
-// were cut. The penalties rank what was found; the beam itself keeps the most probable.
+// were cut. The penalties rank the finished hypotheses; the beam itself keeps the most probable.
 //
-// With `sampling`: nbest answers a sentence, in the order of their random numbers.
+// With `sampling`: nbest answers per sentence, in the order of their random numbers.
 //
 // Error when an option is out of range, or a prefix is longer than the answer may be. NotANumber
 // where the model's probabilities are NaN.

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "attend/base/enum_names.h"
+
 namespace attend {
 
 // How a token is drawn. Each answer of each source has random numbers of its own, so that what a
@@ -21,12 +23,13 @@ enum class LengthPenalty {
   wu,     // ((5 + L) / 6)^a (Wu et al. 2016, eq. 14)
 };
 
-// What stands in an answer for what the model has no token for.
+// What an answer has where the model has no token.
 enum class UnknownTokens {
-  forbid,  // nothing does: the answer is made of the tokens of training
+  forbid,  // nothing: the answer consists of tokens of training
   copy,    // the source token that the step attended to most (Luong et al. 2015b, 3.3)
   keep,    // <unk>
 };
+inline EnumNames names_of(UnknownTokens) { return {"forbid", "copy", "keep"}; }
 
 struct SearchOptions {
   int64_t beam = 1;             // hypotheses kept a source; 1 is greedy search
@@ -41,8 +44,8 @@ struct SearchOptions {
                                           // or minimum_length where that is more
   bool with_weights = false;              // keep the attention of each hypothesis
   std::optional<Sampling> sampling = {};  // draw answers; beam does not count
-  // Not given: copy where the model copies (model.copy), else forbid, since <unk> is no part of any
-  // text and a token that was attended to may be of another kind than those of answers.
+  // Without a value: copy where the model copies (model.copy), else forbid, since <unk> is no part
+  // of any text and a token that was attended to may be of another kind than those of answers.
   std::optional<UnknownTokens> unknown = {};
 
   void check() const;  // Error on a value out of range

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -208,24 +207,6 @@ std::string faithfulness_svg(const Faithfulness& measured, const std::string& ti
       fmt::format("{}: mean of {} answers, 95 % intervals; pale: missed; tick: compared with",
                   title, measured.examples),
       panels);
-}
-
-std::string faithfulness_json(const Faithfulness& measured) {
-  nlohmann::ordered_json document = {{"examples", measured.examples}};
-  for (const FaithfulnessFigure& figure : measured.figures) {
-    auto& entry = document["methods"][figure.method->name][figure.figure->name];
-    entry = {
-        {"examples", figure.examples}, {"mean", figure.mean},           {"low", figure.low},
-        {"high", figure.high},         {"compared_with", figure.other}, {"bar", figure.figure->bar},
-        {"passed", figure.passed}};
-    if (figure.examples == 0) entry["passed"] = nullptr;
-    if (!figure.missing.empty()) entry["missing"] = figure.missing;
-  }
-  document["left_out"] = nlohmann::ordered_json::array();
-  for (const LeftOut& one : measured.left_out)
-    document["left_out"].push_back(
-        {{"method", one.what}, {"examples", one.examples}, {"why", one.why}});
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace attend

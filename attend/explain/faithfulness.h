@@ -56,9 +56,6 @@ Faithfulness measure_faithfulness(
 // "flow: 3 of 20 examples: it takes up to 128 tokens; take rollout"
 std::string left_out_text(const LeftOut& one, const Faithfulness& measured);
 
-// One JSON document.
-std::string faithfulness_json(const Faithfulness& measured);
-
 // Figures as panels, each with the interval of every method. A self-contained SVG 1.1 document.
 std::string faithfulness_svg(const Faithfulness& measured, const std::string& title);
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "attend/base/error.h"
+#include "attend/inference/predictor.h"
 
 namespace attend {
 namespace {
@@ -56,7 +57,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded) {
 
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target) {
-  const PairModel& parts = model.parts();
+  const PairModel& parts = Predictor::of(model).model();
   const bool forced = !target.empty();
   if (forced && model.fills())
     fail("a target is given, and the model answers with its source, filled in; leave it out");

@@ -14,13 +14,13 @@ namespace {
 // How many bytes of texts belong to unknown tokens, and which part of the likelihood.
 class UnknownPart {
  public:
-  explicit UnknownPart(const Model& model) : model_(model) {}
+  explicit UnknownPart(Predictor& predictor) : predictor_(predictor) {}
 
   void read(const std::vector<std::string>& tokens) {
     for (const std::string& token : tokens) {
       const auto size = static_cast<int64_t>(token.size());
       bytes_ += size;
-      if (model_.parts().target_vocabulary.id(token) != Vocabulary::unknown) continue;
+      if (predictor_.model().target_vocabulary.id(token) != Vocabulary::unknown) continue;
       ++unknown_;
       unknown_bytes_ += size;
     }
@@ -34,14 +34,14 @@ class UnknownPart {
         static_cast<double>(all.bytes - ends - bytes_) / static_cast<double>(tokens_);
     all.unknown = unknown_;
     all.unknown_bytes = unknown_bytes_ + std::llround(between * static_cast<double>(unknown_));
-    const auto logs = model_.predictor().token_log_probabilities(pairs);
+    const auto logs = predictor_.token_log_probabilities(pairs);
     for (size_t i = 0; i < pairs.size(); ++i)
       for (size_t t = 0; t < pairs[i].target.size(); ++t)
         if (pairs[i].target[t] == Vocabulary::unknown) all.unknown_nats -= logs[i][t];
   }
 
  private:
-  const Model& model_;
+  Predictor& predictor_;
   int64_t tokens_ = 0, bytes_ = 0;
   int64_t unknown_ = 0, unknown_bytes_ = 0;
 };
@@ -81,7 +81,7 @@ std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Exa
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   const auto found = model.classify(sources);
-  const TextCodec& codec = model.parts().codecs.target;
+  const TextCodec& codec = Predictor::of(model).model().codecs.target;
   std::vector<ScoredAnswer> scores;
   for (size_t i = 0; i < examples.size(); ++i) {
     ScoredAnswer& score = scores.emplace_back();
@@ -97,9 +97,9 @@ MetricOptions metric_options(const TextConfig& text) {
   return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}};
 }
 
-Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const SearchOptions& options,
-                    const Report& report) {
+Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
+                    const SearchOptions& options, const Report& report) {
+  Predictor& predictor = Predictor::of(model);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
@@ -109,30 +109,26 @@ Evaluation evaluate(Predictor& predictor, const PairModel& model,
     evaluation.truncated += prediction.truncated ? 1 : 0;
     if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
     evaluation.answers.push_back(
-        scored_answer(model, predictor.best_tokens(prediction), examples[i].targets));
+        scored_answer(predictor.model(), predictor.best_tokens(prediction), examples[i].targets));
     evaluation.answers.back().source_length = std::ssize(prediction.source);
     if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
   });
   return evaluation;
 }
 
-Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
-                    const SearchOptions& options, const Report& report) {
-  return evaluate(model.predictor(), model.parts(), examples, options, report);
-}
-
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
-  const std::vector<EncodedPair> pairs = model.parts().encode(examples);
+  Predictor& predictor = Predictor::of(model);
+  const std::vector<EncodedPair> pairs = predictor.model().encode(examples);
   Likelihood likelihood;
-  UnknownPart unknown(model);
+  UnknownPart unknown(predictor);
   for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
       // What fills its source in takes unknown tokens for places to fill.
-      if (!model.fills()) unknown.read(model.parts().codecs.target.split(target));
+      if (!model.fills()) unknown.read(predictor.model().codecs.target.split(target));
     }
-  likelihood.nats = model.predictor().loss(pairs) * static_cast<double>(likelihood.tokens);
+  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);
   return likelihood;
 }
@@ -140,22 +136,24 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   if (!model.continues())
     fail("[evaluate] a model of type {} goes on with no text; give it pairs", model.type());
-  const std::vector<int64_t> tokens = model.parts().encode_text(text);
-  const int64_t context = model.parts().config.chosen().context(), half = context / 2;
+  Predictor& predictor = Predictor::of(model);
+  const PairModel& parts = predictor.model();
+  const std::vector<int64_t> tokens = parts.encode_text(text);
+  const int64_t context = parts.config.chosen().context(), half = context / 2;
   // Half of what fills the context is predicted, from the other half on.
   const std::vector<EncodedPair> windows = windows_in_order(tokens, context - half, half);
   Likelihood all{.tokens = std::ssize(tokens), .bytes = std::ssize(text)};
-  all.nats = model.predictor().loss(windows) * static_cast<double>(all.tokens);
+  all.nats = predictor.loss(windows) * static_cast<double>(all.tokens);
   if (std::find(tokens.begin(), tokens.end(), Vocabulary::unknown) != tokens.end()) {
-    UnknownPart unknown(model);
+    UnknownPart unknown(predictor);
     for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
       end = std::min(text.find('\n', begin), text.size() - 1) + 1;
-      unknown.read(model.parts().codecs.target.split_lines(
-          std::string_view(text).substr(begin, end - begin)));
+      unknown.read(
+          parts.codecs.target.split_lines(std::string_view(text).substr(begin, end - begin)));
     }
     unknown.put(windows, /*ends=*/0, all);
   }
-  return {all, model.predictor().loss(windows_in_order(tokens, context - 1, 1))};
+  return {all, predictor.loss(windows_in_order(tokens, context - 1, 1))};
 }
 
 }  // namespace attend

@@ -29,9 +29,6 @@ struct Evaluation {
 // How answers in those texts are measured: what comes tokenised has its tokens between white space.
 MetricOptions metric_options(const TextConfig& text);
 
-Evaluation evaluate(Predictor& predictor, const PairModel& model,
-                    const std::vector<Example>& examples, const SearchOptions& options,
-                    const Report& report = {});
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
 

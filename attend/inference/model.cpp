@@ -7,6 +7,7 @@
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/nn/devices.h"
 
 namespace attend {
 namespace {
@@ -55,30 +56,29 @@ std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_
   return found;
 }
 
+std::unique_ptr<Predictor> ready_predictor(PairModel model,
+                                           std::vector<std::shared_ptr<PairNetwork>> others,
+                                           const ModelOptions& options) {
+  others.insert(others.begin(), model.network);
+  auto predictor = std::make_unique<Predictor>(
+      std::move(model), std::move(others),
+      options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency()),
+      BadTexts{.strict = options.strict, .skip = options.skip_bad});
+  predictor->place(devices_of(options.placement));
+  predictor->pack(options.weights);
+  return predictor;
+}
+
+std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folders,
+                                          const ModelOptions& options) {
+  PairModel model = load_pair_model(folders.at(0));
+  auto others = load_members(model, {folders.begin() + 1, folders.end()});
+  // Who differentiates by what enters it pays nothing for its weights.
+  for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
+  return ready_predictor(std::move(model), std::move(others), options);
+}
+
 }  // namespace
-
-struct Model::Loaded {
-  Loaded(const std::vector<std::string>& folders, const ModelOptions& options)
-      : model(load_pair_model(folders.at(0))),
-        predictor(model, networks_of(folders),
-                  options.threads > 0 ? options.threads
-                                      : std::max(1U, std::thread::hardware_concurrency()),
-                  {.strict = options.strict, .skip = options.skip_bad}) {
-    // Who differentiates by what enters it pays nothing for its weights.
-    for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
-    predictor.place(parse_devices(options.device, options.place));
-    predictor.pack(options.weights);
-  }
-
-  std::vector<std::shared_ptr<PairNetwork>> networks_of(const std::vector<std::string>& folders) {
-    auto networks = load_members(model, {folders.begin() + 1, folders.end()});
-    networks.insert(networks.begin(), model.network);
-    return networks;
-  }
-
-  PairModel model;
-  Predictor predictor;
-};
 
 const Candidate& Answer::best() const {
   if (candidates.empty()) fail("[answer] there is none to an empty source");
@@ -97,24 +97,26 @@ SourceError::SourceError(size_t index, const std::string& reason)
     : Error(fmt::format("source {}: {}", index + 1, reason)), index_(index), reason_(reason) {}
 
 Model::Model(const std::string& folder, const ModelOptions& options)
-    : Model(std::make_unique<Loaded>(std::vector{folder}, options)) {}
+    : Model(load_predictor({folder}, options)) {}
+
+Model::Model(PairModel model, const ModelOptions& options)
+    : Model(ready_predictor(std::move(model), {}, options)) {}
 
 Model Model::ensemble(const std::vector<std::string>& folders, const ModelOptions& options) {
   if (folders.empty()) fail("[model] an ensemble of no model; name at least one folder");
-  return Model(std::make_unique<Loaded>(folders, options));
+  return Model(load_predictor(folders, options));
 }
 
-Model::Model(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+Model::Model(std::unique_ptr<Predictor> predictor) : predictor_(std::move(predictor)) {}
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
                         const std::vector<std::string>& prefixes, const Take& take) const {
-  loaded_->predictor.predict_each(sources, options, prefixes,
-                                  [&](size_t index, Prediction prediction) {
-                                    take(index, answer_of(parts(), std::move(prediction)));
-                                  });
+  predictor_->predict_each(sources, options, prefixes, [&](size_t index, Prediction prediction) {
+    take(index, answer_of(parts(), std::move(prediction)));
+  });
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
@@ -142,7 +144,7 @@ std::vector<std::vector<TokenProbability>> Model::classify(
   const Vocabulary& vocabulary = parts().target_vocabulary;
   std::vector<std::vector<TokenProbability>> found;
   found.reserve(sources.size());
-  for (const at::Tensor& logarithms : predictor().first_steps(sources))
+  for (const at::Tensor& logarithms : predictor_->first_steps(sources))
     found.push_back(logarithms.defined() ? most_probable(logarithms, Vocabulary::unknown + 1,
                                                          vocabulary.size(), vocabulary)
                                          : std::vector<TokenProbability>());
@@ -165,7 +167,7 @@ void Model::check_labels(const std::vector<Example>& examples, const std::string
 }
 
 std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {
-  return predictor().log_probabilities(parts().encode(examples));
+  return predictor_->log_probabilities(parts().encode(examples));
 }
 
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
@@ -189,7 +191,7 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
   std::vector<std::vector<TokenProbability>> found;
   if (asked.empty()) return found;
   found.reserve(asked.size());
-  const at::Tensor steps = predictor().steps(ids);
+  const at::Tensor steps = predictor_->steps(ids);
   for (const int64_t place : asked)
     found.push_back(most_probable(steps[place].to(at::kFloat), Vocabulary::unknown + 1, most,
                                   parts().target_vocabulary));
@@ -198,7 +200,7 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
 
 std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {
   std::vector<std::vector<std::string>> tokens;
-  const std::vector<at::Tensor> vectors = predictor().encodings(sources, tokens);
+  const std::vector<at::Tensor> vectors = predictor_->encodings(sources, tokens);
   std::vector<Embedding> embeddings(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     embeddings[i].tokens = std::move(tokens[i]);
@@ -242,8 +244,6 @@ SourceImage Model::source_image(const std::string& source) const {
   return {model.text.source_kind()->picture(frames, model.text.frames), grid.height, grid.width};
 }
 
-const PairModel& Model::parts() const { return loaded_->model; }
-
-Predictor& Model::predictor() const { return loaded_->predictor; }
+const PairModel& Model::parts() const { return predictor_->model(); }
 
 }  // namespace attend

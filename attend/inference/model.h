@@ -12,6 +12,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
 #include "attend/decode/search_options.h"
+#include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
 
 namespace attend {
@@ -20,8 +21,7 @@ class Predictor;
 struct PairModel;
 
 struct ModelOptions {
-  std::string device = "cpu";  // or "cuda", "cuda:1"
-  std::string place = {};      // parts on other devices: "encoder=cpu,decoder=cuda:1"
+  DevicePlacement placement = {};
   // What answers are computed with. bfloat16: weights, and the keys and values that steps keep, of
   // 8 bits and an exponent; int8: weights of a byte, and a scale for each unit. Both are faster and
   // a little off. Error where the model has no steps for such.
@@ -92,7 +92,7 @@ class SourceError : public Error {
   std::string reason_;
 };
 
-// A model folder, ready for use. A source is a text or, of a model that reads such, the name of the
+// A model, ready for use. A source is a text or, of a model that reads such, the name of the
 // file of an image (or "images.idx:17") or of a sound.
 //
 // Any number of threads may call one model at once: its weights are only read, and all calls share
@@ -108,6 +108,11 @@ class Model {
   // A folder that `attend train` or train_model() made. Error on a folder that holds no model or a
   // damaged one; the message names the file and the remedy.
   explicit Model(const std::string& folder, const ModelOptions& options = {});
+
+  // A network in memory with its vocabularies (attend/models/pair_model.h), such as one in
+  // training. It is shared, and placed where `options` say. Answers are those of the weights of
+  // this moment: after they have changed, make another. What draws in training is in eval() mode.
+  explicit Model(PairModel model, const ModelOptions& options = {});
 
   // Several models of the same vocabularies that answer as one: probabilities and weights are the
   // means of theirs. Error on none and on other vocabularies.
@@ -174,15 +179,12 @@ class Model {
   // The picture of a source. Error where the model reads texts, or on a file that cannot be read.
   SourceImage source_image(const std::string& source) const;
 
-  // What the model is made of, for the rooms above; needs their headers.
-  const PairModel& parts() const;
-  Predictor& predictor() const;
-
  private:
-  struct Loaded;
-  explicit Model(std::unique_ptr<Loaded> loaded);
+  friend class Predictor;
+  explicit Model(std::unique_ptr<Predictor> predictor);
+  const PairModel& parts() const;
 
-  std::unique_ptr<Loaded> loaded_;
+  std::unique_ptr<Predictor> predictor_;
 };
 
 }  // namespace attend

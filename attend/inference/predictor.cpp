@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "attend/decode/ensemble.h"
-#include "attend/inference/model.h"
 #include "attend/models/model_folder.h"
 #include "attend/steps/batch_invariance.h"
 
@@ -100,9 +99,12 @@ struct Predictor::Reading {
   std::vector<int64_t> answered;  // which texts can be
 };
 
-Predictor::Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
+Predictor::Predictor(PairModel model, std::vector<std::shared_ptr<PairNetwork>> networks,
                      int64_t threads, BadTexts bad_texts)
-    : model_(model), networks_(std::move(networks)), threads_(threads), bad_texts_(bad_texts) {}
+    : model_(std::move(model)),
+      networks_(std::move(networks)),
+      threads_(threads),
+      bad_texts_(bad_texts) {}
 
 void Predictor::place(const Devices& devices) {
   for (const auto& network : networks_) network->place(devices);
@@ -146,7 +148,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
   reading.predictions.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
-  const std::unique_ptr<FrameReader> reader = model_.frame_reader();
+  const std::shared_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
     Prediction& prediction = reading.predictions[i];
     EncodedPair& encoded = reading.encoded[i];

@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/data/pairs.h"
 #include "attend/decode/search.h"
+#include "attend/inference/model.h"
 #include "attend/models/pair_model.h"
 #include "attend/nn/worker_threads.h"
 
@@ -38,13 +40,21 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders);
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
-// errors and what answers depend on are those of Model, which is this with a loaded folder.
+// errors and what answers depend on are those of Model, which holds one.
 class Predictor {
  public:
-  // Several networks decode as one: probabilities are the means of theirs. Error on none. `model`
-  // must outlive it.
-  Predictor(const PairModel& model, std::vector<std::shared_ptr<PairNetwork>> networks,
-            int64_t threads, BadTexts bad_texts = {});
+  // Several networks decode as one: probabilities are the means of theirs. Error on none. They are
+  // neither placed nor packed.
+  Predictor(PairModel model, std::vector<std::shared_ptr<PairNetwork>> networks, int64_t threads,
+            BadTexts bad_texts = {});
+
+  // What a Model holds, and a Model that holds it.
+  static Predictor& of(const Model& model) { return *model.predictor_; }
+  static Model as_model(std::unique_ptr<Predictor> predictor) {
+    return Model(std::move(predictor));
+  }
+
+  const PairModel& model() const { return model_; }
 
   // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
@@ -116,7 +126,7 @@ class Predictor {
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
 
-  const PairModel& model_;
+  const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
   BadTexts bad_texts_;

@@ -96,6 +96,9 @@ struct Bias {
   // positive.
   const T* centres = nullptr;  // [batch, heads, queries]
   const T* widths = nullptr;   // [batch, heads, queries]
+  // [batch, heads, 1, edges of the longest list]: a number for each edge, in the order of its list.
+  // A stride of 0 broadcasts. Only where the scope is one clause with one condition of edges.
+  View<const T> edges;
 };
 
 enum class Normaliser {
@@ -150,9 +153,9 @@ struct Upstream {
 };
 
 // What backward writes (it overwrites). Shapes as the inputs; vector is [heads, depth], contiguous,
-// summed over the batch. The pointers may be null: that gradient is not wanted. bias and relative
-// have the strides of Bias::dense and Bias::relative and are summed over the axes that those
-// broadcast.
+// summed over the batch. The pointers may be null: that gradient is not wanted. bias, relative and
+// edges have the strides of Bias::dense, Bias::relative and Bias::edges and are summed over the
+// axes that those broadcast.
 template <class S>
 struct Gradients {
   View<S> query;
@@ -165,6 +168,7 @@ struct Gradients {
   Compute<S>* relative = nullptr;
   Compute<S>* centres = nullptr;  // [batch, heads, queries]
   Compute<S>* widths = nullptr;   // [batch, heads, queries]
+  Compute<S>* edges = nullptr;
 };
 
 // threads: 0 takes as many as OpenMP gives. Results do not depend on it, to the last bit. Throws
@@ -196,6 +200,13 @@ struct Selection {
 template <class S>
 void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                        const View<Compute<S>>& weights, int threads = 0);
+
+// weights[b][n][e] = the weight of edge e of the list of batch entry b and head heads[n], 0 where
+// its query is not of the selected rows and past the last edge of the list: [batch, selected heads,
+// edges of the longest list]. The scope is one clause with one condition of edges.
+template <class S>
+void attention_edge_weights(const Problem<S>& problem, const Compute<S>* lse,
+                            const Selection& selection, Compute<S>* weights, int threads = 0);
 
 // The `count` largest weights of each row, largest first, equal ones in the order of the keys, and
 // their keys: [batch, selected heads, rows, count]. Only weights above 0 are listed; places past

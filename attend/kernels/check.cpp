@@ -87,6 +87,10 @@ void check(const Problem<S>& problem) {
     for (const Condition& condition : clause)
       std::visit([&](const auto& one) { one.check(s); }, condition);
   }
+  if (problem.bias.edges.data != nullptr && !edge_scope(problem.scope))
+    fail(
+        "[attention] bias.edges has a number for each edge; the scope is not one clause with one "
+        "condition of edges");
 }
 
 template <class S>
@@ -111,6 +115,7 @@ void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradien
   check_wanted("bias.relative", gradients.relative, problem.bias.relative.data != nullptr);
   check_wanted("bias.centres", gradients.centres, problem.bias.centres != nullptr);
   check_wanted("bias.widths", gradients.widths, problem.bias.widths != nullptr);
+  check_wanted("bias.edges", gradients.edges, problem.bias.edges.data != nullptr);
   check_wanted("sinks", gradients.sinks, problem.sinks != nullptr);
 }
 

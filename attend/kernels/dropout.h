@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attend/base/hash.h"
 #include "attend/kernels/scope.h"
 
 namespace attend::kernels {
@@ -31,11 +32,7 @@ inline uint32_t dropout_mix(uint32_t x) {
 inline uint32_t dropout_row_key(const Dropout& dropout, const Row& row, int64_t heads) {
   const auto index = static_cast<uint64_t>((row.batch * heads + row.head) << 32 ^
                                            (row.query + dropout.first_query));
-  // the finaliser of splitmix64
-  uint64_t x = dropout.seed * 0x9e3779b97f4a7c15u + index;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return static_cast<uint32_t>((x ^ x >> 31) >> 16);
+  return static_cast<uint32_t>(split_mix(dropout.seed * split_mix_step + index) >> 16);
 }
 
 inline uint32_t dropout_key(int64_t key) { return static_cast<uint32_t>(key) * 0x9e3779b9u; }

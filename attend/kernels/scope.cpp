@@ -173,6 +173,13 @@ void Around::check(const Shape& shape) const {
     fail("[attention] the scope around centres reaches {} keys; it must not be negative", reach);
 }
 
+bool sees_key(const Clause& clause, const Row& row, int64_t key, int64_t keys) {
+  return std::all_of(clause.begin(), clause.end(), [&](const Condition& condition) {
+    const KeyRange range = condition_hull(condition, row, keys);
+    return range.begin <= key && key < range.end && condition_allows(condition, row, key);
+  });
+}
+
 Scope causal(int64_t offset) { return {{{Window{.right = 0, .offset = offset}}}}; }
 
 Scope intersect(const Scope& a, const Scope& b) {

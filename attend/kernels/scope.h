@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -155,8 +156,43 @@ struct Around {
   void check(const Shape& shape) const;
 };
 
+struct EdgesByKey;
+
+// The edges of a graph: query i sees keys[n] for offsets[i] <= n < offsets[i + 1], which ascend.
+// One list serves every batch entry and head, or each has a list of its own in the same array. A
+// scope of one clause with one such condition takes time and memory linear in the edges.
+struct EdgeLists {
+  const int64_t* offsets = nullptr;  // [batch, heads, queries + 1], ascending, from 0 to `edges`
+  const int64_t* keys = nullptr;     // [edges]
+  int64_t edges = 0;
+  int64_t batch_stride = 0;  // of the offsets; 0 broadcasts
+  int64_t head_stride = 0;
+  const EdgesByKey* by_key = nullptr;  // of these lists; null: backward sorts them itself
+
+  const int64_t* row(const Row& row) const {
+    return offsets + row.batch * batch_stride + row.head * head_stride + row.query;
+  }
+  KeyRange hull(const Row& row, int64_t keys) const;
+  bool fills_hull() const { return false; }
+  bool allows(const Row& row, int64_t key) const;
+  void check(const Shape& shape) const;
+
+  // The number of edges of the longest list.
+  int64_t longest(const Shape& shape) const;
+};
+
+// The same edges sorted by their keys, those of a key in the order of the queries: key j of list l
+// is seen by queries[n] along edge edges[n] for offsets[l (keys + 1) + j] <= n < the next offset.
+struct EdgesByKey {
+  int64_t heads = 1;  // list l is that of batch entry l / heads, head l % heads
+  std::vector<int64_t> offsets, queries, edges;
+};
+
+// Of lists that fit the shape.
+EdgesByKey sorted_by_key(const EdgeLists& lists, const Shape& shape);
+
 using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
-                               BlockLayout, DenseMask, Around>;
+                               BlockLayout, DenseMask, Around, EdgeLists>;
 using Clause = std::vector<Condition>;
 
 struct Scope {
@@ -164,6 +200,18 @@ struct Scope {
 };
 
 Scope causal(int64_t offset = 0);
+
+// A scope of one clause with one condition of edges, and what else the clause asks of them.
+struct EdgeScope {
+  EdgeLists lists;
+  Clause rest;
+};
+
+// Nothing where the scope is another.
+std::optional<EdgeScope> edge_scope(const Scope& scope);
+
+// Whether a row sees a key of [0, keys) by every condition of the clause.
+bool sees_key(const Clause& clause, const Row& row, int64_t key, int64_t keys);
 
 // Every condition of a and of b; every key that a or b sees. An empty scope sees all.
 Scope intersect(const Scope& a, const Scope& b);

@@ -31,7 +31,7 @@ void choose_blas_kernels(char** argv);
 std::string libtorch_version();
 int libtorch_threads();
 
-// What one core does, in operations a second. A multiply-add counts as two.
+// The speed of one core in operations per second. A multiply-add counts as two.
 struct ProductSpeed {
   double product = 0;  // of a float32 matrix product of 384 x 384 by LibTorch
   double peak = 0;     // of kernels::multiply_add_peak

@@ -26,7 +26,7 @@ struct Diagnosis {
   std::vector<MachineProblem> problems;
 };
 
-// Looks, and multiplies matrices for a fraction of a second to know the speed.
+// Looks at the machine, and multiplies matrices for a fraction of a second to measure the speed.
 Diagnosis examine_machine();
 
 }  // namespace attend

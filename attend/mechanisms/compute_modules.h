@@ -9,7 +9,7 @@
 
 namespace attend {
 
-// What the choices and parameters of a problem come to.
+// The result of the choices and parameters of a problem.
 struct Attended {
   at::Tensor query, key, value;  // as attention() takes them
   AttentionSpec spec;
@@ -23,9 +23,9 @@ struct ComputeModule {
   void (*apply)(const Parameters& parameters, Attended& given);
 };
 
-// nullptr where the choices say all, and without a row. Those of learned queries (fixed_dot,
-// fixed_mlp) and of a module's own past (intra, intra_decoder) say all too: --query holds these
-// queries, --key and
+// nullptr where the choices say everything, and without a row. They do so, too, with learned
+// queries (fixed_dot, fixed_mlp) and a module's own past (intra, intra_decoder): --query holds
+// these queries, --key and
 // --value that past.
 const ComputeModule* compute_module(const Mechanism* row);
 

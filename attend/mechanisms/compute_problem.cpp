@@ -85,7 +85,7 @@ Tensor centres_of(const ComputeProblem& problem, const Tensor& query) {
   return centres.defined() ? centres : predicted_centres(problem, query);
 }
 
-// The tensors of a bias as they were given, by the names of its row.
+// The tensors of a bias from the problem, by the names of its row.
 Parameters given_tensors(const BiasRow& row, const ComputeProblem& problem) {
   Parameters tensors;
   for (const BiasParameter& one : row.parameters)

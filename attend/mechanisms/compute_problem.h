@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// One attention problem with everything that it reads, as `attend compute` is given it.
+// One attention problem with everything that it reads, as `attend compute` takes it.
 struct ComputeProblem {
   at::Tensor query, key, value;
   const Mechanism* mechanism = nullptr;
@@ -16,7 +16,7 @@ struct ComputeProblem {
   Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
   Scope scope;             // what further scopes and the files add to the choice
   at::Tensor key_lengths;  // undefined without
-  // Where the queries stand among the keys, as AttentionSpec has it.
+  // The positions of the queries among the keys, as in AttentionSpec.
   Align align = Align::first;
   at::Tensor query_offsets;  // undefined without
   double soft_cap = 0;
@@ -28,7 +28,7 @@ struct ComputeProblem {
 // Every parameter that a problem's mechanism and choices read.
 std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem);
 
-// Error on choices that are not there, and on a parameter that is missing or that no choice reads.
+// Error on choices that do not exist, and on a parameter that is missing or that no choice reads.
 Attended attended(const ComputeProblem& problem);
 
 // What one part of the bias adds to the scores of these queries over that scope.

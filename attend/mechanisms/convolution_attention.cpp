@@ -19,7 +19,7 @@ void check_kernel(const Tensor& weight, const Tensor& bias) {
         "pad the weight with zeros to an odd one",
         weight.size(2), weight.size(3));
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != weight.size(0)))
-    fail("[convolution attention] bias has shape {}; it must be [{}], a number an output channel",
+    fail("[convolution attention] bias has shape {}; it must be [{}], a number per output channel",
          shape_of(bias), weight.size(0));
 }
 

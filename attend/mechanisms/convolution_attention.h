@@ -29,7 +29,7 @@ class ConvolutionAttention : public torch::nn::Module {
   explicit ConvolutionAttention(const torch::nn::Conv2d& convolution, double sharpness = 46);
 
   // x [B, in, height, width] -> [B, out, height, width]: conv2d(x, weight, bias) with stride 1 and
-  // zeros around the image, until trained. Differentiable, twice.
+  // zeros around the image, until trained. Differentiable twice.
   at::Tensor forward(const at::Tensor& x) const;
 
   int64_t heads() const { return sharpness_.size(0); }

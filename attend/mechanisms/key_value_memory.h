@@ -8,13 +8,13 @@
 
 namespace attend {
 
-// A dictionary that can be asked with a key it does not hold: soft addressing weighs its values by
-// how near their keys are, hard addressing takes the nearest. How near is any spec: {.score =
-// "cosine"}. Differentiable in what is asked, in the keys and values that were written and in the
+// A dictionary that answers a key which it does not hold: soft addressing weighs its values by how
+// near their keys are, hard addressing takes the nearest. A spec defines how near: {.score =
+// "cosine"}. Differentiable in the queries, in the keys and values that were written and in the
 // spec's tensors; hard addressing in the values alone.
 //
-// It holds at most `capacity` entries, one a key: a key that is equal to the bit replaces its
-// entry, and past the capacity the entry that was written longest ago gives way.
+// It holds at most `capacity` entries, one per key: a key that is equal to the bit replaces its
+// entry, and beyond the capacity the oldest entry is removed.
 class KeyValueMemory {
  public:
   // Error on a capacity below 1.

@@ -19,7 +19,7 @@ constexpr double kRate = 0.004;
 constexpr int64_t kLearnedQueries = 3;
 constexpr int64_t kShortened = 4;
 
-// What a row's queries are, and what its contexts are to come near.
+// What a row's queries are, and what its contexts approach.
 enum class Task {
   translate,  // the contexts of the trained model
   same_word,  // the annotation of the same word, from the others
@@ -35,7 +35,7 @@ Task task_of(const Mechanism& row) {
     case Relation::earlier:
       return Task::earlier;
     case Relation::same: {
-      // The place that the convolution looks at is to be found.
+      // The fit shall find the place that the convolution looks at.
       const bool looks_elsewhere = row.module_kind == ModuleKind::convolution;
       return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? Task::next_word
                                                                           : Task::same_word;
@@ -111,7 +111,7 @@ class Fit {
     }
   }
 
-  // Answers are given so: nothing is drawn, and hard attention takes the largest.
+  // This is how models answer: nothing is drawn, and hard attention takes the largest.
   Tensor weights() {
     const torch::NoGradGuard no_gradients;
     Attended given = attended(0);
@@ -133,7 +133,7 @@ class Fit {
   Tensor loss(uint64_t seed) {
     Attended given = attended(seed);
     if (given.spec.normaliser.row().training == Training::reward) {
-      // The draw has no gradient; what it is expected to cost has.
+      // The draw has no gradient; its expected cost has one.
       given.spec.normaliser = Normaliser();
       const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
       const Tensor expected = attention_weights(given.query, given.key, lse, given.spec);

@@ -23,7 +23,7 @@ struct FittedMap {
   at::Tensor weights;
 };
 
-// Fits the row's parameters, and a linear layer each for queries and keys, until its contexts come
+// Fits the row's parameters, and a linear layer each for queries and keys, until its contexts are
 // near those of the trained model (between the sentences) or words of the sentence itself (within
 // one). The same on every call and machine: it seeds LibTorch's default generator, and computes
 // with one thread.

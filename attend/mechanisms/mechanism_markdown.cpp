@@ -16,12 +16,12 @@ constexpr const char* introduction =
 Every mechanism is four choices, **score**, **scope**, **bias** and **normaliser**, and where queries,
 keys and values come from. n queries `[n, query_depth]` over m keys `[m, key_depth]` and values
 `[m, value_depth]` give weights `[n, m]` and contexts `[n, value_depth]`; axes of batch and heads may
-stand before them. Time and memory are those of one head of depth d. The numbers in a scope or a bias,
+precede them. Time and memory are those of one head of depth d. The numbers in a scope or a bias,
 such as the reach of a window, are examples.
 
 In C++ a row is `mechanism("bahdanau").choices` (`attend/nn/mechanism_table.h`), which `LearnedAttention`
 makes trainable; in a recurrent decoder it is `--set model.mechanism=bahdanau`; on numbers in files it
-is the command that stands with it, and `--steps` in place of `--weights --out` writes out the
+is the command of the row below, and `--steps` in place of `--weights --out` writes out the
 arithmetic.
 
 This page is what `attend mechanisms --markdown` prints.
@@ -34,9 +34,9 @@ All show one pair of sentences from the package descriptions of Debian. A recurr
 with additive attention were trained on such pairs (`tools/mechanisms_pair.py` says how); the encoder's
 annotation of each English word and the decoder's state before each German word are in
 [pair.json](mechanisms/pair.json). Each row of this page then got its own parameters, and a linear layer
-each for queries and keys, fitted by Adam until its contexts came near a target: between the sentences,
+each for queries and keys, fitted by Adam until its contexts were near a target: between the sentences,
 the contexts of the trained model; within one, the annotation of the same word from those of the others
-or, where later words are out of scope, of the next word from those before it; of learned queries, three
+or, where later words are out of scope, of the next word from those before it; for learned queries, three
 contexts such that each annotation is near one. Windows and grids are smaller than the examples, to suit
 nine words. The picture is that row's
 own formula with what it then had: rows are queries, columns keys. Weights above 1 or below 0, which

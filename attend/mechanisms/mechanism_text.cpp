@@ -17,20 +17,20 @@ constexpr size_t label_column = 14;  // of a row in full
 // The words of `text` from column `indent` on, where the first line is there already.
 std::string wrapped(std::string_view text, size_t indent) {
   std::string out;
-  size_t at = indent;
+  size_t column = indent;
   while (!text.empty()) {
     const size_t space = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, space);
-    if (at > indent && at + 1 + word.size() > line_columns) {
+    if (column > indent && column + 1 + word.size() > line_columns) {
       out += '\n';
       out.append(indent, ' ');
-      at = indent;
-    } else if (at > indent) {
+      column = indent;
+    } else if (column > indent) {
       out += ' ';
-      ++at;
+      ++column;
     }
     out += word;
-    at += word.size();
+    column += word.size();
     text.remove_prefix(std::min(space + 1, text.size()));
   }
   return out;
@@ -160,8 +160,8 @@ std::string mechanism_text(const Mechanism& row) {
   return text +
          "\n  n queries [n, query_depth] over m keys [m, key_depth] and values [m, value_depth] "
          "give\n"
-         "  weights [n, m] and contexts [n, value_depth]; axes of batch and heads may stand "
-         "before.\n";
+         "  weights [n, m] and contexts [n, value_depth]; axes of batch and heads may precede "
+         "these.\n";
 }
 
 }  // namespace attend

@@ -43,7 +43,7 @@ Tensor address_by_content(const Tensor& memory, const Tensor& keys, const Tensor
   expect_axes(keys, 3, "keys");
   expect_shape(keys, {memory.size(0), keys.size(1), memory.size(2)}, "keys");
   const Score cosine("cosine");
-  // The parameter beta is one number a head; here it is one a batch element too.
+  // The parameter beta is one number per head; here it is one per batch element too.
   const Tensor query = cosine.map_query(keys) * beside_rows(strengths, keys, "strengths");
   return attention_scores(query, cosine.map_key(memory), {.score = cosine.mapped()}).softmax(-1);
 }

@@ -17,7 +17,7 @@ using at::Tensor;
 constexpr int64_t longest = 8;
 constexpr int64_t at_each_end = 3;
 
-// The positions shown of `length`; -1 stands for those left out.
+// The positions to show of `length`; -1 marks omitted ones.
 std::vector<int64_t> shown_positions(int64_t length) {
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < length; ++i) {

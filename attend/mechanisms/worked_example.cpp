@@ -95,7 +95,7 @@ std::string module_steps(const ComputeProblem& problem, const Attended& given) {
   return text;
 }
 
-// From queries and keys to the scores before the bias; of a score that looks back, to what is
+// From queries and keys to the scores before the bias; a score that looks back ends at what is
 // mapped once for all queries.
 std::string score_steps(const Attended& given) {
   const Score& score = given.spec.score;

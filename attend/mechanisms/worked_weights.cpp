@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-// Of queries that look back, so many are shown one by one.
+// So many queries that look back are shown, one by one.
 constexpr int64_t shown_queries = 3;
 
 std::string drawn_by(const Normaliser& normaliser) {

@@ -28,7 +28,7 @@ Sentence read_sentence(std::string_view text, const BleuOptions& options) {
   return sentence;
 }
 
-// What stands in for the matches that an order lacks.
+// The number that replaces the matches of an order that has none.
 struct Smoothing {
   std::string name;
   std::optional<double> value = {};  // where options have none; of those that take one

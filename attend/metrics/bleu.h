@@ -16,8 +16,8 @@ struct BleuOptions {
   // as 13a; char makes each character a token; none takes the runs between white space, for texts
   // that are tokenised. Where Unicode's versions differ, intl is of utf8proc's.
   std::string tokenise = "13a";
-  // What stands in for the matches of an order that has none (Chen & Cherry 2014): exp halves from
-  // one such order to the next, floor takes a constant, add-k adds one to orders from 2, none is 0.
+  // Replaces the matches of an order that has none (Chen & Cherry 2014): exp halves from one such
+  // order to the next, floor takes a constant, add-k adds one to orders from 2, none is 0.
   std::string smooth = "exp";
   std::optional<double> smooth_value = {};  // the constant of floor (0.1) and add-k (1)
   bool lowercase = false;

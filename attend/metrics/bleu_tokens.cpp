@@ -25,9 +25,9 @@ bool stands_alone(char c) {
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
   result.reserve(text.size());
-  for (size_t at; (at = text.find(from)) != std::string_view::npos;) {
-    result.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
+  for (size_t position; (position = text.find(from)) != std::string_view::npos;) {
+    result.append(text.substr(0, position)).append(to);
+    text.remove_prefix(position + from.size());
   }
   return result.append(text);
 }
@@ -49,8 +49,8 @@ Text rewrite_pairs(const Text& text, const Matches& matches, const Write& write)
   return result;
 }
 
-// What all of mteval-v13a but its beginning does, in its order; each rule reads what the one before
-// it wrote. Bytes will do for characters: what the rules name is ASCII.
+// The rules of mteval-v13a after its beginning, in its order; each rule reads the output of the one
+// before. Bytes are enough, because the rules name only ASCII.
 Words tokenise_western(std::string_view text) {
   std::string spaced;
   for (const char c : text) {

@@ -93,7 +93,7 @@ ChrfCounts count_chrf(std::string_view hypothesis, const std::vector<std::string
     ChrfCounts counts;
     counts.orders.reserve(answer.size());
     for (size_t n = 0; n < answer.size(); ++n)
-      // What a reference is too short for does not count against the hypothesis.
+      // An order for which the reference is too short does not count against the hypothesis.
       counts.orders.push_back({right[n].empty() ? 0 : total(answer[n]), total(right[n]),
                                internal::count_matches(answer[n], right[n])});
     const double score = chrf(counts, options);

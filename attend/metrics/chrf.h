@@ -20,7 +20,7 @@ struct ChrfOptions {
   void check() const;  // Error on an order or beta out of range
 };
 
-// What a sentence adds to the chrF of a corpus, an entry an order: of characters, then of words.
+// What a sentence adds to the chrF of a corpus, one entry per order: of characters, then of words.
 struct ChrfCounts {
   struct Order {
     int64_t hypothesis = 0;  // n-grams

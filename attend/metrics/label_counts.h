@@ -21,7 +21,7 @@ struct LabelCounts {
   // Where several labels are right, the answer among them or else the first counts. Error on none.
   void add(const std::string& answer, const std::vector<std::string>& right);
 
-  double accuracy() const;                      // also the micro-averaged F1: one answer an example
+  double accuracy() const;  // also the micro-averaged F1: one answer per example
   std::map<std::string, Score> scores() const;  // of every label that was right or answered
   Score macro() const;                          // the mean over scores()
 };

@@ -9,8 +9,8 @@ struct Likelihood {
   double nats = 0;     // negative log-likelihood of all tokens, ends included
   int64_t tokens = 0;  // ends included
   int64_t bytes = 0;   // of the texts in UTF-8, one for the end of each included
-  // Those of them that the model does not know. It tells them from others, but not from each other:
-  // their probability is of more texts than this one.
+  // The tokens that the model does not know. It distinguishes them from others, but not from each
+  // other: their probability covers more texts than this one.
   double unknown_nats = 0;
   int64_t unknown = 0;
   int64_t unknown_bytes = 0;

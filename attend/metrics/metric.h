@@ -34,7 +34,7 @@ struct ScoredAnswer {
   std::optional<Rank> rank = {};  // none: the right answer is not among those that were ranked
 };
 
-// What answers add up to, by name: "edits". A missing number is 0.
+// Sums over answers, by name: "edits". A missing number is 0.
 using MetricCounts = std::map<std::string, double>;
 
 struct MetricOptions {
@@ -54,7 +54,7 @@ enum class MetricNeeds {
 // How a metric of answers is broken down by the length of the source.
 enum class ByLength { none, each_length, ranges };
 
-// For which models a metric is measured where none is chosen.
+// The models for which a metric is measured by default.
 enum class MeasuredFor { none, sequences, labels, numbers, rankings, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
@@ -67,7 +67,7 @@ struct Metric {
   bool higher_is_better = false;
   bool is_share = false;  // of 1, shown in per cent
   int decimals = 2;       // that are shown
-  std::string mean = {};  // "nats a" of token or label; empty: the figure is no such mean
+  std::string mean = {};  // "nats per" of token or label; empty: the figure is no such mean
   MeasuredFor measured = MeasuredFor::none;  // `always`: also where others are chosen
   ByLength by_length = ByLength::none;
   bool has_interval = false;   // evaluate says how far the figure is known: interval_of()
@@ -87,7 +87,7 @@ struct Metric {
   bool of_numbers() const { return needs == MetricNeeds::numbers; }
   bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }
   std::string shown(double figure) const;  // "2.05 %"
-  // What JSON has under the key: the details, or the figure. Error of a metric of a likelihood.
+  // The JSON value under the key: the details, or the figure. Error for a metric of a likelihood.
   nlohmann::json report(const MetricCounts& counts, const MetricOptions& options) const;
   // A report in lines; a mean is one over each `part`.
   std::string report_text(const nlohmann::json& report, std::string_view part = "token") const;
@@ -102,8 +102,8 @@ const Metric& metric_named(std::string_view name);  // Error on an unknown name
 // The names of the rows for which `takes` is true.
 std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& takes);
 
-// Adds a row, which all that measures then knows. Error where the name is taken. Not to be called
-// while another thread reads the table.
+// Adds a row, which all commands and settings then know. Error where the name is taken. Not to be
+// called while another thread reads the table.
 void register_metric(Metric metric);
 
 // The counts of all answers to sources of those lengths. Errors name the answer, from 1.

@@ -90,7 +90,7 @@ std::deque<Metric> likelihood_rows() {
            .title = "loss",
            .needs = MetricNeeds::loss,
            .decimals = 4,
-           .mean = "nats a",
+           .mean = "nats per",
            .measured = MeasuredFor::always,
            .of_likelihood = &Likelihood::loss},
           {.name = "perplexity",

@@ -8,10 +8,10 @@
 
 namespace attend::internal {
 
-// What BLEU and chrF take for characters, white space and lower case is what Python does:
-// sacreBLEU, which defines them, is written in it.
+// For BLEU and chrF, characters, white space and lower case are those of Python, in which
+// sacreBLEU, their definition, is written.
 
-// One string a Unicode code point. Error on invalid UTF-8, naming the byte (counted from 1).
+// One string per Unicode code point. Error on invalid UTF-8, naming the byte (counted from 1).
 std::vector<std::string> characters_of(std::string_view text);
 
 // The runs between Unicode's white space. Errors as characters_of.
@@ -37,7 +37,7 @@ NgramCounts count_ngrams(const std::vector<std::string>& tokens, size_t order,
 // Occurrences in `ngrams` that `reference` has too, each of its own counted once.
 int64_t count_matches(const NgramCounts& ngrams, const NgramCounts& reference);
 
-// The signature's part that counts the references of a sentence; 0 stands for a number that varies.
+// The signature's part that counts the references of a sentence; 0 means that the number varies.
 std::string references_signature(int64_t references);
 
 }  // namespace attend::internal

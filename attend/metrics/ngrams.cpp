@@ -32,7 +32,7 @@ bool is_cased(CodePoint c) {
          category == UTF8PROC_CATEGORY_LT;
 }
 
-// What may stand between a letter and the end of its word.
+// The characters that may be between a letter and the end of its word.
 bool is_case_ignorable(CodePoint c) {
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_MN:
@@ -48,11 +48,11 @@ bool is_case_ignorable(CodePoint c) {
 }
 
 // Final_Sigma of the Unicode standard, table 3-17.
-bool ends_word(const std::vector<CodePoint>& text, size_t at) {
-  size_t before = at;
+bool ends_word(const std::vector<CodePoint>& text, size_t index) {
+  size_t before = index;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;
   if (before == 0 || !is_cased(text[before - 1])) return false;
-  size_t after = at + 1;
+  size_t after = index + 1;
   while (after < text.size() && is_case_ignorable(text[after])) ++after;
   return after == text.size() || !is_cased(text[after]);
 }

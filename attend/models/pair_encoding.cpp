@@ -15,13 +15,14 @@ std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vect
 
 }  // namespace
 
-bool PairModel::truncate_frames(at::Tensor& frames) const {
-  const bool over = frames.size(0) > maximum_source_length();
-  frames = frames.slice(0, 0, maximum_source_length());
+bool PairModel::truncate_frames(at::Tensor& source) const {
+  const bool over = source.size(0) > maximum_source_length();
+  source = source.slice(0, 0, maximum_source_length());
   return over;
 }
 
-std::unique_ptr<FrameReader> PairModel::frame_reader() const {
+std::shared_ptr<FrameReader> PairModel::frame_reader() const {
+  if (frames != nullptr) return frames;
   const SourceKind* kind = text.source_kind();
   return kind == nullptr ? nullptr : kind->reader(text.frames);
 }
@@ -43,7 +44,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
   const std::vector<int64_t> targets = target_vocabulary.encode(tokenised.targets.tokens());
   std::vector<EncodedPair> pairs;
   pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
-  const std::unique_ptr<FrameReader> reader = frame_reader();
+  const std::shared_ptr<FrameReader> reader = frame_reader();
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
     EncodedPair pair;

@@ -29,6 +29,8 @@ struct PairModel {
   std::shared_ptr<PairNetwork> network;
   // What the models read that decode as one with it.
   int64_t others_read = std::numeric_limits<int64_t>::max();
+  // Reads all sources that name files; null: each call has a reader of its own.
+  std::shared_ptr<FrameReader> frames = nullptr;
 
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
@@ -63,9 +65,9 @@ struct PairModel {
   // The ids of a source's tokens. Error on a language token that was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
   // Truncates frames [S, F] to their first maximum_source_length(); returns whether it did.
-  bool truncate_frames(at::Tensor& frames) const;
+  bool truncate_frames(at::Tensor& source) const;
   // Reads sources that name files. Null where sources are texts.
-  std::unique_ptr<FrameReader> frame_reader() const;
+  std::shared_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
   // One pair for each target of each example; of a masked language model the source is the target.

@@ -12,10 +12,10 @@ struct AttentionChoices {
   std::string normaliser = "softmax";  // as Normaliser reads it
 };
 
-// Error when a choice is not there, when a bias is not one that is trained or lacks the numbers
-// that its table is made by, and when two choices do not go together: a predicted centre without
-// the Gaussian that trains it, an offset where the normaliser cancels it, a sink outside of
-// softmax, scores that may be negative where the normaliser divides by their sum.
+// Error when a choice does not exist, when a bias cannot be trained or lacks the numbers that
+// determine its table, and when two choices contradict each other: a predicted centre without the
+// Gaussian that trains it, an offset where the normaliser cancels it, a sink outside of softmax,
+// scores that may be negative where the normaliser divides by their sum.
 void check_choices(const AttentionChoices& choices);
 
 }  // namespace attend

@@ -23,18 +23,18 @@ struct TracedAttention {
   int64_t rows() const;
   int64_t columns() const;
 
-  // [B, heads, rows, columns], in the network's dtype; none are computed but those of `heads`, all
+  // [B, heads, rows, columns], in the network's dtype; only those of `heads` are computed, or all
   // where it is empty. Error where there are none.
   at::Tensor weights(const std::vector<int64_t>& heads = {}) const;
 };
 
-// Keeps every call of attention() that it watches, so that weights can be told afterwards: none are
-// computed but those that are asked for.
+// Keeps every call of attention() that it watches, so that weights can be computed afterwards, and
+// only those that a caller asks for.
 class AttentionTrace : public Watch {
  public:
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override;
 
-  // In the order of their computation, calls at one site behind each other as one.
+  // In the order of their computation; successive calls at one site count as one.
   const std::vector<TracedAttention>& attentions() const { return attentions_; }
 
   // The mean weights [B, rows, columns] of the heads at a site. Error where nothing attended there.

@@ -32,7 +32,7 @@ void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParame
       parameter.shape.erase(0, 1);
       parameter.shape.erase(parameter.shape.find(']'), 1);
     }
-    // Only a predicted centre stands for those of the gaussian.
+    // Only a predicted centre replaces those of the gaussian.
     if (!one.absent.empty() && (row.kind != BiasKind::gaussian || predicts_centre)) {
       parameter.required = false;
       parameter.meaning += fmt::format("; absent: {}", one.absent);
@@ -49,7 +49,7 @@ Bias bucket_bias(const Tensor& table, bool bidirectional) {
                   .maximum_distance = std::max<int64_t>(128, count)});
 }
 
-// One number a head, or one for all, in front of queries and keys.
+// One number per head, or one for all, in front of queries and keys.
 Bias offset_bias(const Tensor& offset, int64_t query_axes) {
   const bool by_head = offset.dim() == 1 && query_axes == 4;
   return dense_bias(by_head ? offset.view({1, -1, 1, 1}) : offset);

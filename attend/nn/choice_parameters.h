@@ -16,7 +16,7 @@ struct ChoiceParameter {
   std::string shape;  // "query_depth, key_depth"; empty for one number
   std::string meaning;
   int64_t axes = 0;        // without those of batch and heads
-  bool required = false;   // else `meaning` says what its absence stands for
+  bool required = false;   // else `meaning` says what its absence means
   bool is_trained = true;  // else it says how something is laid out
 };
 

@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <string>
-#include <vector>
+#include "attend/nn/device_placement.h"
 
 namespace attend {
 
@@ -11,16 +10,12 @@ namespace attend {
 struct Devices {
   at::Device encoder = at::kCPU;
   at::Device attention = at::kCPU;
-  at::Device decoder = at::kCPU;  // with all that tokens are read off
+  at::Device decoder = at::kCPU;
 
   bool on_one_device() const { return encoder == decoder && attention == decoder; }
 };
 
-// All parts on `device`, but those that `parts` names elsewhere: "encoder=cpu,attention=cuda:0".
-// Error on a part there is not, and on a device that is not present, naming those that are.
-Devices parse_devices(const std::string& device, const std::string& parts);
-
-// "cpu", and "cuda:0" and so on where LibTorch has them.
-std::vector<std::string> present_devices();
+// Error on a device that is not present, naming those that are.
+Devices devices_of(const DevicePlacement& placement);
 
 }  // namespace attend

@@ -12,8 +12,8 @@ namespace {
 
 using at::Tensor;
 
-// A place in the tensor of the whole sequences and a number of elements from there on, of each
-// piece of x in turn.
+// For each piece of x in turn, its place in the tensor of the whole sequences and its number of
+// elements.
 std::vector<int64_t> pieces_of(const Tensor& x, const SharedSequence* shared) {
   if (shared == nullptr) return {0, x.numel()};
   // [B, positions, ...]

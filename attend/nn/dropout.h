@@ -6,9 +6,9 @@
 
 namespace attend {
 
-// Zeroes elements with the given probability and scales the rest by 1 / (1 - probability), so that
-// the expectation stays; the identity without a generator (Srivastava et al. 2014). What is dropped
-// follows from the place in x, of a SharedSequence from that in the whole sequence, whatever the
+// Zeroes elements with this probability and scales the rest by 1 / (1 - probability), so that the
+// expectation stays; the identity without a generator (Srivastava et al. 2014). An element's place
+// in x, or in the whole sequence of a SharedSequence, decides whether it is dropped, whatever the
 // dtype and the device.
 at::Tensor dropout(const at::Tensor& x, double probability, const Pass& pass);
 

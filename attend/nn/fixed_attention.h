@@ -20,9 +20,10 @@ struct FixedAttentionConfig {
   int64_t attention_depth = 1;  // hidden units of an additive score
 };
 
-// A set in, a vector out: learned queries attend to the set, and their contexts stand side by side.
-// The additive score is v_i . tanh(W k + q_i), a network with one hidden layer for each query that
-// shares W (Lin et al. 2017, eq. 6, where q is 0). The order of the set does not matter.
+// Turns a set into a vector: learned queries attend to the set, and their contexts are
+// concatenated. The additive score is v_i . tanh(W k + q_i), a network with one hidden layer for
+// each query that shares W (Lin et al. 2017, eq. 6, where q is 0). The order of the set does not
+// matter.
 class FixedAttention : public torch::nn::Module {
  public:
   // Error when `score` is no row of the table, or takes more parameters than a learned query needs;

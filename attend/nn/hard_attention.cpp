@@ -7,7 +7,7 @@ namespace {
 
 using at::Tensor;
 
-// Adam moves a parameter by about its rate a step, far less than rewards move early in training:
+// Adam moves a parameter by about its rate per step, far less than rewards move early in training:
 // the parameter is the average divided by this.
 constexpr double speed = 10;
 

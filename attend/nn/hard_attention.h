@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// Attention that draws one key a query cannot be differentiated through the draw. Its gradient is
+// Attention that draws one key per query cannot be differentiated through the draw. Its gradient is
 // estimated (Williams 1992; Xu et al. 2015, eq. 10-12): raise the log probability of the draws that
 // were followed by a larger reward than usual.
 
@@ -19,7 +19,7 @@ struct HardDraw {
 HardDraw hard_draw(const at::Tensor& scores, const at::Tensor& weights);
 
 // What each draw led to: the rewards [B, T] of its own step and the later ones added up, for a draw
-// changes all that comes after it.
+// changes everything after it.
 at::Tensor rewards_to_go(const at::Tensor& rewards);
 
 // A loss whose gradient estimates that of -E[sum of rewards]: -sum (returns - baseline) log p(draw)

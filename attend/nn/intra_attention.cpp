@@ -85,7 +85,7 @@ Tensor IntraAttentionCell::forward(const Tensor& x, const Tensor& lengths, const
   }
   Tensor states = at::stack(hidden, 1);
   if (!lengths.defined()) return states;
-  // Padding comes last, and no step sees a later one.
+  // Padding is at the end, and no step sees a later one.
   const Tensor padded =
       at::arange(x.size(1), lengths.options()).unsqueeze(0) >= lengths.unsqueeze(1);
   return states.masked_fill(padded.to(x.device()).unsqueeze(2), 0.0);

@@ -34,7 +34,7 @@ int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
   return 0;
 }
 
-// One tensor, or one a head.
+// One tensor, or one per head.
 template <class Make>
 Tensor for_heads(int64_t heads, Make make) {
   if (heads == 1) return make();
@@ -175,14 +175,14 @@ Score LearnedAttention::score() const {
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
-Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement& at) const {
+Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement& placement) const {
   const auto all = named_parameters(false);
   const Tensor hidden = at::matmul(query, all["centre_W_p"].transpose(-2, -1)).tanh();
   const Tensor share = at::matmul(hidden, all["centre_v_p"].unsqueeze(-1)).squeeze(-1).sigmoid();
-  if (!at.key_lengths.defined()) return share * static_cast<double>(at.keys);
+  if (!placement.key_lengths.defined()) return share * static_cast<double>(placement.keys);
   std::vector<int64_t> shape(static_cast<size_t>(share.dim()), 1);
   shape[0] = -1;
-  return share * at.key_lengths.to(share.options()).view(shape);
+  return share * placement.key_lengths.to(share.options()).view(shape);
 }
 
 Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
@@ -206,25 +206,26 @@ Normaliser LearnedAttention::normaliser(uint64_t seed) const {
   return Normaliser(other.empty() ? choices_.normaliser : other);
 }
 
-AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& at) const {
-  const Tensor centres = reach_ ? predicted_centres(query, at) : Tensor();
-  AttentionSpec spec{.score = score(), .normaliser = normaliser(at.seed), .past = at.past};
+AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& placement) const {
+  const Tensor centres = reach_ ? predicted_centres(query, placement) : Tensor();
+  AttentionSpec spec{
+      .score = score(), .normaliser = normaliser(placement.seed), .past = placement.past};
   // A source may be shorter than a prefix, and a growing state may not hold a whole prefix yet.
   spec.scope = reach_ ? around(centres.detach(), *reach_)
-                      : shifted_keys(shifted(scope_, at.offset), 0, at.keys);
-  if (at.key_lengths.defined()) spec.scope = spec.scope & key_lengths(at.key_lengths);
+                      : shifted_keys(shifted(scope_, placement.offset), 0, placement.keys);
+  if (placement.key_lengths.defined()) spec.scope = spec.scope & key_lengths(placement.key_lengths);
   for (const BiasChoice& choice : biases_) {
     if (choice.row->kind == BiasKind::sink)
       spec.sink = named_parameters(false)[only_parameter(*choice.row)];
     spec.bias = spec.bias + bias(choice, centres, query.dim());
   }
-  spec.bias = shifted(spec.bias, at.offset);
-  if (normaliser_->draws == Draws::noise && is_training() && at.seed != 0) {
+  spec.bias = shifted(spec.bias, placement.offset);
+  if (normaliser_->draws == Draws::noise && is_training() && placement.seed != 0) {
     std::vector<int64_t> shape = query.sizes().vec();
-    shape.back() = at.keys;
-    if (at.queries > 0) shape[shape.size() - 2] = at.queries;
+    shape.back() = placement.keys;
+    if (placement.queries > 0) shape[shape.size() - 2] = placement.queries;
     // Drawn on the CPU, so that the seed alone decides.
-    const auto generator = at::make_generator<at::CPUGeneratorImpl>(at.seed);
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(placement.seed);
     const Tensor noise = at::randn(shape, generator, at::toOpMathType(query.scalar_type()));
     spec.bias = spec.bias + dense_bias(noise.to(query.device()));
   }

@@ -23,23 +23,23 @@ struct AttentionSizes {
   int64_t filter_width = 7;     // odd
 };
 
-// Where the queries of one call stand, and among what.
+// The positions of the queries of one call, and the keys around them.
 struct Placement {
   int64_t offset = 0;           // query i is at position i + offset of the keys
   int64_t keys = 0;             // how many there are
-  int64_t queries = 0;          // where some of them are not here, how many there are; else 0
+  int64_t queries = 0;          // where some of them are elsewhere, their number; else 0
   at::Tensor key_lengths = {};  // [B] int64: where padding begins; undefined: there is none
   PastWeights past = {};        // what queries before those of the call gave
   uint64_t seed = 0;            // of what is drawn while training; 0: nothing is
 };
 
 // Error as check_choices, when the score compares depths that differ, and when a score that has a
-// weight a key comes without a number of keys.
+// weight per key comes without a number of keys.
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes);
 
 // A mechanism's choices with the tensors that they train: parameters of the score, the bias, the
 // sink and the predicted centre. A parameter has a leading axis of heads when there are several,
-// as AttentionSpec wants it; numbers a head always have it.
+// as AttentionSpec wants it; numbers per head always have it.
 //
 // While training (train(), the default) hard and gumbel draw by Placement::seed and monotonic takes
 // the expectation, its scores disturbed by noise of that seed (Raffel et al. 2017, 2.4); after
@@ -50,7 +50,7 @@ class LearnedAttention : public torch::nn::Module {
   LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
 
   // The spec for queries [B, H, T, query_depth], with one head also of three axes or two.
-  AttentionSpec spec(const at::Tensor& query, const Placement& at) const;
+  AttentionSpec spec(const at::Tensor& query, const Placement& placement) const;
 
   // The trained score alone.
   Score score() const;
@@ -65,7 +65,7 @@ class LearnedAttention : public torch::nn::Module {
  private:
   void register_score(const AttentionSizes& sizes);
   void register_bias(const BiasChoice& bias);
-  at::Tensor predicted_centres(const at::Tensor& query, const Placement& at) const;
+  at::Tensor predicted_centres(const at::Tensor& query, const Placement& placement) const;
   Bias bias(const BiasChoice& choice, const at::Tensor& centres, int64_t query_axes) const;
   Normaliser normaliser(uint64_t seed) const;
 

@@ -24,8 +24,8 @@ struct SharedWeight : torch::CustomClassHolder {
 
   bool half;      // of bfloat16
   Tensor matrix;  // the weight, as products take it, [V, D]
-  // Of the products that backward has passed: what they read [n, D], the gradients of what they
-  // gave [n, V], and the sums of these, [V].
+  // The inputs [n, D] of the products that backward has passed, the gradients of their outputs [n,
+  // V], and the sums of these, [V].
   variable_list rows, slopes, bias_slopes;
 };
 
@@ -41,7 +41,7 @@ c10::intrusive_ptr<SharedWeight> shared_of(const AutogradContext* context) {
       context->saved_data.at("shared").toCapsule());
 }
 
-// A weight and a bias on their way to products. Backward comes here when it has passed all of them.
+// A weight and a bias on their way to products. Backward arrives here after all of them.
 struct ShareWeight : torch::autograd::Function<ShareWeight> {
   static variable_list forward(AutogradContext* context, const Tensor& weight, const Optional& bias,
                                const c10::intrusive_ptr<SharedWeight>& shared) {

@@ -41,8 +41,8 @@ class Recurrence {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   const Pass& pass);
 
-// [n, D] as bfloat16, with rows of zeros up to a multiple of 32, of more than 512 rows to one of
-// 128: LibTorch compiles and keeps a product for every shape that it meets.
+// [n, D] as bfloat16, with rows of zeros up to a multiple of 32, or of 128 where there are more
+// than 512 rows: LibTorch compiles and keeps a product for every shape that it meets.
 at::Tensor bfloat16_rows(const at::Tensor& rows);
 
 // The product of two matrices on one device, of which at least one is bfloat16, with sums in

@@ -125,7 +125,7 @@ Mechanisms local_attention() {
   };
 }
 
-// One key a query.
+// One key per query.
 Mechanisms one_key() {
   return {
       {.name = "hard",

@@ -7,7 +7,7 @@
 
 namespace attend {
 
-// How the queries of a mechanism stand to its keys.
+// How the queries of a mechanism relate to its keys.
 enum class Relation {
   apart,    // the keys come from elsewhere: a source, a memory, a set
   same,     // both are the positions of one sequence or image

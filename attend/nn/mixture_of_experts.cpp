@@ -72,7 +72,7 @@ MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& p
 }
 
 // Inputs are brought into the order of their experts, each expert takes its part, and what they
-// answer is added up where the inputs came from.
+// answer is added up at the place of the input.
 Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& pass) {
   const Tensor expert = choice.experts.flatten();
   const Tensor order = std::get<1>(expert.sort(/*stable=*/true, 0, /*descending=*/false));

@@ -18,10 +18,10 @@ struct MixtureConfig {
   HiddenActivation activation = HiddenActivation::relu;
 };
 
-// The sparsely gated mixture of experts (Shazeer et al. 2017): of many feed-forward networks, a
-// gate chooses a few for each input, and only those are computed: y = sum_i G(x)_i E_i(x), G(x) =
-// softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5). With
-// one expert chosen its weight is 1, and the gate learns from the balance alone.
+// The sparsely gated mixture of experts (Shazeer et al. 2017): a gate chooses a few of many
+// feed-forward networks for each input, and only those are computed: y = sum_i G(x)_i E_i(x), G(x)
+// = softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5).
+// With one expert chosen its weight is 1, and the gate learns from the balance alone.
 class MixtureOfExperts : public torch::nn::Module {
  public:
   // Error unless 1 <= chosen <= experts.

@@ -89,7 +89,7 @@ Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
   return roomy;
 }
 
-// Keys that were not there yet have got nothing.
+// New keys have no weight yet.
 Tensor with_keys(const Tensor& past, int64_t keys) {
   return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
 }
@@ -143,15 +143,15 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
   state.groups_.resize(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
-    const int64_t key_heads = key_heads_of(group.of);
+    const int64_t key_heads = key_heads_of(group.config);
     Tensor key = keys.narrow(1, group.first_key_head, key_heads);
     Tensor value = values.narrow(1, group.first_key_head, key_heads);
-    if (group.of.rotary) key = rotated(key, positions);
+    if (group.config.rotary) key = rotated(key, positions);
     const Score score = group.spec->score();
     // Heads that map keys each their own way no longer share them.
-    if (score.heads() && key_heads != group.of.heads) {
-      key = key.repeat_interleave(group.of.heads / key_heads, 1);
-      value = value.repeat_interleave(group.of.heads / key_heads, 1);
+    if (score.heads() && key_heads != group.config.heads) {
+      key = key.repeat_interleave(group.config.heads / key_heads, 1);
+      value = value.repeat_interleave(group.config.heads / key_heads, 1);
     }
     MultiHeadState::Group& held = state.groups_[i];
     if (maps_early(*group.spec)) key = score.map_key(key);
@@ -178,13 +178,14 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
   for (size_t i = 0; i < groups_.size(); ++i) {
     const Group& group = groups_[i];
     MultiHeadState::Group& held = state.groups_[i];
-    const Tensor own = queries.narrow(1, group.first_head, group.of.heads);
+    const Tensor own = queries.narrow(1, group.first_head, group.config.heads);
     placement.past = {with_keys(held.past.previous, state.keys_),
                       with_keys(held.past.total, state.keys_)};
     placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
     AttentionSpec spec = group.spec->spec(own, placement);
-    Tensor asking =
-        group.of.rotary ? rotated(own, positions_here(pass, state.queries_, query.size(1))) : own;
+    Tensor asking = group.config.rotary
+                        ? rotated(own, positions_here(pass, state.queries_, query.size(1)))
+                        : own;
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
       spec.score = spec.score.mapped();
@@ -192,9 +193,10 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
     if (pass.generator && dropout_ > 0) spec.dropout = {dropout_, pass.draw_seed()};
     const Tensor key = held.keys.narrow(2, 0, state.keys_);
     const Tensor value = held.values.narrow(2, 0, state.keys_);
-    const auto [context, lse] = pass.attention(
-        asking, key, value, spec,
-        output_->weight.narrow(1, group.first_head * head_depth_, group.of.heads * head_depth_));
+    const auto [context, lse] =
+        pass.attention(asking, key, value, spec,
+                       output_->weight.narrow(1, group.first_head * head_depth_,
+                                              group.config.heads * head_depth_));
     contexts.push_back(context);
     if (others_follow && group.spec->looks_back())
       held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));

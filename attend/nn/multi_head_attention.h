@@ -34,7 +34,7 @@ struct MultiHeadConfig {
 // Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
 // keys and values are linear maps of the inputs, split among the heads; the heads' contexts, one
 // after another, go through another linear map. Self-attention where query and source are the same.
-// Query i stands at position i, and so does key j of its source. Over a SharedSequence, queries and
+// Query i has position i, and key j of its source position j. Over a SharedSequence, queries and
 // source are the positions that are here.
 class MultiHeadAttention : public torch::nn::Module {
  public:
@@ -48,25 +48,25 @@ class MultiHeadAttention : public torch::nn::Module {
                      const at::Tensor& lengths = {}, const Pass& pass = {});
 
   // A state that holds the source; then read() it, in any number of calls: cross-attention of a
-  // decoder. The same as forward with all queries at once.
+  // decoder. The results are those of forward with all queries at once.
   MultiHeadState prepare(const at::Tensor& source, const at::Tensor& lengths = {},
                          const Pass& pass = {});
   at::Tensor read(const at::Tensor& query, MultiHeadState& state, const Pass& pass = {});
 
   // Adds x [B, T, depth], the next positions of a sequence, to the state, and lets them read it:
-  // self-attention of a decoder. The same as forward of the whole sequence where no query sees
-  // later keys, such as with scope causal. Where gradients are recorded they flow through the state
-  // too, and a step then copies what it holds.
+  // self-attention of a decoder. The results are those of forward of the whole sequence where no
+  // query sees later keys, such as with scope causal. Where gradients are recorded they flow
+  // through the state too, and a step then copies what it holds.
   at::Tensor step(const at::Tensor& x, MultiHeadState& state, const Pass& pass = {});
 
  private:
   struct Group {
-    HeadGroup of;
+    HeadGroup config;
     int64_t first_head = 0, first_key_head = 0;
     std::shared_ptr<LearnedAttention> spec;
   };
   void append(const at::Tensor& source, MultiHeadState& state, const Pass& pass);
-  // What later queries have to know of these goes into the state where `others_follow`.
+  // The state takes what later queries have to know of these where `others_follow`.
   at::Tensor attend(const at::Tensor& query, MultiHeadState& state, bool others_follow,
                     const Pass& pass);
 

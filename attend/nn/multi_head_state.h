@@ -12,7 +12,7 @@ namespace attend {
 // These rows of x, int64 [rows]; undefined stays undefined.
 at::Tensor selected_rows(const at::Tensor& x, const at::Tensor& rows);
 
-// The keys and values that queries will read, each mapped once, and how far the queries have come.
+// The keys and values that queries will read, each mapped once, and the number of queries so far.
 // Growing keeps room for more, so that a step costs the same however many were before; what it
 // writes is its own, so a state can be moved but not copied.
 class MultiHeadState {
@@ -26,9 +26,9 @@ class MultiHeadState {
   int64_t keys() const { return keys_; }        // how many there are
   int64_t queries() const { return queries_; }  // how many have read: the position of the next
 
-  // Goes on with these rows of the batch, int64 [rows], in that order; one may be there more than
-  // once: the hypotheses of a beam. `same_keys`: every row has the keys of the one whose place it
-  // takes, so that these need not move.
+  // Continues with these rows of the batch, int64 [rows], in that order; a row may be named more
+  // than once: the hypotheses of a beam. `same_keys`: every row has the keys of the row that it
+  // replaces, so that these need not move.
   void reorder(const at::Tensor& rows, bool same_keys = false);
 
  private:

@@ -39,7 +39,8 @@ enum class WatchedVectors {
           // own step alone
 };
 
-// What is true during one forward computation. Modules and networks hand it on to what they call:
+// What is true during one forward computation. Modules and networks pass it on to whatever they
+// call:
 //   Tensor Layer::forward(const Tensor& x, const Pass& pass) {
 //     return dropout(linear_->forward(x, pass), 0.1, pass);
 //   }
@@ -83,7 +84,7 @@ struct Pass {
   at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                      const AttentionSpec& spec) const;
 
-  // What the watch makes of vectors [B, T, depth]; without one they themselves.
+  // The vectors [B, T, depth] as the watch returns them; unchanged without one.
   at::Tensor watched(WatchedVectors which, const at::Tensor& vectors) const;
 
   // A seed other than 0 for what draws by a seed; 0, nothing is drawn, without a generator.
@@ -103,8 +104,8 @@ struct AttentionCall {
   int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
 };
 
-// Sees what the networks of a pass report, and may put other results in their place. `rest` is the
-// caller's pass without this watch: what it gives is what stands where nobody interferes.
+// Sees what the networks of a pass report, and may replace the results. `rest` is the caller's pass
+// without this watch: its results are the ones to use where a watch does not interfere.
 class Watch {
  public:
   virtual ~Watch() = default;

@@ -4,9 +4,9 @@
 
 namespace attend {
 
-// Attention alone does not see order. These say where a token stands, in its vector or by turning
-// queries and keys; alibi, buckets, relative_keys and grid (attend/ops/biases.h) say it in the
-// scores.
+// Attention alone does not see order. These encode the position of a token in its vector or by
+// turning queries and keys; alibi, buckets, relative_keys and grid (attend/ops/biases.h) do so in
+// the scores.
 
 // Rows p = offset, offset + 1, ...: column 2 i holds sin(p / 10000^(2 i / depth)), column 2 i + 1
 // the cosine (Vaswani et al. 2017, 3.5). [count, depth]; an odd depth ends with a sine. Error when
@@ -25,14 +25,14 @@ struct GridSize {
 at::Tensor sinusoidal_grid(const GridSize& grid, int64_t depth,
                            const at::TensorOptions& options = at::kFloat);
 
-// A trained vector a position (Gehring et al. 2017, 3.1), added to what stands there.
+// A trained vector per position (Gehring et al. 2017, 3.1), added to the vector there.
 class LearnedPositions : public torch::nn::Module {
  public:
   // Sequences of up to `maximum` positions; both 1 or more.
   LearnedPositions(int64_t maximum, int64_t depth);
 
-  // x [..., T, depth] whose first row stands at position `offset` -> the same with its positions.
-  // Error when the last one passes the maximum.
+  // x [..., T, depth] whose first row has position `offset` -> the same with its positions. Error
+  // when the last one passes the maximum.
   at::Tensor forward(const at::Tensor& x, int64_t offset = 0) const;
 
   int64_t maximum() const { return table_.size(0); }
@@ -44,7 +44,7 @@ class LearnedPositions : public torch::nn::Module {
 // Turns each pair of columns (2 i, 2 i + 1) of the row at position p by the angle
 // p base^(-2 i / depth) (Su et al. 2021, eq. 34), so that the product of a turned query and a
 // turned key depends on the distance of their positions alone. x [..., T, depth], whose first row
-// stands at position `offset`. Differentiable, twice. Error on an odd depth.
+// has position `offset`. Differentiable twice. Error on an odd depth.
 at::Tensor rotate(const at::Tensor& x, int64_t offset = 0, double base = 10000);
 
 }  // namespace attend

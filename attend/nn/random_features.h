@@ -12,7 +12,7 @@ namespace attend {
 at::Tensor orthogonal_features(int64_t features, int64_t depth, const at::Generator& generator);
 
 // Draws omega [..., features, depth] anew, each axis before these by itself, in place and without a
-// gradient. Training that does so from time to time does not fit one draw.
+// gradient. A training that draws anew from time to time does not adapt to a single draw.
 void redraw_features(const at::Tensor& omega, const at::Generator& generator);
 
 }  // namespace attend

@@ -122,21 +122,21 @@ std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vecto
   Tensor given;
   for (size_t i = 0; i < gru_.size() + lstm_.size(); ++i) {
     const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, pass);
-    const auto begin = state.begin() + static_cast<int64_t>(i * tensors_a_layer());
-    const std::vector<Tensor> before(begin, begin + static_cast<int64_t>(tensors_a_layer()));
+    const auto begin = state.begin() + static_cast<int64_t>(i * tensors_per_layer());
+    const std::vector<Tensor> before(begin, begin + static_cast<int64_t>(tensors_per_layer()));
     const auto after =
         is_lstm() ? step(lstm_[i], read, before, pass) : step(gru_[i], read, before, pass);
     next.insert(next.end(), after.begin(), after.end());
-    const Tensor& hidden = next[i * tensors_a_layer()];
+    const Tensor& hidden = next[i * tensors_per_layer()];
     given = layers_.residual && i > 0 ? given + hidden : hidden;
   }
   return next;
 }
 
 Tensor RecurrentCell::output(const std::vector<Tensor>& state) const {
-  const size_t last = state.size() - tensors_a_layer();
+  const size_t last = state.size() - tensors_per_layer();
   Tensor sum = state[last];
-  for (size_t i = 0; layers_.residual && i < last; i += tensors_a_layer()) sum = sum + state[i];
+  for (size_t i = 0; layers_.residual && i < last; i += tensors_per_layer()) sum = sum + state[i];
   return sum;
 }
 

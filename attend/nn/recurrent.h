@@ -18,7 +18,7 @@ inline EnumNames names_of(Cell) { return {"gru", "lstm"}; }
 struct RecurrentLayers {
   int64_t count = 1;
   double dropout = 0;     // of what a layer gives to the one above
-  bool residual = false;  // above the first, what a layer reads is added to what it gives (Wu et
+  bool residual = false;  // above the first, a layer's input is added to its output (Wu et
                           // al. 2016, 3.1)
 };
 
@@ -47,7 +47,7 @@ class RecurrentCell : public torch::nn::Module {
   at::Tensor output(const std::vector<at::Tensor>& state) const;
 
  private:
-  size_t tensors_a_layer() const { return lstm_.empty() ? 1 : 2; }
+  size_t tensors_per_layer() const { return lstm_.empty() ? 1 : 2; }
 
   int64_t hidden_;
   RecurrentLayers layers_;
@@ -59,7 +59,7 @@ class RecurrentCell : public torch::nn::Module {
 // direction sees the true sequence alone.
 class BidirectionalEncoder : public torch::nn::Module {
  public:
-  // `hidden` is the depth of the annotations: half of it a direction, so it must be even.
+  // `hidden` is the depth of the annotations: half of it per direction, so it must be even.
   BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden,
                        const RecurrentLayers& layers);
 
@@ -68,8 +68,8 @@ class BidirectionalEncoder : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const Pass& pass);
 
   // The same without padding and dropout, one step after another in the last layer. `states` takes
-  // the hidden states of its forward direction, [B, hidden / 2] a token: variables that what is
-  // computed from the annotations can be differentiated by.
+  // the hidden states of its forward direction, [B, hidden / 2] per token: variables by which
+  // results of the annotations can be differentiated.
   at::Tensor unrolled(const at::Tensor& x, std::vector<at::Tensor>& states);
 
  private:

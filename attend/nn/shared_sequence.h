@@ -9,8 +9,8 @@
 
 namespace attend {
 
-// A sequence of which a process has the positions that are here: where the pass has a world some,
-// zigzag, else all. Layers that are given those have a pass over() it.
+// A sequence of which this process has some positions: a zigzag share where the pass has a world,
+// else all of them. The pass of layers that read those positions is over() it.
 class SharedSequence {
  public:
   // `source_length`: positions of the source that the layers read besides, which is shared too.
@@ -24,8 +24,8 @@ class SharedSequence {
   int64_t length() const { return length_; }
   const Runs& runs() const { return self_.queries[rank_]; }
 
-  // Who attends together, and where its queries and keys are: at a site that reads the source those
-  // of the source. Only where it is not whole.
+  // The processes that attend together, and the places of queries and keys; at a site that reads
+  // the source, keys are those of the source. Only where the sequence is not whole.
   Communicator& world() const { return *world_; }
   const SharedSequences& attended(const Site& site) const;
   const Runs& key_runs(const Site& site) const { return attended(site).keys[rank_]; }
@@ -40,15 +40,15 @@ class SharedSequence {
 // The positions of a tensor of `count` of them, the first of a whole sequence at `offset`.
 Runs positions_here(const Pass& pass, int64_t offset, int64_t count);
 
-// What of(x of a run, its first position) makes of x [..., positions, D], run by run.
-template <class Of>
-at::Tensor by_runs(const at::Tensor& x, const Runs& runs, Of of) {
-  if (runs.size() == 1) return of(x, runs[0].first);
+// What map(x of a run, its first position) makes of x [..., positions, D], run by run.
+template <class Map>
+at::Tensor by_runs(const at::Tensor& x, const Runs& runs, Map map) {
+  if (runs.size() == 1) return map(x, runs[0].first);
   std::vector<at::Tensor> parts;
   parts.reserve(runs.size());
   int64_t begin = 0;
   for (const Run& run : runs) {
-    parts.push_back(of(x.narrow(-2, begin, run.count), run.first));
+    parts.push_back(map(x.narrow(-2, begin, run.count), run.first));
     begin += run.count;
   }
   return at::cat(parts, -2);

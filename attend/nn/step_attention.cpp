@@ -27,22 +27,24 @@ AttentionMemory StepAttention::prepare(const Tensor& keys, const Tensor& values,
 AttentionStep StepAttention::forward(const Tensor& query, const AttentionMemory& memory,
                                      const std::vector<Tensor>& carried, const Pass& pass) const {
   const Tensor one = query.unsqueeze(1);
-  Placement at{.keys = memory.keys.size(1),
-               .key_lengths = memory.lengths,
-               .seed = draws() ? pass.draw_seed() : 0};
+  Placement placement{.keys = memory.keys.size(1),
+                      .key_lengths = memory.lengths,
+                      .seed = draws() ? pass.draw_seed() : 0};
   // All rows are at the same step, so each holds the same position.
-  if (!carried.empty() && is_positional()) at.offset = carried[0].select(0, 0).item<int64_t>();
-  if (!carried.empty() && looks_back()) at.past = {carried.end()[-2], carried.end()[-1]};
+  if (!carried.empty() && is_positional())
+    placement.offset = carried[0].select(0, 0).item<int64_t>();
+  if (!carried.empty() && looks_back()) placement.past = {carried.end()[-2], carried.end()[-1]};
   AttentionStep step;
-  step.spec = spec(one, at);
+  step.spec = spec(one, placement);
   step.query = step.spec.score.map_query(one);
   step.spec.score = step.spec.score.mapped();
   const auto [context, lse] = pass.attention(step.query, memory.keys, memory.values, step.spec);
   step.context = context.squeeze(1);
   step.lse = lse.squeeze(1);
-  if (is_positional()) step.carried.push_back(at::full({query.size(0)}, at.offset + 1, at::kLong));
+  if (is_positional())
+    step.carried.push_back(at::full({query.size(0)}, placement.offset + 1, at::kLong));
   if (looks_back()) {
-    const PastWeights past = after(at.past, weights(step, memory, pass));
+    const PastWeights past = after(placement.past, weights(step, memory, pass));
     step.carried.insert(step.carried.end(), {past.previous, past.total});
   }
   return step;

@@ -25,7 +25,7 @@ struct AttentionStep {
   AttentionSpec spec;               // and scores are computed from
 };
 
-// A trained mechanism whose queries come one by one, such as the states of a decoder.
+// A trained mechanism that takes its queries one by one, such as the states of a decoder.
 class StepAttention : public LearnedAttention {
  public:
   // Error as LearnedAttention, and on scores of features (linear attention), which remember no
@@ -38,7 +38,7 @@ class StepAttention : public LearnedAttention {
 
   // The next query [B, Dq]. `carried` is what the query before returned, empty for the first: the
   // position, where scope or bias depend on it, and the weights before, where the mechanism looks
-  // back. With a generator a mechanism that draws does.
+  // back. A mechanism that draws does so only with a generator.
   AttentionStep forward(const at::Tensor& query, const AttentionMemory& memory,
                         const std::vector<at::Tensor>& carried = {}, const Pass& pass = {}) const;
 

@@ -18,7 +18,7 @@ using at::Tensor;
 using torch::autograd::variable_list;
 
 // Enough rows that adding to the gradient of the matrix costs little beside the products.
-constexpr int64_t rows_a_chunk = 256;
+constexpr int64_t rows_per_chunk = 256;
 
 struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
@@ -29,14 +29,14 @@ struct Smoothing {
   int64_t first;
 };
 
-// A tensor is undefined where its gradient is not asked for.
+// A tensor is undefined where nobody needs its gradient.
 struct Gradients {
   Tensor vectors, weight, bias;
 
   bool wanted() const { return vectors.defined() || weight.defined() || bias.defined(); }
 };
 
-// The losses of the first rows of logits, one a target, which their slopes replace; adds these to
+// The losses of the first rows of logits, one per target, which their slopes replace; adds these to
 // those of the bias.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
@@ -67,12 +67,12 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
   };
   const Tensor logits = product(vectors, output.weight.t());
   const auto type = logits.scalar_type();
-  const auto of = [&]<class S>() {
+  const auto loss_of = [&]<class S>() {
     return losses<S>(logits, chunk.target, output, smoothing, gradients);
   };
-  const double loss = type == at::kBFloat16 ? of.template operator()<kernels::BFloat16>()
-                      : type == at::kFloat  ? of.template operator()<float>()
-                                            : of.template operator()<double>();
+  const double loss = type == at::kBFloat16 ? loss_of.template operator()<kernels::BFloat16>()
+                      : type == at::kFloat  ? loss_of.template operator()<float>()
+                                            : loss_of.template operator()<double>();
   if (!gradients.wanted()) return loss;
   // logit = v W^T + b
   logits.narrow(0, count, logits.size(0) - count).zero_();
@@ -107,8 +107,8 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
     if (wants(weight)) gradients.weight = at::zeros_like(weight);
     if (bias && wants(*bias)) gradients.bias = at::zeros_like(output.bias);
     double loss = 0;
-    for (int64_t first = 0; first < vectors.size(0); first += rows_a_chunk) {
-      const int64_t count = std::min(rows_a_chunk, vectors.size(0) - first);
+    for (int64_t first = 0; first < vectors.size(0); first += rows_per_chunk) {
+      const int64_t count = std::min(rows_per_chunk, vectors.size(0) - first);
       const Chunk chunk{vectors.narrow(0, first, count), target.narrow(0, first, count)};
       loss += chunk_loss(chunk, first, output, smoothing, gradients);
     }

@@ -25,8 +25,8 @@ struct TransformerStackConfig {
   // (MixtureOfExperts); 0: one.
   int64_t experts = 0;
   int64_t chosen_experts = 2;
-  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and what
-  // leaves the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
+  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
+  // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
   double attention_dropout = 0.0;  // of the weights
@@ -43,7 +43,7 @@ struct StackCaches {
   std::vector<MultiHeadState> self;   // of the sequence so far
   std::vector<MultiHeadState> cross;  // of the source; empty: there is none
 
-  // How many positions were read: the number of the next.
+  // The number of positions so far, which is the position of the next.
   int64_t positions() const { return self[0].queries(); }
   // As MultiHeadState; `same_source`: each row stays with its source.
   void reorder(const at::Tensor& rows, bool same_source);

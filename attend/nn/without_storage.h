@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// While it lives, tensors that this thread makes have shapes and dtypes, but neither storage nor
-// values: they are on LibTorch's meta device, wherever the code says the CPU. A module that is
+// During its lifetime, tensors that this thread makes have shapes and dtypes, but neither storage
+// nor values: they are on LibTorch's meta device where the code says the CPU. A module that is
 // built then has the sizes of its weights but no memory for them; it cannot compute.
 class WithoutStorage {
  public:

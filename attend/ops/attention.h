@@ -20,7 +20,7 @@ namespace attend {
 // another, on any device; slower, never wrong. automatic: fused where it fits.
 enum class Path { automatic, fused, composed };
 
-// Where the queries stand among the keys.
+// The positions of the queries among the keys.
 enum class Align {
   first,  // query 0 at key 0
   last,   // the last query at the last key (bottom right); with lengths of queries or keys in the
@@ -45,9 +45,10 @@ struct AttentionSpec {
   PastWeights past = {};
   Dropout dropout = {};
   Path path = Path::automatic;
-  // Query i stands at position i + offset among the keys, the offset that of `align` and these:
-  // int64 [B], or one number; undefined: 0. Windows, global tokens and biases of distance count
-  // from there, their own offsets added. All else has rows for the queries of the call.
+  // Query i has position i + offset among the keys. The offset is that of `align` plus these: int64
+  // [B], or one number; undefined: 0. Windows, global tokens and biases of distance count from
+  // there and add their own offsets. Masks, centres and the like have a row for each query of the
+  // call.
   Align align = Align::first;
   at::Tensor query_offsets = {};
 };
@@ -67,30 +68,31 @@ struct AttentionResult {
 //
 // Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Where
 // the processor multiplies bfloat16, products of the kernels on bfloat16 read weights and gradients
-// of scores rounded to it. Biases, sinks and parameters of the score may be float32 then. Within
-// LibTorch's autocast it computes as without; queries, keys and values of several dtypes are taken
-// as the widest of them, which the context has, and all else may have any. Differentiable, twice
-// (the second derivative is taken on the composed path), in the queries, keys, values and every
-// tensor of the score, the bias and the sink. In forward mode: on the composed path, which
-// automatic takes then. A query with no key in scope has context 0, lse -inf (with a sink the
-// sink's score) and gradient 0. A key whose score is -inf is as one out of scope; the least finite
-// number is a score like any other. NaN in what a query reads makes its context and lse NaN. Keys
-// and values outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
+// of scores rounded to it. Biases, sinks and parameters of the score may be float32 then.
+// LibTorch's autocast does not change what is computed; within it queries, keys and values of
+// several dtypes are converted to the widest of them, which the context has, and all other tensors
+// may have any. Differentiable twice in the queries, keys, values and every tensor of the score,
+// the bias and the sink; the second derivative is taken on the composed path. Forward mode takes
+// the composed path, too, which automatic then chooses. A query with no key in scope has context 0,
+// lse -inf (with a sink the sink's score) and gradient 0. A key whose score is -inf counts as one
+// out of scope; the least finite number is a score like any other. NaN in what a query reads makes
+// its context and lse NaN. Keys and values outside the scope have weight 0 but may be read: NaN or
+// infinity in them may spread.
 //
 // Normaliser linear takes scores that cannot be negative, without a bias. However small they are,
 // their ratio holds: features are measured from the largest one of their query and of their key, a
 // row from the largest key that it sees. A row whose sum lies below 2^-100 (float64: 2^-1000) of
 // these counts as one without keys. Where all queries see the same keys, features that are
 // exponentials (elu_features, positive_features) are measured from their own largest key, and no
-// row is lost. With a soft cap, which comes between, it is the sum itself that is compared.
+// row is lost. With a soft cap, which is applied in between, the sum itself is compared.
 //
 // The kernels give the same bits whatever the number of threads. What LibTorch computes may not:
 // scores that multiply by a matrix, relative keys, linear attention and the composed path.
 //
 // Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
-// queries run one after another, the first from spec.past on. What follows them needs their
-// weights: step by step, past = after(past, attention_weights(query, key, lse, spec)) of one query
-// without its axis. Query i then draws dropout and samples from a seed of its own.
+// queries run one after another, the first from spec.past on. A caller who continues after them
+// needs their weights: step by step, past = after(past, attention_weights(query, key, lse, spec))
+// for one query without its axis. Query i then draws dropout and samples from a seed of its own.
 //
 // Error on shapes, dtypes or devices that do not fit, and where the path is fused, on a spec that
 // has no kernel.
@@ -100,9 +102,9 @@ AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const 
 // "first" or "last"; Error otherwise.
 Align parse_align(std::string_view text);
 
-// The same choices with the positions of the queries in the scope and the bias, and no others
-// beside them: for who cuts up the sequences. Error on offsets that do not fit, and on a grid bias
-// where they differ from batch entry to batch entry.
+// The same choices with the positions of the queries in the scope and the bias, and nowhere else,
+// for callers who cut up the sequences. Error on offsets that do not fit, and on a grid bias where
+// they differ from batch entry to batch entry.
 AttentionSpec placed(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys);
 
 // The scores with their bias, [B, H, Tq, Tk], -inf outside the scope; float32 or float64.
@@ -111,7 +113,7 @@ at::Tensor attention_scores(const at::Tensor& query, const at::Tensor& key,
 
 // Some of the weights. Heads are those of queries of four axes.
 struct Selection {
-  std::vector<int64_t> heads = {};  // those wanted, in that order; empty: all
+  std::vector<int64_t> heads = {};  // their numbers, in the order of the result; empty: all
   int64_t first_row = 0;
   std::optional<int64_t> rows = {};  // queries first_row, first_row + 1, ...; else to the last
 };

@@ -9,12 +9,12 @@
 
 namespace attend {
 
-// Fused attention on one kind of device. What it is given has been checked, and stays on its
-// device; results are allocated there. Dropout is drawn by Dropout::seed and the place of a weight
-// alone (kernels/dropout.h), so that every backend drops the same ones.
+// Fused attention on one kind of device. Its arguments have been checked, and stay on the device;
+// results are allocated there. Dropout is drawn by Dropout::seed and the place of a weight alone
+// (kernels/dropout.h), so that every backend drops the same ones.
 //
-// Contexts have the dtype of the queries; what normalises, weights and gradients of all but
-// queries, keys and values that of the arithmetic.
+// Contexts have the dtype of the queries; normalisers of rows, weights, and gradients of all but
+// queries, keys and values have that of the arithmetic.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -34,8 +34,9 @@ class Backend {
                          const AttentionResult& upstream,
                          const std::array<bool, part::count>& wanted) const = 0;
 
-  // They do what the functions of attention.h of these names do, without gradients; lse [B, H, Tq]
-  // is contiguous. [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads, Tk].
+  // The same as the functions of attention.h with these names, without gradients; lse [B, H, Tq] is
+  // contiguous. Shapes: [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads,
+  // Tk].
   virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                              const kernels::Selection& rows) const = 0;
   virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
@@ -46,8 +47,8 @@ class Backend {
                                  const kernels::Selection& rows) const = 0;
 };
 
-// Adds a backend for as long as the returned object lives; it is asked before those that were there
-// already. The CPU's is always there. Not while other threads compute attention.
+// Adds a backend for the lifetime of the returned object; it is asked before the backends that were
+// there already. The CPU's is always there. Do not call it while other threads compute attention.
 class BackendRegistration {
  public:
   explicit BackendRegistration(const Backend& backend);

@@ -18,8 +18,9 @@ class BiasParts {
   int64_t last_query() const { return std::max<int64_t>(spec_.queries, 1) - 1; }
 
   // A tensor of a term in the dtype of the arithmetic; Error on another dtype or device, with the
-  // name that messages call it. Of any shape; [H], from that or from one number; of four axes that
-  // broadcast to [B, H, Tq, Tk]; [B, H, Tq], from what broadcasts to it.
+  // name that messages call it. numbers() keeps the shape; number_per_head() takes [H] or one
+  // number and gives [H]; number_per_pair() gives four axes that broadcast to [B, H, Tq, Tk];
+  // number_per_query() gives [B, H, Tq] of what broadcasts to it.
   at::Tensor numbers(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_head(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_pair(const at::Tensor& given, const char* name) const;

@@ -32,7 +32,7 @@ std::vector<BiasRow> pair_rows() {
        .formula = "t[bucket(j - i)]",
        .source = "Raffel et al. 2020, 2.1",
        .parameters = {{"table", "[heads, buckets] or [buckets]",
-                       "t, a number a bucket of distances", 1}},
+                       "t, a number per bucket of distances", 1}},
        .numbers = {.count = 1, .least = 4}},
       {.kind = BiasKind::relative_keys,
        .name = "relative_keys",
@@ -40,7 +40,7 @@ std::vector<BiasRow> pair_rows() {
        .formula = "q_i . r[clip(j - i, -L, L) + L]",
        .source = "Shaw et al. 2018, eq. 4",
        .parameters = {{"table", "[heads, 2 L + 1, attention_depth] or without heads",
-                       "r, a vector a distance", 2}},
+                       "r, a vector per distance", 2}},
        .numbers = {.count = 1, .least = 1, .factor = 2, .shift = 1}},
       {.kind = BiasKind::gaussian,
        .name = "gaussian",
@@ -58,7 +58,7 @@ std::vector<BiasRow> pair_rows() {
        .formula = "t[y_j - y_i][x_j - x_i]",
        .source = "Cordonnier et al. 2020; Liu et al. 2021, eq. 4",
        .parameters = {{"table", "[heads, 2 height - 1, 2 width - 1] or without heads",
-                       "t, a number a pair of row and column distances", 2}},
+                       "t, a number per pair of row and column distances", 2}},
        .numbers = {.count = 2, .least = 1, .factor = 2, .shift = -1}},
   };
 }
@@ -150,10 +150,11 @@ bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind) {
 }
 
 std::vector<int64_t> table_axes(const BiasChoice& choice) {
-  const BiasNumbers& of = choice.row->numbers;
+  const BiasNumbers& numbers = choice.row->numbers;
   std::vector<int64_t> axes;
   axes.reserve(choice.numbers.size());
-  for (const int64_t number : choice.numbers) axes.push_back(of.factor * number + of.shift);
+  for (const int64_t number : choice.numbers)
+    axes.push_back(numbers.factor * number + numbers.shift);
   return axes;
 }
 

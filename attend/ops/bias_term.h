@@ -34,10 +34,10 @@ class BiasTerm : public std::enable_shared_from_this<BiasTerm> {
   virtual BiasTermPointer shifted(int64_t offset, int64_t queries) const = 0;
   virtual BiasTermPointer shifted_keys(int64_t first, int64_t keys) const = 0;
 
-  // For queries that begin elsewhere, where it counts positions.
+  // The term for queries that begin elsewhere, where it counts positions.
   virtual BiasTermPointer placed(const Place&) const { return shared_from_this(); }
 
-  // Its tensors of floating numbers, and the same term of others.
+  // Its tensors of floating numbers, and the same term with other tensors.
   virtual std::vector<at::Tensor> tensors() const = 0;
   virtual BiasTermPointer with_tensors(const std::vector<at::Tensor>& tensors) const = 0;
 

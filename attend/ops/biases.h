@@ -12,10 +12,10 @@
 
 namespace attend {
 
-// What is added to the scores: its terms add up with +: alibi(slopes) + dense_bias(mask_penalty).
-// Every tensor of floating numbers here has a gradient. Query i is at position i + offset +
-// offsets[b] among the keys: with fewer queries than keys, the last ones, offset = keys - queries.
-// offsets are int64 [B]; undefined: 0. AttentionSpec has them for all choices at once.
+// What is added to the scores. Terms add up with +: alibi(slopes) + dense_bias(mask_penalty). Every
+// tensor of floating numbers here has a gradient. Query i is at position i + offset + offsets[b]
+// among the keys: with fewer queries than keys, the last ones, offset = keys - queries. offsets are
+// int64 [B]; undefined: 0. AttentionSpec has them for all choices at once.
 struct Bias {
   std::vector<BiasTermPointer> terms = {};
 };
@@ -55,18 +55,18 @@ Bias gaussian(at::Tensor centres, at::Tensor widths);
 // is at i + offset, key j at j + first_key; queries and keys may end before the grid does.
 Bias grid(at::Tensor table, int64_t offset = 0, int64_t first_key = 0);
 
-// The bias of the queries offset, offset + 1, ... when those before are not there: decoding step t
-// has one query and offset t. Offsets grow; dense biases, centres and widths that have a row for
-// every query keep those of the `queries` rows from the offset on (all that are left when not
-// said), those of one row stay. Error where such a row is missing.
+// The bias for the queries offset, offset + 1, ... when the queries before them are absent:
+// decoding step t has one query and offset t. Offsets grow; dense biases, centres and widths that
+// have a row for every query keep those of the `queries` rows from the offset on (by default to the
+// end), those of one row stay. Error where such a row is missing.
 Bias shifted(const Bias& bias, int64_t offset, int64_t queries = unbounded);
 
-// The bias of the keys first ... first + keys - 1 when the others are not there. A dense bias keeps
+// The bias for the keys first ... first + keys - 1 when the others are absent. A dense bias keeps
 // the columns of these; one of one column stays. Error where such a column is missing.
 Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys);
 
-// The bias of queries that begin elsewhere among the keys: what counts positions moves there. Error
-// on a grid where batch entries begin at different places.
+// The bias for queries that begin elsewhere among the keys: whatever counts positions moves there.
+// Error on a grid where batch entries begin at different places.
 Bias placed(const Bias& bias, const Place& place);
 
 // The slopes of Press et al. 2022: 2^(-8 h / heads), h = 1 ... heads, where heads is a power of
@@ -84,7 +84,7 @@ struct BiasParameter {
   std::string_view shape;
   std::string_view meaning;
   int64_t axes = 0;              // behind those of batch and heads
-  std::string_view absent = {};  // what its absence stands for, where it may be absent
+  std::string_view absent = {};  // what its absence means, where it may be absent
 };
 
 // The numbers behind a row's name, as in buckets:32 and grid:8x6. Axis i of its table, behind that
@@ -132,7 +132,7 @@ std::vector<BiasChoice> parse_biases(std::string_view text);
 
 bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind);
 
-// How long the axes of the choice's table are that its numbers speak of.
+// The lengths of those axes of the choice's table that its numbers determine.
 std::vector<int64_t> table_axes(const BiasChoice& choice);
 
 }  // namespace attend

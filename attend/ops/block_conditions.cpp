@@ -9,7 +9,7 @@ void check_block(int64_t block) {
   if (block < 1) fail("[attention] the blocks of a layout must be 1 or more long, got {}", block);
 }
 
-// How many blocks so many positions touch, the first of which stands at `first` in its own.
+// How many blocks so many positions touch, the first of which is at place `first` of its block.
 int64_t blocks_of(int64_t block, int64_t first, int64_t count) {
   const int64_t end = first + count;
   return count == 0 ? 0 : end / block + (end % block != 0 ? 1 : 0);

@@ -53,7 +53,8 @@ Tensor within_scope(const Tensor& scores, const Parts& parts, const LoweredSpec&
 Tensor empty_rows(const Tensor& scores) {
   if (scores.size(-1) == 0) return at::ones({}, scores.options().dtype(at::kBool));
   const Tensor empty = scores.detach().amax(-1, true) == minus_infinity;
-  // To handle rows that are not there costs a pass or two; to ask an accelerator would stall it.
+  // Handling rows that do not occur costs a pass or two; asking an accelerator whether they do
+  // would stall it.
   return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
 }
 
@@ -75,7 +76,7 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor scores = unscoped_scores(parts, spec), shift;
   if (spec.key_shift.defined()) shift = shift_keys(parts, spec, scores);
   scores = within_scope(scores, parts, spec);
-  // One more key of a score a head takes part in the softmax and leaves it without a value.
+  // One more key of a score per head takes part in the softmax and leaves it without a value.
   const Tensor& sinks = parts[part::sinks];
   if (sinks.defined()) {
     const Tensor column = sinks.view({1, -1, 1, 1});

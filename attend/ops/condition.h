@@ -51,14 +51,14 @@ class Condition : public std::enable_shared_from_this<Condition> {
   // Error where it does not fit a call of that size.
   virtual void check(const Extent&) const {}
 
-  // Both as one condition; null where they stay two.
+  // Both conditions as one; null where that is impossible.
   virtual ConditionPointer merged(const Condition&) const { return nullptr; }
 
-  // For queries that begin elsewhere, where it counts positions.
+  // The condition for queries that begin elsewhere, where it counts positions.
   virtual ConditionPointer placed(const Place&) const { return shared_from_this(); }
 
-  // What it becomes once queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk] are there, where it
-  // depends on them.
+  // The condition for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], where it depends on
+  // them.
   virtual ConditionPointer chosen(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const {
     return shared_from_this();
   }

@@ -20,7 +20,7 @@ void with_kernel(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
   });
 }
 
-// [batch, heads, rows], and one more axis where it is given.
+// [batch, heads, rows], and one more axis `last` where it is set.
 Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const kernels::Selection& rows,
                std::optional<int64_t> last = {}) {
   std::vector<int64_t> shape = {spec.batch, static_cast<int64_t>(rows.heads.size()), rows.rows};

@@ -31,7 +31,7 @@ Tensor mixed(Tensor x) {
   return x ^ x.__rshift__(15);
 }
 
-// The same draw where the tensors are: only a number a row comes from the CPU.
+// The same draw where the tensors are: only one number per row comes from the CPU.
 Tensor factors_on(const LoweredSpec& spec, const at::TensorOptions& options) {
   const Dropout& dropout = spec.dropout;
   const Tensor rows = at::empty({spec.batch, spec.heads, spec.queries}, at::kLong);

@@ -78,22 +78,23 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
       gradients.resize(2 + part::count);
       return gradients;
     }
-    const LoweredSpec& of = static_cast<const LoweredSpec&>(*spec);
+    const LoweredSpec& lowered = static_cast<const LoweredSpec&>(*spec);
     std::array<bool, part::count> wanted{};
     for (size_t index = 0; index < part::count; ++index)
       wanted[index] = parts[index].defined() && parts[index].requires_grad();
     if (at::GradMode::is_enabled()) {
-      const variable_list of_parts = twin_gradients(
-          {parts.begin(), parts.end()}, upstream, [&of](const variable_list& own) -> variable_list {
-            const AttentionResult twin = composed_attention(parts_of(own), of);
-            return {twin.context, twin.lse};
-          });
+      const variable_list of_parts =
+          twin_gradients({parts.begin(), parts.end()}, upstream,
+                         [&lowered](const variable_list& own) -> variable_list {
+                           const AttentionResult twin = composed_attention(parts_of(own), lowered);
+                           return {twin.context, twin.lse};
+                         });
       gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
       return gradients;
     }
     const auto kept = context->saved_data["backend"].toCapsule();
     const Parts of_parts = static_cast<const KeptBackend&>(*kept).backend.backward(
-        parts, of, {saved[part::count], saved[part::count + 1]}, {upstream[0], upstream[1]},
+        parts, lowered, {saved[part::count], saved[part::count + 1]}, {upstream[0], upstream[1]},
         wanted);
     gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
     return gradients;

@@ -7,7 +7,7 @@
 
 #include "attend/kernels/storage.h"
 
-// How tensors come to what reads them behind a pointer.
+// How tensors are passed to code that reads them through a pointer.
 
 namespace attend {
 
@@ -46,10 +46,10 @@ T* pointer_of(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
-// Whether LibTorch's autocast changes the dtype of what this thread's operations give.
+// Whether LibTorch's autocast changes the dtype of the results of this thread's operations.
 bool autocast_enabled();
 
-// While it lives it does not: what kernels are made to read stays in one dtype.
+// Turns autocast off during its lifetime: tensors made for the kernels keep one dtype.
 class WithoutAutocast {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};

@@ -6,7 +6,7 @@ namespace {
 
 using at::Tensor;
 
-// Keys or queries: what both are asked, they answer for the one side of a pair.
+// Keys or queries: both conditions answer for one side of a pair.
 struct OfKeys {
   using InEntries = kernels::KeyLengths;
   using InAll = kernels::Prefix;

@@ -12,8 +12,8 @@ namespace attend {
 // Whether the normaliser sums features up that are divided by the largest of them.
 bool shifts_features(const LoweredSpec& spec);
 
-// Divides them, which come as logarithms where the score has these. Keys that later queries read
-// too stay apart from the queries.
+// Divides them. They are logarithms where the score has these. Keys that later queries read too
+// stay apart from the queries.
 void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries);
 
 // LoweredSpec::key_shift as the scores have it, [B, H, 1, Tk or 1].

@@ -17,8 +17,8 @@ namespace {
 
 using at::Tensor;
 
-// Products of a chunk with itself cost chunk (A + Dv) a query, those with the sums before it
-// 2 A Dv: about the same at depths of 64 to 128.
+// Products of a chunk with itself cost chunk (A + Dv) per query, those with the sums before it 2 A
+// Dv: about the same at depths of 64 to 128.
 constexpr int64_t longest_chunk = 128;
 
 // A scope that running sums can follow: query i sees the keys j <= i + last that are in `keys`.
@@ -236,7 +236,7 @@ Tensor key_shifts(const LoweredSpec& spec) {
 }
 
 bool shifts_features(const LoweredSpec& spec) {
-  // A factor of the row cancels only where nothing comes between the scores and their sum.
+  // A factor of the row cancels only where nothing happens between the scores and their sum.
   return spec.normaliser->running_sums && !(spec.soft_cap > 0);
 }
 

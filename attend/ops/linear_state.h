@@ -6,18 +6,18 @@
 
 namespace attend {
 
-// Linear attention one position after another: all that the queries to come need of the keys and
-// values so far, of one size however many those were (Katharopoulos et al. 2020, eq. 18-20).
+// Linear attention one position after another: everything that later queries need of the keys and
+// values so far. Its size does not depend on their number (Katharopoulos et al. 2020, eq. 18-20).
 struct LinearState {
   at::Tensor sums;   // [B, Hkv, features, Dv + 1]: sum_j phi(k_j) (v_j, 1) / exp(shift); float32 or
                      // float64; undefined before the first key
   at::Tensor shift;  // [B, Hkv, 1, 1]: the logarithm of the largest feature of a key so far,
                      // without a gradient
 
-  // Attention of T new positions, each of which sees those before it and itself; then they belong
-  // to the state. What attention() with scope causal() and normaliser linear gives for them at the
-  // end of all positions so far. Shapes, dtypes and errors as there; as many queries as keys, and
-  // parameters of the score that stay the same from step to step. Differentiable.
+  // Attention of T new positions, each of which sees those before it and itself; then adds them to
+  // the state. The result is that of attention() with scope causal() and normaliser linear for
+  // these positions at the end of all so far. Shapes, dtypes and errors as there; as many queries
+  // as keys, and parameters of the score that stay the same from step to step. Differentiable.
   AttentionResult step(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const Score& score);
 };

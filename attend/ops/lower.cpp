@@ -83,7 +83,7 @@ std::tuple<Tensor, Tensor, Tensor> as_widest(const Tensor& query, const Tensor& 
 void check_linear(const AttentionSpec& spec) {
   if (!spec.normaliser.row().running_sums) return;
   const ScoreRow& row = spec.score.row();
-  // Features of the caller's own come by the plain product.
+  // The caller's own features use the plain product.
   const bool may_be_features = row.is_plain && row.family == Family::dot;
   if (row.features == Features::any && !may_be_features)
     fail(
@@ -134,7 +134,7 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   Tensor k = with_four_axes(key).to(kept);
   Tensor v = value.defined() ? with_four_axes(value).to(kept)
                              : k.new_empty({k.size(0), k.size(1), k.size(2), 0});
-  // Shared keys are mapped once a group, unless each head maps them its own way.
+  // Shared keys are mapped once per group, unless each head maps them its own way.
   if (score.heads() && !as_stored) {
     k = repeat_heads(k, q.size(1));
     v = repeat_heads(v, q.size(1));

@@ -11,7 +11,7 @@
 namespace attend {
 
 // Attention as the kernels take it. The maps of the score and the tables of the bias have been
-// applied, by operations that autograd follows; what is left is the same for every mechanism.
+// applied, by operations that autograd follows; the rest is the same for every mechanism.
 
 namespace part {
 enum Index : size_t {

@@ -57,8 +57,8 @@ Tensor sorted_from_largest(const Tensor& scores) {
 
 Tensor counts(const Tensor& sorted) { return at::arange(1, sorted.size(-1) + 1, sorted.options()); }
 
-// The keys whose scores are among the `size` largest, [..., Tq, 1]. Equal scores stand or fall
-// together. NaN is the largest, and nothing is less: all of its row are in the support, and NaN.
+// The keys whose scores are among the `size` largest, [..., Tq, 1]. Equal scores are all in or all
+// out. NaN is the largest, and nothing is less: all of its row are in the support, and NaN.
 struct Support {
   Tensor without;  // true for the other keys
   Tensor size;     // [..., Tq, 1]

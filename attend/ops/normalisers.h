@@ -54,7 +54,7 @@ enum class Temperature {
 
 // What a weight may be, whatever the scores are.
 enum class WeightRange {
-  shares,   // 0 or more; those of a query sum to 1 or, of a row that says so, to less
+  shares,   // 0 or more; those of a query sum to 1, or to less where the row says so
   between,  // from 0 to 1, each by itself
   numbers,  // any number, below 0 too
 };
@@ -82,9 +82,9 @@ struct NormaliserRow {
   bool takes_sink = false;  // a score without a value may take part in the sum
   bool sums_to_one = true;  // a query's weights do, where it has a key and no sink
   WeightRange range = WeightRange::shares;
-  bool shift_invariant = true;       // a number added to all scores of a query changes no weight
+  bool shift_invariant = true;       // adding a number to all scores of a query changes no weight
   bool sequential = false;           // a row needs the weights of the one before
-  bool order_dependent = false;      // a key's weight depends on which keys stand before it
+  bool order_dependent = false;      // a key's weight depends on the keys before it
   bool twice_differentiable = true;  // else the second derivative is an Error
   // Weights are scores over their sum, where no score may be negative, and need not be formed.
   bool running_sums = false;
@@ -100,9 +100,9 @@ struct NormaliserRow {
 const std::vector<NormaliserRow>& normaliser_table();
 
 // A row of the table, written in its syntax: "softmax", "temperature:0.5"; Error with the nearest
-// name otherwise, and on a number that is none. Of hard and gumbel the seed alone says what is
-// drawn, the same in attention() and attention_weights(); with seed 0 the key of the largest score
-// is taken, as at inference.
+// name otherwise, and on a number that is none. What hard and gumbel draw depends on the seed
+// alone, so that attention() and attention_weights() agree; with seed 0 they take the key of the
+// largest score, as at inference.
 class Normaliser {
  public:
   Normaliser(std::string_view text = "softmax", uint64_t seed = 0);

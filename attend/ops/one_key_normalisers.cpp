@@ -37,9 +37,9 @@ Tensor perturbed(const Tensor& scores, uint64_t seed) {
   return seed == 0 ? scores : scores + gumbel_noise(scores, seed);
 }
 
-// NaN in the rows of x where `of` has one.
-Tensor with_nan_of(const Tensor& of, const Tensor& x) {
-  return x.masked_fill(of.detach().isnan().any(-1, /*keepdim=*/true),
+// NaN in the rows of x where `marked` has one.
+Tensor with_nan_of(const Tensor& marked, const Tensor& x) {
+  return x.masked_fill(marked.detach().isnan().any(-1, /*keepdim=*/true),
                        std::numeric_limits<double>::quiet_NaN());
 }
 

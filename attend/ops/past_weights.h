@@ -12,8 +12,8 @@ struct PastWeights {
   at::Tensor total;     // the sum over all queries before
 };
 
-// The past once one more query, of these weights, is over. A new value: the old one stays good for
-// those who go on from it, such as the hypotheses of a beam.
+// The past after one more query, which had these weights. A new value: the old one stays valid for
+// others that continue from it, such as the hypotheses of a beam.
 PastWeights after(const PastWeights& past, const at::Tensor& weights);
 
 }  // namespace attend

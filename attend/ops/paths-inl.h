@@ -10,8 +10,8 @@ namespace attend {
 // Error where the path says fused and cannot be.
 AttentionResult attention_at_once(const Lowered& lowered, Path path);
 
-// The backend that the weights come from; null: tensor operations. Error where the path says that
-// they come from one and they cannot.
+// The backend that computes the weights; null: tensor operations. Error where the path asks for a
+// backend and none can.
 const Backend* weights_backend(const Lowered& lowered, const at::Tensor& lse, Path path);
 
 // All weights.

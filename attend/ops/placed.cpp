@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// The lengths of the batch entries; undefined where a clause asks for none.
+// The lengths of the batch entries; undefined where a clause has none.
 Tensor lengths_in(const Scope& scope, Tensor Lengths::*which) {
   Tensor longest;
   for (const Clause& clause : scope.any_of) {

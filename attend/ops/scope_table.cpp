@@ -19,7 +19,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   return count;
 }
 
-// What stands behind "name:".
+// The text after "name:".
 std::optional<std::string_view> arguments_of(std::string_view text, std::string_view name) {
   if (!text.starts_with(name) || text.substr(name.size(), 1) != ":") return std::nullopt;
   return text.substr(name.size() + 1);
@@ -129,7 +129,7 @@ std::optional<int64_t> around_reach(std::string_view text) {
   if (text.find(name) == std::string_view::npos) return std::nullopt;
   const std::string_view choice = trimmed(text);
   if (!choice.starts_with(name))
-    fail("scope {}: around:D stands alone; write around:D and leave out the rest", in_quotes(text));
+    fail("scope {}: around:D must be the whole scope; leave out the rest", in_quotes(text));
   const std::string_view digits = arguments_of(choice, name).value_or("");
   int64_t reach = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), reach);

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// Both hold, or either: undefined tensors stand for no condition.
+// Both hold, or either: an undefined tensor means no condition.
 template <class Combine>
 Tensor both(const Tensor& a, const Tensor& b, Combine combine) {
   if (!a.defined()) return b;

@@ -65,8 +65,9 @@ Scope block_sparse(at::Tensor layout, int64_t block, int64_t first_query = 0,
                    int64_t first_key = 0);
 // A layout as block_sparse takes it, which `chooser` makes of the queries [B, H, Tq, Dq] and keys
 // [B, Hkv, Tk, Dk] of each call, without gradients. The same ones must give the same layout: the
-// weights behind a result come from a second call. What cuts up sequences, such as shifted, needs
-// `chosen` first. Error on a block below 1 and, within the call, on a layout that does not fit.
+// weights behind a result come from a second call. Functions that cut up sequences, such as
+// shifted, need `chosen` first. Error on a block below 1 and, within the call, on a layout that
+// does not fit.
 using BlockChooser = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key)>;
 Scope chosen_blocks(BlockChooser chooser, int64_t block);
 // true may be attended to: bool, broadcasts to [B, H, Tq, Tk], for queries of three axes [B, Tq,
@@ -74,22 +75,22 @@ Scope chosen_blocks(BlockChooser chooser, int64_t block);
 Scope dense_mask(at::Tensor mask);
 // |j - centres_i| <= reach: the keys near where each query looks (Luong et al. 2015, local-p).
 // centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B, Tq]; any number dtype. No
-// gradient flows to them: that of local attention comes from the Gaussian bias beside it. The
+// gradient flows to them: local attention gets its gradient from the Gaussian bias beside it. The
 // kernels read the keys between the nearest and the farthest that a block of queries sees, less the
 // tiles that none of them sees. Error on a negative reach or centres that are no numbers.
 Scope around(at::Tensor centres, int64_t reach);
 
-// The scope as the queries offset, offset + 1, ... see it, when those before are not there:
+// The scope for the queries offset, offset + 1, ... when the queries before them are absent:
 // decoding step t has one query and offset t. Windows move along. Masks, centres and layouts that
-// have a row for every query keep those of the `queries` rows from the offset on (all that are left
-// when not said); those of one row stay. Error where such a row is missing.
+// have a row for every query keep those of the `queries` rows from the offset on (by default to the
+// end); those of one row stay. Error where such a row is missing.
 Scope shifted(const Scope& scope, int64_t offset, int64_t queries = unbounded);
 
-// The scope of the keys first ... first + keys - 1 when the others are not there. Masks and layouts
+// The scope for the keys first ... first + keys - 1 when the others are absent. Masks and layouts
 // keep the columns of these, and masks of one column stay. Error where such a column is missing.
 Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys);
 
-// The scope of queries that begin elsewhere among the keys: what counts positions moves there.
+// The scope for queries that begin elsewhere among the keys: whatever counts positions moves there.
 Scope placed(const Scope& scope, const Place& place);
 
 // Error when the lengths or masks of both do not fit each other.
@@ -100,9 +101,9 @@ Scope operator|(const Scope& a, const Scope& b);
 // |: "causal", "causal & window:128 | prefix:4". Error otherwise.
 Scope parse_scope(std::string_view text);
 
-// around:D, the keys at most D from a centre that a model predicts from the query (local-p, Luong
-// et al. 2015): that D, 1 or more. None for another scope; Error for around with anything but such
-// a number.
+// The D of around:D, 1 or more: the keys at most D from a centre that a model predicts from the
+// query (local-p, Luong et al. 2015). None for another scope. Error for around without such a
+// number.
 std::optional<int64_t> around_reach(std::string_view text);
 
 // Whether no query i sees a key j > i, whatever the number of keys. Masks and layouts count as

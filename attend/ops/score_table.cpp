@@ -171,7 +171,7 @@ ScoreRow location_row() {
           .parameters = {{.name = "W",
                           .shape = {Axis::keys, Axis::query_depth},
                           .required = false,
-                          .meaning = "a row a key position, else identity"}},
+                          .meaning = "a row per key position, else identity"}},
           .map_query = location_query,
           .is_plain = true};
 }

@@ -51,7 +51,7 @@ void check_axes(const ScoreRow& row, const Parameters& parameters) {
   }
 }
 
-// Calls visit(parameter row, what the axis is, its length) for every axis of what is given.
+// Calls visit(parameter row, what the axis is, its length) for every axis of the parameters.
 template <class Visit>
 void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) {
   for (const ParameterRow& parameter : row.parameters) {
@@ -83,8 +83,8 @@ std::optional<int64_t> agreed_heads(const ScoreRow& row, const Parameters& param
 std::optional<std::pair<std::string_view, int64_t>> expected_length(const Score& score, Axis axis) {
   std::optional<std::pair<std::string_view, int64_t>> expected;
   visit_axes(score.row(), score.parameters(),
-             [&](const ParameterRow& parameter, auto of, int64_t length) {
-               if (of == axis) expected = {parameter.name, length};
+             [&](const ParameterRow& parameter, auto own_axis, int64_t length) {
+               if (own_axis == axis) expected = {parameter.name, length};
              });
   if (expected || axis == Axis::attention_depth) return expected;
   for (const ParameterRow& parameter : score.row().parameters) {

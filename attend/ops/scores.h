@@ -22,8 +22,8 @@ using Parameters = std::map<std::string, at::Tensor, std::less<>>;
 using kernels::Activation;
 using kernels::Family;
 
-// What the maps of a row of the dot family give: any numbers, or the logarithms of features, which
-// are then never negative, so that no score is.
+// What the maps of a row of the dot family return: any numbers, or the logarithms of features.
+// Features are then never negative, and so no score is.
 enum class Features { any, logarithms };
 
 // The slope of leaky_relu below 0 (Brody et al. 2022).
@@ -34,7 +34,7 @@ enum class Axis { query_depth, key_depth, attention_depth, keys, filters, filter
 
 // Who reads a parameter.
 enum class Reader {
-  maps,   // those of queries and keys, and then it is done with
+  maps,   // those of queries and keys, and nothing after them
   pairs,  // the family, where it compares what has been mapped; a row has one at most
   past,   // map_past
 };
@@ -68,8 +68,8 @@ struct ScoreRow {
   Features features = Features::any;
   // The features themselves, where exp of large logarithms would lose digits; nullptr: that.
   at::Tensor (*exact_features)(const at::Tensor& x) = nullptr;
-  // The maps change nothing, but for parameters that may be absent, and nothing is scaled or looks
-  // back. Each family, of the additive one each activation, has one such row.
+  // The maps change nothing unless optional parameters are there, and nothing is scaled or looks
+  // back. Each family has one such row, the additive one for each activation.
   bool is_plain = false;
 };
 
@@ -95,19 +95,19 @@ class Score {
   // How many heads the parameters with an axis of heads have; none when no parameter has one.
   std::optional<int64_t> heads() const { return heads_; }
 
-  // Into the form that the family takes: [..., T, D] -> [..., T, A]; with parameters of H heads,
-  // [B, H, T, D] -> [B, H, T, A]. With parameters of float32, 16-bit numbers become float32, too.
-  // Error on another depth, dtype, device or number of heads.
+  // Maps into the form that the family takes: [..., T, D] -> [..., T, A]; with parameters of H
+  // heads, [B, H, T, D] -> [B, H, T, A]. With parameters of float32, 16-bit numbers become float32,
+  // too. Error on another depth, dtype, device or number of heads.
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 
-  // The same in parts, for those who multiply the scores instead of the queries, and shift
+  // The same in parts, for callers who multiply the scores instead of the queries, and shift
   // logarithms of features before they take exp.
   at::Tensor query_before_exp(const at::Tensor& query) const;
   at::Tensor key_before_exp(const at::Tensor& key) const;
   double scale(int64_t query_depth) const;
 
-  // True when the maps return what they are given.
+  // Whether the maps return their argument unchanged.
   bool leaves_inputs() const;
 
   // The parameter that the pairs read, v of the additive family; undefined where there is none.

@@ -11,8 +11,8 @@ using torch::autograd::variable_list;
 variable_list twin_gradients(const variable_list& inputs, const variable_list& upstream,
                              const std::function<variable_list(const variable_list&)>& twin) {
   const WithoutAutocast no_autocast;
-  // The same tensor may be two inputs, and one may have been made of another. Of views of their own
-  // each gets the gradient of its place alone; autograd adds up the ways that lead there.
+  // The same tensor may be two inputs, and one may have been made of another. A view for each gives
+  // each the gradient of its own place; autograd adds up the ways that lead there.
   variable_list own = inputs, wanted;
   for (at::Tensor& x : own) {
     if (!x.defined() || !x.requires_grad()) continue;

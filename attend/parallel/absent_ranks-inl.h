@@ -8,11 +8,11 @@
 
 namespace attend::internal {
 
-// In which a rank tells the others that it has failed.
+// The time in which a rank tells the others that it has failed.
 constexpr std::chrono::milliseconds to_report{400};
 
-// Tells that this rank has failed, and returns which do not tell in time that they have, too:
-// "ranks 1, 2 are". A rank that is gone or was stopped tells nothing.
+// Tells the others that this rank has failed, and returns which of them do not report the same in
+// time: "ranks 1, 2 are". A rank that is gone or was stopped reports nothing.
 std::string absent_ranks(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place);
 
 // The same, where the store is known to answer.

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// In which the store answers even where the machine is busy.
+// The time in which the store answers even where the machine is busy.
 constexpr milliseconds to_answer{5000};
 
 }  // namespace

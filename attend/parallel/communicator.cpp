@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-class Alone : public Communicator {
+class SingleProcess : public Communicator {
  public:
   int64_t rank() const override { return 0; }
   int64_t size() const override { return 1; }
@@ -37,14 +37,14 @@ std::vector<double> sum(Communicator& world, std::vector<double> numbers) {
 
 double sum(Communicator& world, double number) { return sum(world, std::vector{number})[0]; }
 
-double of_first(Communicator& world, double number) {
+double broadcast_number(Communicator& world, double number) {
   at::Tensor first = at::full({1}, number, at::kDouble);
   world.broadcast(first);
   return first.item<double>();
 }
 
-std::string of_first(Communicator& world, std::string text) {
-  text.resize(static_cast<size_t>(of_first(world, static_cast<double>(text.size()))));
+std::string broadcast_text(Communicator& world, std::string text) {
+  text.resize(static_cast<size_t>(broadcast_number(world, static_cast<double>(text.size()))));
   if (text.empty()) return text;
   at::Tensor bytes = at::from_blob(text.data(), {std::ssize(text)}, at::kByte);
   world.broadcast(bytes);
@@ -77,7 +77,7 @@ bool all_alike(Communicator& world, uint64_t number) {
 }
 
 void check_alike(Communicator& world, const std::string& text, const std::string& what) {
-  const std::string first = of_first(world, text);
+  const std::string first = broadcast_text(world, text);
   const bool differs = first != text;
   if (sum(world, differs ? 1 : 0) == 0) return;
   if (!differs) fail("[processes] another process was given other {}; it says which", what);
@@ -92,6 +92,6 @@ void check_alike(Communicator& world, const std::string& text, const std::string
        what, in_quotes(own), in_quotes(other));
 }
 
-std::unique_ptr<Communicator> alone() { return std::make_unique<Alone>(); }
+std::unique_ptr<Communicator> single_process() { return std::make_unique<SingleProcess>(); }
 
 }  // namespace attend

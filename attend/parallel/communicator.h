@@ -28,34 +28,34 @@ class Communicator {
   // Gives every process what rank 0 has.
   virtual void broadcast(at::Tensor& tensor) = 0;
 
-  // Begins to send one tensor to the next rank, the last one's next being rank 0, and to receive
+  // Begins to send one tensor to the next rank, where rank 0 follows the last one, and to receive
   // another, of the shape and type that the rank before sends, contiguous and on the CPU. The call
   // that it returns waits for both; until then neither may change. Empty tensors are not sent.
   virtual std::function<void()> exchange(const at::Tensor& outgoing, at::Tensor& incoming) = 0;
 
-  // Returns once all have come here.
+  // Returns once all processes have called it.
   virtual void barrier() = 0;
 
   bool leads() const { return rank() == 0; }
 };
 
-// Numbers summed over all processes; a number and a text of the first.
+// Numbers summed over all processes; the number or the text that rank 0 has.
 std::vector<double> sum(Communicator& world, std::vector<double> numbers);
 double sum(Communicator& world, double number);
-double of_first(Communicator& world, double number);
-std::string of_first(Communicator& world, std::string text);
+double broadcast_number(Communicator& world, double number);
+std::string broadcast_text(Communicator& world, std::string text);
 
 // The texts of all processes, by rank.
 std::vector<std::string> of_all(Communicator& world, const std::string& text);
 
-// Whether all processes have the same number.
+// Whether the number is the same in all processes.
 bool all_alike(Communicator& world, uint64_t number);
 
-// Error, naming the first line that differs, where a process has another text than the first;
-// `what` the texts are, for the message. The others then fail too.
+// Error, naming the first line that differs, where a process has another text than rank 0; `what`
+// names the texts in the message. The other processes then fail, too.
 void check_alike(Communicator& world, const std::string& text, const std::string& what);
 
 // One process by itself.
-std::unique_ptr<Communicator> alone();
+std::unique_ptr<Communicator> single_process();
 
 }  // namespace attend

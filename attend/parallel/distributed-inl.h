@@ -12,7 +12,7 @@ namespace attend {
 
 using torch::autograd::variable_list;
 
-// Places of a call's tensors; those of the spec come behind.
+// Places of a call's tensors; those of the spec follow.
 namespace input {
 enum Index : size_t { query, key, value, of_spec };
 }  // namespace input
@@ -38,7 +38,7 @@ variable_list tensors_of(const AttentionSpec& spec);
 // The spec with others in their places.
 AttentionSpec with_tensors(const AttentionSpec& spec, const variable_list& tensors);
 
-// The choices as the queries and keys of these runs see them when the others are not there.
+// The choices for the queries and keys of these runs when the others are absent.
 AttentionSpec spec_of_runs(const AttentionSpec& whole, const Run& queries, const Run& keys);
 
 // Keys and values of one rank in one tensor of one axis, and back.
@@ -51,7 +51,7 @@ class KeyMessages {
   std::pair<at::Tensor, at::Tensor> unpacked(const at::Tensor& message, int64_t rank) const;
 
  private:
-  std::vector<int64_t> lengths_, sizes_;  // one a rank
+  std::vector<int64_t> lengths_, sizes_;  // one per rank
   std::vector<int64_t> key_shape_, value_shape_;
 };
 

@@ -26,20 +26,19 @@ struct SharedSequences {
 };
 
 // attention() of sequences that are longer than one process holds: this rank's queries [B, H, own
-// Tq, Dq] over the keys and values of all, of which it has [B, Hkv, own Tk, .]. The result is that
-// of its queries, what one process would compute of the whole sequences but for rounding. Two and
-// three axes as there.
+// Tq, Dq] over the keys and values of all ranks, of which it has [B, Hkv, own Tk, .]. The result is
+// that of its queries: what one process would compute from the whole sequences, but for rounding.
+// Two and three axes as there.
 //
 // The spec is that of the whole sequences and the same on every rank: positions in scopes, biases
-// and dropout count in them, and a mask, a bias or centres with a row a query have one for every
+// and dropout count in them, and a mask, a bias or centres with a row per query have one for every
 // query of the sequence. Arithmetic and partial results are float32, or float64, whatever dtype is
 // stored and sent.
 //
 // All ranks call it together, and all go backward through it together, with the same tensors
-// requiring gradients; `world` lives until then. Gradients of queries, keys and values are those of
-// the rank's own; those of the spec's tensors are summed over the ranks, the same on each, unless
-// `shared` says otherwise.
-// Differentiable once.
+// requiring gradients; `world` must live until then. Gradients of queries, keys and values are
+// those of the rank's own; those of the spec's tensors are summed over the ranks, the same on each,
+// unless `shared` says otherwise. Differentiable once.
 //
 // Tensors are on the CPU. The ring merges partial results by their lse or adds them up, which
 // NormaliserRow::merge says can be done, and backward computes them again. By gather, scores and

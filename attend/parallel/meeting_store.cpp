@@ -28,7 +28,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, millisecon
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
-// A process that goes on under a rank that another has would be waited for in vain.
+// The others would wait in vain for a process that continues under a rank that another has.
 void check_rank(c10d::Store& store, const ProcessPlace& place) {
   if (store.add(fmt::format("rank-{}", place.rank), 1) > 1)
     fail("two processes of the run say that they are rank {} of {}; give each its own RANK",

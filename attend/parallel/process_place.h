@@ -15,8 +15,8 @@ struct ProcessPlace {
   std::string file = {};              // where processes of one machine meet, in place of a port
   std::string run = {};               // the name of the run; all must have the same
   double timeout = 300;               // seconds that a call waits for the others
-  // Called some times a second while the others have not come, and when meeting them has failed;
-  // what it throws ends the wait.
+  // Called several times per second while the others have not connected, and when that has failed;
+  // an exception from it ends the wait.
   std::function<void()> meanwhile = {};
 };
 

@@ -31,7 +31,7 @@ void outlive_broken_connections() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-// A first line: c10d and LibTorch append their stacks.
+// Takes the first line: c10d and LibTorch append their stacks.
 std::string first_line(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
@@ -109,7 +109,7 @@ class GlooWorld : public Communicator {
     try {
       call();
     } catch (const std::exception& error) {
-      // First, so that the others fail, too, in time to say so.
+      // This is first, so that the others fail, too, in time to say so.
       hang_up();
       throw std::runtime_error(
           fmt::format("rank {} of {}: {} gone or not answering: {}", place_.rank, place_.size,
@@ -143,8 +143,8 @@ class GlooWorld : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> meet(const ProcessPlace& place) {
-  if (place.size == 1) return alone();
+std::unique_ptr<Communicator> connect(const ProcessPlace& place) {
+  if (place.size == 1) return single_process();
   outlive_broken_connections();
   const Quiet quiet;
   try {

@@ -33,8 +33,8 @@ std::vector<Piece> pieces_of(const Runs& runs) {
   return pieces;
 }
 
-// Calls visit(queries, keys, spec) for the pieces of a shard. A sink, which is in no shard, comes
-// with the own one, beside no keys.
+// Calls visit(queries, keys, spec) for the pieces of a shard. A sink, which is in no shard, belongs
+// to the own one, without keys.
 template <class Visit>
 void visit_pieces(const DistributedCall& call, int64_t rank, Visit visit) {
   std::vector<Piece> of_keys = pieces_of(call.shared.keys[static_cast<size_t>(rank)]);
@@ -51,7 +51,7 @@ AttentionSpec spec_of_pieces(const AttentionSpec& whole, const Piece& queries, c
   return part;
 }
 
-// What part of the whole row's sum that of `part` is, [..., Tq, 1]; sums are taken as they are.
+// The share of `part` in the sum of the whole row, [..., Tq, 1]; sums are taken as they are.
 Tensor share_of(Merge merge, const Tensor& part, const Tensor& whole) {
   if (merge == Merge::sums) return at::ones({}, part.options());
   return (part - whole.masked_fill(whole == no_key, 0.0)).exp().unsqueeze(-1);
@@ -103,7 +103,7 @@ class RingGradients {
     }
   }
 
-  // Adds what the keys of `rank` give. Keys and values add to their gradients.
+  // Adds the gradients from the keys of `rank`. Keys and values add to their gradients.
   void visit(int64_t rank, const std::pair<Tensor, Tensor>& shard,
              const std::pair<Tensor, Tensor>& of_shard, const AttentionResult& whole,
              const AttentionResult& upstream) {

@@ -18,10 +18,10 @@ using Runs = std::vector<Run>;
 // have none.
 using Sharding = std::vector<Runs>;
 
-// One run a rank, in the order of the ranks; lengths differ by 1 at most.
+// One run per rank, in the order of the ranks; lengths differ by 1 at most.
 Sharding contiguous_sharding(int64_t length, int64_t ranks);
 
-// Two runs a rank: of 2 N pieces rank r has the r-th from the front and the r-th from the back.
+// Two runs per rank: of 2 N pieces rank r has the r-th from the front and the r-th from the back.
 // Causal attention then costs each rank the same, in all and in each step of a ring.
 Sharding zigzag_sharding(int64_t length, int64_t ranks);
 

@@ -10,12 +10,6 @@
 #include "attend/pictures/visible_token-inl.h"
 
 namespace attend {
-namespace {
-
-// A float widened to double would print digits that it never had.
-double shortest(float value) {
-  return std::isfinite(value) ? std::stod(fmt::format("{}", value)) : double{value};
-}
 
 void check_grid(const Alignment& alignment, const WeightGrid& grid) {
   const auto rows = static_cast<int64_t>(alignment.target.size());
@@ -25,8 +19,6 @@ void check_grid(const Alignment& alignment, const WeightGrid& grid) {
     fail("[explain] {} weights have shape [{}, {}]; {} target and {} source tokens need [{}, {}]",
          grid.values.size(), grid.rows, grid.columns, rows, columns, rows, columns);
 }
-
-}  // namespace
 
 const WeightGrid& checked_grid(const Alignment& alignment) {
   check_grid(alignment, alignment.weights);
@@ -58,34 +50,6 @@ double scale_end(const WeightGrid& grid) {
   return 10 * power;
 }
 
-nlohmann::ordered_json to_json(const WeightGrid& grid) {
-  auto rows = nlohmann::ordered_json::array();
-  for (int64_t row = 0; row < grid.rows; ++row) {
-    auto values = nlohmann::ordered_json::array();
-    for (int64_t column = 0; column < grid.columns; ++column) {
-      const double value = grid.at(row, column);
-      values.push_back(grid.single ? shortest(static_cast<float>(value)) : value);
-    }
-    rows.push_back(std::move(values));
-  }
-  return rows;
-}
-
-nlohmann::ordered_json to_json(const EvidenceFigure& figure) {
-  nlohmann::ordered_json result{{"name", figure.name},
-                                {"value", figure.value},
-                                {"bar", figure.bar},
-                                {"passed", figure.passed}};
-  if (figure.missing.empty()) return result;
-  result["value"] = result["passed"] = nullptr;
-  result["missing"] = figure.missing;
-  return result;
-}
-
-std::string dump(const nlohmann::ordered_json& document) {
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::string short_weight(double weight) {
   if (!std::isfinite(weight)) return std::isnan(weight) ? "nan" : weight > 0 ? "inf" : "-inf";
   const double size = std::abs(weight);
@@ -100,20 +64,6 @@ std::string describe(const Alignment& alignment) {
   if (!alignment.title.empty()) return visible_text(alignment.title);
   return fmt::format("Attention of {} target tokens to {} source tokens", alignment.target.size(),
                      alignment.source.size());
-}
-
-std::string alignment_json(const Alignment& alignment,
-                           const std::vector<EvidenceFigure>& evidence) {
-  nlohmann::ordered_json document{{"title", alignment.title},
-                                  {"source", alignment.source},
-                                  {"target", alignment.target},
-                                  {"weights", to_json(checked_grid(alignment))}};
-  if (alignment.scores) {
-    check_grid(alignment, *alignment.scores);
-    document["scores"] = to_json(*alignment.scores);
-  }
-  for (const EvidenceFigure& figure : evidence) document["evidence"].push_back(to_json(figure));
-  return dump(document);
 }
 
 }  // namespace attend

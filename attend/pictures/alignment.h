@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "attend/pictures/map_page.h"
 #include "attend/pictures/weight_grid.h"
 
 namespace attend {
@@ -21,6 +20,9 @@ struct Alignment {
   std::optional<WeightGrid> scores = {};  // what the weights are the shares of, with its signs
 };
 
+// Error where the sizes of `grid` are not those of the tokens.
+void check_grid(const Alignment& alignment, const WeightGrid& grid);
+
 // All functions below throw Error when the sizes of `weights` are not those of the tokens.
 // A weight that is not finite is drawn hatched, a negative one as 0. The colour scale runs from 0
 // to 1, or to the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that holds the largest weight; the
@@ -30,26 +32,19 @@ struct Alignment {
 inline constexpr int64_t kMaximumPictureTokens = 2000;
 
 // A self-contained SVG 1.1 document: light, or dark where the viewer prefers that. Weights are
-// written into the cells while these are large enough (up to about 30 tokens a side).
+// written into the cells while these are large enough (up to about 30 tokens per side).
 std::string alignment_svg(const Alignment& alignment);
 
 // The light picture as PNG, at two device pixels to one pixel of the SVG. Tokens outside the
-// installed fonts come out as boxes.
+// installed fonts are drawn as boxes.
 std::string alignment_png(const Alignment& alignment);
-
-// {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} on one line, of any
-// size, with "scores" and "evidence", a list of {"name", "value", "bar", "passed"}, where there are
-// some. Weights read back to the bit in the type they had; those that are not finite are null. So
-// is the value of a figure that was not computed, beside "missing", the reason.
-std::string alignment_json(const Alignment& alignment,
-                           const std::vector<EvidenceFigure>& evidence = {});
 
 struct TextOptions {
   bool color = false;            // 24-bit background colours
   bool dark = true;              // colours for a dark terminal
   bool unicode = true;           // false: ASCII alone, other characters shown as '?'
   int width = 80;                // columns of the terminal, at least 20
-  int64_t maximum_tokens = 200;  // a side, at least 1; what is left out is said in a last line
+  int64_t maximum_tokens = 200;  // per side, at least 1; a last line says what is left out
 };
 
 // For the terminal, lines ending in '\n': a title, the source along the top, shaded cells with

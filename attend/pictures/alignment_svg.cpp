@@ -120,7 +120,7 @@ void close_path(std::string& out, std::string& path, int level) {
   path.clear();
 }
 
-// One path a colour, and one rectangle for a run of equal cells: a map of millions of cells stays
+// One path per colour, and one rectangle for a run of equal cells: a map of millions of cells stays
 // a document that a browser opens.
 std::string cells(const WeightGrid& grid, const PictureLayout& layout, double end) {
   const bool gaps = has_gaps(layout);

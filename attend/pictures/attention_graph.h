@@ -54,7 +54,8 @@ AttentionGraph attention_graph(const std::vector<std::string>& labels,
 std::string graph_graphml(const AttentionGraph& graph);
 
 // The language of Graphviz: node attribute label; edge attributes weight, penwidth (which grows
-// with the weight) and head. Drawn in a circle, unless another layout is asked for.
+// with the weight) and head. Graphviz draws it in a circle, unless its caller chooses another
+// layout.
 std::string graph_dot(const AttentionGraph& graph);
 
 }  // namespace attend

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "attend/pictures/alignment.h"
@@ -16,12 +15,6 @@ const WeightGrid& checked_picture_grid(const Alignment& alignment);
 // The first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight; 1 when that is
 // above 0.5, or when no weight is positive.
 double scale_end(const WeightGrid& grid);
-
-// The grid as rows of numbers, each the shortest that reads back to the same value.
-nlohmann::ordered_json to_json(const WeightGrid& grid);
-
-// One line of JSON; bytes that are no UTF-8 become U+FFFD.
-std::string dump(const nlohmann::ordered_json& document);
 
 // A weight in at most about four columns: "" when it rounds to 0, ".87", "1.0", "12", "-.25".
 std::string short_weight(double weight);

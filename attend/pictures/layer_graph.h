@@ -26,8 +26,8 @@ struct LayerGraph {
 };
 
 // A self-contained SVG document, light or dark as the viewer prefers: a line is as opaque as its
-// weight. Of more lines than a picture can show, the strongest are drawn. Error where a level has
-// more than 200 tokens.
+// weight. Where there are more lines than a picture can show, the strongest are drawn. Error where
+// a level has more than 200 tokens.
 std::string layer_graph_svg(const LayerGraph& graph);
 
 // The same graph for other programs: a node for each token of each level, "encoder 1: not".

@@ -43,7 +43,7 @@ void check_head(const std::string& owner, const PageHead& head, const PageTokens
       head.columns != static_cast<int64_t>(columns.tokens.size()))
     fail(
         "the page's map {} is {} x {}, its tokens are {} of {} and {} of {}: give one row and one "
-        "column a token",
+        "column per token",
         in_quotes(owner), head.rows, head.columns, rows.tokens.size(), in_quotes(rows.name),
         columns.tokens.size(), in_quotes(columns.name));
   const bool whole = head.kept == 0;
@@ -68,7 +68,7 @@ const PageTokens& tokens_of(const ExplanationPage& page, const std::string& owne
 void check_picture(const PageTokens& list) {
   const auto tokens = static_cast<int64_t>(list.tokens.size());
   if (!list.picture || list.picture->rows * list.picture->columns == tokens) return;
-  fail("the page's picture of {} has {} x {} parts, but {} tokens: give one part a token",
+  fail("the page's picture of {} has {} x {} parts, but {} tokens: give one part per token",
        in_quotes(list.name), list.picture->rows, list.picture->columns, tokens);
 }
 
@@ -186,8 +186,8 @@ std::string thumbnails(const std::vector<const PageHead*>& heads) {
 
 }  // namespace
 
-// The script runs, and draws, while the blocks behind it are still being read; each of them says
-// when it is there.
+// The script runs, and draws, while the browser still reads the blocks behind it; each block
+// reports when it is there.
 void write_page(std::ostream& out, const ExplanationPage& page) {
   const std::vector<const PageHead*> heads = checked_heads(page);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -16,8 +16,8 @@ struct PageDetail {
   int64_t pooled = 512;  // the most rows and the most columns of its overview, at least 1
 };
 
-// What suits a page of so many maps (one a head and one a method) with so many weights in all: all
-// weights up to 4 million, then the 16 largest of each row and overviews of up to 512 x 512,
+// What suits a page of so many maps (one per head and one per method) with so many weights in all:
+// all weights up to 4 million, then the 16 largest of each row and overviews of up to 512 x 512,
 // smaller where there are more than 32 maps, so that the overviews together stay within 8 MiB.
 PageDetail page_detail(int64_t maps, int64_t weights);
 
@@ -39,7 +39,7 @@ struct PageHead {
   std::vector<float> pooled = {};
 };
 
-// Makes a PageHead of rows that come block by block, so that nobody holds the whole map.
+// Makes a PageHead from rows that arrive block by block, so that nobody holds the whole map.
 class HeadReducer {
  public:
   // Error when a size is negative, or there are more than 16 million columns.
@@ -100,9 +100,9 @@ struct EvidenceFigure {
   std::string missing = {};  // why there is no value; empty: there is one
 };
 
-// One way to say what each target token came from: a map of the page's token lists `rows` (target)
-// by `columns` (source), and its evidence card. The page draws the map grey when a figure failed
-// and says which; without figures it says that the method was not tested.
+// One way to explain each target token: a map of the page's token lists `rows` (target) by
+// `columns` (source), and its evidence card. The page draws the map grey when a figure failed and
+// says which; without figures it says that the method was not tested.
 struct PageMethod {
   std::string name;
   std::string meaning;  // one sentence
@@ -123,7 +123,7 @@ struct ExplanationPage {
 // One HTML file that works offline: the methods with their cards, lines between tokens, matrices
 // and an overview of all layers and heads, and panels over the picture of a source that has one.
 // The same page gives the same bytes. Error when a map does not belong to its tokens or its sizes
-// contradict each other, when a picture has not one part a token, or when `out` fails.
+// contradict each other, when a picture has not one part per token, or when `out` fails.
 void write_page(std::ostream& out, const ExplanationPage& page);
 
 }  // namespace attend

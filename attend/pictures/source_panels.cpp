@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t most_pixels = 4096;
 constexpr size_t most_targets = 100;
 constexpr double padding = 24, gap = 20, label_height = 22;
-constexpr double page_width = 960;  // panels stand side by side up to here
+constexpr double page_width = 960;  // panels are side by side up to here
 constexpr double strongest_tint =
     0.8;                          // opacity of the largest weight: what it covers is still seen
 constexpr double weakest = 0.01;  // share of the scale below which nothing is drawn
@@ -36,7 +36,7 @@ void check(const Alignment& alignment, const SourcePicture& picture) {
          alignment.target.size(), most_targets);
 }
 
-// Where panels of one picture stand.
+// The places of the panels of one picture.
 struct PanelLayout {
   double width, height;  // of a panel without its label
   int64_t across;

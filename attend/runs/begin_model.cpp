@@ -2,6 +2,7 @@
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/nn/devices.h"
 #include "attend/runs/begin_model-inl.h"
 
 namespace attend::internal {
@@ -31,7 +32,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   check_memory(model, config.train.replicas);
   check_labels(model, data.train, options.data);
   check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
-  model.network->place(parse_devices(options.device, options.place));
+  model.network->place(devices_of(options.placement));
   if (!folder) return model;
   folder->create();
   write_settings(options, config.train);

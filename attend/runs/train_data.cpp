@@ -123,28 +123,27 @@ std::string target_limit(const RunConfig& config) {
 // could equal would stop training for good.
 TokenisedExamples within_limits(std::vector<Example> examples, const TrainOptions& options,
                                 const RunConfig& config, const TextCodecs& codecs,
-                                const std::string& name, const Say& say) {
+                                FrameReader* frames, const std::string& name, const Tell& tell) {
   const int64_t longest = config.model.chosen().maximum_target_length();
   TokenisedExamples result =
       tokenise_examples(std::move(examples), codecs, options.strict ? no_limit : longest);
-  if (options.strict) check_lengths(config, result, name);
+  if (options.strict) check_lengths(config, result, frames, name);
   if (result.left_out == 0) return result;
-  say(fmt::format(
-      "attend: {}: {} targets of over {} tokens are left out: no answer is that long ({})", name,
-      result.left_out, longest, target_limit(config)));
+  tell(fmt::format("{}: {} targets of over {} tokens are left out: no answer is that long ({})",
+                   name, result.left_out, longest, target_limit(config)));
   if (result.examples.empty()) fail("{}: holds no other targets; split them", name);
   return result;
 }
 
 // How long images and sounds are is known when they are read.
 void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
-                      const std::string& name, const Say& say) {
+                      const std::string& name, const Tell& tell) {
   const int64_t longest = config.model.chosen().maximum_source_length();
   int64_t cut = 0;
   for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
   if (cut > 0)
-    say(fmt::format(
-        "attend: {}: {} sources are cut to their {} {} tokens ({})", name, cut,
+    tell(fmt::format(
+        "{}: {} sources are cut to their {} {} tokens ({})", name, cut,
         config.model.continues() ? "last" : "first", longest,
         config.model.continues() ? "half of model.context" : "model.maximum_source_length"));
 }
@@ -185,20 +184,19 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
 
 }  // namespace
 
-void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
+void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
   const int64_t longest_target = config.model.chosen().maximum_target_length();
   const SourceKind* kind = config.text.source_kind();
   // Frames on a grid are as many as the grid has places.
   const bool grid = kind != nullptr && kind->on_grid;
-  const auto reader = kind == nullptr || grid ? nullptr : kind->reader(config.text.frames);
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
     const int64_t text = next_example++;
-    const int64_t tokens = grid                ? 0
-                           : reader != nullptr ? reader->read(example.source).size(0)
-                                               : std::ssize(tokenised.sources[text]);
+    const int64_t tokens = grid              ? 0
+                           : kind != nullptr ? frames->read(example.source).size(0)
+                                             : std::ssize(tokenised.sources[text]);
     if (tokens > longest_source)
       fail(
           "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
@@ -215,36 +213,38 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
   }
 }
 
-PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say) {
+PairData read_training_data(const TrainOptions& options, const RunConfig& config,
+                            const Tell& tell) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_files(options, config.text);
   const bool text =
       options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
   if (text && config.model.continues()) return read_texts(options, config);
   const bool streamed = !text && config.train.shuffle_buffer > 0;
-  const Tell tell = [&](const std::string& remark) { say("attend: " + remark); };
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
   Texts texts = text       ? read_text_lines(options, config)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
+  std::shared_ptr<FrameReader> frames;
   if (const SourceKind* kind = config.text.source_kind(); kind != nullptr) {
+    frames = std::make_shared<KeptFrames>(*kind, config.text.frames);
     if (options.skip_bad)
-      left_out += take_out_unreadable({&texts.train, &texts.valid}, *kind, config.text.frames,
-                                      options.data, tell);
+      left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
     tell_colours(*kind, texts.train[0].source, tell);
   }
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
     const std::string name = options.data + part;
     TokenisedExamples result =
-        within_limits(std::move(examples), options, config, codecs, name, say);
-    tell_cut_sources(config, result.sources, name, say);
+        within_limits(std::move(examples), options, config, codecs, frames.get(), name, tell);
+    tell_cut_sources(config, result.sources, name, tell);
     return result;
   };
   PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
-                .left_out = left_out};
+                .left_out = left_out,
+                .frames = frames};
   if (streamed) {
     data.stream = training_files(options);
     data.stream.check = pair_check(config.text);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "attend/data/pairs.h"
+#include "attend/data/source_kind.h"
 #include "attend/data/tokenised.h"
 #include "attend/runs/run_config.h"
 
@@ -15,21 +17,23 @@ struct PairData {
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
   int64_t left_out = 0;                    // lines, images and sounds that cannot be read
+  // Reads each image or sound once and holds its frames until training ends; null: of texts.
+  std::shared_ptr<FrameReader> frames = nullptr;
 };
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
-// that no answer could equal are left out, and `say` is told; so it is of sources that are cut,
+// that no answer could equal are left out, and `tell` is told; so it is of sources that are cut,
 // and, with options.skip_bad, of lines, images and sounds that cannot be read. What else a person
 // should know of them is told too: PairReader::remarks, a header that became a label, targets in
 // another normal form than answers, colours. Error where nothing could be learned. With
 // train.shuffle_buffer the training examples are not read here, and are neither split nor told of.
 // Of a text, where --valid is not given, the last tenth is set aside.
-PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Say& say);
+PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);
 
-// Error where a text or a sound is longer than the model reads or answers; `name` is the file's,
-// for the message.
-void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised,
+// Error where a text or a sound is longer than the model reads or answers; `frames` reads sounds,
+// `name` is the file's, for the message.
+void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name);
 
 }  // namespace attend

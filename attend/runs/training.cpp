@@ -65,12 +65,12 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
         "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
         "model a text");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
-  const std::unique_ptr<Communicator> one = alone();
+  const std::unique_ptr<Communicator> one = single_process();
   Communicator& world = options.world ? *options.world : *one;
   // The first process alone looks at the folder, which it will soon write into.
   std::optional<internal::ModelFolder> folder;
   if (world.leads()) folder.emplace(options.out);
-  const bool resume = of_first(world, folder && folder->holds_model() ? 1 : 0) > 0;
+  const bool resume = broadcast_number(world, folder && folder->holds_model() ? 1 : 0) > 0;
   TrainWatch watch = given;
   if (!world.leads()) watch = {.begin = given.begin, .stop = given.stop};
   if (folder) internal::check_resume(options, resume, watch.say);
@@ -80,14 +80,15 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (folder) internal::event_folder(options, config);
   std::optional<InitialModel> initial;
   if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
-  const PairData data = read_training_data(options, config, watch.say);
+  const PairData data = read_training_data(options, config, watch.remark);
   internal::check_work_for_all(options, config, data, world);
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
-  const PairModel model = resume ? load_description(options.out)
-                                 : internal::begin_model(options, config, data, initial,
-                                                         folder ? &*folder : nullptr, watch.say);
+  PairModel model = resume ? load_description(options.out)
+                           : internal::begin_model(options, config, data, initial,
+                                                   folder ? &*folder : nullptr, watch.say);
+  model.frames = data.frames;
   if (resume) check_memory(model, config.train.replicas);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);

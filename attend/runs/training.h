@@ -8,6 +8,7 @@
 #include "attend/base/enum_names.h"
 #include "attend/data/pairs.h"
 #include "attend/metrics/metric.h"
+#include "attend/nn/device_placement.h"
 #include "attend/train/train_progress.h"
 
 namespace attend {
@@ -26,11 +27,11 @@ struct TrainOptions {
   std::vector<std::string> assignments;
   std::string source_units, target_units;
   std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
-  std::string device = "cpu", place;         // as parse_devices takes them
+  DevicePlacement placement;
   bool resume = false, strict = false;
   bool skip_bad =
       false;  // lines, images and sounds that cannot be read are left out; else an Error
-  Communicator* world = nullptr;  // the processes that train together (meet); null: one
+  Communicator* world = nullptr;  // the processes that train together (connect); null: one
 };
 
 // Is told a line of what a run does, without its end.
@@ -39,6 +40,8 @@ using Say = std::function<void(const std::string& line)>;
 // Who follows a training; what is left out is not called.
 struct TrainWatch {
   Say say = [](const std::string&) {};
+  // What a person should know of the data: what cannot be read, is cut or left out.
+  Tell remark = [](const std::string&) {};
   std::function<void(const TrainProgress&, const Metric&)> progress = {};
   // Before the first file is written; errors of the command and the data come before.
   std::function<void()> begin = {};

@@ -16,7 +16,7 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
         "train.sequence_parallel: takes one replica a process, and train.replicas is {}; add --set "
         "train.replicas=1",
         config.train.replicas);
-  if (options.device != "cpu" || !options.place.empty())
+  if (options.placement != DevicePlacement())
     fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
 }
 

@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/nn/devices.h"
 #include "attend/runs/history.h"
 #include "attend/runs/training_folder-inl.h"
 #include "attend/runs/training_run-inl.h"
@@ -23,7 +24,7 @@ namespace {
 // `pairs` takes those that are held in memory; all that is given must outlive the source.
 std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
                                          const PairModel& model, const PairData& data,
-                                         std::vector<EncodedPair>& pairs, const Say& say) {
+                                         std::vector<EncodedPair>& pairs, const Tell& tell) {
   if (!data.text.empty())
     return std::make_unique<WindowBatches>(model.encode_text(data.text),
                                            config.model.chosen().context(), config.train);
@@ -31,8 +32,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     int64_t cut = 0;
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
-      say(fmt::format(
-          "attend: {}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
+      tell(fmt::format(
+          "{}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
           options.data, cut, config.model.chosen().maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }
@@ -41,7 +42,7 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     const TokenisedExamples tokenised =
         tokenise_examples({example}, model.codecs, options.strict ? no_limit : longest);
     check_labels(model, tokenised, options.data);
-    if (options.strict) check_lengths(config, tokenised, options.data);
+    if (options.strict) check_lengths(config, tokenised, nullptr, options.data);
     return model.encode(tokenised);
   };
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
@@ -77,12 +78,12 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   while (static_cast<int64_t>(replicas.size()) < config.train.replicas)
     replicas.push_back(model.make_network());
   const auto averaged = model.make_network();
-  const Devices devices = parse_devices(options.device, options.place);
+  const Devices devices = devices_of(options.placement);
   for (const auto& replica : replicas) replica->place(devices);
   averaged->place(devices);
   averaged->eval();
   std::vector<EncodedPair> pairs;
-  const auto source = make_source(options, config, model, data, pairs, watch.say);
+  const auto source = make_source(options, config, model, data, pairs, watch.remark);
   Validator validator(config, model, data, averaged, world);
   check_alike(world, shared_by_processes(options, config, *source, validator), "settings or data");
 

@@ -14,6 +14,7 @@
 #include "attend/base/hash.h"
 #include "attend/decode/search.h"
 #include "attend/inference/evaluation.h"
+#include "attend/inference/predictor.h"
 #include "attend/train/window_batches.h"
 
 namespace attend {
@@ -53,6 +54,12 @@ uint64_t hash_of(const std::string& text, size_t windows) {
   return hash.value();
 }
 
+Model model_with(PairModel model, std::shared_ptr<PairNetwork> network, int64_t threads) {
+  model.network = network;
+  return Predictor::as_model(
+      std::make_unique<Predictor>(std::move(model), std::vector{std::move(network)}, threads));
+}
+
 // Each process may have counted other things: labels, say.
 MetricCounts counts_of_all(Communicator& world, const MetricCounts& counts) {
   MetricCounts all;
@@ -65,11 +72,10 @@ MetricCounts counts_of_all(Communicator& world, const MetricCounts& counts) {
 
 Validator::Validator(const RunConfig& config, const PairModel& model, const PairData& data,
                      std::shared_ptr<PairNetwork> averaged, Communicator& world)
-    : model_(model),
-      metric_(metric_named(config.train.metric)),
+    : metric_(metric_named(config.train.metric)),
       world_(world),
       examples_(data.valid.examples),
-      predictor_(model, {std::move(averaged)}, config.train.replicas) {
+      averaged_(model_with(model, std::move(averaged), config.train.replicas)) {
   const auto most = static_cast<size_t>(config.train.validation_examples);
   if (examples_.size() > most) examples_.resize(most);
   if (data.valid_text.empty()) {
@@ -88,16 +94,17 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
 }
 
 Validation Validator::operator()() {
-  const double loss = sum(world_, predictor_.loss(pairs_) * (tokens_ / all_tokens_));
+  Predictor& predictor = Predictor::of(averaged_);
+  const double loss = sum(world_, predictor.loss(pairs_) * (tokens_ / all_tokens_));
   // As of one token, so that of the loss itself no digit changes.
   if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
-  const MetricOptions options = metric_options(model_.text);
+  const MetricOptions options = metric_options(averaged_.text());
   MetricCounts counts;
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {
-    predictor_.pack();  // for the weights are others each time
+    predictor.pack();
     try {
-      counts = count_answers(metric_, evaluate(predictor_, model_, examples_, {}).answers, options);
+      counts = count_answers(metric_, evaluate(averaged_, examples_, {}).answers, options);
     } catch (const NotANumber&) {
       failed = true;
     }

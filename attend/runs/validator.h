@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "attend/inference/predictor.h"
+#include "attend/data/batches.h"
+#include "attend/data/pairs.h"
+#include "attend/inference/model.h"
 #include "attend/metrics/metric.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/run_config.h"
@@ -29,12 +31,11 @@ class Validator {
   Validation operator()();
 
  private:
-  const PairModel& model_;
   const Metric& metric_;
   Communicator& world_;
   std::vector<Example> examples_;
   std::vector<EncodedPair> pairs_;
-  Predictor predictor_;
+  Model averaged_;  // packed before it answers, for the weights are others each time
   uint64_t fingerprint_ = 0;
   double tokens_ = 0;      // of the targets here
   double all_tokens_ = 1;  // of all processes

@@ -21,7 +21,7 @@ using at::Tensor;
 // tests/steps/batch_invariance_test.cpp notices each.
 constexpr auto invariant_key = c10::DispatchKey::DeferredInit;
 
-// While it lives, calls go past the key, to LibTorch's own code.
+// During its lifetime calls bypass the key and reach LibTorch's own code.
 class PastKeyGuard {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{invariant_key};

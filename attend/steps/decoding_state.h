@@ -25,7 +25,7 @@ struct NextQuery {
 };
 
 // Tokens that may come next, for each of N hypotheses, and the log probability that the model gives
-// to each: best first, -inf where there are no more, and behind a token that was given.
+// to each: best first, -inf where there are no more, and behind a token that the query fixed.
 struct NextTokens {
   at::Tensor log_probabilities;  // [N, K] double on the CPU, K the count or all tokens
   at::Tensor tokens;             // [N, K] int64 on the CPU
@@ -38,7 +38,7 @@ at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery
 // What a query finds in the result of a step.
 NextTokens next_of(const StepResult& result, const NextQuery& query);
 
-// Replaces what was found by the given token where there is one; `given` [N] is NextQuery's.
+// Replaces the result by the fixed token where there is one; `given` [N] is NextQuery's.
 void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& given,
                NextTokens& found);
 
@@ -51,18 +51,18 @@ class DecodingState {
   // Reads tokens [N] int64, the last of each hypothesis, and becomes the state behind them.
   virtual StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) = 0;
 
-  // A step, that nobody watches, which tells only what the query wants: what next_of() finds in its
-  // result, unless a network finds it faster.
+  // A step that nobody watches and that returns only what the query wants: next_of() of its result,
+  // unless a network computes that faster.
   virtual NextTokens next(const at::Tensor& tokens, const NextQuery& query);
 
-  // Continues with these rows, int64 [rows], in that order; one may be there more than once.
-  // `same_sources`: each row stays with its source, so that only what differs between the
-  // hypotheses of a source moves.
+  // Continues with these rows, int64 [rows], in that order; a row may be named more than once.
+  // `same_sources`: each row keeps its source, so that only what differs between the hypotheses of
+  // a source moves.
   virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;
 
   // A copy with the hypotheses of `others`, states of the same network, behind its own, for a step
-  // whose weights over the source are given by who watches: how to make them it forgets. Null where
-  // a network has no copies, or hypotheses that have read more tokens hold more.
+  // whose weights over the source come from a watch: it forgets how to compute them. Null where a
+  // network has no copies, or hypotheses that have read more tokens hold more.
   virtual std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const;
 };
 

@@ -11,7 +11,7 @@ namespace attend {
 // watches.
 bool may_step_packed(const Pass& pass);
 
-// The map from vectors to tokens with packed weights, and what a step tells of them.
+// The map from vectors to tokens with packed weights, and its results for a step.
 class PackedOutput {
  public:
   // Whether it is float32 on the CPU.
@@ -19,8 +19,8 @@ class PackedOutput {
 
   PackedOutput(const TokenOutput& output, WeightType weights);
 
-  // Both read rows that stand `stride` floats apart. all() returns the log probabilities [rows, V]
-  // of all tokens, best() those that the query asks for; it leaves the weights undefined.
+  // Both read rows that are `stride` floats apart. all() returns the log probabilities [rows, V] of
+  // all tokens, best() those that the query wants; it leaves the weights undefined.
   at::Tensor all(const float* vectors, int64_t rows, int64_t stride) const;
   NextTokens best(const float* vectors, int64_t rows, int64_t stride, const NextQuery& query) const;
 

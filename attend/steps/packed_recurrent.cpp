@@ -48,7 +48,7 @@ void gather_rows(std::vector<T>& all, const Tensor& rows, int64_t width) {
 struct PackedRecurrent::State : DecodingState {
   explicit State(const PackedRecurrent& packed_decoder) : decoder(packed_decoder) {}
 
-  // Where the vectors of rows stand, and how far apart.
+  // Where the vectors of rows are, and how far apart.
   struct Rows {
     std::vector<float> data;
     int64_t stride = 0;
@@ -162,7 +162,7 @@ void PackedRecurrent::pack_cell(const RecurrentParts& parts, WeightType weights)
     const auto padded = [&](const char* part) {
       return with_padded_parts(all[name + part], gates, stride_of(StepVector::state));
     };
-    // A layer above the first reads what those below give.
+    // A layer above the first reads the outputs of those below.
     const std::vector<StepVector> reads =
         i == 0 ? parts.cell_reads : std::vector{StepVector::state};
     layers_.push_back({pack_map(padded("weight_ih"), padded("bias_ih"), reads, weights),
@@ -217,7 +217,7 @@ std::unique_ptr<DecodingState> PackedRecurrent::start(const RecurrentSource& sou
   return state;
 }
 
-// What the recurrence gives in a state, as RecurrentCell::output.
+// The output of the recurrence in a state, as RecurrentCell::output.
 void PackedRecurrent::add_up_layers(State& state) const {
   const size_t step = is_lstm_ ? 2 : 1, last = state.recurrent.size() - step;
   std::vector<float>& given = state.of(StepVector::state).data;

@@ -11,7 +11,7 @@
 namespace attend {
 
 // The parts of a recurrent decoder that attends to its source at each step. Vectors that one map
-// reads stand beside each other in its weight, in the order told.
+// reads are neighbours in its weight, in the order of `reads`.
 struct RecurrentParts {
   at::Tensor embedding;  // [V, E]
   const RecurrentCell& cell;
@@ -19,10 +19,10 @@ struct RecurrentParts {
   const StepAttention& attention;
   std::vector<StepVector> query;
   int64_t extra_depth = 0;
-  bool state_first = false;  // the recurrence comes before attention
+  bool state_first = false;  // the recurrence runs before attention
   at::Tensor readout_weight, readout_bias;
   std::vector<StepVector> readout;
-  int64_t pieces = 1;  // neighbours in the readout of which the largest goes on (maxout)
+  int64_t pieces = 1;  // neighbours in the readout of which only the largest is kept (maxout)
   TokenOutput output;
 };
 
@@ -35,9 +35,9 @@ struct RecurrentSource {
 
 // A recurrent decoder for decoding alone: its weights as they were when it was made, in the order
 // in which products read them, and steps on plain pointers and scratch that stays. Results are
-// those of its parts but for rounding, of weights and of what is kept of the source too where the
-// type of weights says so; those of a row do not depend on the rows beside it. Any number of
-// threads may step at once, each with a state of its own.
+// those of its parts but for rounding, which includes weights and vectors of the source where the
+// type of weights says so; those of a row do not depend on the other rows. Any number of threads
+// may step at once, each with a state of its own.
 class PackedRecurrent {
  public:
   // Null unless all is float32 on the CPU, and attention compares products of vectors, or their sum
@@ -51,7 +51,7 @@ class PackedRecurrent {
 
  private:
   struct State;
-  // A linear map of vectors that stand in different places: a matrix for each.
+  // A linear map of vectors in different places: a matrix for each.
   struct Map {
     std::vector<kernels::PackedMatrix> matrices;
     std::vector<StepVector> reads;

@@ -33,7 +33,7 @@ std::vector<float> numbers(const Tensor& tensor) {
 
 }  // namespace
 
-// An encoder's rows read one another key by key; of longer sequences the tiles of attention() do so
+// An encoder's rows read one another key by key; for longer sequences the tiles of attention() are
 // faster.
 constexpr int64_t longest_encoded = 128;
 
@@ -55,12 +55,12 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   Heads heads;
   heads.heads = group.heads;
   heads.key_heads = key_heads_in(group);
-  const auto of = [&](const char* part) { return all[name + part]; };
-  const int64_t depth = of(".query.weight").size(0) / group.heads;
+  const auto parameter = [&](const char* part) { return all[name + part]; };
+  const int64_t depth = parameter(".query.weight").size(0) / group.heads;
   heads.depth = up_to(depth, whole);
   heads.scale = static_cast<float>(Score(group.choices.score).scale(depth));
   const auto padded = [&](const char* part, int64_t count) {
-    return with_padded_parts(of(part), count, heads.depth);
+    return with_padded_parts(parameter(part), count, heads.depth);
   };
   heads.query =
       packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads), weights);
@@ -69,8 +69,8 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
       at::cat({padded(".key.bias", heads.key_heads), padded(".value.bias", heads.key_heads)}),
       weights);
   const Tensor output =
-      with_padded_parts(of(".output.weight").t().contiguous(), heads.heads, heads.depth);
-  heads.output = packed(output.t(), of(".output.bias"), weights);
+      with_padded_parts(parameter(".output.weight").t().contiguous(), heads.heads, heads.depth);
+  heads.output = packed(output.t(), parameter(".output.bias"), weights);
   heads.norm = pack_norm(all, name + "_norm");
   return heads;
 }
@@ -131,7 +131,7 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
 template <class Sublayer>
 void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) const {
   if (config_.normalise_first) normalise(state, norm, state.normed.data());
-  // A sublayer adds to x in place, after it has read what it was given.
+  // A sublayer adds to x in place, after it has read its input.
   sublayer(config_.normalise_first ? state.normed.data() : state.x.data());
   if (!config_.normalise_first) normalise(state, norm, state.x.data());
 }
@@ -205,7 +205,7 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
           .weights = weights});
 }
 
-// Rows that each read one source, the layer `index` of what it keeps.
+// Rows that each read one source, in the kept layer `index`.
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
   const State::Block& source = *state.of_source;
@@ -294,7 +294,7 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   const int64_t length = x.size(1), stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t width = layers_[0].self.width();
   state.begin(x, stride);
-  // Read once, and soon: there is nothing to win by rounding.
+  // These are read once, and soon: rounding gains nothing.
   state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), length, width);
   Tensor of_row;
   if (lengths.defined()) of_row = lengths.to(at::kCPU, at::kLong).repeat_interleave(length);

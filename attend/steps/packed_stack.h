@@ -12,9 +12,9 @@ namespace attend {
 
 // The layers of a TransformerStack for decoding alone: their weights as they were when it was made,
 // in the order in which products read them, and steps on plain pointers and scratch that stays.
-// Results are those of TransformerStack::step but for rounding, of weights and what is kept of
-// steps too where the type of weights says so; those of a row do not depend on the rows beside it.
-// Any number of threads may step at once, each with a state of its own.
+// Results are those of TransformerStack::step but for rounding, which includes weights and vectors
+// of earlier steps where the type of weights says so; those of a row do not depend on the other
+// rows. Any number of threads may step at once, each with a state of its own.
 class PackedStack {
  public:
   // Whether there is a packed form: float32 on the CPU, no experts, and heads that compare by
@@ -32,8 +32,8 @@ class PackedStack {
   std::shared_ptr<State> start(const StackSource& source, int64_t rows = 0) const;
 
   // The next position x [N, depth] of each hypothesis, or its next ones [N, T, depth]; float32 on
-  // the CPU. What comes out, N or N T rows, stands in the state until its next step: row r at data
-  // + r * stride.
+  // the CPU. The output, N or N T rows, is in the state until its next step: row r at data + r *
+  // stride.
   struct Vectors {
     const float* data;
     int64_t stride;

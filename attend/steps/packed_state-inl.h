@@ -23,8 +23,9 @@ struct PackedStack::State {
     int64_t row_stride() const { return 2 * positions * width; }
     int64_t value_offset() const { return positions * width; }
     char* key(size_t layer, int64_t position) const {
-      const int64_t at = static_cast<int64_t>(layer) * rows * row_stride() + position * width;
-      return static_cast<char*>(data.data_ptr()) + at * static_cast<int64_t>(data.element_size());
+      const int64_t offset = static_cast<int64_t>(layer) * rows * row_stride() + position * width;
+      return static_cast<char*>(data.data_ptr()) +
+             offset * static_cast<int64_t>(data.element_size());
     }
     // What `count` rows give at a position: row r at from + r * stride, its key before its value.
     void keep(size_t layer, int64_t position, int64_t count, const float* from, int64_t stride) {
@@ -105,9 +106,9 @@ struct PackedStack::State {
       moved_sources.reserve(static_cast<size_t>(rows.numel()));
       std::vector<int64_t> moved_lengths;
       for (int64_t r = 0; r < rows.numel(); ++r) {
-        const auto at = static_cast<size_t>(from[r]);
-        moved_sources.push_back(sources[at]);
-        if (!lengths.empty()) moved_lengths.push_back(lengths[at]);
+        const auto row = static_cast<size_t>(from[r]);
+        moved_sources.push_back(sources[row]);
+        if (!lengths.empty()) moved_lengths.push_back(lengths[row]);
       }
       sources = std::move(moved_sources);
       lengths = std::move(moved_lengths);
@@ -132,11 +133,11 @@ struct PackedStack::State {
 
   int64_t count = 0;            // hypotheses
   int64_t rows = 0;             // that a step computes: of each hypothesis its new positions
-  std::vector<Block> own;       // of the steps, a row a hypothesis
+  std::vector<Block> own;       // of the steps, a row per hypothesis
   int64_t seen = 0;             // steps
   std::vector<int32_t> places;  // [count][room]: which row of each step's block is the hypothesis's
   int64_t room = 0;
-  std::optional<Block> of_source;  // a row a source, with its padding
+  std::optional<Block> of_source;  // a row per source, with its padding
   std::vector<int32_t> sources;    // [count]: the row of each hypothesis's source
   std::vector<int64_t> lengths;    // [count]: of its source; empty: no padding
   // Scratch of a step.

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <string>
-
+#include "attend/base/enum_names.h"
 #include "attend/kernels/cached_attention.h"
 #include "attend/kernels/packed_matrix.h"
 
 namespace attend {
 
-using kernels::WeightType;
+namespace kernels {
+inline EnumNames names_of(WeightType) { return {"float32", "bfloat16", "int8"}; }
+}  // namespace kernels
 
-// "float32", "bfloat16" or "int8"; Error otherwise.
-WeightType parse_weight_type(const std::string& name);
+using kernels::WeightType;
 
 // The type in which a model with such weights keeps the keys and values of its steps: bfloat16
 // where weights are rounded, too.

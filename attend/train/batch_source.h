@@ -23,15 +23,15 @@ struct BatchRun {
   int64_t batches = 0;
 };
 
-// Training data, a batch at a time. What an epoch holds, and in what order, is a function of the
+// Training data, a batch at a time. The batches of an epoch and their order are a function of the
 // data, the seed, the epoch's number and the sizes of its batches alone, so that a place is the
 // epoch and the runs of batches that were handed out.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // Sets the size of the batches that follow; at first it is that of the configuration. What is
-  // left of the epoch is grouped again, so that each example still comes once.
+  // Sets the size of the batches that follow; at first it is that of the configuration. The rest of
+  // the epoch is grouped again, so that each example is still handed out once.
   virtual void regroup(const BatchSize& size) = 0;
 
   // Goes to the beginning of an epoch, counted from 0.

@@ -11,8 +11,8 @@
 
 namespace attend {
 
-// All that training needs to go on as if it had not stopped. Masks and data order are functions of
-// seed and step, so no generator is stored.
+// Everything that training needs to continue as if it had not stopped. Masks and data order are
+// functions of seed and step, so no generator is stored.
 struct Checkpoint {
   at::Tensor weights;        // [P] float
   at::Tensor average;        // [P]: the moving average of the weights
@@ -49,17 +49,17 @@ struct Checkpoint {
 // fields that older checkpoints do not have.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 Checkpoint read_checkpoint(const std::string& path);
-// The same for the bytes of a file; `path` stands for it in messages.
+// The same for the bytes of a file; messages call it `path`.
 Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path);
 
 // Whether the best figures of both are of one metric and the same examples.
 bool compares(const Checkpoint& stored, const Checkpoint& training);
 
-// Error where a training of other data, another train.seed or train.shuffle_buffer would go on from
-// what is stored; `training` has no tensors.
+// Error where a training of other data, another train.seed or train.shuffle_buffer would continue
+// from the checkpoint `stored`; `training` has no tensors.
 void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path);
 
-// What will not be as it was for one that goes on, a line each.
+// What will differ for a training that continues, one line each.
 std::vector<std::string> told_differences(const Checkpoint& stored, const Checkpoint& training,
                                           const std::string& path);
 

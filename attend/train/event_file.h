@@ -13,8 +13,8 @@ namespace attend {
 // (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto).
 class EventFile {
  public:
-  // A file of a new name in the folder, begun by the first event; what other files there say of
-  // steps after `step` no longer counts.
+  // A file of a new name in the folder, begun by the first event; events of other files there after
+  // `step` no longer count.
   EventFile(std::string folder, int64_t step) : folder_(std::move(folder)), step_(step) {}
 
   // Appends one event, which is in the file on return. Error when it cannot be written.

@@ -20,13 +20,13 @@ namespace attend {
 // is final, while backward computes those before it (Li et al. 2020, "PyTorch Distributed", 3.2).
 // Buckets are runs of whole parameters, from the last one back, for backward reaches these first.
 // All processes begin the sums of buckets in that order, whatever the order in which they become
-// final; what backward does not reach is summed after it. No other call of the world may come
+// final; what backward does not reach is summed after it. No other call of the world may happen
 // between the first backward of a step and sum().
 class GradientBuckets {
  public:
-  // `gradients`: of each replica those of its parameters as one vector [P], float on the CPU, in
-  // their order. A bucket has at least `bucket_size` numbers, the last one excepted. The default,
-  // 4 MB, is the size from which the bytes of a sum by loopback take ten times its latency.
+  // `gradients`: for each replica those of its parameters as one vector [P], float on the CPU, in
+  // their order. A bucket has at least `bucket_size` numbers, the last one excepted. The default, 4
+  // MB, is the size from which the bytes of a sum by loopback take ten times its latency.
   GradientBuckets(Communicator& world, const std::vector<ModulePtr>& replicas,
                   std::vector<at::Tensor> gradients, int64_t bucket_size = int64_t{1} << 20);
   ~GradientBuckets();

@@ -16,7 +16,7 @@ class KeptWeights {
 
   void add(const torch::nn::Module& module, int64_t step) const;
 
-  // Removes those of later steps, which a training that goes on from `step` will write again.
+  // Removes those of later steps, which a training that continues from `step` will write again.
   void drop_after(int64_t step) const;
 
  private:

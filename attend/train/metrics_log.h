@@ -5,7 +5,7 @@
 
 namespace attend {
 
-// A file of one JSON object a line, each with the number of steps it was taken at.
+// A file of one JSON object per line, each with its number of steps.
 class MetricsLog {
  public:
   explicit MetricsLog(std::string path) : path_(std::move(path)) {}

@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// Has the other processes' calls, which are for the CPU, done on a vector of any device.
+// Makes the world's calls, which are for the CPU, on a vector of any device.
 template <class Call>
 void on_cpu(const Communicator& world, const Tensor& vector, Call call) {
   if (world.size() == 1) return;
@@ -24,8 +24,8 @@ void on_cpu(const Communicator& world, const Tensor& vector, Call call) {
   if (!vector.is_cpu()) vector.copy_(own);
 }
 
-// Biases, and the scales of norms, have one axis: shrinking them gains nothing. A parameter without
-// a gradient stays as it is.
+// Biases and the scales of norms have one axis; shrinking them gains nothing. A parameter without a
+// gradient stays as it is.
 Tensor decay_mask(const ModulePtr& module) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : module->parameters()) {
@@ -84,7 +84,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
     for (int64_t begin = 0; begin < all; begin += length)
       slices_.push_back({v, begin, std::min(length, all - begin)});
   }
-  // Where processes share sequences, their calls within backward would come between.
+  // Where processes share sequences, their calls within backward would interfere.
   if (world.size() == 1 || config.sequence_parallel) return;
   std::vector<Tensor> vectors;
   for (const auto& of_replica : gradients_) {

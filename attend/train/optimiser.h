@@ -24,14 +24,14 @@ class Optimiser {
   void clear_gradient(int64_t replica);
 
   // Tells that the next backward of a replica is its last one of the step, so that what it computes
-  // may travel to other processes meanwhile; called from its thread. From there to sum_gradients
-  // no other call of the world may come.
+  // may travel to other processes meanwhile; called from its thread. From there to sum_gradients no
+  // other call of the world may happen.
   void begin_last_backward(int64_t replica);
 
-  // Takes over what the world's first process has: weights, their average, moments.
+  // Takes over the weights, their average and the moments of rank 0.
   void broadcast();
-  // The same where the weights of the processes differ, and whether they did. Unlike processors may
-  // round a step otherwise.
+  // The same where the weights of the processes differ, and whether they did. Different processors
+  // may round a step differently.
   bool bring_together();
 
   // Sums the gradients of the replicas, and of all processes, into that of the first; returns its

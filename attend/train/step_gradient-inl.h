@@ -35,10 +35,10 @@ class StepGradients {
   const TrainTask& task_;
   Communicator& world_;
   Optimiser& optimiser_;
-  bool brain_products_;
+  bool bfloat16_products_;
 };
 
-// What is not finite of a replica, for whoever looks for the cause.
+// Names what is not finite in a replica, for a message.
 std::string not_finite(const torch::nn::Module& module);
 
 }  // namespace attend::internal

@@ -20,10 +20,11 @@ int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
 }
 
 // Where only some of the processors multiply bfloat16 themselves, none does.
-bool takes_brain_products(const TrainConfig& config, Communicator& world) {
-  const double brains = sum(world, multiplies_bfloat16() ? 1 : 0);
+bool takes_bfloat16_products(const TrainConfig& config, Communicator& world) {
+  const double multiplying = sum(world, multiplies_bfloat16() ? 1 : 0);
   return config.precision == Precision::bfloat16 ||
-         (config.precision == Precision::automatic && brains == static_cast<double>(world.size()));
+         (config.precision == Precision::automatic &&
+          multiplying == static_cast<double>(world.size()));
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ StepGradients::StepGradients(const TrainConfig& config, const TrainTask& task, C
       task_(task),
       world_(world),
       optimiser_(optimiser),
-      brain_products_(takes_brain_products(config, world)) {}
+      bfloat16_products_(takes_bfloat16_products(config, world)) {}
 
 StepGradient StepGradients::compute(const std::vector<std::vector<EncodedPair>>& batches,
                                     int64_t step, WorkerThreads& threads) {
@@ -54,15 +55,15 @@ StepGradient StepGradients::compute(const std::vector<std::vector<EncodedPair>>&
     objectives[static_cast<size_t>(replica)] = compute_share(batches, step, replica, tokens);
   });
   const double own_norm = optimiser_.sum_gradients(threads);
-  // The norm of the first, for unlike processors add up in other orders.
+  // The norm of rank 0, for different processors add up in different orders.
   const std::vector<double> sums =
       sum(world_, std::vector{std::reduce(objectives.begin(), objectives.end()),
                               world_.leads() ? own_norm : 0});
   return {sums[0], sums[1], tokens};
 }
 
-// The share of a replica: of all replicas of all processes each takes every so many-th pair, so
-// that all have the same mix of lengths; all pairs, where processes share sequences.
+// The share of a replica: each of the n replicas of all processes takes every n-th pair, so that
+// all have the same mix of lengths; all pairs, where processes share sequences.
 double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>& batches,
                                     int64_t step, int64_t replica, int64_t tokens) {
   optimiser_.clear_gradient(replica);
@@ -71,7 +72,7 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
   const int64_t all = by_pairs ? world_.size() * config_.replicas : 1;
   Pass pass{
       .generator = at::make_generator<at::CPUGeneratorImpl>(noise_seed(config_.seed, step, first)),
-      .bfloat16 = brain_products_,
+      .bfloat16 = bfloat16_products_,
       .world = by_pairs ? nullptr : &world_};
   const auto last = std::find_if(batches.rbegin(), batches.rend(),
                                  [&](const auto& batch) { return std::ssize(batch) > first; });

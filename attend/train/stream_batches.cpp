@@ -37,7 +37,7 @@ void StreamBatches::fill() {
   pool_.clear();
   const int64_t before = read_;
   Example example;
-  // Until something can be handed out: done() must be 1 when nothing is left.
+  // Reads until something can be handed out: done() must be 1 when nothing is left.
   while (pool_.empty() && read_ < examples_) {
     for (int64_t i = 0; i < config_.shuffle_buffer && read_ < examples_; ++i, ++read_) {
       if (!stream_->next(example))
@@ -62,7 +62,7 @@ std::vector<EncodedPair> StreamBatches::next() {
 
 double StreamBatches::done() const {
   if (pool_.empty()) return 1;
-  // Of the examples read, those of the pool are handed out as far as its batches are.
+  // The pool's share of the examples so far is handed out as far as its batches are.
   const double left = 1 - groups_.done();
   return (static_cast<double>(read_) - left * static_cast<double>(pool_examples_)) /
          static_cast<double>(examples_);

@@ -40,7 +40,7 @@ Settings amount_settings(TrainConfig& config) {
        "same to the bit; 0: no limit",
        0, 1e6},
       {"train.batch", &config.batch,
-       "pairs a batch, shared out over the replicas; 0: by the size of the data", 0, 1e6},
+       "pairs per batch, shared out over the replicas; 0: by the size of the data", 0, 1e6},
       {"train.batch_tokens", &config.batch_tokens,
        "most tokens of source and target in a batch, padding included, in place of train.batch; "
        "0: off",

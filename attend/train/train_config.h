@@ -8,8 +8,8 @@
 
 namespace attend {
 
-// Of the factors of large products: bfloat16 where the processor multiplies it itself, or always
-// the one.
+// The type of the factors of large products: bfloat16 where the processor multiplies it itself, or
+// always the one.
 enum class Precision { automatic, float32, bfloat16 };
 inline EnumNames names_of(Precision) { return {"auto", "float32", "bfloat16"}; }
 
@@ -23,16 +23,16 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t epochs = 20;
   int64_t steps = 0;  // stop after so many steps; 0: no limit
-  // Stop after so long, the schedule decayed by then; 0: no limit. Rates follow the clock: two runs
-  // are not the same to the bit, nor is one that was resumed.
+  // Stops after so long, and the schedule has decayed by then; 0: no limit. Rates follow the clock:
+  // two runs are not the same to the bit, nor is one that was resumed.
   double minutes = 0;
-  int64_t batch = 128;  // pairs a batch, shared out over the replicas
+  int64_t batch = 128;  // pairs per batch, shared out over the replicas
   // 0: as `batch` says; else the most tokens of a batch, padding included
   int64_t batch_tokens = 0;
   // 0: all training data is in memory; else so many examples of it, from which the next one is
   // drawn.
   int64_t shuffle_buffer = 0;
-  int64_t accumulate = 1;          // batches a step
+  int64_t accumulate = 1;          // batches per step
   int64_t replicas = 2;            // copies of the model that work in parallel
   bool sequence_parallel = false;  // processes share sequences in place of batches
   Precision precision = Precision::automatic;
@@ -67,7 +67,7 @@ struct TrainConfig {
 //   linear        falls linearly to final_rate * learning_rate
 //   cosine        falls to the same along half a cosine (Loshchilov & Hutter 2017, eq. 5)
 //   inverse_sqrt  falls as sqrt(warmup_steps / step) (Vaswani et al. 2017, eq. 3)
-//   constant, plateau  stays; plateau is lowered by what validation says, which is not seen here
+//   constant, plateau  stays; validations lower plateau, which is not seen here
 double learning_rate_at(const TrainConfig& config, int64_t step, double steps);
 
 // The seed of the noise of a replica in a step, both from 0, in 32 bits: LibTorch's Mersenne

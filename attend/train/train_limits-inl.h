@@ -25,8 +25,8 @@ class TrainLimits {
   // The setting that ends the training, and its value.
   std::pair<std::string, double> ending() const;
 
-  // The share of the training that `step` steps are, by whichever limit comes first; `within_epoch`
-  // is the share of the epoch whose batches were handed out.
+  // The share of the training that `step` steps are, by the nearest limit; `within_epoch` is the
+  // share of the epoch whose batches were handed out.
   double progress_made(int64_t step, double within_epoch) const;
 
  private:

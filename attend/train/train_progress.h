@@ -11,12 +11,12 @@ struct Validation {
   double metric = 0;  // what TrainTask::metric names
 };
 
-// Where training stands, told after every step.
+// The progress of training, reported after every step.
 struct TrainProgress {
   int64_t step = 0;      // steps done
   int64_t steps = 0;     // in all, about
   int64_t epoch = 0;     // from 1
-  double loss = 0;       // objective a target token since the last validation
+  double loss = 0;       // objective per target token since the last validation
   double step_loss = 0;  // the same of this step
   double rate = 0;       // learning rate of the step
   double pairs_per_second = 0;

@@ -22,7 +22,7 @@
 namespace attend {
 namespace {
 
-// Steps in a row without a finite gradient after which going on is no use.
+// After so many steps in a row without a finite gradient it is of no use to continue.
 constexpr int64_t most_bad_steps = 10;
 
 class Trainer {
@@ -46,7 +46,7 @@ class Trainer {
 
   TrainOutcome run(bool resume) {
     const bool resumed =
-        of_first(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1 : 0) > 0;
+        broadcast_number(world_, resume && std::filesystem::exists(checkpoint_path_) ? 1 : 0) > 0;
     start_ = saved_at_ = task_.now();
     if (resumed)
       restore();
@@ -55,9 +55,9 @@ class Trainer {
     seconds_before_ = state_.seconds;
     const int64_t steps_before = state_.step;
     forget_later_steps();
-    // A kill may have come between a checkpoint and the weights that it says are the best.
+    // A kill may have happened between a checkpoint and the weights that it calls the best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
-    // What a training that diverges early goes back to.
+    // The checkpoint to which a training that diverges early returns.
     if (!resumed) save();
     bool interrupted = false;
     if (!limits_.finished()) {
@@ -79,8 +79,8 @@ class Trainer {
       task_.report(progress);
       interrupted = sum(world_, task_.stop && *task_.stop ? 1.0 : 0.0) > 0;
       if (interrupted || limits_.finished() || progress.validation || due()) save();
-      // After the checkpoint that says so: the next run makes up for a kill in between. In the
-      // other order, a kill would leave weights that no checkpoint knows.
+      // They are written after the checkpoint that says so: the next run makes up for a kill in
+      // between. In the other order, a kill would leave weights that no checkpoint knows.
       if (progress.best) save_best();
       if (limits_.epoch_begins() && !limits_.finished()) task_.source->begin(state_.epoch);
     }
@@ -103,7 +103,7 @@ class Trainer {
   // What trains must leave something that answers.
   void check_outcome() const {
     const bool has_none = world_.leads() && !std::filesystem::exists(weights_path_);
-    if (of_first(world_, has_none ? 1 : 0) > 0)
+    if (broadcast_number(world_, has_none ? 1 : 0) > 0)
       fail(
           "training ended at step {} without weights to keep: no validation had a finite figure; "
           "lower train.learning_rate ({}), or begin with other weights",
@@ -145,7 +145,7 @@ class Trainer {
     }
     ++state_.step;
     place_.end_step();
-    state_.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
+    state_.seconds = broadcast_number(world_, seconds_before_ + seconds_since(start_));
   }
 
   // The batches are met again, with smaller steps.
@@ -163,7 +163,7 @@ class Trainer {
     state_.rollbacks = rollbacks;
     state_.rate_factor = factor;
     forget_later_steps();
-    state_.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
+    state_.seconds = broadcast_number(world_, seconds_before_ + seconds_since(start_));
     bad_steps_ = 0;
     find_place();
     begin_events();
@@ -183,7 +183,7 @@ class Trainer {
     progress.seconds = state_.seconds;
   }
 
-  // After the validation, whose time may be the last and whose metric may end the patience.
+  // This follows the validation, whose time may be the last and whose metric may end the patience.
   void estimate_rest(TrainProgress& progress) const {
     const double made = limits_.progress_made(state_.step, place_.within_epoch());
     if (limits_.finished()) {
@@ -205,7 +205,8 @@ class Trainer {
                                         "those of rank 0 from here on",
                                         state_.step));
     const Validation own = task_.validate();
-    const double loss = of_first(world_, own.loss), metric = of_first(world_, own.metric);
+    const double loss = broadcast_number(world_, own.loss),
+                 metric = broadcast_number(world_, own.metric);
     progress.validation = {loss, metric};
     validation_due_ = false;
     if (!std::isfinite(metric))
@@ -229,7 +230,8 @@ class Trainer {
           state_.stale_validations % config_.plateau_patience == 0)
         state_.rate_factor *= config_.plateau_factor;
     }
-    state_.seconds = progress.seconds = of_first(world_, seconds_before_ + seconds_since(start_));
+    state_.seconds = progress.seconds =
+        broadcast_number(world_, seconds_before_ + seconds_since(start_));
     state_.loss_sum = state_.loss_tokens = 0;
     if (world_.leads()) files_.add(progress, state_);
   }
@@ -245,7 +247,7 @@ class Trainer {
     state_.best_step = state_.stale_validations = 0;
   }
 
-  // A training that goes on from an earlier one begins behind its checkpoint.
+  // A training that continues an earlier one begins behind its checkpoint.
   void forget_later_steps() const {
     if (world_.leads()) files_.forget_after(state_.step);
   }
@@ -277,7 +279,8 @@ class Trainer {
   // The first process alone needs the folder.
   void restore() {
     std::string bytes = world_.leads() ? read_file(checkpoint_path_, memory_limit()) : "";
-    Checkpoint stored = parse_checkpoint(of_first(world_, std::move(bytes)), checkpoint_path_);
+    Checkpoint stored =
+        parse_checkpoint(broadcast_text(world_, std::move(bytes)), checkpoint_path_);
     check_goes_on(stored, state_, checkpoint_path_);
     for (const std::string& line : told_differences(stored, state_, checkpoint_path_))
       task_.say(line);
@@ -324,7 +327,7 @@ TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, boo
     fail("[train] train.epochs is 0, which a run sets by the size of its data; set it");
   if (config.batch < 1 && config.batch_tokens < 1)
     fail("[train] train.batch is 0, which a run sets by the size of its data; set it");
-  const std::unique_ptr<Communicator> one = alone();
+  const std::unique_ptr<Communicator> one = single_process();
   return Trainer(config, task, task.world ? *task.world : *one).run(resume);
 }
 

@@ -25,9 +25,9 @@ struct TrainTask {
   // The training objective of a batch, summed over its target tokens: a scalar. Neither it nor its
   // backward may call the world, but with train.sequence_parallel.
   std::function<at::Tensor(int64_t replica, const Batch&, const Pass&)> objective;
-  // Validates `averaged`. Every process is asked, and what the first says counts.
+  // Validates `averaged`. Every process calls it, and the result of rank 0 counts.
   std::function<Validation()> validate;
-  // Tells the examples that it validates on; others give other figures. 0: not known.
+  // Identifies the examples that it validates on. 0: not known.
   uint64_t validation_fingerprint = 0;
   std::string metric = "metric";  // the name of Validation::metric
   bool higher_is_better = false;
@@ -43,24 +43,24 @@ struct TrainTask {
 // Trains with Adam by the sum of the replicas' gradients, averages weights (Polyak & Juditsky
 // 1992), validates after every epoch or train.validate_steps, keeps the best averaged weights in
 // folder/weights.safetensors, the last train.keep_checkpoints in folder/weights-STEP.safetensors,
-// all state in folder/checkpoint.safetensors and one JSON object a validation in
+// all state in folder/checkpoint.safetensors and one JSON object per validation in
 // folder/metrics.jsonl and, for TensorBoard, in task.event_folder. With `resume` it continues from
 // the checkpoint, if there is one, bitwise as if it had not stopped or been killed (same build,
 // same replicas), except with train.minutes, whose rates follow the clock.
 //
 // Settings that differ from the checkpoint's hold from there on. With other numbers of processes or
-// replicas it goes on with the same examples, but not to the same bits, and says so. With another
-// train.batch or train.batch_tokens, what is left of the epoch comes in batches of the new size;
-// with another metric or other validation data, the best weights are sought anew, and it says so.
-// Error on another train.seed or train.shuffle_buffer.
+// replicas it continues with the same examples, but not to the same bits, and says so. With another
+// train.batch or train.batch_tokens, the rest of the epoch has batches of the new size; with
+// another metric or other validation data, the search for the best weights starts anew, and it says
+// so. Error on another train.seed or train.shuffle_buffer.
 //
-// Of equal metrics the one with the lower loss is the best; train.patience counts validations
-// without a better metric.
+// Among validations of equal metric the one with the lower loss is the best; train.patience counts
+// validations without a better metric.
 //
-// Several processes, task.world, train as one with as many times the replicas: each takes its share
-// of every batch. Their data and settings must be the same. The first alone reads and writes the
-// folder. Where weights differ at a validation, as unlike processors may make them, all take those
-// of the first, and `report` is told. A stop in any of them ends all.
+// Several processes, task.world, train as one with the replicas of all: each takes its share of
+// every batch. Their data and settings must be the same. Only rank 0 reads and writes the folder.
+// Where weights differ at a validation, as different processors may make them, all take those of
+// rank 0, and `report` is told. A stop in any of them ends all.
 //
 // A step whose loss or gradient is not finite changes nothing, and a validation that falls on it
 // waits for a finite step. After 10 in a row training returns to the last checkpoint, with half the

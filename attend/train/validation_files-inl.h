@@ -22,7 +22,7 @@ class ValidationFiles {
         log_(task.folder + "/metrics.jsonl"),
         kept_(task.folder, config.keep_checkpoints) {}
 
-  // Removes what comes behind a step: a training that goes on from an earlier one begins there.
+  // Removes everything after a step, where a training that continues an earlier one begins.
   void forget_after(int64_t step) const;
   // Begins a file of events behind a step.
   void begin_events(int64_t step);

@@ -84,7 +84,7 @@ TEST(FolderLock, EndsWithAProcessThatIsKilled) {
   EXPECT_EQ(folder.entries(), 1U);
   {
     FolderLock lock(folder.path());
-    // It goes on with whoever it was handed to.
+    // It continues with its new owner.
     const FolderLock moved = std::move(lock);
     EXPECT_EQ(folder.entries(), 1U);
   }
@@ -118,7 +118,7 @@ TEST(FolderLock, NeedsNoFolderThatCanBeWritten) {
 }
 
 // What other processes do just before this one asks for the lock, or who has it, is done by a
-// function that stands in for fcntl.
+// function in place of fcntl.
 class FolderLockAmongOthers : public testing::Test {
  protected:
   ~FolderLockAmongOthers() override { before_fcntl = nullptr; }

@@ -352,7 +352,7 @@ TEST(ToToml, RestoresEverySettingExactly) {
   EXPECT_TRUE(rc::check("settings survive a round trip", [] {
     Values values;
     values.integer = *rc::gen::arbitrary<int64_t>();
-    // Any bits: subnormals, huge and infinite ones come up as often as the ordinary.
+    // Any bits: subnormals, huge and infinite ones occur as often as the ordinary.
     const double number =
         double_of(*rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<uint64_t>()));
     values.number = std::isnan(number) ? 0 : number;
@@ -444,7 +444,7 @@ TEST(Names, StandBetweenBlanks) {
   parse_toml(options.settings(), "[a]\nshape = ' none '\n", "c.toml");
   EXPECT_EQ(options.shape, Shape::none);
   assign(options.settings(), "a.note= x ");
-  EXPECT_EQ(options.note, " x ");  // any text, as it stands
+  EXPECT_EQ(options.note, " x ");  // any text, unchanged
 }
 
 }  // namespace settings_test

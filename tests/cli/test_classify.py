@@ -71,7 +71,7 @@ class Reviews(program.Case):
         counts = [n for answers in figures["confusion"].values() for n in answers.values()]
         self.assertEqual(sum(counts), figures["examples"])
         self.assertEqual(set(figures["confusion"]), {"very good", "bad"})
-        self.assertLess(figures["loss"], 0.6931, "nats a label: a coin has ln 2")
+        self.assertLess(figures["loss"], 0.6931, "nats per label: a coin has ln 2")
         text = self.succeed("evaluate", self.model, "--data", self.shared).stdout
         self.assertRegex(text, r"accuracy +\d+\.\d\d %\n")
         self.assertRegex(text, r"label very good: \d+ of \d+ right")

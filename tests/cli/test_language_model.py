@@ -78,7 +78,7 @@ class Text(program.Case):
                                         "--json").stdout)
         self.assertEqual(again, figures)
         shown = self.succeed("evaluate", self.model, "--data", "rest.gz").stdout
-        self.assertIn(f"{figures['loss']:.4f} nats a token", shown)
+        self.assertIn(f"{figures['loss']:.4f} nats per token", shown)
 
     def test_goes_on_beyond_its_context(self):
         answer = json.loads(self.succeed("predict", self.model, "--json", "--maximum-length", 100,

@@ -52,7 +52,7 @@ TEST(Sound, RefusesWhatIsNone) {
   EXPECT_THAT(refusal(""), HasSubstr("x.wav: is no sound"));
   EXPECT_THAT(refusal("not a sound at all, but some text"), HasSubstr("x.wav: is no sound"));
   EXPECT_THAT(refusal(wav({}, 1, 8000)), HasSubstr("x.wav: "));
-  EXPECT_THAT(refusal(wav({1, 2}, 1, 500000)), HasSubstr("500000 samples a second"));
+  EXPECT_THAT(refusal(wav({1, 2}, 1, 500000)), HasSubstr("500000 samples per second"));
   EXPECT_THAT(refusal(wav(std::vector<int>(601), 1, 1)), HasSubstr("longer than 600 seconds"));
   const std::string whole = wav(std::vector<int>(100, 7), 1, 8000);
   // A cut within the header is refused; one within the samples leaves those before.

@@ -75,7 +75,7 @@ TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughTokens) {
   }));
 }
 
-// Of pairs of 1 to 30 tokens about 1,000 / 32 fit: what padding and the last pair cost is little.
+// About 1,000 / 32 pairs of 1 to 30 tokens fit: padding and the last pair cost little.
 TEST(BatchesByTokens, AreFull) {
   const auto pairs = random_pairs(8000, 2);
   int64_t tokens = 0;

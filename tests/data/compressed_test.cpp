@@ -13,7 +13,7 @@ using test::error_of;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Bytes that no packer makes much smaller, and that show where they came from.
+// Bytes that no packer makes much smaller, and that show their origin.
 std::string noise(size_t size) {
   std::string bytes(size, '\0');
   uint32_t state = 1;

@@ -168,7 +168,7 @@ TEST_F(DataCheck, PointsOutAHeader) {
   EXPECT_THAT(check(text + "another\tfair\n").odd, IsEmpty()) << "rare labels are no header";
 }
 
-// Of a line that is longer than is read at once, too: what follows keeps its number.
+// This holds for a line that is longer than one read, too: later lines keep their numbers.
 TEST_F(DataCheck, GoesOnBehindALongLine) {
   const std::string text = "a\tx\nb\t" + std::string(3 << 20, 'y') + "\nc\tz\nd\n";
   const FileSummary file = check(text);

@@ -89,7 +89,7 @@ TEST(LineReader, GoesOnBehindALineThatIsNone) {
   EXPECT_EQ(reader.lines_read(), 7);
 }
 
-// A line of many pieces is no line, and is passed over as it comes.
+// A line of many pieces is no line, and is skipped as it arrives.
 TEST(LineReader, PassesOverALineOfAnyLength) {
   Pipe pipe;
   LineReader reader(pipe.reading_end(), "input");

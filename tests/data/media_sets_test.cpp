@@ -180,12 +180,12 @@ TEST(SoundTables, SplitByIndex) {
     folder.write(std::string("r/") + name, "");
   const auto tables = write_sound_tables(folder / "r", folder / "out");
   ASSERT_EQ(tables.size(), 3U);
-  const std::string at = folder / "r/";
-  EXPECT_EQ(test::contents(folder / "out/train.tsv"), at + "7_ann_10.wav\t7\n");
+  const std::string prefix = folder / "r/";
+  EXPECT_EQ(test::contents(folder / "out/train.tsv"), prefix + "7_ann_10.wav\t7\n");
   EXPECT_EQ(test::contents(folder / "out/valid.tsv"),
-            at + "7_ann_5.wav\t7\n" + at + "7_ann_9.wav\t7\n");
+            prefix + "7_ann_5.wav\t7\n" + prefix + "7_ann_9.wav\t7\n");
   EXPECT_EQ(test::contents(folder / "out/test.tsv"),
-            at + "3_b_c_0.wav\t3\n" + at + "7_ann_4.wav\t7\n");
+            prefix + "3_b_c_0.wav\t3\n" + prefix + "7_ann_4.wav\t7\n");
 }
 
 TEST(SoundTables, RefuseOtherNames) {

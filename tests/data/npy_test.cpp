@@ -33,7 +33,7 @@ std::string bytes_of(const std::vector<Number>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
-// Of a version 1 file with that header and those data.
+// The message about a version 1 file with that header and those data.
 std::string message(const std::string& header, const std::string& data = "") {
   return error_of([&] { parse_npy(file_of(1, header, data), "a.npy"); });
 }

@@ -93,9 +93,9 @@ TEST(Npz, RefusesOtherEntries) {
 // Overwrites the field of every header that the name of the only entry follows.
 std::string with_field(std::string bytes, const std::string& signature, size_t offset,
                        const std::string& value) {
-  for (size_t at = bytes.find(signature); at != std::string::npos;
-       at = bytes.find(signature, at + 1))
-    bytes.replace(at + offset, value.size(), value);
+  for (size_t position = bytes.find(signature); position != std::string::npos;
+       position = bytes.find(signature, position + 1))
+    bytes.replace(position + offset, value.size(), value);
   return bytes;
 }
 
@@ -147,7 +147,7 @@ std::string little_endian(size_t number, int bytes) {
 }
 
 // An archive of three entries that share what is packed in `one`, an archive of "x.npy": the header
-// of each stands in the extra field of the one before it.
+// of each is in the extra field of the one before it.
 std::string shared_entries(const std::string& one) {
   const size_t central = one.find("PK\1\2"), end = one.find("PK\5\6");
   const size_t name_end = 30 + 5;
@@ -188,8 +188,9 @@ TEST(Npz, BoundsAllArraysTogether) {
 
 TEST(Npz, RefusesNamesTwice) {
   std::string bytes = archive_of({{"x.npy", format_npy(counted)}, {"y.npy", format_npy(counted)}});
-  for (size_t at = bytes.find("y.npy"); at != std::string::npos; at = bytes.find("y.npy"))
-    bytes[at] = 'x';
+  for (size_t position = bytes.find("y.npy"); position != std::string::npos;
+       position = bytes.find("y.npy"))
+    bytes[position] = 'x';
   EXPECT_THAT(message(bytes), testing::StartsWith("a.npz: is no .npz file"));
 }
 

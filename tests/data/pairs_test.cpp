@@ -17,7 +17,7 @@ std::string pairs_error(std::string_view text) {
   return error_of([&] { parse_pairs(text, "p.tsv"); });
 }
 
-// A line counts as often as it stands there, whatever figures are over.
+// A line counts as often as it occurs, whatever figures are over.
 TEST(Pairs, EachLineIsAnExample) {
   const auto examples = parse_pairs("b\tone\na\ttwo\nb\tthree\nb\tone\n", "p.tsv");
   ASSERT_EQ(examples.size(), 4u);

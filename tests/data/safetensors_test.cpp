@@ -24,7 +24,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
   return with_length(header.size(), header + std::string(data_bytes, '\1'));
 }
 
-// Of a file with this header and that many bytes of data.
+// The message about a file with this header and that many bytes of data.
 std::string message(const std::string& header, size_t data_bytes = 0) {
   return error_of([&] { parse_safetensors(file_of(header, data_bytes), "w"); });
 }
@@ -187,8 +187,8 @@ TEST(Safetensors, RefusesAnotherLayout) {
   EXPECT_THAT(message(R"({"a":{"shape":["3"]}})"), HasSubstr("'shape' cannot be a string"));
   EXPECT_THAT(message(R"({"a":{"shape":[null]}})"), HasSubstr("'shape' cannot be null"));
   EXPECT_THAT(message(R"({"a":{"shape":[true]}})"), HasSubstr("cannot be true or false"));
-  EXPECT_THAT(message(R"({"a":3})"), HasSubstr("stands where an object should"));
-  EXPECT_THAT(message(R"({"a":[]})"), HasSubstr("stands where an object should"));
+  EXPECT_THAT(message(R"({"a":3})"), HasSubstr("is where an object should be"));
+  EXPECT_THAT(message(R"({"a":[]})"), HasSubstr("is where an object should be"));
   EXPECT_THAT(message(R"({"__metadata__":{"k":1}})"), HasSubstr("'k' cannot be a number"));
   EXPECT_THAT(message(R"({"__metadata__":{"k":{}}})"), HasSubstr("nested too deep"));
   EXPECT_THAT(message("[]"), HasSubstr("does not start with '{'"));
@@ -211,7 +211,7 @@ TEST(Safetensors, BoundsTheDepth) {
     objects += "{\"a\":";
   }
   EXPECT_THAT(message(R"({"a":{"shape":)" + arrays), HasSubstr("'shape' cannot be an array"));
-  EXPECT_THAT(message(R"({"a":)" + arrays), HasSubstr("stands where an object should"));
+  EXPECT_THAT(message(R"({"a":)" + arrays), HasSubstr("is where an object should be"));
   EXPECT_THAT(message(objects), HasSubstr("nested too deep"));
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include <map>
+
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/image_source.h"
@@ -53,6 +55,37 @@ TEST(ImageFrames, ArePatchesRowByRow) {
                 image_frames({2, 2, "abcd"}, config, "y.png");
               }),
               HasSubstr("y.png: is 2 pixels high and 2 wide; this model reads 3 by 4"));
+}
+
+// A kind whose files are numbers; how often each is read.
+std::map<std::string, int> reads;
+int64_t measured = 0;
+
+class NumberFrames : public FrameReader {
+ public:
+  FileForm form(const std::string&) override { return {}; }
+  at::Tensor read(const std::string& name) override {
+    ++reads[name];
+    return at::full({1, measured}, std::stoll(name));
+  }
+};
+
+TEST(KeptFrames, ReadEachFileOnce) {
+  SourceKind kind = *source_kind("sound");
+  kind.measure = [](const std::string& name, FrameConfig&) {
+    if (name == "0") fail("0: is nothing");
+    measured = std::stoll(name);
+  };
+  kind.reader = [](const FrameConfig&) -> std::unique_ptr<FrameReader> {
+    return std::make_unique<NumberFrames>();
+  };
+  KeptFrames frames(kind, {});
+  EXPECT_EQ(refusal([&] { frames.read("0"); }), "0: is nothing");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(at::equal(frames.read("3"), at::full({1, 3}, 3)));
+    EXPECT_TRUE(at::equal(frames.read("4"), at::full({1, 3}, 4))) << "as the first file is";
+  }
+  EXPECT_THAT(reads, ElementsAre(testing::Pair("3", 1), testing::Pair("4", 1)));
 }
 
 TEST(ImageFrames, StandInTheMiddleOfTheirPatches) {

@@ -88,8 +88,8 @@ TEST(Tar, RefusesWhatIsNone) {
 // A file of GNU's sparse format: `size` zeros and no data.
 std::string hole_of(const std::string& name, int64_t size) {
   std::string header(512, '\0');
-  const auto put = [&](size_t at, const std::string& text) {
-    header.replace(at, text.size(), text);
+  const auto put = [&](size_t position, const std::string& text) {
+    header.replace(position, text.size(), text);
   };
   const auto octal = [](int64_t number) { return fmt::format("{:011o}", number); };
   put(0, name);

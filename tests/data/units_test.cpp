@@ -15,12 +15,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Units, AreNamed) {
-  EXPECT_EQ(parse_units("char"), Units::character);
-  EXPECT_EQ(parse_units("space"), Units::space);
-  EXPECT_EQ(parse_units("line"), Units::line);
-  EXPECT_EQ(parse_units("smiles"), Units::smiles);
-  EXPECT_EQ(error_of([] { parse_units("word"); }),
-            "no unit is called 'word'; there are char, space, line, byte, smiles");
+  EXPECT_EQ(value_of<Units>("char", "unit"), Units::character);
+  EXPECT_EQ(value_of<Units>("space", "unit"), Units::space);
+  EXPECT_EQ(value_of<Units>("line", "unit"), Units::line);
+  EXPECT_EQ(value_of<Units>("byte", "unit"), Units::byte);
+  EXPECT_EQ(value_of<Units>("smiles", "unit"), Units::smiles);
 }
 
 TEST(SplitUnits, Characters) {

@@ -96,7 +96,7 @@ TEST(VocabularyFile, NamesTheLine) {
   const auto message = [](const std::string& text) {
     return error_of([&] { Vocabulary::parse(text, "v.txt"); });
   };
-  EXPECT_EQ(message(""), "v.txt: is empty; a vocabulary has one token a line");
+  EXPECT_EQ(message(""), "v.txt: is empty; a vocabulary has one token per line");
   EXPECT_EQ(message("<pad>\n<s>\n"),
             "v.txt: has 2 lines; the first 4 are fixed tokens: <pad>, <s>, </s>, <unk>");
   EXPECT_EQ(message("<pad>\na\n"), "v.txt:2: must be the fixed token <s>, not 'a'");

@@ -20,7 +20,7 @@ using test::tokens;
 
 constexpr int64_t draws = 20000;
 
-// How often each token comes first, of `draws` answers to one sentence.
+// How often each token is the first, of `draws` answers to one sentence.
 std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   const auto found =
       search(model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
@@ -79,7 +79,7 @@ TEST(Sampling, TopPKeepsTheFewestThatHaveIt) {
   expect_frequencies(first_tokens(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
   expect_frequencies(first_tokens(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
   expect_frequencies(first_tokens(model, {.top_p = 0.1}), {0, 0, 1, 0});
-  // Of the two that top_k leaves, with 4/7 and 3/7, the first has half.
+  // The first of the two that top_k leaves, with 4/7 and 3/7, has half.
   expect_frequencies(first_tokens(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
 }
 

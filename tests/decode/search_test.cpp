@@ -277,7 +277,7 @@ TEST(BeamSearch, LogProbabilitiesAreOfEachTokenAndTheEnd) {
   }
 }
 
-// With a prefix, exhaustive search among what begins with it; sentences without go on beside it.
+// With a prefix, exhaustive search among what begins with it; sentences without continue beside it.
 TEST(Prefix, IsWhatTheAnswerBeginsWith) {
   torch::manual_seed(37);
   constexpr int64_t longest = 4;

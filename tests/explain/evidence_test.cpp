@@ -9,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/explain/answer_page.h"
+#include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/rank_correlation.h"
 #include "attend/pictures/alignment.h"

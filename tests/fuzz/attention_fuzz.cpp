@@ -84,7 +84,8 @@ Case<S> draw_case(Draw& draw, std::array<ScopeArrays, 10>& arrays) {
                relative,
                gauss,
                {bool(biases & 16), bool(biases & 32), bool(biases & 64)},
-               bool(biases & 128)});
+               bool(biases & 128),
+               true});
   if (normaliser.sinks) add_sinks(c);
   if (draw.flag()) c.dropout = {0.004 * draw.byte() / 1.03, draw.byte()};
   return c;

@@ -34,9 +34,7 @@ const std::vector<std::string> texts = {"cab", "a", "bad", "abba", "", "dabcabba
 
 class ModelTest : public testing::Test {
  protected:
-  // A folder with a model of that type.
-  std::string make(const std::string& type, uint64_t seed = 3,
-                   const std::string& setting = "model.maximum_source_length=6") {
+  PairModel in_memory(const std::string& type, uint64_t seed, const std::string& setting) {
     ModelConfig config = test::SomeNetwork{
         type,
         {"model.maximum_source_length=6", "model.context=16",
@@ -45,8 +43,19 @@ class ModelTest : public testing::Test {
     text.source_units = "char";
     if (config.row().learns_from_text()) text.target_units = "char";
     torch::manual_seed(static_cast<int64_t>(seed));
-    const PairModel model = make_pair_model(text, config, examples);
-    std::string folder = this->folder / fmt::format("{}-{}", type, seed);
+    PairModel model = make_pair_model(text, config, examples);
+    model.network->eval();
+    return model;
+  }
+
+  // A folder with a model of that type.
+  std::string make(const std::string& type, uint64_t seed = 3,
+                   const std::string& setting = "model.maximum_source_length=6") {
+    return save(in_memory(type, seed, setting), fmt::format("{}-{}", type, seed));
+  }
+
+  std::string save(const PairModel& model, const std::string& name) {
+    std::string folder = this->folder / name;
     std::filesystem::create_directory(folder);
     save_description(model, folder);
     save_weights(*model.network, folder + "/weights.safetensors");
@@ -81,6 +90,37 @@ TEST_P(EveryType, AnswersAsItScores) {
   }
 }
 
+// To the last bit, scores, weights and figures included; training may go on with the network.
+TEST_P(EveryType, ANetworkInMemoryAnswersAsItsFolder) {
+  const PairModel made = in_memory(GetParam(), 5, "model.context=16");
+  const Model folder(save(made, "saved")), memory(made);
+  const SearchOptions search{
+      .beam = 2, .nbest = 2, .maximum_length = 4, .with_weights = memory.attends()};
+  const auto wanted = folder.answer(texts, search), found = memory.answer(texts, search);
+  for (size_t i = 0; i < texts.size(); ++i)
+    EXPECT_EQ(answer_json(memory, texts[i], found[i], /*details=*/true),
+              answer_json(folder, texts[i], wanted[i], /*details=*/true));
+  EXPECT_EQ(memory.log_probabilities(examples), folder.log_probabilities(examples));
+  const auto answers = evaluate(memory, examples, search).answers;
+  const auto same = evaluate(folder, examples, search).answers;
+  ASSERT_EQ(answers.size(), same.size());
+  for (size_t i = 0; i < same.size(); ++i) EXPECT_EQ(answers[i].tokens, same[i].tokens);
+  for (const at::Tensor& weight : made.network->parameters()) EXPECT_TRUE(weight.requires_grad());
+}
+
+TEST_F(ModelTest, ANetworkInMemoryAnswersWithTheWeightsOfItsMoment) {
+  const PairModel made = in_memory("seq2seq", 5, "model.context=16");
+  const auto score = [](const Model& model) { return model.answer({"cab"})[0].best().score; };
+  const Model before(made);
+  const double first = score(before);
+  {
+    const at::NoGradGuard not_recorded;
+    for (at::Tensor& weight : made.network->parameters()) weight.mul_(1.5);
+  }
+  EXPECT_NE(score(Model(made)), first);
+  EXPECT_EQ(score(Model(made)), score(Model(save(made, "later"))));
+}
+
 TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   const std::string folder = make("transformer");
   const Model floats(folder), brain(folder, {.weights = WeightType::bfloat16}),
@@ -92,9 +132,6 @@ TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   EXPECT_NEAR(log_probability(floats), log_probability(bytes), 0.1);
   EXPECT_NE(log_probability(floats), log_probability(brain));
   EXPECT_NEAR(log_probability(floats), log_probability(brain), 0.1);
-  EXPECT_THAT(
-      [] { parse_weight_type("int4"); },
-      ThrowsMessage<Error>("no weights are kept as 'int4'; there are float32, bfloat16 and int8"));
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { Model(make("classifier"), {.weights = weights}); },
                 ThrowsMessage<Error>(HasSubstr("take float32")));
@@ -305,7 +342,8 @@ TEST_F(ModelTest, LikelihoodsTellWhatIsUnknown) {
   EXPECT_EQ(found.unknown, 3);
   EXPECT_EQ(found.bytes, 7);
   EXPECT_EQ(found.unknown_bytes, 3);
-  const auto logs = model.predictor().token_log_probabilities(model.parts().encode(examples));
+  Predictor& predictor = Predictor::of(model);
+  const auto logs = predictor.token_log_probabilities(predictor.model().encode(examples));
   EXPECT_NEAR(found.known().nats, -(logs[0][0] + logs[0][2] + logs[0][3] + logs[1][2]), 1e-4);
   EXPECT_NEAR(found.unknown_nats, -(logs[0][1] + logs[1][0] + logs[1][1]), 1e-12);
   EXPECT_EQ(likelihood(model, {{"ca", {"ba"}}}).unknown, 0);

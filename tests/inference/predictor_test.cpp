@@ -401,8 +401,7 @@ TEST(Predictor, AnEnsembleOfOneModelTwiceAnswersAsThatModel) {
 
 TEST(Predictor, EvaluationTellsTheLengthOfEachSource) {
   const PairModel model = small_model(examples);
-  Predictor predictor(model, {model.network}, 1);
-  const Evaluation evaluation = evaluate(predictor, model, examples, {});
+  const Evaluation evaluation = evaluate(Model(model), examples, {});
   EXPECT_EQ(evaluation.answers.size(), 2U);
   EXPECT_EQ(evaluation.source_lengths(), (std::vector<int64_t>{3, 3}));
 }

@@ -45,6 +45,10 @@ struct Bad {
 const int64_t kTooLong[] = {3, 8}, kNegative[] = {-1, 3}, kDescending[] = {0, 4, 2},
               kPast[] = {0, 4, 8}, kStarts[] = {0, 2, 5};
 const float kWidths[40] = {1, 1, 1, 0};
+const int64_t kOffsets[] = {0, 1, 3, 4, 4, 4}, kFalling[] = {0, 1, 0, 4, 4, 4},
+              kBefore[] = {-1, 1, 3, 4, 4, 4}, kKeys[] = {6, 0, 4, 2}, kFarKeys[] = {6, 0, 4, 7},
+              kNoKeys[] = {-1, 0, 4, 2}, kTwice[] = {6, 4, 4, 2};
+const EdgesByKey kOthersByKey{1, {0, 1, 2}, {}, {}};
 const uint8_t kLayout[40] = {1};
 const double kCentres[1] = {2};
 
@@ -106,6 +110,19 @@ const Bad kBad[] = {
     scope_of("begins at 4 in its first block", "0 to 3", BlockLayout{kLayout, 1, 4, 4, 0}),
     scope_of("begins at -1 in its first block", "0 to 3", BlockLayout{kLayout, 1, 4, 0, -1}),
     scope_of("block layout is null", "must point to", BlockLayout{nullptr, 2, 4}),
+    scope_of("edges number -1", "not be negative", EdgeLists{kOffsets, kKeys, -1}),
+    scope_of("offsets of the edges is null", "8 numbers", EdgeLists{nullptr, kKeys, 4}),
+    scope_of("keys of the edges is null", "4 numbers", EdgeLists{kOffsets, nullptr, 4}),
+    scope_of("edges of query 2 are 3 to 4 of 3", "ascend", EdgeLists{kOffsets, kKeys, 3}),
+    scope_of("edges of query 1 are 1 to 0 of 4", "ascend", EdgeLists{kFalling, kKeys, 4}),
+    scope_of("edges of query 0 are -1 to 1 of 4", "ascend", EdgeLists{kBefore, kKeys, 4}),
+    scope_of("edge 3 leads query 2 to key 7", "there are 7 keys", EdgeLists{kOffsets, kFarKeys, 4}),
+    scope_of("edge 0 leads query 0 to key -1", "there are 7 keys", EdgeLists{kOffsets, kNoKeys, 4}),
+    scope_of("edge 2 leads query 1 to key 4 after key 4", "must ascend",
+             EdgeLists{kOffsets, kTwice, 4}),
+    scope_of("edges by key are of 3 offsets", "1 lists of 7 keys have 8",
+             EdgeLists{kOffsets, kKeys, 4, 0, 0, &kOthersByKey}),
+    {"bias.edges", "not one clause", [](Fitting& f) { f.problem.bias.edges = {kWidths, 0, 0, 0}; }},
     scope_of("mask of the scope is null", "280 numbers", DenseMask{}),
 };
 

@@ -119,8 +119,8 @@ struct Case {
   Normaliser normaliser = Normaliser::softmax;
   Dropout dropout;
   std::vector<S> query, key, value, grad_context;
-  std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
-  Axes dense_axes, relative_axes;
+  std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, edges;
+  Axes dense_axes, relative_axes, edge_axes;
   int64_t slope_offset = 0, relative_count = 0, relative_offset = 0;
   std::vector<int64_t> query_positions, key_positions;
 
@@ -166,6 +166,10 @@ struct PlacedCase {
     p.bias.key_positions = pointer(c.key_positions);
     p.bias.centres = pointer(c.centres);
     p.bias.widths = pointer(c.widths);
+    if (!c.edges.empty()) {
+      const int64_t columns = edge_scope(c.scope)->lists.longest(c.shape);
+      p.bias.edges = c.edge_axes.view(c.shape, columns, c.edges.data());
+    }
     p.sinks = pointer(c.sinks);
     p.normaliser = c.normaliser;
     p.dropout = c.dropout;

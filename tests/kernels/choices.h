@@ -41,7 +41,7 @@ inline constexpr NormaliserChoice kNormalisers[] = {
 
 // What the conditions of a scope point to.
 struct ScopeArrays {
-  std::vector<int64_t> lengths, query_starts, key_starts;
+  std::vector<int64_t> lengths, query_starts, key_starts, edge_offsets, edge_keys;
   std::vector<uint8_t> layout, mask;
   std::vector<double> centres;
 };
@@ -55,6 +55,23 @@ inline Scope masked(const Shape& s, ScopeArrays& arrays) {
   arrays.mask.resize(s.batch * s.queries * s.keys);
   for (size_t i = 0; i < arrays.mask.size(); ++i) arrays.mask[i] = i * 7919 % 11 < 4;
   return {{{DenseMask{arrays.mask.data(), s.queries * s.keys, 0, s.keys}}}};
+}
+
+// Lists with a query that sees every key, and some that see none; one each, or one for all.
+inline Scope edges(const Shape& s, ScopeArrays& arrays, bool of_heads) {
+  const int64_t lists = of_heads ? s.batch * s.heads : 1;
+  for (int64_t list = 0; list < lists; ++list) {
+    for (int64_t i = 0; i < s.queries; ++i) {
+      arrays.edge_offsets.push_back(static_cast<int64_t>(arrays.edge_keys.size()));
+      for (int64_t j = 0; j < s.keys && i % 5 != 3; ++j) {
+        if (i == 1 || (list * 5 + i * 7919 + j * 31) % 11 < 3) arrays.edge_keys.push_back(j);
+      }
+    }
+    arrays.edge_offsets.push_back(static_cast<int64_t>(arrays.edge_keys.size()));
+  }
+  const int64_t head = of_heads ? s.queries + 1 : 0;
+  return {{{EdgeLists{arrays.edge_offsets.data(), arrays.edge_keys.data(),
+                      static_cast<int64_t>(arrays.edge_keys.size()), s.heads * head, head}}}};
 }
 
 inline Scope window(int64_t left, int64_t right) { return {{{Window{left, right}}}}; }
@@ -108,6 +125,16 @@ inline constexpr ScopeChoice kScopes[] = {
      [](const Shape& s, ScopeArrays& arrays) {
        return intersect(masked(s, arrays), window(30, 9));
      }},
+    {"edges", [](const Shape& s, ScopeArrays& arrays) { return edges(s, arrays, false); }},
+    {"edges_of_heads", [](const Shape& s, ScopeArrays& arrays) { return edges(s, arrays, true); }},
+    {"edges_in_window",
+     [](const Shape& s, ScopeArrays& arrays) {
+       return intersect(edges(s, arrays, true), window(30, 9));
+     }},
+    {"edges_or_window",
+     [](const Shape& s, ScopeArrays& arrays) {
+       return unite(edges(s, arrays, false), window(2, 2));
+     }},
     {"longformer",
      [](const Shape&, ScopeArrays&) {
        return unite(window(5, 5), unite(Scope{{{Prefix{3}}}}, Scope{{{GlobalRows{2}}}}));
@@ -119,6 +146,7 @@ struct BiasChoice {
   bool dense, slopes, relative, gauss;
   Axes axes = {};
   bool positions = false;
+  bool edges = false;  // where the scope has any
 };
 
 inline constexpr BiasChoice kBiases[] = {
@@ -131,7 +159,9 @@ inline constexpr BiasChoice kBiases[] = {
     {"shaw", false, false, true, false, {true, true, true}},
     {"grid", false, false, true, false, {false, false, true}, true},
     {"gauss", false, false, false, true},
-    {"all", true, true, true, true, {false, true, true}, true},
+    {"edges", false, false, false, false, {false, true, false}, false, true},
+    {"edges_of_entries", false, false, false, false, {true, false, false}, false, true},
+    {"all", true, true, true, true, {false, true, true}, true, true},
 };
 
 template <class S>
@@ -152,6 +182,9 @@ void add_bias(Case<S>& c, const BiasChoice& choice) {
     for (int64_t i = 0; i < s.queries; ++i) c.query_positions.push_back(i / 4 * 7 + i % 4);
     for (int64_t j = 0; j < s.keys; ++j) c.key_positions.push_back(j / 4 * 7 + j % 4);
   }
+  c.edge_axes = {choice.axes.batch, choice.axes.heads, false};
+  if (const auto scope = edge_scope(c.scope); scope && choice.edges)
+    c.edges = random_numbers<C>(c.edge_axes.count(s, scope->lists.longest(s)), 1, 26);
   if (!choice.gauss) return;
   c.centres = random_numbers<C>(c.rows(), 0.5 * static_cast<double>(s.keys), 24);
   c.widths = random_numbers<C>(c.rows(), 8, 25);

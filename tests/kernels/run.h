@@ -46,7 +46,7 @@ struct Output {
 template <class S>
 struct GradientOutput {
   std::vector<S> query, key, value;
-  std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths, edges;
 };
 
 struct RunOptions {
@@ -92,11 +92,12 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   g.relative = like(c.relative);
   g.centres = like(c.centres);
   g.widths = like(c.widths);
+  g.edges = like(c.edges);
   attention_backward<S>(placed.problem(),
                         {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
                         {query.view(), key.view(), value.view(), pointer(g.vector),
                          pointer(g.dense), pointer(g.slopes), pointer(g.sinks), pointer(g.relative),
-                         pointer(g.centres), pointer(g.widths)},
+                         pointer(g.centres), pointer(g.widths), pointer(g.edges)},
                         run.threads);
   g.query = query.numbers();
   g.key = key.numbers();
@@ -207,6 +208,7 @@ class Expected {
             3);
     compare("grad centres", got.centres, &NaiveResults<R>::centres, &NaiveResults<C>::centres, 3);
     compare("grad widths", got.widths, &NaiveResults<R>::widths, &NaiveResults<C>::widths, 3);
+    compare("grad edges", got.edges, &NaiveResults<R>::edges, &NaiveResults<C>::edges, 3);
   }
 
   // Rows of the weights of all heads.

@@ -98,7 +98,7 @@ TEST(ConvolutionAttention, HasGradients) {
 
 TEST(ConvolutionAttention, RefusesWhatItIsNot) {
   using Options = torch::nn::Conv2dOptions;
-  const auto of = [](const Options& options) {
+  const auto making = [](const Options& options) {
     return [options] { ConvolutionAttention attention{torch::nn::Conv2d(options)}; };
   };
   const Tensor weight = torch::ones({2, 1, 3, 3});
@@ -118,11 +118,12 @@ TEST(ConvolutionAttention, RefusesWhatItIsNot) {
          ConvolutionAttention(weight).forward(torch::ones({1, 2, 4, 4}));
        },
        "x has shape [1, 2, 4, 4]; it must be [batch, 1, height, width]"},
-      {of(Options(2, 2, 3).padding(1).stride({2, 1})), "the stride is 2 x 1; it must be 1"},
-      {of(Options(2, 2, 3).padding(2).dilation(2)), "the dilation is 2 x 2; it must be 1"},
-      {of(Options(2, 2, 3).padding(1).groups(2)), "2 groups; it must have 1"},
-      {of(Options(2, 2, 3)), "the padding must be zeros that keep the image's size, 1 x 1"},
-      {of(Options(2, 2, 3).padding(1).padding_mode(torch::kReflect)), "the padding must be zeros"},
+      {making(Options(2, 2, 3).padding(1).stride({2, 1})), "the stride is 2 x 1; it must be 1"},
+      {making(Options(2, 2, 3).padding(2).dilation(2)), "the dilation is 2 x 2; it must be 1"},
+      {making(Options(2, 2, 3).padding(1).groups(2)), "2 groups; it must have 1"},
+      {making(Options(2, 2, 3)), "the padding must be zeros that keep the image's size, 1 x 1"},
+      {making(Options(2, 2, 3).padding(1).padding_mode(torch::kReflect)),
+       "the padding must be zeros"},
   });
 }
 

@@ -41,7 +41,7 @@ void expect_near(const Tensor& got, const Vector& wanted) {
 Tensor randn(at::IntArrayRef shape) { return torch::randn(shape, torch::kDouble); }
 Tensor between_0_and_1(at::IntArrayRef shape) { return torch::rand(shape, torch::kDouble); }
 Tensor distribution(at::IntArrayRef shape) { return randn(shape).softmax(-1); }
-// Of sum below 1, as weights of the differentiable neural computer may be.
+// Their sum is below 1, as the differentiable neural computer allows.
 Tensor part_of_one(at::IntArrayRef shape) { return 0.8 * distribution(shape); }
 
 struct Sizes {
@@ -181,7 +181,7 @@ TEST_P(Addressing, KeepsUsageAndAllocatesTheLeastUsed) {
   expect_near(allocation(next), allocated);
 }
 
-// Three writes, so that links of links come up.
+// Three writes, so that there are links of links.
 TEST_P(Addressing, LinksRowsInTheOrderOfTheirWriting) {
   const size_t rows = static_cast<size_t>(s.rows);
   TemporalLinks links = no_links(s.batch, s.rows, torch::kDouble);

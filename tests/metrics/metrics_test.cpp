@@ -102,7 +102,7 @@ TEST(Metrics, AreShownWithTheirUnits) {
   EXPECT_EQ(metric_named("loss").shown(0.25), "0.2500");
   EXPECT_EQ(metric_named("sequence_error").report_text(0.0205), "sequence error rate    2.05 %\n");
   EXPECT_EQ(metric_named("loss").report_text(0.25, "label"),
-            "loss                 0.2500 nats a label\n");
+            "loss                 0.2500 nats per label\n");
 }
 
 TEST(Metrics, SignaturesTellHowManyReferencesThereAre) {
@@ -139,7 +139,7 @@ TEST(LengthRanges, TakeTheRareLengthsIntoTheEnds) {
   for (size_t i = 1; i < ranges.size(); ++i) EXPECT_EQ(ranges[i].first, ranges[i - 1].last + 1);
 }
 
-// Of 3 "a", 2 became "a"; of 2 "b", 1 became "a"; "c" was answered once and never right.
+// 2 of 3 "a" became "a"; 1 of 2 "b" became "a"; "c" was answered once and never right.
 TEST(Metrics, CountLabels) {
   LabelCounts counts;
   counts.add("a", {"a"});

@@ -88,7 +88,7 @@ TEST(Dropout, HasForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-// Of a sequence that processes share, each drops what one process would; also of a batch of none.
+// In a sequence that processes share, each drops what one process would, also in an empty batch.
 TEST(Dropout, FollowsTheWholeSequence) {
   constexpr int64_t length = 9;
   for (const auto type : {torch::kFloat, torch::kHalf})

@@ -155,13 +155,13 @@ void expect_module_gradients(Module& module, const Tensor& x, Run run) {
     names.push_back(item.key());
     inputs.push_back(item.value().detach().clone());
   }
-  const auto objective = [&](const reference::Tensors& at) {
+  const auto objective = [&](const reference::Tensors& values) {
     {
       at::NoGradGuard no_gradient;
       size_t next = 1;
-      for (Tensor& parameter : module.parameters()) parameter.copy_(at[next++]);
+      for (Tensor& parameter : module.parameters()) parameter.copy_(values[next++]);
     }
-    return run(at[0]);
+    return run(values[0]);
   };
   reference::Tensors variables = reference::leaves({x});
   for (const Tensor& parameter : module.parameters()) variables.push_back(parameter);

@@ -77,15 +77,15 @@ TEST_P(EveryLearnedAttention, HeadsAreIndependent) {
 TEST_P(EveryLearnedAttention, QueriesMayComeOneByOne) {
   const auto trained = make(1);
   const Tensor together = attention(query, key, value, trained->spec(query, whole())).context;
-  Placement at = whole();
+  Placement placement = whole();
   for (int64_t i = 0; i < queries; ++i) {
     const Tensor one = query.narrow(2, i, 1);
-    at.offset = trained->is_positional() ? i : 0;
-    const AttentionSpec spec = trained->spec(one, at);
+    placement.offset = trained->is_positional() ? i : 0;
+    const AttentionSpec spec = trained->spec(one, placement);
     const auto [context, lse] = attention(one, key, value, spec);
     EXPECT_TRUE(torch::allclose(context, together.narrow(2, i, 1), 1e-10, 1e-10)) << i;
     if (trained->looks_back())
-      at.past = after(at.past, attention_weights(one, key, lse, spec).squeeze(2));
+      placement.past = after(placement.past, attention_weights(one, key, lse, spec).squeeze(2));
   }
 }
 
@@ -228,8 +228,8 @@ TEST(LearnedAttention, DrawsTheSameNoiseForEveryDtypeAndDevice) {
   torch::manual_seed(35);
   const Tensor query = torch::randn({2, 3, 4});
   LearnedAttention trained({.normaliser = "monotonic"}, sizes);
-  const auto noise = [&](const Tensor& of) {
-    const AttentionSpec spec = trained.spec(of, {.keys = 5, .seed = 7});
+  const auto noise = [&](const Tensor& asking) {
+    const AttentionSpec spec = trained.spec(asking, {.keys = 5, .seed = 7});
     return spec.bias.terms.back()->tensors().at(0);
   };
   const Tensor wanted = noise(query);

@@ -134,7 +134,7 @@ struct Steps {
   Tensor first, weight, bias;
 };
 
-// Of the products alone: the gradients that they have are of bfloat16, too.
+// This compares the products alone: their gradients are of bfloat16, too.
 TEST(Linear, InARecurrenceIsLibTorchsWithinAutocast) {
   const Steps steps;
   const auto gradients = [&](bool recurs) {

@@ -44,9 +44,12 @@ MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
 // One expert on one input, from its weights.
 Tensor expert(MixtureOfExperts& module, int64_t i, const Tensor& x) {
   const auto parameters = module.named_parameters();
-  const auto of = [&](const char* name) { return parameters[fmt::format("expert{}.{}", i, name)]; };
-  const Tensor hidden = (at::mv(of("hidden.weight"), x) + of("hidden.bias")).clamp_min(0);
-  return at::mv(of("output.weight"), hidden) + of("output.bias");
+  const auto parameter = [&](const char* name) {
+    return parameters[fmt::format("expert{}.{}", i, name)];
+  };
+  const Tensor hidden =
+      (at::mv(parameter("hidden.weight"), x) + parameter("hidden.bias")).clamp_min(0);
+  return at::mv(parameter("output.weight"), hidden) + parameter("output.bias");
 }
 
 // Eq. 1-5 for each input by itself, without noise.

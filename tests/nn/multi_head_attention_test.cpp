@@ -123,10 +123,12 @@ TEST(MultiHeadAttention, IsThatOfLibTorch) {
   {
     torch::NoGradGuard no_gradient;
     for (const char* kind : {"weight", "bias"}) {
-      const auto of = [&](const char* name) { return own[fmt::format("{}.{}", name, kind)]; };
+      const auto parameter = [&](const char* name) {
+        return own[fmt::format("{}.{}", name, kind)];
+      };
       theirs->named_parameters()[fmt::format("in_proj_{}", kind)].copy_(
-          at::cat({of("query"), of("key"), of("value")}));
-      theirs->named_parameters()[fmt::format("out_proj.{}", kind)].copy_(of("output"));
+          at::cat({parameter("query"), parameter("key"), parameter("value")}));
+      theirs->named_parameters()[fmt::format("out_proj.{}", kind)].copy_(parameter("output"));
     }
   }
   const Tensor query = random({2, 5, 12}), source = random({2, 7, 12});
@@ -357,7 +359,7 @@ TEST(MultiHeadAttention, MovesItsKeysSeldom) {
   const auto module = module_of(scaled_dot("causal", 2));
   MultiHeadState state;
   std::set<const void*> places;
-  std::vector<Seen> results;  // so that no address comes twice
+  std::vector<Seen> results;  // so that no address occurs twice
   for (int64_t t = 0; t < 500; ++t) {
     results.push_back(seen([&](const Pass& pass) {
       return module->step(random({1, 1, 12}), state, pass);
@@ -455,7 +457,7 @@ TEST(MultiHeadAttention, RefusesTheWeightsOfLinearHeads) {
 }
 
 TEST(MultiHeadAttention, RefusesMisuse) {
-  const auto of = [](const MultiHeadConfig& config) {
+  const auto making = [](const MultiHeadConfig& config) {
     return [config] { MultiHeadAttention module(config); };
   };
   const auto module = module_of(scaled_dot("causal", 2));
@@ -463,16 +465,18 @@ TEST(MultiHeadAttention, RefusesMisuse) {
   MultiHeadState empty, prepared = module->prepare(x, torch::tensor({1, 3})), begun;
   module->step(x, begun);
   expect_errors({
-      {of({.depth = 4}), "there are no heads; give a group"},
-      {of({.depth = 4, .groups = {{.heads = 3}}}), "depth 4 does not divide among 3 heads; say"},
-      {of({.depth = 0, .groups = {{}}}), "depth is 0, source_depth 0"},
-      {of({.depth = 4, .groups = {{.heads = 4, .key_heads = 3}}}),
+      {making({.depth = 4}), "there are no heads; give a group"},
+      {making({.depth = 4, .groups = {{.heads = 3}}}),
+       "depth 4 does not divide among 3 heads; say"},
+      {making({.depth = 0, .groups = {{}}}), "depth is 0, source_depth 0"},
+      {making({.depth = 4, .groups = {{.heads = 4, .key_heads = 3}}}),
        "4 heads share 3 heads of keys; the second must divide the first"},
-      {of({.depth = 4, .groups = {{.heads = 0}}, .head_depth = 2}), "0 heads share 0 heads"},
-      {of({.depth = 6, .groups = {{.heads = 2, .rotary = true}}}),
+      {making({.depth = 4, .groups = {{.heads = 0}}, .head_depth = 2}), "0 heads share 0 heads"},
+      {making({.depth = 6, .groups = {{.heads = 2, .rotary = true}}}),
        "heads have depth 3; rotary turns pairs"},
-      {of({.depth = 4, .groups = {{.choices = {.score = "aditive"}}}}), "did you mean additive"},
-      {of({.depth = 4, .groups = {{.choices = {.score = "location"}}}}), "how many keys"},
+      {making({.depth = 4, .groups = {{.choices = {.score = "aditive"}}}}),
+       "did you mean additive"},
+      {making({.depth = 4, .groups = {{.choices = {.score = "location"}}}}), "how many keys"},
       {[&] { module->forward(x.slice(2, 1), x); },
        "query has shape [2, 3, 11]; it must be [batch, positions, 12]"},
       {[&] { module->forward(x, x[0]); }, "source has shape [3, 12]"},

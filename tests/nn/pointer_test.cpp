@@ -14,9 +14,9 @@ namespace pointer_test {
 using at::Tensor;
 
 double at_place(const Tensor& x, std::initializer_list<int64_t> place) {
-  Tensor at = x;
-  for (const int64_t i : place) at = at[i];
-  return at.item<double>();
+  Tensor element = x;
+  for (const int64_t i : place) element = element[i];
+  return element.item<double>();
 }
 
 // See et al. 2017, eq. 9, token by token.
@@ -26,7 +26,7 @@ TEST(Pointer, MixesCopiesWithTheVocabulary) {
   const Tensor logits = 3 * torch::randn({rows, tokens}, torch::kDouble);
   const Tensor gate = torch::randn({rows, 1}, torch::kDouble);
   const Tensor weights = torch::randn({rows, length}, torch::kDouble).softmax(-1);
-  // The same token twice, and one that stands nowhere else.
+  // The same token twice, and one that occurs once.
   const Tensor source =
       torch::tensor({{4, 5, 4, 6, 4}, {1, 2, 3, 4, 5}, {6, 6, 6, 6, 6}}, torch::kLong);
   const Tensor found = copying_log_probabilities(logits, gate, weights, source).exp();

@@ -202,7 +202,7 @@ TEST_P(EveryCell, LayersReadTheOneBelow) {
     for (size_t i = 0; i < 3; ++i) {
       const std::string name = (GetParam() == Cell::gru ? "gru" : "lstm") +
                                (i == 0 ? std::string() : std::to_string(i)) + ".";
-      const auto weight = [&](const char* of) { return named[name + of]; };
+      const auto weight = [&](const char* part) { return named[name + part]; };
       Tensor hidden;
       if (GetParam() == Cell::gru) {
         hidden = at::gru_cell(read, state[i], weight("weight_ih"), weight("weight_hh"),

@@ -110,7 +110,7 @@ TEST(TokenLoss, HasSecondDerivatives) {
     EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
 }
 
-// Of one matrix that makes the vectors, too, as tied embeddings do.
+// One matrix also makes the vectors, as tied embeddings do.
 TEST(TokenLoss, HasTheSameGradientsWithAGraph) {
   torch::manual_seed(7);
   const Tensor matrix = torch::randn({7, 3}, torch::kDouble).requires_grad_();

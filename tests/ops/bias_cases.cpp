@@ -68,7 +68,7 @@ class Cases {
   }
 
  private:
-  // Queries of entry b stand so much farther on.
+  // The positions of the queries of entry b are larger by so much.
   static N offset_of(N b) { return 3 * b - 2; }
   Tensor offsets() const { return 3 * at::arange(s_.batch, at::kLong) - 2; }
 

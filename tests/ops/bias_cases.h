@@ -9,7 +9,7 @@
 
 namespace attend::reference {
 
-// A bias with the rule it stands for, written out a second time.
+// A bias with its rule, written out a second time.
 struct BiasCase {
   std::string name;
   Tensors tensors;

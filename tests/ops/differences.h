@@ -18,7 +18,7 @@ Tensors leaves(const Tensors& inputs);
 // The gradients, 0 where the function does not depend on an input.
 Tensors gradients(const at::Tensor& value, const Tensors& inputs, bool create_graph);
 
-// Of every number of every input.
+// Compares the gradient of every number of every input.
 void expect_central_differences(const Function& function, const Tensors& inputs,
                                 const Tensors& derivatives, const std::vector<std::string>& names);
 

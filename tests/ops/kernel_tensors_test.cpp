@@ -31,7 +31,7 @@ Problem problem_of(const ScoreRow& row, at::ScalarType type) {
   return make_problem(row, sizes, Given::all, false, type, 11);
 }
 
-// The same numbers, stored with the other sign and the mark of a negation to come.
+// The same numbers, stored with the other sign and the mark of a later negation.
 Tensor negated_later(const Tensor& x) { return at::_neg_view(x.neg()); }
 
 Score with_parameters(const Score& score, const std::function<Tensor(const Tensor&)>& change) {
@@ -52,7 +52,7 @@ TEST(KernelTensors, AreReadAsTheyAre) {
   EXPECT_EQ(pointer_of<float>(Tensor()), nullptr);
 }
 
-// Whatever is negated later: inputs, parameters, biases, sinks, lse and what comes back.
+// Whatever is negated later: inputs, parameters, biases, sinks, lse and gradients.
 TEST(KernelTensors, MayBeNegatedLater) {
   for (const ScoreRow& row : score_table()) {
     if (row.features != Features::any) continue;
@@ -86,7 +86,7 @@ TEST(KernelTensors, MayBeNegatedLater) {
   }
 }
 
-// Of 16 bits like the queries, or of float32 like the arithmetic.
+// They have 16 bits like the queries, or are float32 like the arithmetic.
 TEST(Dtypes, OfBiasesSinksAndParametersAreThoseOfTheQueriesOrTheArithmetic) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     for (const ScoreRow& row : score_table()) {

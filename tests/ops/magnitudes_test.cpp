@@ -149,7 +149,7 @@ struct Distance {
   std::string where;
 };
 
-// What leaves the range, alone or in the sum of the paths to it, may come out as infinity.
+// What leaves the range, alone or in the sum of the paths to it, may become infinity.
 bool fits(const Known& x, const Precision& precision) {
   return std::abs(x.value) + x.error < precision.largest / 16;
 }
@@ -189,7 +189,7 @@ void count_sharp(const std::vector<Known>& known, Count& count) {
   }
 }
 
-// Of weights that rounding moves nothing is asked but that they are numbers where composed's are.
+// Weights that rounding moves need only be numbers where composed's are.
 void expect_finite(const Found& composed, const Found& fused, const TapeResult& wanted,
                    const Precision& precision, const std::string& name) {
   const auto look = [&](const std::string& what, const Tensor& one, const Tensor& other,

@@ -85,7 +85,7 @@ TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
   }
 }
 
-// Of biases that are all -inf, a mask written as numbers.
+// A bias that is all -inf is a mask written as numbers.
 TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
   const Tensors given = {at::randn({2, 2, 3, 2}, at::kDouble), at::randn({2, 1, 4, 2}, at::kDouble),
                          at::randn({2, 1, 4, 2}, at::kDouble),
@@ -132,7 +132,7 @@ TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
   }
 }
 
-// Of every row of the table, on both paths: a query that reads a NaN has no number left.
+// For every row of the table, on both paths, a query that reads a NaN has no number left.
 TEST(Normalisers, HideNoNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NormaliserRow& row : normaliser_table()) {
@@ -308,7 +308,7 @@ TEST(Normalisers, DoWhatTheirRowsSay) {
   for (const NormaliserRow& row : normaliser_table()) {
     SCOPED_TRACE(row.name);
     const Tensor scores = row.running_sums ? any.exp() : any;
-    const auto weights = [&](const Tensor& of) { return row.normalise(of, {}, {}).weights; };
+    const auto weights = [&](const Tensor& x) { return row.normalise(x, {}, {}).weights; };
     const Tensor found = weights(scores);
     EXPECT_EQ(at::allclose(found.sum(-1), at::ones({}, at::kDouble)), row.sums_to_one);
     const bool is_number = row.range == WeightRange::numbers;

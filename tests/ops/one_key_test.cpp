@@ -18,7 +18,7 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Scores as they stand: location queries are scores, values of the identity show the weights.
+// Scores without a map: location queries are scores, values of the identity show the weights.
 AttentionResult weigh(const Tensor& scores, const AttentionSpec& choices) {
   AttentionSpec spec = choices;
   spec.score = "location";
@@ -216,12 +216,12 @@ TEST(Monotonic, HasGradientsThroughAllQueries) {
 // The test-time algorithm, position by position.
 Tensor hard_alignment(const Tensor& scores, const Tensor& in_scope) {
   Tensor alignment = at::zeros_like(scores);
-  int64_t at = 0;
+  int64_t key = 0;
   for (int64_t i = 0; i < scores.size(0); ++i) {
-    while (at < scores.size(1) &&
-           !(in_scope[i][at].item<bool>() && scores[i][at].item<double>() >= 0))
-      ++at;
-    if (at < scores.size(1)) alignment[i][at] = 1.0;
+    while (key < scores.size(1) &&
+           !(in_scope[i][key].item<bool>() && scores[i][key].item<double>() >= 0))
+      ++key;
+    if (key < scores.size(1)) alignment[i][key] = 1.0;
   }
   return alignment;
 }

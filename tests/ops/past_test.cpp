@@ -77,7 +77,7 @@ TEST_P(LooksBack, OneQueryAtATimeAsAllAtOnce) {
   }
 }
 
-// A call that goes on where another stopped, with inputs of four, three and two axes.
+// A call that continues another one, with inputs of four, three and two axes.
 TEST_P(LooksBack, GoesOnFromThePastOfAnyAxes) {
   const Sizes flat = {.batch = 2, .queries = 5, .keys = 4};
   const Problem p =

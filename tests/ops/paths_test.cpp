@@ -45,14 +45,14 @@ Case make_case(const Problem& p, const ScopeCase& scope, const BiasCase* bias,
   const bool has_sink = normaliser.name == "softmax" && bias;
   if (has_sink) made.inputs.push_back(at::full({p.query.size(1)}, 0.5, p.query.options()));
   const auto bias_tensors = bias ? static_cast<int64_t>(bias->tensors.size()) : 0;
-  made.run = [=, row = p.score.row().name, of = scope.scope, make = bias ? bias->make : nullptr](
-                 const Tensors& x, Path path) {
+  made.run = [=, row = p.score.row().name, own_scope = scope.scope,
+              make = bias ? bias->make : nullptr](const Tensors& x, Path path) {
     Parameters parameters;
     for (size_t i = 0; i < names.size(); ++i) parameters.emplace(names[i], x[3 + i]);
     const auto first = x.begin() + 3 + static_cast<int64_t>(names.size());
     return attention(x[0], x[1], x[2],
                      {.score = Score(row, parameters),
-                      .scope = of,
+                      .scope = own_scope,
                       .bias = make ? make(Tensors(first, first + bias_tensors)) : Bias(),
                       .normaliser = normaliser.name,
                       .sink = has_sink ? x.back() : Tensor(),
@@ -152,7 +152,7 @@ TEST_P(PathsOfScore, Agree) {
     const auto biases = bias_cases(sizes, p.score.map_query(p.query).size(-1), 200 + turn);
     const auto normalisers = fused_normalisers();
     for (size_t n = 0; n < scopes.size() * (biases.size() + 1); ++n) {
-      // Scores that look back take a pass a query.
+      // Scores that look back take one pass per query.
       if ((n + turn) % (row.map_past ? 47 : std::size(lengths)) != 0) continue;
       const size_t b = n / scopes.size();
       for (const NormaliserRow& normaliser : normalisers)
@@ -247,7 +247,7 @@ TEST(Paths, GradientsComeWhereTheyAreAskedFor) {
   const Tensor bias = at::randn({3, 5}).set_requires_grad(true);
   const auto result = attention(query, key, value, {.bias = dense_bias(bias), .path = Path::fused});
   EXPECT_TRUE(result.context.requires_grad() && result.lse.requires_grad());
-  // Of lse alone: its gradient by a bias is the weight.
+  // The gradient of lse by a bias is the weight.
   const Tensor gradient = torch::autograd::grad({result.lse.sum()}, {bias})[0];
   const Tensor weights =
       attention_weights(query, key, result.lse.detach(), {.bias = dense_bias(bias.detach())});

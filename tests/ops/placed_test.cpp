@@ -1,4 +1,5 @@
-// Where queries stand among the keys, against each batch entry alone at its place in the whole.
+// The positions of queries among the keys, against each batch entry alone at its place in the
+// whole.
 #include <gtest/gtest.h>
 
 #include "tests/ops/bias_cases.h"
@@ -84,7 +85,7 @@ TEST_F(Cached, QueriesOfEachEntryStandWhereTheirOffsetSays) {
   }
 }
 
-// The last query that counts stands at the last key that does.
+// The last query that counts is at the last key that does.
 TEST_F(Cached, LengthsOfQueriesAndKeysSayWhereTheLastStand) {
   const Tensor padding = at::zeros({2, 2, 3}, at::kDouble);
   const Tensor wanted = at::stack({alone(0, 6, 3, 9), at::cat({alone(1, 4, 1, 5), padding}, 1)});

@@ -32,7 +32,7 @@ struct Problem {
 Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool parameter_heads,
                      at::ScalarType dtype, uint64_t seed);
 
-// A scope with the rule it stands for, written out a second time.
+// A scope with its rule, written out a second time.
 struct ScopeCase {
   std::string name;
   Scope scope;

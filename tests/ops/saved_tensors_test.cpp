@@ -45,7 +45,7 @@ std::vector<Changed> cases() {
 
 class SavedTensors : public testing::TestWithParam<size_t> {};
 
-// LibTorch's error about what was saved and changed stands for `instead`.
+// LibTorch's error about saved tensors that changed takes the place of `instead`.
 Tensor gradient_or(const Tensor& instead, const Tensor& value, const Tensors& inputs,
                    bool create_graph) {
   try {

@@ -70,10 +70,10 @@ inline std::vector<Derivative> Tape::backward(
     for (int side = 0; side < 2; ++side) {
       const int64_t parent = nodes()[n].parents[side];
       if (parent < 0) continue;
-      Derivative& of = found[static_cast<size_t>(parent)];
+      Derivative& derivative = found[static_cast<size_t>(parent)];
       // 0 times what overflowed is 0: nothing depends on it.
-      if (own.value != 0) of.value += own.value * nodes()[n].partials[side];
-      if (own.size != 0) of.size += own.size * nodes()[n].sizes[side];
+      if (own.value != 0) derivative.value += own.value * nodes()[n].partials[side];
+      if (own.size != 0) derivative.size += own.size * nodes()[n].sizes[side];
     }
   }
   return found;

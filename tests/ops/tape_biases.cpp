@@ -66,7 +66,7 @@ const std::vector<TapeBias>& tape_biases() {
              difference(Number(static_cast<Real>(j)), get(in, "centres")(i)) / get(in, "widths")(i);
          return -(away * away * Number(0.5L));
        }},
-      // Of 2 rows of 3.
+      // A grid of 2 rows of 3.
       {"grid",
        [](int64_t, int64_t) {
          return Shapes{{"grid", {3, 5}}};

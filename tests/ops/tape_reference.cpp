@@ -250,7 +250,7 @@ std::vector<Known> known(const std::vector<Derivative>& exact, const Precision& 
   return result;
 }
 
-// Moves and roundings of every draw: a key that comes into the support by one brings its own.
+// Moves and roundings of every draw: a key that one of them moves into the support adds its own.
 void widen(std::vector<Known>& known, const std::vector<Derivative>& moved,
            const Precision& precision) {
   for (size_t n = 0; n < known.size(); ++n) {

@@ -47,7 +47,7 @@ struct TapeBias {
                                                                           int64_t depth)>
       tensors;
   std::function<Bias(const Named&)> make;
-  // Of query i, mapped and scaled, and key j.
+  // The score of query i, mapped and scaled, and key j.
   std::function<Number(const Arrays&, const std::vector<Number>& query, int64_t i, int64_t j)>
       value;
 };

@@ -67,12 +67,12 @@ Number past(std::string_view score, const Pair& p, int64_t a) {
 
 // How much the slope of tanh differs within `most` of x.
 Real slope_change(Real x, Real most) {
-  const auto slope = [](Real at) { return 1 / (std::cosh(at) * std::cosh(at)); };
+  const auto slope = [](Real argument) { return 1 / (std::cosh(argument) * std::cosh(argument)); };
   const Real nearest = std::abs(x) <= most ? 0 : std::abs(x) - most;
   return slope(nearest) - slope(std::abs(x) + most);
 }
 
-// Of hidden dimension a.
+// Hidden dimension a of the activation.
 Number activated(std::string_view score, Number x, size_t a, const Pair& p) {
   x.value += noise(x, p);
   // A sum that leaves the range, though what follows would not show it.

@@ -17,7 +17,7 @@ inline constexpr Real later_roundings = 48;
 
 Vector row_of(const Array& array, int64_t row);
 
-// One query and one key, and what came before.
+// One query and one key, and the earlier weights.
 struct Pair {
   const Arrays& in;
   const Precision& precision;
@@ -33,9 +33,9 @@ struct Pair {
   Vector key() const { return row_of(get("key"), j); }
 };
 
-// What rounding may have moved x by, a number that comes of a key: the same for the same key, which
-// every right way to compute them leaves equal. Draw 0 moves nothing; draw 1 to the nearest of a
-// few numbers, so that near ones meet; the others come in pairs of opposite signs.
+// How far rounding may have moved x, a number made of a key: the same for the same key, which every
+// right way to compute them leaves equal. Draw 0 moves nothing; draw 1 to the nearest of a few
+// numbers, so that near ones meet; the others come in pairs of opposite signs.
 Real noise(const Number& x, const Pair& p);
 
 bool is_additive(std::string_view score);

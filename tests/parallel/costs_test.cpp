@@ -30,8 +30,8 @@ TEST(DistributedCosts, BytesAreThoseOfTheFormula) {
             by_rank(problem, rank, {.queries = sharding, .exchange = exchange});
           });
           for (int64_t r = 0; r < ranks; ++r) {
-            const auto length_at = [&](int64_t of) {
-              return length_of(sharding[static_cast<size_t>(of % ranks)]);
+            const auto length_at = [&](int64_t shard) {
+              return length_of(sharding[static_cast<size_t>(shard % ranks)]);
             };
             const int64_t numbers = 2 * (16 + 16);  // a position: heads, depths of keys and values
             const auto stored = static_cast<int64_t>(c10::elementSize(dtype));

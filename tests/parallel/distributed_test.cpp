@@ -12,7 +12,7 @@ using reference::Given;
 using reference::ScopeCase;
 using reference::Sizes;
 
-// Of the norm of a tensor: what float32 can keep of two orders of summation.
+// The share of a tensor's norm by which two orders of summation in float32 may differ.
 constexpr double bar = 1e-6;
 constexpr Exchange exchanges[] = {Exchange::gather, Exchange::ring};
 
@@ -34,7 +34,7 @@ SharedProblem problem_of(const ScoreRow& row, const Sizes& sizes, at::ScalarType
   return problem;
 }
 
-// The problem with another choice, whose tensors come behind those that were there.
+// The problem with another choice, whose tensors follow the earlier ones.
 SharedProblem with(const SharedProblem& problem, const Tensors& added,
                    std::function<void(AttentionSpec&, const Tensors&)> choose) {
   SharedProblem changed = problem;
@@ -169,7 +169,7 @@ TEST(DistributedAttention, CrossesFromOneSequenceToAnother) {
   }
 }
 
-// Where queries stand is what the whole sequences say.
+// The whole sequences determine the positions of queries.
 TEST(DistributedAttention, AlignsTheWholeSequences) {
   constexpr Sizes sizes = {.batch = 2,
                            .heads = 2,
@@ -245,7 +245,7 @@ TEST(DistributedAttention, StaysExactAtLargeScores) {
 }
 
 TEST(DistributedAttention, MisuseSaysWhatIsWanted) {
-  const auto world = alone();
+  const auto world = single_process();
   const Tensor x = at::ones({1, 1, 6, 4}).requires_grad_();
   const Sharding whole = contiguous_sharding(6, 1);
   const auto call = [&](const SharedSequences& shared, const AttentionSpec& spec = {}) {

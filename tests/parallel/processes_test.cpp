@@ -66,7 +66,7 @@ void expect_sums(Communicator& world) {
 TEST(DistributedProcesses, DISABLED_OneOfThem) {
   const ProcessPlace place = place_of_environment();
   ASSERT_EQ(place.size, processes);
-  const auto world = meet(place);
+  const auto world = connect(place);
   // Else a process ends without a word when it writes to one that is gone.
   struct sigaction of_pipe {};
   ASSERT_EQ(sigaction(SIGPIPE, nullptr, &of_pipe), 0);
@@ -119,7 +119,7 @@ std::string pipe_beside(const std::string& meeting) { return meeting + "-left"; 
 TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
   ProcessPlace place = place_of_environment();
   place.timeout = never;
-  auto world = meet(place);
+  auto world = connect(place);
   const NamedPipe left(pipe_beside(place.file));
   const bool fails = place.rank == 2;
   if (!fails) left.wait_for_byte();
@@ -145,7 +145,7 @@ TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
 TEST(DistributedProcesses, DISABLED_OneThatIsKilled) {
   ProcessPlace place = place_of_environment();
   place.meanwhile = [] { std::raise(SIGKILL); };
-  meet(place);
+  connect(place);
 }
 
 pid_t start_rank(int64_t rank, int64_t count, const std::string& test, const std::string& meeting) {
@@ -193,12 +193,12 @@ TEST(DistributedProcesses, MayKnowWhyTheyDoNotMeet) {
         fail("rank 1 was ended");
       }};
   // Gloo itself takes the timeout.
-  EXPECT_EQ(test::error_of([&] { meet(place); }), "rank 1 was ended");
+  EXPECT_EQ(test::error_of([&] { connect(place); }), "rank 1 was ended");
   ProcessPlace ignorant = place;
   ignorant.run = "another";
   ignorant.timeout = 1;
   ignorant.meanwhile = {};
-  EXPECT_THAT(test::error_of([&] { meet(ignorant); }), testing::HasSubstr("does not meet"));
+  EXPECT_THAT(test::error_of([&] { connect(ignorant); }), testing::HasSubstr("does not meet"));
 }
 
 // A port that the system gives to nobody else while this lives. Rank 0 can listen there: its socket
@@ -227,16 +227,16 @@ class HeldPort {
   int64_t number_ = 0;
 };
 
-// Rank 1 comes between two questions of rank 0, which goes on when rank 1 waits for it.
+// Rank 1 calls between two questions of rank 0, which continues when rank 1 waits for it.
 TEST(DistributedProcesses, MeetAtAPortOneAfterTheOther) {
   const HeldPort port;
   const auto start = [&](int64_t rank, const std::function<void()>& meanwhile) {
     return std::async(std::launch::async, [=, number = port.number()] {
-      const auto world = meet({.rank = rank,
-                               .size = 2,
-                               .port = number - 1,  // one above it is listened on
-                               .timeout = 120,
-                               .meanwhile = meanwhile});
+      const auto world = connect({.rank = rank,
+                                  .size = 2,
+                                  .port = number - 1,  // one above it is listened on
+                                  .timeout = 120,
+                                  .meanwhile = meanwhile});
       Tensor sum = at::full({1}, static_cast<double>(1 + rank));
       world->begin_sum(sum)();
       return sum.item<double>();

@@ -5,8 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <random>
 
 #include "attend/base/error.h"
 #include "attend/pictures/grid-inl.h"
@@ -33,7 +31,6 @@ std::string message(const auto& call) {
 // Every writer of an alignment, for the checks that all of them make.
 std::vector<std::string (*)(const Alignment&)> writers() {
   return {alignment_svg, alignment_png,
-          [](const Alignment& alignment) { return alignment_json(alignment); },
           [](const Alignment& alignment) { return alignment_text(alignment); }};
 }
 
@@ -59,44 +56,7 @@ TEST(Alignment, RefusesPicturesOfTooManyTokens) {
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr("2001 source"));
     EXPECT_THAT(message([&] { write(alignment); }), HasSubstr(".json"));
   }
-  EXPECT_EQ(nlohmann::json::parse(alignment_json(alignment))["source"].size(), 2001u);
   EXPECT_THAT(alignment_text(alignment), HasSubstr("the first 200 of 2001 source"));
-}
-
-TEST(AlignmentJson, ReadsBackToTheBit) {
-  Alignment alignment = small_alignment();
-  alignment.source[1] = "\"\\<\n天";
-  std::mt19937 engine(1);
-  for (const bool single : {true, false}) {
-    alignment.weights.single = single;
-    for (double& weight : alignment.weights.values) {
-      weight = static_cast<double>(engine()) / 0x1.8p32;
-      if (single) weight = static_cast<float>(weight);
-    }
-    const auto json = nlohmann::json::parse(alignment_json(alignment));
-    EXPECT_EQ(json["source"].get<std::vector<std::string>>(), alignment.source);
-    EXPECT_EQ(json["target"].get<std::vector<std::string>>(), alignment.target);
-    EXPECT_EQ(json["title"], alignment.title);
-    for (int64_t row = 0; row < 2; ++row) {
-      for (int64_t column = 0; column < 3; ++column) {
-        const double read = json["weights"][row][column];
-        EXPECT_EQ(single ? static_cast<float>(read) : read, alignment.weights.at(row, column));
-      }
-    }
-  }
-}
-
-TEST(AlignmentJson, WritesFloatsWithoutInventedDigits) {
-  EXPECT_THAT(alignment_json(small_alignment()), HasSubstr("[[0.7,0.2,0.1],[0.05,0.35,0.6]]"));
-}
-
-TEST(AlignmentJson, HoldsAnyBytesAndNoNumbers) {
-  Alignment alignment = small_alignment();
-  alignment.source[0] = "\xFF";
-  alignment.weights.values[1] = kNaN;
-  const auto json = nlohmann::json::parse(alignment_json(alignment));
-  EXPECT_EQ(json["source"][0], "\uFFFD");
-  EXPECT_TRUE(json["weights"][0][1].is_null());
 }
 
 TEST(AlignmentSvg, NamesEveryTokenAndWeight) {

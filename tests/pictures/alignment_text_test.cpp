@@ -34,8 +34,8 @@ std::string without_colors(const std::string& text) {
 
 // The terminal column where `part` begins.
 int column_of(const std::string& line, const std::string& part) {
-  const size_t at = line.find(part);
-  return at == line.npos ? -1 : columns(line.substr(0, at));
+  const size_t position = line.find(part);
+  return position == line.npos ? -1 : columns(line.substr(0, position));
 }
 
 Alignment sentence(int words) {
@@ -65,10 +65,10 @@ TEST(AlignmentText, AlignsWideAndCombiningTokens) {
     const auto lines = lines_of(without_colors(alignment_text(alignment, {.color = color})));
     for (int column = 0; column < 3; ++column) {
       const std::string start = "." + std::to_string(column + 1);
-      const int at = column_of(lines.at(1), start);
-      EXPECT_GT(at, 0);
-      EXPECT_EQ(column_of(lines.at(2), start), at);
-      EXPECT_EQ(column_of(lines.at(3), start), at);
+      const int place = column_of(lines.at(1), start);
+      EXPECT_GT(place, 0);
+      EXPECT_EQ(column_of(lines.at(2), start), place);
+      EXPECT_EQ(column_of(lines.at(3), start), place);
     }
   }
 }

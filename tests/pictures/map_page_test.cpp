@@ -57,7 +57,9 @@ std::string written(const ExplanationPage& page) {
 
 int count_of(const std::string& text, const std::string& part) {
   int found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (size_t position = text.find(part); position != std::string::npos;
+       position = text.find(part, position + 1))
+    ++found;
   return found;
 }
 
@@ -93,7 +95,7 @@ std::string block_of(const std::string& page, const std::string& id, size_t size
   return result;
 }
 
-// The numbers whose bytes stand in planes from `start`.
+// The numbers whose bytes are in planes from `start`.
 std::vector<uint32_t> from_planes(const std::string& bytes, size_t start, size_t count,
                                   int planes) {
   std::vector<uint32_t> numbers(count);
@@ -133,10 +135,10 @@ TEST(HeadReducer, KeepsTheLargestOfEachRow) {
     for (int64_t k = 0; k < kKept; ++k) columns.push_back(all[static_cast<size_t>(k)].second);
     std::sort(columns.begin(), columns.end());
     for (int64_t k = 0; k < kKept; ++k) {
-      const auto at = static_cast<size_t>(row * kKept + k);
-      EXPECT_EQ(head.kept_columns[at], columns[static_cast<size_t>(k)]);
-      EXPECT_EQ(head.kept_weights[at],
-                weights[static_cast<size_t>(row * kColumns + head.kept_columns[at])]);
+      const auto index = static_cast<size_t>(row * kKept + k);
+      EXPECT_EQ(head.kept_columns[index], columns[static_cast<size_t>(k)]);
+      EXPECT_EQ(head.kept_weights[index],
+                weights[static_cast<size_t>(row * kColumns + head.kept_columns[index])]);
     }
   }
 }

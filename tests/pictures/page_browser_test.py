@@ -144,11 +144,11 @@ class Large(PageCase):
 
     def test_pan_and_zoom(self):
         browser = self.matrix()
-        at = centre(browser, "#view-matrix canvas")
+        middle = centre(browser, "#view-matrix canvas")
         seen = "return [matrix.scaleX, matrix.x, matrix.y]"
         for name, act in MATRIX_GESTURES.items():
             before = browser.run(seen)
-            act(browser, at)
+            act(browser, middle)
             browser.wait("!matrix.requested")
             after = browser.run(seen)
             if name.startswith("pan"):
@@ -168,7 +168,7 @@ class Large(PageCase):
             browser.wait("!matrix.requested")
         painted = browser.run("return painted")
         self.assertEqual(len(painted), len(set(painted)))
-        # Of 4 x 4 of them those on the way.
+        # Only those on the way, of 4 x 4.
         self.assertGreater(len(painted), 4)
         self.assertLessEqual(len(painted), 16)
 
@@ -191,7 +191,7 @@ class Large(PageCase):
     def test_lines_of_all_heads_scroll(self):
         browser = self.browse(self.large, "heads")
         browser.wait(SHOWN)
-        at = show_heads(browser)
+        middle = show_heads(browser)
         show_all_heads(browser, 8)
         # Each line begins by a move, and each picture is cleared first.
         browser.run("const {moveTo, clearRect} = CanvasRenderingContext2D.prototype;"
@@ -199,7 +199,7 @@ class Large(PageCase):
                     "  moveTo(...to) { ++window.lines; moveTo.apply(this, to); },"
                     "  clearRect(...box) { window.lines = 0; clearRect.apply(this, box); }});"
                     "window.before = document.querySelector('#view-heads canvas').toDataURL()")
-        wheel(browser, at, 120, 20)
+        wheel(browser, middle, 120, 20)
         browser.wait("document.querySelector('#view-heads canvas').toDataURL() !== before")
         # 1,500 lines of the rows in sight, and those of two rows at the rim.
         self.assertIn(browser.run("return window.lines"), range(1, 1500 + 2 * 8 * 16 + 1))

@@ -19,7 +19,7 @@ namespace source_panels_test {
 using testing::HasSubstr;
 using testing::Not;
 
-// Six patches of 2 x 3, which two tokens looked at. A PNG comes from any renderer.
+// Six patches of 2 x 3, which two tokens looked at. Any renderer may make the PNG.
 struct Case {
   Alignment alignment;
   SourcePicture picture;

@@ -49,7 +49,9 @@ inline Pixels decode_png(std::string_view bytes) {
 
 inline int count(std::string_view text, std::string_view part) {
   int found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  for (size_t position = text.find(part); position != text.npos;
+       position = text.find(part, position + 1))
+    ++found;
   return found;
 }
 

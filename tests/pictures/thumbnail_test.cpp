@@ -18,9 +18,9 @@ using testing::HasSubstr;
 // The cells of a level: "M" begins each.
 int cells(const std::string& svg, int level) {
   const std::string start = "<path class=\"l" + std::to_string(level) + "\" d=\"";
-  const size_t at = svg.find(start);
-  if (at == std::string::npos) return 0;
-  const size_t first = at + start.size();
+  const size_t position = svg.find(start);
+  if (position == std::string::npos) return 0;
+  const size_t first = position + start.size();
   return count(std::string_view(svg).substr(first, svg.find('"', first) - first), "M");
 }
 

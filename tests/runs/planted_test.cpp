@@ -5,6 +5,7 @@
 #include <random>
 
 #include "attend/data/tables.h"
+#include "attend/explain/explanation_json.h"
 #include "attend/explain/faithfulness.h"
 #include "attend/runs/training.h"
 #include "tests/support/files.h"

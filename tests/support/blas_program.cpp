@@ -1,5 +1,5 @@
 // Prints its arguments and what OpenBLAS was told, as on a processor that OpenBLAS takes for
-// another: these functions come before the library's own of the same names.
+// another: these functions precede the library's own of the same names.
 #include <cstdio>
 #include <cstdlib>
 

@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the C library has under the name of a function that stands below.
+// The C library's function with the name of a function below.
 template <class Function>
 Function* original(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

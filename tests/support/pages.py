@@ -28,18 +28,18 @@ def drag(browser, start, steps):
         {"type": "pointerDown", "button": 0}, *moves, {"type": "pointerUp", "button": 0}]})
 
 
-def wheel(browser, at, pixels, times):
+def wheel(browser, place, pixels, times):
     browser.actions({"type": "wheel", "id": "wheel", "actions": [
-        {"type": "scroll", "duration": 16, "x": at[0], "y": at[1], "deltaX": 0, "deltaY": pixels}] * times})
+        {"type": "scroll", "duration": 16, "x": place[0], "y": place[1], "deltaX": 0, "deltaY": pixels}] * times})
 
 
 CIRCLE = [(6, 3)] * 20 + [(-3, 5)] * 20 + [(-5, -6)] * 20
 MATRIX_GESTURES = {  # what one does to a matrix, in this order: browser, middle of the canvas
-    "zoom in": lambda browser, at: wheel(browser, at, -60, 20),
-    "pan": lambda browser, at: drag(browser, at, CIRCLE),
-    "zoom in further": lambda browser, at: wheel(browser, at, -60, 20),
-    "pan among tokens": lambda browser, at: drag(browser, at, CIRCLE),
-    "zoom out": lambda browser, at: wheel(browser, at, 60, 40),
+    "zoom in": lambda browser, place: wheel(browser, place, -60, 20),
+    "pan": lambda browser, place: drag(browser, place, CIRCLE),
+    "zoom in further": lambda browser, place: wheel(browser, place, -60, 20),
+    "pan among tokens": lambda browser, place: drag(browser, place, CIRCLE),
+    "zoom out": lambda browser, place: wheel(browser, place, 60, 40),
 }
 
 

@@ -129,7 +129,7 @@ class Call {
   Tensor to_cpu(const Tensor& tensor) {
     if (!tensor.defined()) return tensor;
     const bool ours = tensor.device().type() == kind;
-    // Numbers may come from anywhere.
+    // Numbers may be from anywhere.
     if (tensor.dim() > 0 && !mixes_) {
       TORCH_CHECK(!seen_ || *seen_ == tensor.device(), name_, ": tensors on ", *seen_, " and ",
                   tensor.device());
@@ -170,7 +170,7 @@ TORCH_LIBRARY_IMPL(_, HIP, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
 
-// Otherwise LibTorch's own copy_ comes before, which knows no such device.
+// Otherwise LibTorch takes its own copy_, which knows no such device.
 TORCH_LIBRARY_IMPL(aten, HIP, library) {
   library.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }

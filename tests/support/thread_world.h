@@ -148,7 +148,7 @@ class ThreadWorld {
   }
 
   const int64_t size_;
-  std::vector<at::Tensor*> tensors_;                // one a rank, while they talk
+  std::vector<at::Tensor*> tensors_;                // one per rank, while they talk
   std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number, those not all have begun
   std::vector<std::list<std::vector<char>>> mail_;  // of each rank, from the one before
   std::vector<int64_t> sent_;

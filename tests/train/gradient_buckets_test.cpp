@@ -27,7 +27,7 @@ struct Chain : torch::nn::Module {
       parts.push_back(register_module(std::to_string(i), torch::nn::Linear(width, width)));
   }
 
-  // Calls arrived(i) when backward comes to layer i, before it is computed.
+  // Calls arrived(i) when backward reaches layer i, before it is computed.
   Tensor loss(const Tensor& input, const std::function<void(int64_t)>& arrived = {},
               int64_t left_out = -1) {
     Tensor x = input;
@@ -181,7 +181,7 @@ TEST(GradientBuckets, DoNotWaitForWhatGetsNoGradient) {
   EXPECT_EQ(world.begun, from_the_end);
 }
 
-// Lets one replica go on at a time, each from one of its calls of take() to the next.
+// Lets one replica continue at a time, each from one of its calls of take() to the next.
 class Turns {
  public:
   explicit Turns(std::vector<int64_t> order) : order_(std::move(order)) {}
@@ -216,7 +216,7 @@ TEST(GradientBuckets, BeginInOneOrderAtAnySpeedOfReplicas) {
   const Tensor input = at::randn({3, width});
   const Tensor wanted = gradient_of(*first.replicas.chains[0], input) +
                         gradient_of(*first.replicas.chains[1], input) + 1;
-  // Every order in which two replicas can come to their layers: 70 of 4 layers.
+  // Every order in which two replicas can reach their layers: 70 for 4 layers.
   std::vector<int64_t> order(2 * layers, 0);
   std::fill(order.begin() + layers, order.end(), 1);
   do {
@@ -253,7 +253,7 @@ TEST(GradientBuckets, WaitForTheLastBatch) {
   EXPECT_TRUE(at::equal(first.replicas.gradients[0], wanted + 1));
 }
 
-// Of three ranks of two replicas: the bits of one vector that is summed when backward is over.
+// For three ranks of two replicas: the bits of one vector that is summed when backward is over.
 TEST(GradientBuckets, MakeTheSumOfOneVector) {
   constexpr int64_t ranks = 3;
   torch::manual_seed(6);

@@ -37,7 +37,7 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
   std::vector<ModulePtr> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(std::make_shared<torch::nn::LinearImpl>(3, 2));
   const ModulePtr averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
-  const auto world = alone();
+  const auto world = single_process();
   Optimiser optimiser(config, replicas, averaged, *world);
   WorkerThreads threads(3);
   std::vector<Expected> expected;
@@ -74,7 +74,7 @@ TEST(Optimiser, LeavesWhatHasNoGradient) {
   replica->weight.requires_grad_(false);
   const Tensor drawn = replica->weight.clone(), bias = replica->bias.detach().clone();
   const auto averaged = std::make_shared<torch::nn::LinearImpl>(3, 2);
-  const auto world = alone();
+  const auto world = single_process();
   Optimiser optimiser(config, {replica}, averaged, *world);
   WorkerThreads threads(1);
   for (int step = 0; step < 3; ++step) {

@@ -41,7 +41,7 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
   }
 }
 
-// Each pair comes once in the epoch that the size changes in, however often it changes.
+// Each pair occurs once in the epoch in which the size changes, however often it changes.
 TEST_F(TrainerTest, ResumesWithBatchesOfAnotherSize) {
   for (size_t i = 0; i < pairs.size(); ++i) pairs[i].source[0] = static_cast<int64_t>(i);
   source_tokens = static_cast<int64_t>(pairs.size());
@@ -155,7 +155,7 @@ TEST_F(TrainerTest, ResumesWithoutANumberOfPairs) {
   expect_same("whole", "stopped");
 }
 
-// A kill loses what came after the last checkpoint; metrics and weights may be ahead of it.
+// A kill loses everything after the last checkpoint; metrics and weights may be ahead of it.
 TEST_F(TrainerTest, ResumesFromACheckpointThatMetricsHaveOvertaken) {
   run("whole");
   run("killed", false, 7);
@@ -180,7 +180,7 @@ TEST_F(TrainerTest, RefusesOtherDataAndAnotherModel) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("parameters")));
 }
 
-// A kill may come between a checkpoint and the weights that it calls the best.
+// A kill may happen between a checkpoint and the weights that it calls the best.
 TEST_F(TrainerTest, MakesUpForBestWeightsThatWereNotWritten) {
   config.epochs = 1;
   run("a");

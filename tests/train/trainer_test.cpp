@@ -14,7 +14,7 @@ TEST_F(TrainerTest, LossFallsAndEveryEpochIsRecorded) {
   config.learning_rate = 1e-2;
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
-  EXPECT_EQ(outcome.steps, 8 * 8);  // ceil(60 / 8) steps an epoch
+  EXPECT_EQ(outcome.steps, 8 * 8);  // ceil(60 / 8) steps per epoch
   const auto records = metrics("a");
   ASSERT_EQ(records.size(), 8U);
   EXPECT_LT(records.back()["train_loss"].get<double>(),
@@ -307,7 +307,7 @@ TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
   config.minutes = 2;
-  // The clock goes on by 8 s a step, all of it while the step is reported.
+  // The clock advances by 8 s per step, all of it while the step is reported.
   clock = [this] { return 8.0 * static_cast<double>(reports.size()); };
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);

@@ -7,6 +7,7 @@
 
 #include "attend/kernels/check.h"
 #include "attend/kernels/cpu/driver-inl.h"
+#include "attend/kernels/cpu/edge_driver-inl.h"
 
 namespace attend::kernels {
 namespace {
@@ -86,6 +87,8 @@ void merge_splits(const ForwardPlan<T>& plan) {
 template <class T>
 void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfKeys& half,
                  const BrainPlan& brain, int threads) {
+  if (const auto scope = edge_scope(problem.scope))
+    return edge_forward(problem, *scope, result, threads);
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem);
   if (!few_queries(s)) prepared.run(false, threads);
@@ -169,7 +172,8 @@ class SharedKeys {
 // than the work.
 template <class S>
 bool reads_halves(const Problem<S>& problem) {
-  return few_queries(problem.shape) && problem.score.family == Family::dot;
+  return few_queries(problem.shape) && problem.score.family == Family::dot &&
+         !edge_scope(problem.scope);
 }
 
 }  // namespace

@@ -320,19 +320,7 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
     const T* tile = scores + (key - hull.begin) * width;
     upstream.multiply(first, key, keys, width, gradients);
     dropout.apply(first, key, keys, width, gradients);
-    WithRule<T>(problem.normaliser, [&](auto rule) HWY_ATTR {
-      for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
-        const int64_t lane = i % width;
-        const auto offset = hn::Load(d, upstream.shifts().offset + lane);
-        const auto score =
-            hn::Sub(hn::Load(d, tile + i), hn::Load(d, upstream.shifts().reference + lane));
-        const auto slope = rule.slope(score, rule.weight(score, offset), offset);
-        const auto product =
-            hn::MulAdd(slope, hn::Load(d, gradients + i), hn::Load(d, moment + lane));
-        hn::Store(product, d, moment + lane);
-        hn::Store(hn::Add(hn::Load(d, mass + lane), slope), d, mass + lane);
-      }
-    });
+    AddSlopes(problem.normaliser, upstream.shifts(), keys, width, tile, gradients, moment, mass);
   }
   const T* grad_lse = plan.upstream.grad_lse;
   for (int64_t r = 0; r < rows; ++r) {

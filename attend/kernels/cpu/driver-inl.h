@@ -179,7 +179,7 @@ inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& view, in
 
 // The keys and values of a problem packed for products of bf16, where it takes them; owns what its
 // plan points to. Sparse normalisers compute scores again and again for their thresholds: these
-// stay in float, as do few queries and what is not finite.
+// stay in float, as do few queries, edges and what is not finite.
 class BrainPreparation {
  public:
   // grad_context: null forward, not null backward.
@@ -190,7 +190,8 @@ class BrainPreparation {
       const Shape& s = problem.shape;
       const BrainKernels* const kernels = brain_kernels();
       if (kernels == nullptr || problem.score.family != Family::dot || few_queries(s) ||
-          is_sparse(problem.normaliser) || !all_finite(query_rows(s), problem.query, threads) ||
+          is_sparse(problem.normaliser) || edge_scope(problem.scope) ||
+          !all_finite(query_rows(s), problem.query, threads) ||
           !all_finite(key_rows(s), problem.key, threads) ||
           !all_finite(value_rows(s), problem.value, threads) ||
           (grad_context != nullptr && !all_finite(context_rows(s), *grad_context, threads)))

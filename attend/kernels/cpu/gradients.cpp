@@ -3,6 +3,8 @@
 
 #include "attend/kernels/check.h"
 #include "attend/kernels/cpu/driver-inl.h"
+#include "attend/kernels/cpu/edge_driver-inl.h"
+#include "attend/kernels/cpu/gradient_sums-inl.h"
 
 namespace attend::kernels {
 namespace {
@@ -75,55 +77,6 @@ void add_partial_gradients(const BackwardPlan<T>& plan, int threads) {
   });
 }
 
-// sum[n] = the sum over the batch and the chunks of partial[..][n].
-template <class T>
-void add_partial(const BackwardPlan<T>& plan, const T* partial, int64_t count, T* sum) {
-  if (partial == nullptr || sum == nullptr) return;
-  std::fill_n(sum, count, T(0));
-  for (int64_t chunk = 0; chunk < plan.problem->shape.batch * plan.chunks; ++chunk) {
-    for (int64_t n = 0; n < count; ++n) sum[n] += partial[chunk * count + n];
-  }
-}
-
-// sum[n] = the sum over the chunks.
-template <class T>
-void add_chunks(const BackwardPlan<T>& plan, const T* partial, int64_t count, T* sum) {
-  if (partial == nullptr || sum == nullptr) return;
-  std::fill_n(sum, count, T(0));
-  for (int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
-    for (int64_t n = 0; n < count; ++n) sum[n] += partial[chunk * count + n];
-  }
-}
-
-// With w = exp(sink - lse) the weight of the sink, which has no value:
-// dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
-template <class T>
-void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
-                        const RowShifts<T>& shifts, T* gradient) {
-  const Shape& s = problem.shape;
-  std::fill_n(gradient, s.heads, T(0));
-  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
-    const int64_t i = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
-    const T* grad = upstream.grad_context.row(b, h, i);
-    const T* context = upstream.context.row(b, h, i);
-    T slope = upstream.grad_lse == nullptr ? T(0) : upstream.grad_lse[row];
-    for (int64_t e = 0; e < s.value_depth; ++e) slope -= grad[e] * context[e];
-    const T sink = problem.sinks[h] * T(kLog4E);
-    gradient[h] += std::exp2(2 * (sink - shifts.reference[row] - shifts.offset[row])) * slope;
-  }
-}
-
-// Sets what the strides of a bias reach to 0.
-template <class T>
-void clear_gradient(const Shape& s, const View<const T>& view, int64_t columns, T* gradient) {
-  for (int64_t b = 0; b < (view.batch_stride == 0 ? 1 : s.batch); ++b) {
-    for (int64_t h = 0; h < (view.head_stride == 0 ? 1 : s.heads); ++h) {
-      for (int64_t i = 0; i < (view.row_stride == 0 ? 1 : s.queries); ++i)
-        std::fill_n(gradient + (view.row(b, h, i) - view.data), columns, T(0));
-    }
-  }
-}
-
 template <class T>
 void add_relative(const BackwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
@@ -191,6 +144,8 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
 template <class T>
 void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                   const Gradients<T>& gradients, const BrainPlan& brain, int threads) {
+  if (const auto scope = edge_scope(problem.scope))
+    return edge_backward(problem, *scope, upstream, gradients, threads);
   const Shape& s = problem.shape;
   AdditivePreparation<T> prepared(problem), natural(problem);
   if (!few_queries(s)) {
@@ -229,10 +184,11 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   run_backward_tasks(plan, threads);
   add_partial_gradients(plan, threads);
   if (plan.relative_size > 0) add_relative(plan);
-  add_partial(plan, plan.partial_vector, s.heads * s.depth, gradients.vector);
-  add_partial(plan, plan.partial_slopes, s.heads, gradients.slopes);
-  add_chunks(plan, plan.partial_centres, row_count(s), gradients.centres);
-  add_chunks(plan, plan.partial_widths, row_count(s), gradients.widths);
+  const int64_t parts = s.batch * plan.chunks;
+  add_parts(plan.partial_vector, parts, s.heads * s.depth, gradients.vector);
+  add_parts(plan.partial_slopes, parts, s.heads, gradients.slopes);
+  add_parts(plan.partial_centres, plan.chunks, row_count(s), gradients.centres);
+  add_parts(plan.partial_widths, plan.chunks, row_count(s), gradients.widths);
   if (gradients.sinks != nullptr)
     add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
 }
@@ -257,7 +213,7 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
     const Gradients<float> below{room(query_rows(s)), room(key_rows(s)),  room(value_rows(s)),
                                  gradients.vector,    gradients.bias,     gradients.slopes,
                                  gradients.sinks,     gradients.relative, gradients.centres,
-                                 gradients.widths};
+                                 gradients.widths,    gradients.edges};
     run_backward(wide, above, below, brain.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);

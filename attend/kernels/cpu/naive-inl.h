@@ -36,12 +36,12 @@ S stored(From x) {
   }
 }
 
-// Contiguous; a gradient is empty where the problem has no such input. dense and relative have the
-// strides of the problem's.
+// Contiguous; a gradient is empty where the problem has no such input. dense, relative and edges
+// have the strides of the problem's.
 template <class R>
 struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
-  std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths, edges;
   // Sums of the terms' absolute values where a sum over all rows leaves little of them.
   std::vector<R> vector_terms, slope_terms, sink_terms;
   // What each row adds to the slopes and sinks of its head.
@@ -168,6 +168,10 @@ class NaiveAttention {
     }
     if (b_.relative.data) r_.relative.assign(extent(b_.relative, b_.relative_count), 0);
     if (b_.centres) r_.centres = r_.widths = std::vector<R>(rows, 0);
+    if (b_.edges.data) {
+      lists_ = edge_scope(p_.scope)->lists;
+      r_.edges.assign(extent(b_.edges, lists_.longest(s_)), 0);
+    }
     if (p_.sinks) {
       r_.sinks = r_.sink_terms = std::vector<R>(s_.heads, 0);
       r_.sink_rows = std::vector<R>(r_.lse.size(), 0);
@@ -208,6 +212,11 @@ class NaiveAttention {
                           (b_.query_positions ? b_.query_positions[row_.query] : row_.query);
     return b_.relative.row(row_.batch, row_.head, row_.query) +
            std::clamp<int64_t>(ahead + b_.relative_offset, 0, b_.relative_count - 1);
+  }
+  const Compute<S>* edge(int64_t j) const {
+    const int64_t* ends = lists_.row(row_);
+    const int64_t* place = std::find(lists_.keys + ends[0], lists_.keys + ends[1], j);
+    return b_.edges.row(row_.batch, row_.head, 0) + (place - lists_.keys) - ends[-row_.query];
   }
   R distance(int64_t j) const { return std::abs(R(row_.query + b_.slope_offset - j)); }
   R vector(int64_t a) const {
@@ -256,6 +265,7 @@ class NaiveAttention {
     if (b_.dense.data) add(*dense(j));
     if (b_.slopes) add(-R(b_.slopes[row_.head]) * distance(j));
     if (b_.relative.data) add(*relative(j));
+    if (b_.edges.data) add(*edge(j));
     if (b_.centres) {
       const R off = (R(j) - b_.centres[index_]) / b_.widths[index_];
       add(-off * off / 2);
@@ -349,6 +359,7 @@ class NaiveAttention {
       r_.slope_terms[row_.head] += std::abs(ds) * distance(j);
     }
     if (b_.relative.data) r_.relative[relative(j) - b_.relative.data] += ds;
+    if (b_.edges.data) r_.edges[edge(j) - b_.edges.data] += ds;
     if (b_.centres) {
       const R w = b_.widths[index_], off = R(j) - b_.centres[index_];
       r_.centres[index_] += ds * off / (w * w);
@@ -387,6 +398,7 @@ class NaiveAttention {
   const Compute<S>* grad_lse_;
   Noise<R> noise_;
   NaiveResults<R> r_;
+  EdgeLists lists_;  // where edges have a bias
   std::vector<Compute<S>> mask_;
   int64_t index_ = 0, key_head_ = 0;  // of the row
   Row row_;

@@ -54,6 +54,15 @@ inline bool sees(const Around& c, const Row& row, int64_t key) {
   return std::abs(static_cast<double>(key) - centre) <= static_cast<double>(c.reach);
 }
 
+inline bool sees(const EdgeLists& c, const Row& row, int64_t key) {
+  const int64_t* ends =
+      c.offsets + row.batch * c.batch_stride + row.head * c.head_stride + row.query;
+  for (int64_t n = ends[0]; n < ends[1]; ++n) {
+    if (c.keys[n] == key) return true;
+  }
+  return false;
+}
+
 inline bool sees(const Scope& scope, const Row& row, int64_t key) {
   const auto holds = [&](const Condition& condition) {
     return std::visit([&](const auto& c) { return sees(c, row, key); }, condition);

@@ -139,6 +139,26 @@ void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const 
   });
 }
 
+// With g = dp/ds at a fixed threshold: moment_i += sum_j g_ij dp_ij, mass_i += sum_j g_ij, for
+// scores and gradients dp [keys][width].
+template <class T>
+void AddSlopes(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
+               const T* scores, const T* gradients, T* moment, T* mass) {
+  const Tag<T> d;
+  WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
+    for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
+      const int64_t lane = i % width;
+      const auto offset = hn::Load(d, shifts.offset + lane);
+      const auto score = hn::Sub(hn::Load(d, scores + i), hn::Load(d, shifts.reference + lane));
+      const auto slope = rule.slope(score, rule.weight(score, offset), offset);
+      const auto product =
+          hn::MulAdd(slope, hn::Load(d, gradients + i), hn::Load(d, moment + lane));
+      hn::Store(product, d, moment + lane);
+      hn::Store(hn::Add(hn::Load(d, mass + lane), slope), d, mass + lane);
+    }
+  });
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

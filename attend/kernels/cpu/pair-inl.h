@@ -100,6 +100,10 @@ struct ExponentialPair {
     return hn::Div(n, hn::Add(n, Set<T>(magnitude)));
   }
 
+  HWY_INLINE Vec<T> add(Vec<T> sum, Vec<T> q, Vec<T> k, Vec<T> v) const {
+    return hn::MulAdd(v, value(q, k), sum);
+  }
+
   // df/dq = df/dk = 2 rate magnitude r (1 - r) with r = 1 / (1 + e^(2 rate x)); f = n r
   static constexpr int kKeySign = 1;
   HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& slope,

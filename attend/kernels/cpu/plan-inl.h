@@ -249,6 +249,7 @@ struct SummaryPlan {
   int64_t* top_keys = nullptr;
   T* entropy = nullptr;
   T* column_sums = nullptr;
+  T* edge_weights = nullptr;  // [batch, selected heads, edges of the longest list]
 
   int64_t heads() const {
     return selection.heads.empty() ? problem->shape.heads

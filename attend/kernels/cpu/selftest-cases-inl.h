@@ -7,6 +7,7 @@
 #include <random>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "attend/kernels/cpu/naive-inl.h"
@@ -70,6 +71,16 @@ inline const std::vector<ScopeChoice>& scopes() {
     for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<double>(i * 29 % 75) - 2.5;
     return places;
   }();
+  // Each query sees a few keys, and one in five none.
+  static const auto edges = [] {
+    std::pair<std::vector<int64_t>, std::vector<int64_t>> lists;
+    auto& [offsets, keys] = lists;
+    for (int64_t i = 0; i <= 70; ++i) {
+      offsets.push_back(static_cast<int64_t>(keys.size()));
+      for (int64_t j = i * 7 % 10; j < 33 && i % 5 != 3; j += 10) keys.push_back(j);
+    }
+    return lists;
+  }();
   static const std::vector<ScopeChoice> rows = {
       {"all", {}},
       {"causal", causal(3)},
@@ -80,6 +91,9 @@ inline const std::vector<ScopeChoice>& scopes() {
           QueryLengths{kQueryLengths}}}}},
       {"prefix or window", {{{Prefix{5}}, {Window{.left = 4, .right = 0}}}}},
       {"blocks", {{{BlockLayout{blocks.data(), 2, 20, 0, 0, 32, 8}}}}},
+      {"edges",
+       {{{EdgeLists{edges.first.data(), edges.second.data(),
+                    static_cast<int64_t>(edges.second.size())}}}}},
       {"around centres", {{{Around{centres.data(), 0, 0, 1, 4}}}}},
   };
   return rows;

@@ -36,14 +36,28 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
   std::copy_n(found.offset, panel.rows, to.offset + index);
 }
 
-// The shifts of softmax. A given lse may cover more keys, as merge makes it. It is taken where it
-// exceeds the lse of these keys by more than scores of different panels differ in rounding.
+// The shifts of softmax that scores of all keys made. The lse that is there may cover more keys, as
+// merge makes it. It is taken where it exceeds the lse of these keys by more than scores of
+// different panels differ in rounding.
+template <class T>
+void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t index, int64_t rows,
+                       const RowShifts<T>& to) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool empty = online.sum[r] == 0;
+    to.reference[index + r] = empty ? T(0) : online.reference[r];
+    to.offset[index + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
+    const T given = lse[index + r] * T(kLog4E), offset = given - to.reference[index + r];
+    if (offset - to.offset[index + r] > kRounding * std::abs(given)) to.offset[index + r] = offset;
+  }
+}
+
+// The shifts of softmax.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
                         const BrainPlan& brain, T* tile, int64_t index, Arena<T>& arena,
                         const RowShifts<T>& to) {
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  constexpr T kRounding = 32 * std::numeric_limits<T>::epsilon();
   const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
                                    arena.take(panel.width)};
   sinks == nullptr ? online.start(panel.width)
@@ -54,13 +68,7 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
     const int64_t keys = std::min(next, hull.end) - key;
     if (scorer.score(panel, key, keys, tile)) online.update(tile, keys, panel.width, nullptr, 0);
   }
-  for (int64_t r = 0; r < panel.rows; ++r) {
-    const bool empty = online.sum[r] == 0;
-    to.reference[index + r] = empty ? T(0) : online.reference[r];
-    to.offset[index + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
-    const T given = lse[index + r] * T(kLog4E), offset = given - to.reference[index + r];
-    if (offset - to.offset[index + r] > kRounding * std::abs(given)) to.offset[index + r] = offset;
-  }
+  StoreOnlineShifts(online, lse, index, panel.rows, to);
 }
 
 // The shifts of softmax from the lse alone; false where one is too coarse.

@@ -1,6 +1,7 @@
 #include "attend/base/error.h"
 #include "attend/kernels/check.h"
 #include "attend/kernels/cpu/driver-inl.h"
+#include "attend/kernels/cpu/edge_driver-inl.h"
 
 namespace attend::kernels {
 namespace {
@@ -29,9 +30,11 @@ void check_output(const Shape& s, const Selection& selection, const void* data, 
 
 template <class T>
 void run_summary(const Problem<T>& problem, SummaryPlan<T> plan, int threads) {
+  plan.problem = &problem;
+  if (const auto scope = edge_scope(problem.scope))
+    return edge_summary(problem, *scope, plan, threads);
   AdditivePreparation<T> prepared(problem);
   if (!few_queries(problem.shape)) prepared.run(false, threads);
-  plan.problem = &problem;
   plan.additive = prepared.plan();
   Arena<T> arena;
   plan.shifts = find_shifts(plan, arena, threads);
@@ -67,6 +70,18 @@ void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const S
 }
 
 template <class S>
+void attention_edge_weights(const Problem<S>& problem, const Compute<S>* lse,
+                            const Selection& selection, Compute<S>* weights, int threads) {
+  if (!edge_scope(problem.scope))
+    fail(
+        "[attention] weights by edge were asked for; the scope is not one clause with one "
+        "condition "
+        "of edges");
+  check_output(problem.shape, selection, weights, "weights");
+  summarise(problem, lse, selection, threads, [&](auto& plan) { plan.edge_weights = weights; });
+}
+
+template <class S>
 void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                    int64_t count, Compute<S>* weights, int64_t* keys, int threads) {
   if (count < 1) fail("[attention] the {} largest weights were asked for; 1 is the least", count);
@@ -95,6 +110,8 @@ void attention_column_sums(const Problem<S>& problem, const Compute<S>* lse,
 
 template void attention_weights(const Problem<float>&, const float*, const Selection&,
                                 const View<float>&, int);
+template void attention_edge_weights(const Problem<float>&, const float*, const Selection&, float*,
+                                     int);
 template void attention_top(const Problem<float>&, const float*, const Selection&, int64_t, float*,
                             int64_t*, int);
 template void attention_entropy(const Problem<float>&, const float*, const Selection&, float*, int);
@@ -102,6 +119,8 @@ template void attention_column_sums(const Problem<float>&, const float*, const S
                                     int);
 template void attention_weights(const Problem<double>&, const double*, const Selection&,
                                 const View<double>&, int);
+template void attention_edge_weights(const Problem<double>&, const double*, const Selection&,
+                                     double*, int);
 template void attention_top(const Problem<double>&, const double*, const Selection&, int64_t,
                             double*, int64_t*, int);
 template void attention_entropy(const Problem<double>&, const double*, const Selection&, double*,
@@ -110,6 +129,8 @@ template void attention_column_sums(const Problem<double>&, const double*, const
                                     double*, int);
 template void attention_weights(const Problem<BFloat16>&, const float*, const Selection&,
                                 const View<float>&, int);
+template void attention_edge_weights(const Problem<BFloat16>&, const float*, const Selection&,
+                                     float*, int);
 template void attention_top(const Problem<BFloat16>&, const float*, const Selection&, int64_t,
                             float*, int64_t*, int);
 template void attention_entropy(const Problem<BFloat16>&, const float*, const Selection&, float*,
@@ -118,6 +139,8 @@ template void attention_column_sums(const Problem<BFloat16>&, const float*, cons
                                     float*, int);
 template void attention_weights(const Problem<Float16>&, const float*, const Selection&,
                                 const View<float>&, int);
+template void attention_edge_weights(const Problem<Float16>&, const float*, const Selection&,
+                                     float*, int);
 template void attention_top(const Problem<Float16>&, const float*, const Selection&, int64_t,
                             float*, int64_t*, int);
 template void attention_entropy(const Problem<Float16>&, const float*, const Selection&, float*,

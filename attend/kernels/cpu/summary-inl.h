@@ -65,25 +65,40 @@ void Insert(T weight, int64_t key, int64_t top, T* weights, int64_t* keys) {
   keys[place] = key;
 }
 
+// What is wanted of rows begin ... begin + rows - 1 of the selected ones, before weights come.
+template <class T>
+void StartRows(const SummaryPlan<T>& plan, int64_t batch, int64_t n, int64_t begin, int64_t rows) {
+  const int64_t out = (batch * plan.heads() + n) * plan.selection.rows + begin;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (plan.weights.data != nullptr)
+      std::fill_n(plan.weights.row(batch, n, begin + r), plan.problem->shape.keys, T(0));
+    if (plan.entropy != nullptr) plan.entropy[out + r] = 0;
+  }
+  if (plan.top == 0) return;
+  std::fill_n(plan.top_weights + out * plan.top, rows * plan.top, T(0));
+  std::fill_n(plan.top_keys + out * plan.top, rows * plan.top, int64_t{-1});
+}
+
+// One weight of row `out` of the results; keys ascend.
+template <class T>
+void AddWeight(const SummaryPlan<T>& plan, int64_t out, int64_t key, T weight) {
+  if (plan.top > 0) {
+    Insert(weight, key, plan.top, plan.top_weights + out * plan.top,
+           plan.top_keys + out * plan.top);
+  }
+  if (plan.entropy != nullptr && weight != 0) plan.entropy[out] -= weight * std::log(weight);
+}
+
 // Rows of the weights, their largest and their entropies.
 template <class T>
 void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  const Shape& s = plan.problem->shape;
   WeightTiles<T> tiles(plan, arena);
   const auto [batch, n, block] = plan.place(task);
   const int64_t begin = block * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, plan.selection.rows - begin);
   const int64_t out = (batch * plan.heads() + n) * plan.selection.rows + begin;
   const Panel<T> panel = tiles.load(batch, plan.head(n), begin, rows);
-  for (int64_t r = 0; r < rows; ++r) {
-    if (plan.weights.data != nullptr)
-      std::fill_n(plan.weights.row(batch, n, begin + r), s.keys, T(0));
-    if (plan.entropy != nullptr) plan.entropy[out + r] = 0;
-  }
-  if (plan.top > 0) {
-    std::fill_n(plan.top_weights + out * plan.top, rows * plan.top, T(0));
-    std::fill_n(plan.top_keys + out * plan.top, rows * plan.top, int64_t{-1});
-  }
+  StartRows(plan, batch, n, begin, rows);
   for (int64_t key = panel.scope.hull().begin; key < panel.scope.hull().end; key += kTileKeys) {
     const int64_t keys = std::min(kTileKeys, panel.scope.hull().end - key);
     if (!tiles.weigh(panel, key, keys)) continue;
@@ -93,12 +108,7 @@ void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
     }
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t r = 0; r < rows; ++r) {
-        const T p = tiles.tile()[j * panel.width + r];
-        if (plan.top > 0) {
-          Insert(p, key + j, plan.top, plan.top_weights + (out + r) * plan.top,
-                 plan.top_keys + (out + r) * plan.top);
-        }
-        if (plan.entropy != nullptr && p != 0) plan.entropy[out + r] -= p * std::log(p);
+        AddWeight(plan, out + r, key + j, tiles.tile()[j * panel.width + r]);
       }
     }
   }

@@ -26,6 +26,21 @@ struct Panel {
   T* queries;  // as the family loaded them
 };
 
+// cap tanh(s / cap), whose derivative is 1 - tanh^2; cap_slope may be null.
+template <class T>
+void CapScores(T cap, int64_t count, T* tile, T* cap_slope) {
+  const Tag<T> d;
+  // tanh(x) = (e^(2x) - 1) / (e^(2x) + 1)
+  constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
+  for (int64_t i = 0; i < count; i += kLanes<T>) {
+    const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap)), kFlat);
+    const auto power = ExpOfTwice<T>(x, Set<T>(1));  // less 1
+    const auto rest = hn::Div(Set<T>(2), hn::Add(power, Set<T>(2)));
+    hn::Store(hn::Mul(hn::Mul(power, rest), Set<T>(cap / 2)), d, tile + i);
+    if (cap_slope != nullptr) hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
+  }
+}
+
 // Tiles of what the normaliser takes: score, soft cap, bias, scope.
 template <class T>
 class TileScorer {
@@ -65,7 +80,7 @@ class TileScorer {
     const Cover cover = panel.scope.cover(key, key + keys);
     if (cover == Cover::empty) return false;
     scores_->scores(panel.first, key, keys, panel.queries, panel.width, tile);
-    if (cap_ > 0) cap_scores(keys * panel.width, tile, cap_slope);
+    if (cap_ > 0) CapScores(cap_, keys * panel.width, tile, cap_slope);
     bias_.add(panel.first, panel.rows, key, keys, panel.width, tile);
     if (cover == Cover::partial) MaskTile(panel.scope, panel.rows, key, keys, panel.width, tile);
     return true;
@@ -88,21 +103,6 @@ class TileScorer {
   const TileScores<T>& scores() const { return *scores_; }
 
  private:
-  // cap tanh(s / cap), whose derivative is 1 - tanh^2
-  void cap_scores(int64_t count, T* tile, T* cap_slope) const {
-    const Tag<T> d;
-    // tanh(x) = (e^(2x) - 1) / (e^(2x) + 1)
-    constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
-    for (int64_t i = 0; i < count; i += kLanes<T>) {
-      const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap_)), kFlat);
-      const auto power = ExpOfTwice<T>(x, Set<T>(1));  // less 1
-      const auto rest = hn::Div(Set<T>(2), hn::Add(power, Set<T>(2)));
-      hn::Store(hn::Mul(hn::Mul(power, rest), Set<T>(cap_ / 2)), d, tile + i);
-      if (cap_slope != nullptr)
-        hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
-    }
-  }
-
   const Problem<T>& problem_;
   std::unique_ptr<TileScores<T>> scores_;
   TileBias<T> bias_;

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "attend/kernels/cpu/plan-inl.h"
+
+// The passes of attention along edges, for problems whose scope is `scope`, in time and memory
+// linear in the edges.
+
+namespace attend::kernels {
+
+template <class T>
+void edge_forward(const Problem<T>& problem, const EdgeScope& scope, const Result<T>& result,
+                  int threads);
+
+template <class T>
+void edge_backward(const Problem<T>& problem, const EdgeScope& scope, const Upstream<T>& upstream,
+                   const Gradients<T>& gradients, int threads);
+
+// What the plan wants of the weights; it says so, its lse and its selection.
+template <class T>
+void edge_summary(const Problem<T>& problem, const EdgeScope& scope, const SummaryPlan<T>& wanted,
+                  int threads);
+
+}  // namespace attend::kernels

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attend/kernels/cpu/plan-inl.h"
+
+// Attention along edges. A panel of queries is scored edge by edge, each with a row of its own of
+// keys, so that no tile of keys that nobody sees is read; vectors run along the depth. The scores
+// of a panel stand in a tile as elsewhere, one query a lane, for the normalisers.
+
+namespace attend::kernels {
+
+// The edges of one query.
+struct EdgeRow {
+  const int64_t* keys;  // [known]: behind its own those of the queries behind
+  int64_t count, known;
+  int64_t first;  // the number of its first edge in its list
+};
+
+template <class T>
+struct EdgePlan {
+  const Problem<T>* problem = nullptr;  // its rows may be read to whole vectors
+  EdgeScope scope;
+  int64_t columns = 0;  // edges of the longest list
+  Result<T> result;
+  Upstream<T> upstream;  // likewise its grad_context
+  Gradients<T> gradients;
+  const EdgesByKey* by_key = nullptr;
+  RowShifts<T> shifts;       // [batch, heads, queries], where backward wants them afterwards
+  T* by_value = nullptr;     // [batch, heads, columns] what each edge multiplies dc_i by for dv_j
+  T* by_score = nullptr;     // [batch, heads, columns] ds
+  T* by_product = nullptr;   // the same before the soft cap
+  T* vector_sums = nullptr;  // [batch, blocks, heads, depth], for the additive family
+  SummaryPlan<T> summary = {};
+
+  // What a pass over the queries has as a task: a block of kBackwardRows of one head.
+  int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
+  int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks(); }
+  Row first_row(int64_t task) const {
+    const int64_t head = task / blocks(), heads = problem->shape.heads;
+    return {head / heads, head % heads, task % blocks() * kBackwardRows};
+  }
+
+  // What the pass over the keys has as one: a block of kTileKeys of one head of keys.
+  int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
+  int64_t key_tasks() const {
+    return problem->shape.batch * problem->shape.key_heads * key_blocks();
+  }
+
+  EdgeRow edges(const Row& row) const {
+    const EdgeLists& lists = scope.lists;
+    const int64_t* ends = lists.row(row);
+    const int64_t* list = ends - row.query;
+    return {lists.keys + ends[0], ends[1] - ends[0], list[problem->shape.queries] - ends[0],
+            ends[0] - list[0]};
+  }
+
+  int64_t index(const Row& row) const {
+    return (row.batch * problem->shape.heads + row.head) * problem->shape.queries + row.query;
+  }
+
+  // Where the numbers of a list's edges begin in by_value and by_score.
+  int64_t list(int64_t batch, int64_t head) const {
+    return (batch * problem->shape.heads + head) * columns;
+  }
+};
+
+// The biases of single pairs of a query and a key.
+template <class T>
+class EdgeBias {
+ public:
+  explicit EdgeBias(const Problem<T>& problem) : bias_(problem.bias), shape_(problem.shape) {}
+
+  bool any() const {
+    return bias_.dense.data != nullptr || bias_.slopes != nullptr ||
+           bias_.relative.data != nullptr || bias_.centres != nullptr ||
+           bias_.edges.data != nullptr;
+  }
+
+  // Adds to a score in units of 1 / unit; `edge` is the number of the edge in its list.
+  T add(T score, const Row& row, int64_t key, int64_t edge, T unit) const {
+    if (bias_.slopes != nullptr) score -= bias_.slopes[row.head] * unit * distance(row, key);
+    if (bias_.dense.data != nullptr) score += unit * *dense(row, key);
+    if (bias_.relative.data != nullptr) score += unit * *relative(row, key);
+    if (bias_.centres != nullptr) {
+      const T widths_away = gaussian(row, key).widths_away;
+      score -= widths_away * widths_away * (unit / 2);
+    }
+    if (bias_.edges.data != nullptr) score += unit * *of_edge(row, edge);
+    return score;
+  }
+
+  // Adds ds to the gradients that are wanted.
+  void differentiate(const Gradients<T>& to, const Row& row, int64_t key, int64_t edge,
+                     T ds) const {
+    if (to.slopes != nullptr) to.slopes[row.head] -= ds * distance(row, key);
+    if (to.bias != nullptr) to.bias[dense(row, key) - bias_.dense.data] += ds;
+    if (to.relative != nullptr) to.relative[relative(row, key) - bias_.relative.data] += ds;
+    if (to.edges != nullptr) to.edges[of_edge(row, edge) - bias_.edges.data] += ds;
+    if (to.centres == nullptr && to.widths == nullptr) return;
+    // With z = (j - p_i) / width_i: dp_i = sum_j ds_ij z / width_i, dwidth_i = sum_j ds_ij z^2 /
+    // width_i.
+    const auto [widths_away, inverse] = gaussian(row, key);
+    const T moment = ds * widths_away * inverse;
+    if (to.centres != nullptr) to.centres[index(row)] += moment;
+    if (to.widths != nullptr) to.widths[index(row)] += moment * widths_away;
+  }
+
+ private:
+  struct Gaussian {
+    T widths_away, inverse;
+  };
+
+  int64_t index(const Row& row) const {
+    return (row.batch * shape_.heads + row.head) * shape_.queries + row.query;
+  }
+  T distance(const Row& row, int64_t key) const {
+    return std::abs(static_cast<T>(row.query + bias_.slope_offset - key));
+  }
+  const T* dense(const Row& row, int64_t key) const {
+    return bias_.dense.row(row.batch, row.head, row.query) + key;
+  }
+  const T* relative(const Row& row, int64_t key) const {
+    const int64_t ahead =
+        (bias_.key_positions == nullptr ? key : bias_.key_positions[key]) -
+        (bias_.query_positions == nullptr ? row.query : bias_.query_positions[row.query]);
+    return bias_.relative.row(row.batch, row.head, row.query) +
+           std::clamp<int64_t>(ahead + bias_.relative_offset, 0, bias_.relative_count - 1);
+  }
+  const T* of_edge(const Row& row, int64_t edge) const {
+    return bias_.edges.row(row.batch, row.head, 0) + edge;
+  }
+  // No inverse is infinite: a key at the centre is 0 widths away however narrow they are.
+  Gaussian gaussian(const Row& row, int64_t key) const {
+    const int64_t place = index(row);
+    const T inverse = std::min(1 / bias_.widths[place], std::numeric_limits<T>::max());
+    return {(static_cast<T>(key) - bias_.centres[place]) * inverse, inverse};
+  }
+
+  const Bias<T>& bias_;
+  const Shape& shape_;
+};
+
+template <class T>
+using EdgeTask = void (*)(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena);
+
+// The code of this CPU's target. Backward passes over the queries first, then over the keys.
+template <class T>
+EdgeTask<T> edge_forward_task();
+template <class T>
+EdgeTask<T> edge_query_task();
+template <class T>
+EdgeTask<T> edge_key_task();
+template <class T>
+EdgeTask<T> edge_summary_task();
+
+}  // namespace attend::kernels
