@@ -14,14 +14,17 @@
 - code of attend/cli asks for no suffix of a table of formats outside of that table
 - files of a layer other than the kernels name what is theirs alone in different ways, for some of them
   are compiled as one
+- no variable, parameter or member is called of or at, and no name has _a_ for _per_, in C++ and Python
 
 Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
 """
 
 import collections
+import io
 import pathlib
 import re
 import sys
+import tokenize
 
 MAXIMUM_FILE = 500
 MAXIMUM_FUNCTION = 60
@@ -40,7 +43,8 @@ TABLES = {
     "bias": ("attend/ops/bias_table.cpp",),
     "normaliser": ("attend/ops/normalisers.cpp", "attend/ops/one_key_normalisers.cpp"),
     "mechanism": ("attend/nn/mechanism_table.cpp", "attend/nn/mechanism_sequences.cpp"),
-    "metric": ("attend/metrics/metric_table.cpp",),
+    "metric": tuple(f"attend/metrics/{name}.cpp" for name in (
+        "metric_table", "text_metrics", "span_metrics", "ranking_metrics", "number_metrics")),
 }
 # Kinds of files that commands write, by their suffixes.
 FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
@@ -68,6 +72,10 @@ OWN_CONSTANT = re.compile(
     r"(?:static |inline )*(?:constexpr|const)\s[^=({]*?\b(\w+)(?:\[[^\]]*\])?\s*(?:=|\{)")
 OWN_FUNCTION = re.compile(
     r"(?!using|template|return|namespace|static_assert|#|//|\s)[\w:<>,&*\s\[\]]*?\b(\w+)\(([^;{]*)")
+
+# Names that say nothing of what they name; functions may be called so, as std::vector's at.
+WORDLESS = {"of", "at"}
+CPP_NAME = re.compile(r"(?<!::)(?<!namespace )\b([A-Za-z_]\w*)\b(?!\s*(?:::|[(<]))")
 
 Layer = collections.namedtuple("Layer", "imports torch")
 
@@ -140,6 +148,23 @@ def own_names(code):
                 if match:
                     yield number, match[1], match[2] if pattern is OWN_FUNCTION else None
                     break
+
+
+def cpp_names(code):
+    """(line, name) of what may be a variable, and of every name with _a_."""
+    for match in CPP_NAME.finditer(code):
+        yield code.count("\n", 0, match.start()) + 1, match[1]
+    for match in re.finditer(r"\b\w+_a_\w+(?=\s*[(<])", code):
+        yield code.count("\n", 0, match.start()) + 1, match.group()
+
+
+def python_names(text):
+    """(line, name) of what is no function that is called, and no test, whose name is a sentence."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token, following in zip(tokens, tokens[1:]):
+        if token.type == tokenize.NAME and not token.string.startswith("test_") and (
+                following.string != "(" or "_a_" in token.string):
+            yield token.start[0], token.string
 
 
 def find_cycle(graph):
@@ -246,6 +271,11 @@ class Checker:
             for path in (self.root / folder).rglob("*")
             if path.suffix in (".h", ".cpp")
         )
+        self.scripts = sorted(
+            path.relative_to(self.root)
+            for folder in (*CODE_FOLDERS, "tools")
+            for path in (self.root / folder).rglob("*.py")
+        )
         self.row_names = row_names(self.root)
         self.setting_names = setting_names(self.root)
         self.format_suffixes = format_suffixes(self.root)
@@ -269,6 +299,9 @@ class Checker:
             self.check_sizes(path, text, code)
             self.check_printing(path, code)
             self.check_rows(path, text)
+            self.check_words(path, cpp_names(code))
+        for path in self.scripts:
+            self.check_words(path, python_names((self.root / path).read_text(encoding="utf-8")))
         self.check_imports_are_used(includes)
         for names in own.values():
             self.check_own_names(names)
@@ -351,6 +384,13 @@ class Checker:
                                 "compiled as one; share it or give it another name")
                     break
             first[name].append((path, parameters))
+
+    def check_words(self, path, names):
+        for line, name in sorted(set(names)):
+            if name in WORDLESS:
+                self.report(path, line, f"{name} says nothing of what it names; call it what it is")
+            elif re.search(r"\w_a_\w", name):
+                self.report(path, line, f"{name}: write _per_ for _a_, or another name")
 
     def check_sizes(self, path, text, code):
         lines = text.count("\n")

@@ -199,7 +199,7 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--metric", options->metric, "what is compared, over all and by length")
       ->check(CLI::IsMember(metric_names(&Metric::of_texts)))
       ->capture_default_str();
-  command->add_option("--seeds", options->seeds, "models a mechanism")
+  command->add_option("--seeds", options->seeds, "models per mechanism")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_option("--test", options->test, "TSV file to measure on, else test.tsv of the data");
@@ -219,11 +219,11 @@ void add_compare_command(CLI::App& app) {
       "  attend compare --data data --out runs --mechanisms none,bahdanau --seeds 1\n"
       "  attend compare --data data --out runs --config recipes/multi30k_recurrent.toml \\\n"
       "    --mechanisms none,bahdanau --with transformer=recipes/multi30k.toml --metric bleu\n"
-      "Every mechanism gets the same steps (train.epochs), data and sizes. The same command goes "
-      "on\n"
+      "Every mechanism gets the same steps (train.epochs), data and sizes. The same command "
+      "continues\n"
       "where it was stopped. OUT/comparison.md holds the table, comparison.svg the plot of errors\n"
       "against source length, comparison.json, which --json prints: mechanisms: [{mechanism,\n"
-      "token_error_rates, sequence_error_rates (one a seed), or another metric, minutes,\n"
+      "token_error_rates, sequence_error_rates (one per seed), or another metric, minutes,\n"
       "by_length: [{first, last, examples, and the same figures}]}].");
   command->callback([options] { run_compare(*options); });
 }

@@ -152,12 +152,12 @@ void add_files(CLI::App& command, ComputeFiles& files) {
       ->type_name("FILE");
   command
       .add_option("--align", files.align,
-                  "first: query 0 stands at key 0; last: the last query at the last key, by the "
+                  "first: query 0 is at key 0; last: the last query at the last key, by the "
                   "lengths of each batch element. Scopes and biases count from there")
       ->type_name("first|last");
   command
       .add_option("--query-offsets", files.query_offsets,
-                  "how many keys farther on the queries stand, [batch]")
+                  "how many keys farther on the queries are, [batch]")
       ->type_name("FILE");
   command
       .add_option("--mask", files.mask,
@@ -173,7 +173,7 @@ void add_files(CLI::App& command, ComputeFiles& files) {
 void add_choices(CLI::App& command, ComputeFiles& files) {
   command
       .add_option("--mechanism", files.mechanism,
-                  "a row of attend mechanisms: sets the choices below that are not given")
+                  "a row of attend mechanisms: sets those choices below that have no option")
       ->type_name("NAME");
   const auto name = [](const auto& row) { return row.name; };
   const auto syntax = [](const auto& row) { return row.syntax; };
@@ -222,7 +222,7 @@ void add_compute_command(CLI::App& app) {
           "--graph", options->graph,
           "the weights of self-attention as a graph, a file that ends in " + listed_graph_files())
       ->type_name("FILE");
-  command->add_option("--labels", options->labels, "names of its nodes, one a line")
+  command->add_option("--labels", options->labels, "names of its nodes, one per line")
       ->type_name("FILE");
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");
   command->add_flag("--steps", options->steps, "print the computation step by step")

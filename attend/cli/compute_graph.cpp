@@ -29,7 +29,7 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
   }
   labels = read_lines(path);
   if (static_cast<int64_t>(labels.size()) != count)
-    fail("{}: has {} lines, the map {} positions; give one label a line", path, labels.size(),
+    fail("{}: has {} lines, the map {} positions; give one label per line", path, labels.size(),
          count);
   return labels;
 }

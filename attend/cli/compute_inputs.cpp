@@ -94,7 +94,7 @@ Tensor as_numbers(const Input& input, at::ScalarType dtype) {
 Tensor read_whole_numbers(const std::string& path, const char* option, const char* what) {
   const Tensor numbers = read_input(path, option).tensor;
   if (!at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false) || numbers.dim() > 1)
-    fail("{}: holds {} of {} axes; {} are whole numbers, one a batch element", path,
+    fail("{}: holds {} of {} axes; {} are whole numbers, one per batch element", path,
          dtype_name(numbers.scalar_type()), numbers.dim(), what);
   return numbers.to(at::kLong).reshape({-1});
 }

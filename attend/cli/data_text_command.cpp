@@ -77,7 +77,7 @@ void add_learn_command(CLI::App& bpe) {
   auto* command = bpe.add_subcommand("train", "Learn codes from texts");
   command
       ->add_option("files", options->files,
-                   "texts, packed by gzip or xz or not; of several the codes are joint")
+                   "texts, packed by gzip or xz or not; several have joint codes")
       ->type_name("FILE")
       ->required();
   command->add_option("--out", options->out, "file to write the codes to")->required();

@@ -56,7 +56,7 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
                    "refuse a source that is longer than the model reads; otherwise it is cut");
   command
       .add_option("--threads", options.model.threads,
-                  "sentences decoded in parallel, else one a core; answers do not depend on it")
+                  "sentences decoded in parallel, else one per core; answers do not depend on it")
       ->check(CLI::Range(1, 1024));
 }
 

@@ -72,7 +72,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
-// Metrics of texts are of the texts as they stand.
+// Metrics of texts measure the texts unchanged.
 void tell_form(const EvaluateOptions& options, const Model& model, const Measurement& measurement) {
   if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
                    [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
@@ -196,26 +196,26 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate model --data test.tsv --beam 5 --metric bleu,chrf --tokenise none
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
-The token error rate is edits a reference token (PER for phonemes), the sequence error rate the
+The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words). Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
-digit, of the targets as they stand.
+digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
-and the rates}], and of each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
+and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
 bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
-score, signature}; f1 {precision, recall, f1, micro_f1, labels}. Of a classifier also confusion:
+score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
 {right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
 and the probability of that whose name comes second, as 1 of 0 and 1. A model of numbers has mse,
 rmse, mae and r2, in the unit of the targets, and neither loss nor unknown_tokens. These and the two
-of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples. Of a text: loss,
+of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples. For a text: loss,
 known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
-and window_loss, of windows that fill the context one after another, as in validation. What a model
-has no token for is one token, <unk>, however it is written, so that perplexity says little where
-many are unknown; bits_per_byte is of the known ones alone.
-Of an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
+and window_loss, of windows that fill the context one after another, as in validation. Whatever the
+model has no token for is one token, <unk>, so that perplexity says little where many are unknown;
+bits_per_byte counts the known ones alone.
+For an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
 
 }  // namespace
 
@@ -226,10 +226,10 @@ void add_evaluate_command(CLI::App& app) {
   command
       ->add_option(
           "--data", options->data,
-          "TSV or CSV file of pairs, or a folder with test.tsv; of a language model also a text")
+          "TSV or CSV file of pairs, or a folder with test.tsv; for a language model also a text")
       ->required();
   command->add_option("--target", options->target,
-                      "the file of targets, where --data holds a source a line alone");
+                      "the file of targets, where --data holds one source per line alone");
   add_column_options(*command, options->source_column, options->target_column);
   add_named_option<References>(
       *command, "--references", options->references,

@@ -26,16 +26,16 @@ struct Shown {
 struct ExplainFile {
   std::string_view suffix;
   std::string_view note;  // for people, behind the suffix
-  // What maps are written as, and a graph of layers; null where this kind has no such. Errors of
-  // maps that it cannot hold.
+  // Writers of maps and of a graph of layers; null where this kind has none. Error on maps that it
+  // cannot hold.
   std::function<std::string(const Shown& shown)> maps;
   std::function<std::string(const LayerGraph& graph)> graph;
-  bool page = false;  // it is a page of all methods and layers, whatever is shown
+  bool page = false;  // it is a page of all methods and layers, whatever the command shows
 };
 
 const std::vector<ExplainFile>& explain_files();
 
-// Their suffixes, for people; of those alone that a graph of layers can be written to.
+// The suffixes, for people, and those of kinds that can hold a graph of layers.
 std::string listed_explain_files();
 std::string listed_layer_graph_files();
 

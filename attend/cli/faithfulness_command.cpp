@@ -113,7 +113,7 @@ void add_faithfulness_command(CLI::App& app) {
   command->add_flag("--forced", options->options.forced,
                     "explain the targets of the data in place of the model's answers");
   command
-      ->add_option("--threads", options->options.threads, "examples in parallel, else one a core")
+      ->add_option("--threads", options->options.threads, "examples in parallel, else one per core")
       ->check(CLI::Range(1, 1024));
   command->add_option("--out", options->out, "picture to write: .svg or .png");
   command->add_flag("--json", options->json, "print one JSON document");

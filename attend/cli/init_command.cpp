@@ -36,7 +36,7 @@ const std::vector<Task>& task_table() {
        "--data measured.tsv",
        {"model.type=classifier", "data.target=number"}},
       {"language_model",
-       "How a text goes on, character by character",
+       "The continuation of a text, character by character",
        "--data book.txt",
        {"model.type=lm", "train.schedule=cosine", "train.weight_decay=0.1", "train.beta2=0.99"}},
       {"images",

@@ -17,7 +17,7 @@ CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& name
 // --tokenise, --smooth, --smooth-value and --lowercase.
 void add_text_options(CLI::App& command, BleuOptions& options);
 
-// A line with the number of unknown tokens, and loss (nats a token) and perplexity without them;
+// A line with the number of unknown tokens, and loss (nats per token) and perplexity without them;
 // empty where there are none.
 std::string unknown_line(int64_t unknown, double known_loss);
 

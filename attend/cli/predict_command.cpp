@@ -87,7 +87,7 @@ struct Tally {
   }
 };
 
-// What is read of the lines: sources, and with --prefixes what stands behind a TAB.
+// The parts of the lines: sources, and with --prefixes the text behind a TAB.
 struct Questions {
   std::vector<std::string> sources, prefixes;
 };
@@ -170,7 +170,7 @@ void run_predict(const PredictOptions& options) {
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
   const std::vector<CLI::Option*> all = {
-      command.add_option("--samples", options.search.nbest, "answers drawn a line")
+      command.add_option("--samples", options.search.nbest, "answers drawn per line")
           ->check(CLI::Range(1, 1000)),
       command
           .add_option("--temperature", sampling.temperature,
@@ -195,7 +195,7 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command->add_option("--nbest", options->search.nbest, "answers a line, at most --beam")
+  command->add_option("--nbest", options->search.nbest, "answers per line, at most --beam")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_sampling_options(*command, *options);
@@ -205,7 +205,7 @@ void add_predict_command(CLI::App& app) {
       "--skip-bad", options->model.skip_bad,
       "answer a line that cannot be read with an empty one, and name it; otherwise it "
       "ends the command");
-  command->add_flag("--json", options->json, "one JSON object a line");
+  command->add_flag("--json", options->json, "one JSON object per line");
   command->add_flag("--details", options->details,
                     "with --json: tokens, their probabilities and what they attended to");
   command->footer(
@@ -214,16 +214,18 @@ void add_predict_command(CLI::App& app) {
       "  attend predict model --beam 5 --nbest 3 < words.txt\n"
       "  attend predict run-1 run-2 run-3 --beam 5 < words.txt\n"
       "  attend predict model --samples 3 --top-p 0.9 --seed 7 < words.txt\n"
-      "Output: one answer a line; with --nbest or --samples of N, lines of source TAB answer TAB\n"
+      "Output: one answer per line; with --nbest or --samples of N, lines of source TAB answer "
+      "TAB\n"
       "score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
       "a prediction that is a number has target and number alone;\n"
-      "with --details also source_tokens, and of each prediction tokens, log_probabilities "
+      "with --details also source_tokens, and for each prediction tokens, log_probabilities "
       "(last\n"
       "that of the end, which a label has not) and weights [tokens, source_tokens].\n"
-      "Of language models and encoders, without --json, line breaks, TABs and backslashes in "
+      "In answers of language models and encoders, without --json, line breaks, TABs and "
+      "backslashes in "
       "answers\n"
       "are \\n, \\t and \\\\. Standard error says at the end how many source tokens are unknown, "
       "and "

@@ -66,7 +66,7 @@ Trained train_with_progress(const TrainOptions& options) {
   printer.reset();
   const bool leads = !options.world || options.world->leads();
   if (trained.outcome.interrupted && leads) {
-    fmt::print(stderr, "stopped at step {}; everything is saved; the same command goes on{}\n",
+    fmt::print(stderr, "stopped at step {}; everything is saved; the same command continues{}\n",
                trained.outcome.steps, options.resume ? "" : " with --resume");
   }
   // Where another process was told to stop, this one has had no signal.

@@ -34,7 +34,7 @@ class ProgressPrinter {
   std::chrono::steady_clock::time_point next_;
 };
 
-// Shows how far a count has come, once it has taken two seconds; nothing stays on a terminal.
+// Shows the progress of a count after two seconds; nothing stays on a terminal.
 class CountPrinter {
  public:
   // `what` is said before the count: "decoded".

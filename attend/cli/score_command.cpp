@@ -33,7 +33,7 @@ std::vector<ScoredAnswer> read_answers(const ScoreOptions& options) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   for (std::string& line : parse_lines(input, "standard input"))
     answers.push_back({.text = std::move(line), .references = {}});
-  if (answers.empty()) fail("standard input is empty; give an answer a line");
+  if (answers.empty()) fail("standard input is empty; give one answer per line");
   for (const std::string& path : options.references) {
     std::vector<std::string> lines = read_lines(path);
     if (lines.size() != answers.size())
@@ -118,7 +118,7 @@ void add_score_command(CLI::App& app) {
   auto options = std::make_shared<ScoreOptions>();
   auto* command =
       app.add_subcommand("score", "Measure the answers of standard input against references");
-  command->add_option("--reference", options->references, "file with a line an answer; several")
+  command->add_option("--reference", options->references, "file with one line per answer; several")
       ->required()
       ->check(CLI::ExistingFile);
   add_metric_option(*command, options->metrics, "what to measure, separated by commas",
@@ -131,7 +131,7 @@ void add_score_command(CLI::App& app) {
                    "ranks (space)")
       ->check(CLI::IsMember({"char", "space", "line"}))
       ->capture_default_str();
-  command->add_flag("--sentences", options->sentences, "figures of each line, of BLEU too");
+  command->add_flag("--sentences", options->sentences, "figures of each line, BLEU included");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(
       "Examples:\n"
@@ -142,16 +142,17 @@ void add_score_command(CLI::App& app) {
       "  attend score --metric roc_auc --reference classes.txt < scores.txt\n"
       "  attend score --metric hit@10,ndcg@10,mrr --reference items.txt < rankings.txt\n"
       "  attend score --metric span_f1 --reference bio.txt < labels.txt\n"
-      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they are of the texts "
-      "as\n"
-      "they stand, token_error, sequence_error and accuracy in Unicode's form NFC. JSON: examples, "
+      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they are of the "
+      "unchanged "
+      "texts,\n"
+      "token_error, sequence_error and accuracy in Unicode's form NFC. JSON: examples, "
       "and a\n"
-      "key a metric: bleu {name, score, signature, precisions, brevity_penalty, "
+      "key per metric: bleu {name, score, signature, precisions, brevity_penalty, "
       "hypothesis_length,\n"
       "reference_length}, chrf and chrf++ {name, score, signature}, f1 {precision, recall, f1,\n"
       "micro_f1, labels}, span_f1 {precision, recall, f1}; the others are numbers, rates "
       "fractions. With\n"
-      "--sentences an object, or numbers between TABs, a line: BLEU with effective order.\n"
+      "--sentences an object, or numbers between TABs, per line: BLEU with effective order.\n"
       "mse, rmse, mae and r2 are of a number a line. roc_auc and average_precision are of a score\n"
       "a line, and the reference is 1 or 0. hit@K, ndcg@K (any K) and mrr are of a line of items,\n"
       "the best first, and the reference is the right one. span_f1 is of a line of labels O, "

@@ -116,10 +116,11 @@ void add_training_data_options(CLI::App& command, TrainOptions& options) {
   command.add_option(
       "--data", options.data,
       "folder with train.tsv and valid.tsv, or one TSV file: source TAB target or label, or a CSV "
-      "file with a header; of a language model also a text: a folder with train.txt and valid.txt, "
+      "file with a header; for a language model also a text: a folder with train.txt and "
+      "valid.txt, "
       "or any other file");
   command.add_option("--target", options.target,
-                     "the file of targets, where --data holds a source a line alone");
+                     "the file of targets, where --data holds one source per line alone");
   command.add_option("--valid", options.valid, "TSV file, or text, to validate on");
   command.add_option("--valid-target", options.valid_target, "the same for --valid");
   add_column_options(command, options.source_column, options.target_column);
@@ -129,7 +130,7 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
   command.add_option("--config", options.config, "TOML file with settings");
   command
       .add_option("--recipe", own.recipe,
-                  "such a file by its name, from recipes/ or from those installed")
+                  "such a file by its name, from recipes/ or from the installed ones")
       ->excludes("--config");
   command.add_option("--set", options.assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
@@ -138,7 +139,7 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
   command.add_option("--target-units", options.target_units, "char, space, line, byte or bpe");
   command.add_option("--init", options.init,
                      "model folder whose weights are taken where they fit, with its source "
-                     "tokens and, of a model of the same type, its target tokens");
+                     "tokens and, for a model of the same type, its target tokens");
   add_named_option<InitVocabulary>(
       command, "--init-vocabulary", options.init_vocabulary,
       "tokens of the data that the model of --init does not have: extend its vocabularies, or keep "
@@ -201,13 +202,13 @@ void add_train_command(CLI::App& app) {
       "  attend train --data data --out model --resume\n"
       "  attend train --recipe cmudict --dump-config\n"
       "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.\n"
-      "A training that was killed at any moment goes on when its command comes with --resume. It\n"
+      "A training that was killed at any moment continues by its command with --resume. It\n"
       "ends with the same bits, except with train.minutes, whose rates follow the clock. Training\n"
       "data and settings of the model must be as before. Settings train.* may change and hold "
       "from\n"
       "there on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
-      "train.batch_tokens, what is left of the epoch comes in batches of the new size; with\n"
-      "another train.metric or other validation data the best weights are sought anew.");
+      "train.batch_tokens, the rest of the epoch has batches of the new size; with\n"
+      "another train.metric or other validation data the search for the best weights starts anew.");
   command->callback([options, own, processes] {
     if (!own->recipe.empty()) options->config = recipe_path(own->recipe);
     run_train(*options, *own, *processes);

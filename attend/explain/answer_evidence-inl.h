@@ -11,7 +11,7 @@
 
 namespace attend {
 
-// What figures need to know of an answer, whatever the map; computed when it is first asked for.
+// What figures need to know of an answer, whatever the map; computed at its first use.
 class AnswerEvidence {
  public:
   AnswerEvidence(const Subject& subject, const WeightTestOptions& options);
@@ -31,8 +31,8 @@ class AnswerEvidence {
   // The weights that the answer is read off; null where there are none.
   const WeightTests* weight_tests();
 
-  // Mean Kendall's tau of the map with each of the others, over the tokens of the answer that the
-  // method says something about at least four tokens of the source of, and of these alone.
+  // Mean Kendall's tau of the map with each of the others, over those tokens of the answer for
+  // which the method scores at least four tokens of the source, and over these alone.
   FigureValue tau(const MappedScores& map, const std::vector<at::Tensor>& others) const;
   const at::Tensor& gradient();   // [T, S], weights held
   const at::Tensor& occlusion();  // [T, S]: how far probabilities move without each token
@@ -56,10 +56,10 @@ class AnswerEvidence {
   at::Tensor gradient_, occlusion_;
   at::Tensor changed_;  // [T, S]: whether the token changes without each other
   std::optional<WeightTests> weights_;
-  // What the network answers when it reads these tokens alone: probabilities [T]. Maps often agree
-  // on which.
+  // The answer's probabilities [T] when the network reads only these tokens. Maps often agree on
+  // the tokens.
   std::map<std::vector<int64_t>, at::Tensor> kept_;
-  at::Tensor erased_scores_;  // that erase() was last asked for, and its answer
+  at::Tensor erased_scores_;  // of the last call of erase(), and its result
   Erased erased_;
   std::optional<Erased> random_;
 

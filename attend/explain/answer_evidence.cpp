@@ -17,10 +17,10 @@ namespace {
 
 using at::Tensor;
 
-// Of the tokens of a source (DeYoung et al. 2020, 4.2).
+// The shares of a source's tokens (DeYoung et al. 2020, 4.2).
 constexpr double erased_shares[] = {0.01, 0.05, 0.1, 0.2, 0.5};
 
-// Of fewer things a rank correlation takes few values, and is often 1 by chance.
+// A rank correlation of fewer things takes few values, and is often 1 by chance.
 constexpr int64_t least_ranked = 4;
 
 std::span<const double> values_of(const Tensor& row) {
@@ -36,7 +36,7 @@ std::vector<int64_t> kept_tokens(const Tensor& tokens) {
 // as it was. Modules draw their weights from it.
 class SeededDefault {
  public:
-  explicit SeededDefault(uint64_t seed) : lock_(one_at_a_time()) {
+  explicit SeededDefault(uint64_t seed) : lock_(mutex()) {
     generator_ = at::detail::getDefaultCPUGenerator();
     before_ = generator_.get_state();
     generator_.set_current_seed(seed);
@@ -46,9 +46,9 @@ class SeededDefault {
   SeededDefault& operator=(const SeededDefault&) = delete;
 
  private:
-  static std::mutex& one_at_a_time() {
-    static std::mutex mutex;
-    return mutex;
+  static std::mutex& mutex() {
+    static std::mutex only;
+    return only;
   }
 
   std::lock_guard<std::mutex> lock_;

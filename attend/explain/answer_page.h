@@ -25,7 +25,7 @@ struct TestedMethods {
   std::string note = {};  // why others of them said nothing
 };
 
-// Tests every method that applies to the answer, or `only` where it is given; `trace` is that of
+// Tests every method that applies to the answer, or only `only` where it is set; `trace` is that of
 // the answer. `choice` is for the methods that take a layer and a head. Throws Error where `only`
 // cannot be computed.
 TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,

@@ -2,7 +2,7 @@
 
 #include "attend/explain/methods.h"
 
-// Methods that read the weights, and what the others of the layer need of them.
+// Methods that read the weights, and functions that other methods share with them.
 
 namespace attend {
 
@@ -13,7 +13,8 @@ at::Tensor float64_on_cpu(const at::Tensor& x);
 bool reads_for_answer(const TracedAttention& one);
 
 // The attention that an answer is read off: a decoder's over its source, a pooling's, or else the
-// self-attention of the last layer; of the layer that is chosen. Null without any.
+// self-attention of the last layer; always of the chosen layer where there is a choice. Null
+// without any.
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice);
 
 // What the answer's tokens read of a map [.., rows, columns] of that attention: [.., T, columns].

@@ -40,7 +40,7 @@ Tensor with_residual(const Tensor& map) {
   return 0.5 * (map + at::eye(map.size(0), map.options()));
 }
 
-// Of each row of the answer that of the next; the last stays.
+// Each row of the answer becomes that of the next; the last stays.
 Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice(0, -1)}); }
 
 // The maps [rows, columns] of all layers, followed from the source to the answer, what a layer adds

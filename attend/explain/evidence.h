@@ -51,10 +51,10 @@ struct MeasuredFigure {
 };
 
 // Tests whether the answer depends on the tokens that a map points at. What does not depend on the
-// map is computed once, when it is first asked for. At most WeightTestOptions::rows tokens of the
-// answer are looked at. `subject` must outlive it. Untrained networks are drawn from LibTorch's
-// default generator, which is seeded for that and then put back as it was: figures depend on a
-// thread that draws from it at that moment.
+// map is computed once, at its first use. At most WeightTestOptions::rows tokens of the answer are
+// tested. `subject` must outlive it. Untrained networks are drawn from LibTorch's default
+// generator, which is seeded for that and then put back as it was: figures depend on a thread that
+// draws from it at that moment.
 class EvidenceTester {
  public:
   explicit EvidenceTester(const Subject& subject, const WeightTestOptions& options = {});
@@ -62,10 +62,10 @@ class EvidenceTester {
   EvidenceTester(const EvidenceTester&) = delete;
   EvidenceTester& operator=(const EvidenceTester&) = delete;
 
-  // The subject's trace, by which why_not() and method_scores() are asked.
+  // The subject's trace, the argument of why_not() and method_scores().
   const NetworkTrace& trace() const;
 
-  // What to ask a method for: the tokens that are looked at.
+  // The choice of a method for these figures: only the tokens that they test.
   MethodChoice choice() const;
 
   // Measures the figures of `rows`, or all, on a method's scores [T, S]. Figures that do not apply

@@ -16,8 +16,8 @@ struct FaithfulnessOptions {
   std::vector<const FigureRow*> figures = {};  // empty: all
   int64_t examples = 200;                      // of the data, evenly spaced; 0: all
   bool forced = false;  // explains the targets of the data in place of the model's answers
-  int64_t threads = 0;  // 0: one a core; the figures do not depend on it
-  // Of each example; its draws have a seed of their own, `weights.seed` + its place.
+  int64_t threads = 0;  // 0: one per core; the figures do not depend on it
+  // For each example, whose draws have a seed of their own, `weights.seed` + its place.
   WeightTestOptions weights = {.networks = 1};
 };
 
@@ -33,7 +33,7 @@ struct FaithfulnessFigure {
   std::string missing = {};  // why the first example without it has none; empty: all have
 };
 
-// What could not be explained of the data, or not by a method.
+// The examples that could not be explained, or not by a method.
 struct LeftOut {
   std::string what;  // the method's name; "" of examples
   int64_t examples = 0;
@@ -46,8 +46,8 @@ struct Faithfulness {
   std::vector<LeftOut> left_out;  // examples, by reason, then methods, with how many they fail on
 };
 
-// Tests maps of a model over a data set. Error where a method that is asked for applies to no
-// example, and where no example can be explained.
+// Tests maps of a model over a data set. Error where a chosen method applies to no example, and
+// where no example can be explained.
 Faithfulness measure_faithfulness(
     const Model& model, const std::vector<Example>& examples,
     const FaithfulnessOptions& options = {},

@@ -49,8 +49,8 @@ NetworkTrace trace_changed(const Subject& subject, int64_t rows,
   return trace_network(subject.network(), repeated(subject.batch, rows), options);
 }
 
-// Log probabilities [B, V] of the answer's token t, whose gradients reach what came before it alone
-// where the network computes one token after another.
+// Log probabilities [B, V] of the answer's token t, whose gradients reach the tokens before it
+// alone where the network computes one token after another.
 Tensor distribution_of(const NetworkTrace& trace, int64_t t) {
   return trace.steps.empty() ? trace.distributions.select(1, t)
                              : trace.steps[static_cast<size_t>(t)];
@@ -84,7 +84,7 @@ Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, con
 }
 
 // The derivatives of each token's log probability, on a copy of its own, by the variables [copies,
-// ..] of a pass: one backward pass does for many. Each comes back as [T, ..], float64 on the CPU.
+// ..] of a pass: one backward pass does for many. Each is returned as [T, ..], float64 on the CPU.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
                                       const TraceOptions& options, const Variables& variables) {
@@ -114,13 +114,13 @@ Tensor source_gradients(const Subject& subject, const MethodChoice& choice,
   return of_source(subject, token_derivatives(subject, choice, options, input)[0]);
 }
 
-// What `of` says of each token, [S], as rows [T, S].
+// The row [S] of each token by `row_of`, as rows [T, S].
 Tensor by_token(const Subject& subject, const MethodChoice& choice,
-                const std::function<Tensor(int64_t token)>& of) {
+                const std::function<Tensor(int64_t token)>& row_of) {
   const std::vector<int64_t> tokens = tokens_of(subject, choice);
   std::vector<Tensor> rows;
   rows.reserve(tokens.size());
-  for (const int64_t token : tokens) rows.push_back(of(token));
+  for (const int64_t token : tokens) rows.push_back(row_of(token));
   return among_all(subject, tokens, at::stack(rows));
 }
 
@@ -235,8 +235,8 @@ Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const Meth
   });
 }
 
-// || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Of many rows the
-// mean over random signs u of || J' u ||^2, which is the same.
+// || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Where there are
+// many rows, the mean over random signs u of || J' u ||^2, whose expectation is the same.
 Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) {
   const Tensor possible = at::isfinite(trace.distributions[0][0]).nonzero().squeeze(1);
@@ -260,8 +260,8 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
 // Selvaraju et al. 2017, eq. 1-2, over the vectors that the last layer reads or, without layers,
 // those that convolutions made.
 Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
-  const auto features = [](const NetworkTrace& of) {
-    return of.layers.empty() ? of.input : of.layers.back();
+  const auto features = [](const NetworkTrace& trace) {
+    return trace.layers.empty() ? trace.input : trace.layers.back();
   };
   const Tensor values = float64_on_cpu(of_source(subject, features(trace)))[0];
   const Tensor slopes = token_derivatives(

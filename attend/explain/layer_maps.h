@@ -8,10 +8,10 @@
 
 namespace attend {
 
-// Which sequence tokens are of. Two may have the same tokens and yet be two.
+// The sequence that tokens belong to. Two sequences may have the same tokens.
 enum class Sequence {
   source,
-  answer,    // what is answered, a token a row
+  answer,    // what is answered, one token per row
   answered,  // what a decoder has read of it
   text,      // of a language model: the source and then the answer
 };
@@ -42,7 +42,7 @@ WordGroups group_words(const std::vector<std::string>& tokens);
 at::Tensor merge_words(const at::Tensor& map, const WordGroups& rows, const WordGroups& columns);
 LayerMap merge_words(const LayerMap& map);
 
-// Hard alignments, "0-0 1-2 ...": of each target token the source token of the largest score.
+// Hard alignments, "0-0 1-2 ...": for each target token the source token of the largest score.
 std::string pharaoh(const at::Tensor& scores);
 
 }  // namespace attend

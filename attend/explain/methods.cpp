@@ -27,7 +27,7 @@ const std::vector<MethodRow>& method_table() {
        MethodNeeds::weights, ScoreScale::weights, true, raw_weights, answer_scope},
       {"rollout", "product over layers of (A + I) / 2",
        "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
-       "1 forward, a product a layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out,
+       "1 forward, a product per layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out,
        layers_scope},
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",

@@ -31,12 +31,12 @@ enum class ScoreScale {
   amounts,  // below 0 where they speak against the answer; magnitudes are shown as shares
 };
 
-// What a method is asked to look at. A number below 1 or one that is not there is an Error.
+// What a method shall look at. A number below 1 or one that does not exist is an Error.
 struct MethodChoice {
   std::optional<int64_t> layer = {};  // from 1; else the last
   std::optional<int64_t> head = {};   // from 1; else the mean, or the sum, of all
-  // Of the answer, from 0: what methods of gradients spare the others, whose scores are then 0;
-  // empty: all.
+  // Places in the answer, from 0. Methods of gradients compute only these, and the scores of the
+  // others are then 0; empty: all.
   std::vector<int64_t> tokens = {};
 };
 
@@ -59,7 +59,7 @@ struct MethodRow {
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
                        const MethodChoice& choice);
-  // Where the scores may be other than 0 whatever the weights are, bool [T, S]; null: everywhere.
+  // Where the scores may differ from 0 for some weights, bool [T, S]; null: everywhere.
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
 };
@@ -72,8 +72,8 @@ const MethodRow& find_method(const std::string& name);
 // Why the method says nothing about an answer that was computed like this; empty where it does.
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);
 
-// The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a
-// choice that is not there. `trace` is the subject's, with TraceOptions::gradients.
+// The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a choice
+// that does not exist. `trace` is the subject's, with TraceOptions::gradients.
 at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice = {});
 at::Tensor method_scores(const MethodRow& method, const Subject& subject,

@@ -26,19 +26,19 @@ struct Subject {
   int64_t target_length() const { return batch.target.size(1); }  // EOS included
 };
 
-// What `encoded`, a pair of the model, is explained by. Error where it has no source or no target.
+// The subject of `encoded`, a pair of the model. Error where it has no source or no target.
 Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 
 // The model's best answer to a source, or with `target` that answer in its place (forced decoding).
 // Error as Model, and where the model cannot be made to give the target: a label that was not in
-// training, a token that its vocabulary lacks, of a model that fills in what is hidden any.
+// training, a token that its vocabulary lacks, or any target of a model that fills in what is
+// hidden.
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "");
 
 // The subject's source with some of its tokens alone, `kept` in order and of [0, source length),
-// one row a set. A token that is not kept is left out; of an image, and where the network fills in
-// what is hidden, its place is blanked. Where nothing is left an unknown token, or a frame of
-// zeros, is.
+// one row per set. Other tokens are left out; in an image, and where the network fills in what is
+// hidden, their places are blanked. An empty source becomes an unknown token, or a frame of zeros.
 Batch with_tokens(const Subject& subject, const std::vector<std::vector<int64_t>>& kept);
 
 // Sets of all tokens of the source but one: the first leaves the first token out, and so on.

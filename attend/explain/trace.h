@@ -12,8 +12,8 @@
 
 namespace attend {
 
-// The weights [heads, rows, columns] of one pair, in the network's dtype; none are computed but
-// those of `heads`, all where it is empty. Error where the attention has none.
+// The weights [heads, rows, columns] of one pair, in the network's dtype; only those of `heads` are
+// computed, or all where it is empty. Error where the attention has none.
 at::Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
 
 // Which keys those weights may fall on: bool [heads, rows, columns], true where the score is not
@@ -31,7 +31,7 @@ struct NetworkTrace {
   at::Tensor log_probabilities;    // [B, T] of the target's tokens
 };
 
-// What a pass may be told, beyond what it is computed from.
+// Options of a pass, besides its inputs.
 struct TraceOptions {
   bool gradients = false;  // `input` and `layers` are variables to differentiate by
   bool attentions = true;  // whether they are kept

@@ -7,14 +7,14 @@
 
 namespace attend {
 
-// The rows of weights that tokens of an answer are read off, and what may take their place: a key
-// that is out of scope keeps weight 0, and a row stays what its normaliser makes of some scores.
-// `which` names tokens by their places in tokens(), any of them several times, n in all. Draws are
-// the same for all heads.
+// The rows of weights that tokens of an answer are read off, and their replacements: a key that is
+// out of scope keeps weight 0, and a row stays in the range of its normaliser. `which` names tokens
+// by their places in tokens(), any of them several times, n in all. Draws are the same for all
+// heads.
 class WeightRows {
  public:
-  // Of at most so many tokens of the answer, evenly spaced, those that read a row with two keys in
-  // scope or more: the weight of a single one says nothing.
+  // Takes at most so many tokens of the answer, evenly spaced, and of them those that read a row
+  // with two keys in scope or more: the weight of a single one says nothing.
   WeightRows(const Subject& subject, const TracedAttention& attention, int64_t most);
 
   const std::vector<int64_t>& tokens() const { return tokens_; }

@@ -30,9 +30,9 @@ struct WeightTests {
   // 2019, 4.2.1).
   double permuted = 0;
   // The largest Jensen-Shannon divergence, in nats up to ln 2, of weights that give nearly the same
-  // answer (their 4.2.2). Of weights that need not sum to 1, that of their shares.
+  // answer (their 4.2.2). Where weights need not sum to 1, that of their shares.
   double adversarial = 0;
-  double uniform_loss = 0;  // nats a token lost under uniform weights (Wiegreffe & Pinter 2019)
+  double uniform_loss = 0;  // nats per token lost under uniform weights (Wiegreffe & Pinter 2019)
 };
 
 // At most so many whole numbers below `count`, evenly spaced from 0 on.

@@ -27,7 +27,7 @@ class UnknownPart {
     tokens_ += std::ssize(tokens);
   }
 
-  // `ends` of the bytes belong to ends of texts. What stands between tokens is shared out evenly.
+  // `ends` of the bytes belong to ends of texts. The bytes between tokens are shared out evenly.
   void put(const std::vector<EncodedPair>& pairs, int64_t ends, Likelihood& all) const {
     if (unknown_ == 0) return;
     const double between =
@@ -135,7 +135,7 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
 
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   if (!model.continues())
-    fail("[evaluate] a model of type {} goes on with no text; give it pairs", model.type());
+    fail("[evaluate] a model of type {} continues no text; give it pairs", model.type());
   Predictor& predictor = Predictor::of(model);
   const PairModel& parts = predictor.model();
   const std::vector<int64_t> tokens = parts.encode_text(text);

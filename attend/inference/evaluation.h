@@ -11,11 +11,11 @@
 
 namespace attend {
 
-// Is told how many sources are answered of how many, from one thread at a time.
+// Takes the number of answered sources and of all, from one thread at a time.
 using Report = std::function<void(int64_t done, int64_t total)>;
 
-// The best answers to examples, as metrics take them. A label that is right stands there in the
-// form in which the model answers it.
+// The best answers to examples, as metrics take them. A right label has the form in which the model
+// answers it.
 struct Evaluation {
   std::vector<ScoredAnswer> answers;      // to each example
   int64_t truncated = 0;                  // sources that are longer than the model reads
@@ -26,7 +26,7 @@ struct Evaluation {
   std::vector<int64_t> source_lengths() const;  // in tokens
 };
 
-// How answers in those texts are measured: what comes tokenised has its tokens between white space.
+// How answers in those texts are measured: tokenised text has its tokens between white space.
 MetricOptions metric_options(const TextConfig& text);
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
@@ -37,8 +37,8 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 // that one, else 0. Error of another model.
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples);
 
-// The negative log-likelihood of all targets. The end of a target counts as a byte, as the line
-// break does that ends it in a file.
+// The negative log-likelihood of all targets. The end of a target counts as a byte, like the line
+// break at its end in a file.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 
 // The same of a text, by a language model.

@@ -26,7 +26,7 @@ struct ModelOptions {
   // 8 bits and an exponent; int8: weights of a byte, and a scale for each unit. Both are faster and
   // a little off. Error where the model has no steps for such.
   WeightType weights = WeightType::float32;
-  int64_t threads = 0;    // that compute, for all calls together; 0: one a core
+  int64_t threads = 0;    // that compute, for all calls together; 0: one per core
   bool strict = false;    // a source longer than the model reads is an Error; otherwise truncated
   bool skip_bad = false;  // a source that is an Error gets an Answer with it and ends no call
 };
@@ -92,8 +92,8 @@ class SourceError : public Error {
   std::string reason_;
 };
 
-// A model, ready for use. A source is a text or, of a model that reads such, the name of the
-// file of an image (or "images.idx:17") or of a sound.
+// A model, ready for use. A source is a text or, for a model that reads images or sounds, the name
+// of an image's file (or "images.idx:17") or of a sound's.
 //
 // Any number of threads may call one model at once: its weights are only read, and all calls share
 // its threads, taking turns. On the CPU the answer to a source, its scores and weights included,
@@ -122,17 +122,17 @@ class Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  // An answer for each source; of a language model its continuation. `prefixes`, where there are
-  // any, are what the answers begin with, one a source. Error on options out of range and on
-  // UnknownTokens::copy where nothing of a text is attended to; SourceError on a prefix with a
-  // token that the model does not know, or with more than it has positions for.
+  // An answer for each source; a language model continues the source. `prefixes`, where there are
+  // any, are the beginnings of the answers, one per source. Error on options out of range and on
+  // UnknownTokens::copy where the model attends to no text; SourceError on a prefix with a token
+  // that the model does not know, or with more than it has positions for.
   std::vector<Answer> answer(const std::vector<std::string>& sources,
                              const SearchOptions& options = {},
                              const std::vector<std::string>& prefixes = {}) const;
 
-  // The same, each answer told as soon as it and those before it are there: by the calling thread,
-  // in the order of the sources. `take` may call the model. What it throws ends the call, and it is
-  // not called again.
+  // The same, but calls `take` with each answer as soon as it and those before it are there, on the
+  // calling thread, in the order of the sources. `take` may call the model. What it throws ends the
+  // call, and it is not called again.
   using Take = std::function<void(size_t index, Answer answer)>;
   void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
                    const std::vector<std::string>& prefixes, const Take& take) const;
@@ -147,7 +147,7 @@ class Model {
   // Error where the model answers no numbers.
   std::vector<std::optional<double>> numbers(const std::vector<std::string>& sources) const;
 
-  // Error where the model answers labels and a target is no label of it; `name` is the file's, for
+  // Error where the model answers labels and a target is none of them; `name` is the file's, for
   // the message.
   void check_labels(const std::vector<Example>& examples, const std::string& name) const;
 
@@ -155,14 +155,15 @@ class Model {
   // answers are numbers.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
-  // Returns the `most` most probable tokens for each place of `text` where `mask` stands.
-  // Error where the model has not learned that (type encoder), and on a text that is longer
-  // than the model reads.
+  // Returns the `most` most probable tokens for each occurrence of `mask` in `text`. Error where
+  // the model has not learned that (type encoder), and on a text that is longer than the model
+  // reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
                                                   const std::string& mask = "[MASK]",
                                                   int64_t most = 5) const;
 
-  // What the encoder, or the layers of a language model, make of each source. Error of ensembles.
+  // The vectors of the encoder, or of the layers of a language model, for each source. Error for
+  // ensembles.
   std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
 
   const std::string& type() const;        // model.type
@@ -172,10 +173,10 @@ class Model {
   bool answers_labels() const;            // classify() works
   bool answers_numbers() const;           // numbers() works
   bool fills() const;                     // fill() works
-  bool continues() const;                 // an answer goes on with its source
+  bool continues() const;                 // an answer continues its source
   bool reads_files() const;               // sources are images or sounds
-  int64_t maximum_source_length() const;  // in tokens; of a longer one the first are read, or the
-                                          // last where the model continues it
+  int64_t maximum_source_length() const;  // in tokens; the model reads the first of a longer one,
+                                          // or the last where the model continues it
   // The picture of a source. Error where the model reads texts, or on a file that cannot be read.
   SourceImage source_image(const std::string& source) const;
 

@@ -18,10 +18,10 @@ namespace {
 using at::Tensor;
 
 // Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
-constexpr int64_t sentences_a_batch = 64;
+constexpr int64_t sentences_per_batch = 64;
 
 // 32 MB of log probabilities of all tokens.
-constexpr int64_t numbers_a_batch = int64_t{1} << 22;
+constexpr int64_t numbers_per_batch = int64_t{1} << 22;
 
 bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   if (a.size() != b.size()) return false;
@@ -155,7 +155,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
     try {
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
-        // White space asks nothing, though characters and bytes of it are tokens; a text goes on
+        // White space is no question, though its characters and bytes are tokens; a text continues
         // behind it.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
@@ -173,7 +173,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       prediction.error = error.what();
       continue;
     }
-    // What goes on with its source can begin with none.
+    // A model that continues its source can begin without one.
     if (encoded.source_length() > 0 || wants_equal_lengths())
       reading.answered.push_back(static_cast<int64_t>(i));
   }
@@ -312,7 +312,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
         "the model answers a number, which is not searched for; leave beam, samples and prefixes "
         "out");
   if (!prefixes.empty() && prefixes.size() != texts.size())
-    fail("[predict] {} prefixes for {} sources; give one a source, or none", prefixes.size(),
+    fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
          texts.size());
   if (options.minimum_length > maximum_answer_length())
     fail(
@@ -352,7 +352,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
       for (Hypothesis& hypothesis : prediction.hypotheses) hypothesis.weights = Tensor();
     }
   };
-  in_batches(reading.encoded, reading.answered, sentences_a_batch, answer,
+  in_batches(reading.encoded, reading.answered, sentences_per_batch, answer,
              [&](const std::vector<int64_t>& batch) { telling.add(batch); });
 }
 
@@ -394,8 +394,9 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
   };
   int64_t longest = 1;
   for (const EncodedPair& pair : pairs) longest = std::max(longest, pair.target_length());
-  const int64_t most = numbers_a_batch / (longest * model_.target_vocabulary.size());
-  in_batches(pairs, in_order(pairs.size()), std::clamp<int64_t>(most, 1, sentences_a_batch), score);
+  const int64_t most = numbers_per_batch / (longest * model_.target_vocabulary.size());
+  in_batches(pairs, in_order(pairs.size()), std::clamp<int64_t>(most, 1, sentences_per_batch),
+             score);
   return found;
 }
 
@@ -415,7 +416,7 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     const std::vector<double> sums = log_probabilities(pairs);
     return -std::accumulate(sums.begin(), sums.end(), 0.0) / tokens;
   }
-  const auto batches = batches_by_length(pairs, sentences_a_batch, 0, 0);
+  const auto batches = batches_by_length(pairs, sentences_per_batch, 0, 0);
   std::vector<double> losses(batches.size());
   threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
     at::NoGradGuard no_gradient;
@@ -428,15 +429,16 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
 std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {
   const Reading reading = read_all(texts);
   std::vector<Tensor> firsts(texts.size());
-  in_batches(
-      reading.encoded, reading.answered, sentences_a_batch, [&](const std::vector<int64_t>& batch) {
-        const auto state = start(make_batch(reading.encoded, batch));
-        const Tensor bos =
-            at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
-        const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
-        for (size_t i = 0; i < batch.size(); ++i)
-          firsts[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)].to(at::kFloat);
-      });
+  in_batches(reading.encoded, reading.answered, sentences_per_batch,
+             [&](const std::vector<int64_t>& batch) {
+               const auto state = start(make_batch(reading.encoded, batch));
+               const Tensor bos =
+                   at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
+               const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
+               for (size_t i = 0; i < batch.size(); ++i)
+                 firsts[static_cast<size_t>(batch[i])] =
+                     found[static_cast<int64_t>(i)].to(at::kFloat);
+             });
   return firsts;
 }
 
@@ -460,7 +462,7 @@ std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
   Reading reading = read_all(texts);
   std::vector<Tensor> vectors(texts.size());
-  in_batches(reading.encoded, reading.answered, sentences_a_batch,
+  in_batches(reading.encoded, reading.answered, sentences_per_batch,
              [&](const std::vector<int64_t>& batch) {
                const Batch sources = make_batch(reading.encoded, batch);
                const Tensor found = networks_[0]

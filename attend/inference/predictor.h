@@ -40,7 +40,7 @@ std::vector<std::shared_ptr<PairNetwork>> load_members(PairModel& model,
                                                        const std::vector<std::string>& folders);
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
-// errors and what answers depend on are those of Model, which holds one.
+// errors and guarantees are those of Model, which holds one.
 class Predictor {
  public:
   // Several networks decode as one: probabilities are the means of theirs. Error on none. They are
@@ -59,7 +59,7 @@ class Predictor {
   // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
 
-  // Calls PairNetwork::pack of all networks. Error where one has no such steps for other weights
+  // Calls PairNetwork::pack of all networks. Error where one has no steps for such weights, other
   // than float32.
   void pack(WeightType weights = WeightType::float32);
 
@@ -75,8 +75,8 @@ class Predictor {
   // The best answer's tokens; none for an empty text.
   std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
-  // The log probability of each token of each pair's target, its end, if it has one, included. With
-  // the weights as they were loaded, packed or not. Error where answers are numbers.
+  // The log probability of each token of each pair's target, including its end, if it has one. The
+  // weights are those that were loaded, packed or not. Error where answers are numbers.
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
@@ -88,11 +88,11 @@ class Predictor {
   // an empty text.
   std::vector<at::Tensor> first_steps(const std::vector<std::string>& texts);
 
-  // The log probabilities [S, V] that each step of the answer to those ids gives, whatever the
-  // steps before answer.
+  // The log probabilities [S, V] of each step of the answer to those ids, whatever the earlier
+  // steps answered.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error of several
+  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error for several
   // networks, and where the network has none.
   std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
                                     std::vector<std::vector<std::string>>& tokens);
@@ -106,7 +106,7 @@ class Predictor {
   // The same. SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
-  // What is searched for behind a text. Error on a prefix that is too long or has unknown tokens.
+  // The task of the search for a text. Error on a prefix that is too long or has unknown tokens.
   SearchTask task_of(const EncodedPair& text, const std::string& prefix,
                      const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
@@ -115,9 +115,8 @@ class Predictor {
   void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
-  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches
-  // whose first pair comes earlier begin earlier. The calling thread calls `tell` with each that is
-  // done.
+  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with
+  // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
   void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                   int64_t most, const BatchWork& work, const BatchWork& tell = {});
 

@@ -12,7 +12,7 @@ namespace {
 using at::Tensor;
 
 constexpr double initial_memory = 1e-6;
-// Heads begin by staying near where they stand: content says nothing before anything was written.
+// Heads begin by staying near their rows: content says nothing before anything was written.
 constexpr double initial_gate = -4;
 // Wider than keeps variance, so that from the beginning heads move differently at different inputs.
 constexpr double initial_gain = 1.4;

@@ -16,7 +16,7 @@ inline EnumNames names_of(Controller) { return {"gru", "lstm", "feed_forward"}; 
 
 // All sizes are 1 or more.
 struct MemoryMachineConfig {
-  int64_t inputs = 1;   // depth of what comes in at each step
+  int64_t inputs = 1;   // depth of the input of each step
   int64_t outputs = 1;  // and of what goes out
   Controller controller = Controller::lstm;
   int64_t hidden = 100;  // depth of the controller
@@ -24,10 +24,10 @@ struct MemoryMachineConfig {
   int64_t width = 20;    // of a row
   int64_t read_heads = 1;
   int64_t write_heads = 1;
-  int64_t farthest_shift = 1;  // a head moves by at most so many rows a step; 0 or more
+  int64_t farthest_shift = 1;  // a head moves by at most so many rows per step; 0 or more
 };
 
-// Where a memory machine stands between two steps.
+// The state of a memory machine between two steps.
 struct MemoryMachineState {
   at::Tensor memory;                   // [B, rows, width]
   at::Tensor weights;                  // [B, read and then write heads, rows]
@@ -36,9 +36,9 @@ struct MemoryMachineState {
 };
 
 // The neural Turing machine (Graves et al. 2014): at each step a controller sees the input and what
-// was read before, its heads address the memory by content and by shifts from where they stood
-// (memory_addressing.h), the write heads erase and add, the read heads read what is then there,
-// and the output is a linear layer on the controller and the reads.
+// was read before, its heads address the memory by content and by shifts from their last rows
+// (memory_addressing.h), the write heads erase and add, the read heads read what is then there, and
+// the output is a linear layer on the controller and the reads.
 //
 // The memory begins at a small constant (Collier and Beel 2018), every head at row 0.
 class MemoryMachine : public torch::nn::Module {

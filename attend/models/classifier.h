@@ -13,8 +13,8 @@
 
 namespace attend {
 
-// What becomes of the vectors of a source: their sum or mean, what fixed queries see of them, or
-// the vector of the class token.
+// How the vectors of a source become one: their sum or mean, the contexts of fixed queries, or the
+// vector of the class token.
 enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token };
 inline EnumNames names_of(Pooling) { return {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}; }
 
@@ -29,7 +29,7 @@ struct ClassifierConfig : SourceEncoderConfig {
 
   Settings settings();  // keys model.*
   void check() const;   // Error when they do not fit each other
-  // The setting by which nothing attends, where nothing does.
+  // The setting because of which nothing attends, where nothing does.
   std::string why_no_weights() const;
 };
 
@@ -67,7 +67,7 @@ class Classifier : public PairNetwork {
  private:
   struct State;
 
-  // [B, tokens of a target]: no label stands below Vocabulary::unknown. [B, 1]: the number.
+  // [B, tokens of a target]: labels begin after Vocabulary::unknown. [B, 1]: the number.
   at::Tensor answer_scores(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass,
                            c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;

@@ -17,7 +17,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr size_t pairs_a_batch = 64;
+constexpr size_t pairs_per_batch = 64;
 
 // Batches of sources of one length each: a recurrence that is unrolled has no padding.
 std::vector<std::vector<int64_t>> batches_of_one_length(const std::vector<EncodedPair>& pairs) {
@@ -27,8 +27,8 @@ std::vector<std::vector<int64_t>> batches_of_one_length(const std::vector<Encode
       by_length[pairs[i].source.size()].push_back(static_cast<int64_t>(i));
   std::vector<std::vector<int64_t>> batches;
   for (const auto& [length, indices] : by_length) {
-    for (size_t begin = 0; begin < indices.size(); begin += pairs_a_batch) {
-      const size_t end = std::min(begin + pairs_a_batch, indices.size());
+    for (size_t begin = 0; begin < indices.size(); begin += pairs_per_batch) {
+      const size_t end = std::min(begin + pairs_per_batch, indices.size());
       batches.emplace_back(indices.begin() + static_cast<int64_t>(begin),
                            indices.begin() + static_cast<int64_t>(end));
     }

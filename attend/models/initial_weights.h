@@ -9,8 +9,8 @@ namespace attend {
 
 // Copies into the network of `model` those weights of a file that have the name, dtype and shape of
 // one of its parameters; `other` is the model whose weights they are. Where an axis counts the
-// tokens of a vocabulary, the rows of the tokens that both models have are copied, wherever they
-// stand, and the other rows stay as they are. Returns how many parameters have taken weights.
+// tokens of a vocabulary, the rows of the tokens that both models have are copied, whatever their
+// places, and the other rows stay as they are. Returns how many parameters have taken weights.
 // Errors as read_weights.
 int64_t load_initial_weights(const PairModel& model, const PairModel& other,
                              const std::string& path);

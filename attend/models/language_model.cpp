@@ -79,7 +79,7 @@ Tensor LanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
   return logits(batch, pass).log_softmax(-1, at::kDouble);
 }
 
-// The start stands before the source, and each token is read off the vector before it.
+// The start token precedes the source, and each token is read off the vector before it.
 TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_length) const {
   return {1, at::eye(source_length + target_length).slice(0, source_length)};
 }

@@ -15,10 +15,10 @@ namespace attend {
 class PackedDecoder;
 class StackSteps;
 
-// What comes next in a text: causal self-attention, by any mechanism of the table, over a start,
-// the source and the target, of which the target is predicted (Radford et al. 2019). Source and
-// target share their tokens. A window of a text is a target that goes on; its source is the text
-// before it, or nothing.
+// Predicts the next token of a text: causal self-attention, by any mechanism of the table, over a
+// start token, the source and the target, of which the target is predicted (Radford et al. 2019).
+// Source and target share their tokens. A window of a text is a target without an end; its source
+// is the text before it, or nothing.
 class LanguageModel : public PairNetwork {
  public:
   // Error as LayersConfig::check.
@@ -34,7 +34,7 @@ class LanguageModel : public PairNetwork {
                        const Pass& pass) override;
   // Reads the last half of a source that the context does not hold. Where steps fill the context,
   // half of it is read anew, as a beginning. Their weights: those over the source, the mean of the
-  // heads of the last layer; what is left of 1 is on the rest.
+  // heads of the last layer; the remainder to 1 is on the other tokens.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;

@@ -7,7 +7,7 @@
 
 namespace attend {
 
-// A decoder alone, in the shape of GPT-2 (Radford et al. 2019) unless told otherwise.
+// A decoder alone, by default in the shape of GPT-2 (Radford et al. 2019).
 struct LanguageModelConfig : LayersConfig {
   int64_t layers = 4;
   int64_t context = 256;  // tokens that are seen at once, the start included

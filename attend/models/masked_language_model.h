@@ -19,8 +19,8 @@ struct MaskedLanguageModelConfig : SourceEncoderConfig {
   void check() const;   // Error as SourceEncoderConfig, and without layers
 };
 
-// What a masked language model is shown, [B, S], and asked for: the tokens themselves where they
-// are asked for, elsewhere Vocabulary::padding.
+// The input of a masked language model, [B, S], and its targets: the true token where one is to be
+// predicted, elsewhere Vocabulary::padding.
 struct MaskedTokens {
   at::Tensor shown, asked;
 };
@@ -28,9 +28,9 @@ struct MaskedTokens {
 // In place of a token that is hidden; no text holds it.
 constexpr int64_t mask_token = Vocabulary::bos;
 
-// Asks for the rounded share of the tokens of each row of source [B, S] with lengths [B], at least
-// for one. Of these 80 % are hidden, 10 % are another token of the vocabulary and 10 % stand as
-// they are (Devlin et al. 2019, 3.1 and A.2).
+// Chooses the rounded share of the tokens of each row of source [B, S] with lengths [B], at least
+// one. 80 % of these are hidden, 10 % become another token of the vocabulary and 10 % stay as they
+// are (Devlin et al. 2019, 3.1 and A.2).
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);
 
@@ -47,8 +47,8 @@ class MaskedLanguageModel : public PairNetwork {
   // Logits [B, S, V] at every token of source [B, S].
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // The loss of batch.source: the mean over what is asked for, times the tokens of batch.target, as
-  // many. Without a generator the same is asked for each time.
+  // The loss of batch.source: the mean over the chosen tokens, times the number of tokens of
+  // batch.target. Without a generator the choice is the same each time.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;

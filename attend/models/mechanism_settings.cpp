@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-// The empty choice stands for the mechanism's own.
+// An empty choice means the mechanism's own.
 std::vector<std::string> score_names(std::vector<std::string> names) {
   names.reserve(names.size() + score_table().size() + 1);
   for (const ScoreRow& row : score_table()) names.emplace_back(row.name);

@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// What the network is: its type, and the settings of each type that there is.
+// The description of a network: its type, and the settings of every type.
 class ModelConfig {
  public:
   ModelConfig();
@@ -21,7 +21,7 @@ class ModelConfig {
 
   std::string type = "seq2seq";  // a name of model_types()
 
-  // The row of the type, and its settings. Error on a type that there is not.
+  // The row of the type, and its settings. Error on an unknown type.
   const ModelType& row() const { return model_type(type); }
   const NetworkConfig& chosen() const;
   NetworkConfig& chosen();

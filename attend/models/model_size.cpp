@@ -7,10 +7,10 @@
 namespace attend {
 namespace {
 
-// Of each weight: itself, its average, its two moments, whether it decays; of each replica the
-// gradient and what backward adds to it. Going on from a checkpoint takes its four numbers twice,
+// For each weight: itself, its average, its two moments, whether it decays; for each replica the
+// gradient and what backward adds to it. Continuing from a checkpoint takes its four numbers twice,
 // as the file's bytes and as tensors.
-constexpr int64_t numbers_a_weight(int64_t replicas) { return 5 + 2 * replicas + 8; }
+constexpr int64_t numbers_per_weight(int64_t replicas) { return 5 + 2 * replicas + 8; }
 
 std::string gigabytes(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
@@ -95,7 +95,7 @@ std::string largest_part(const PairModel& model) {
 
 void check_memory(const PairModel& model, int64_t replicas) {
   const int64_t bytes = parameter_bytes(model), most = memory_limit();
-  const int64_t numbers = numbers_a_weight(replicas);
+  const int64_t numbers = numbers_per_weight(replicas);
   if (bytes <= most / numbers) return;
   fail(
       "the model's weights take {}, and training {} times that; this process may use {}: {}; "

@@ -22,8 +22,8 @@ enum class Answers {
   filled,        // the source, with what is hidden of it filled in; it learns from texts
 };
 
-// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice comes
-// near this.
+// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice is near
+// this.
 int64_t longest_answer(int64_t source_tokens);
 
 // The settings of one type of model and the network that they describe.
@@ -116,7 +116,7 @@ struct ModelType {
   std::string name;     // model.type
   std::string summary;  // for help texts, behind the name
   Answers answers = Answers::sequence;
-  // What holds where nobody says: how texts are read, and what training minds.
+  // Defaults: how texts are read, and what training minds.
   TextConfig text = {};
   std::string metric = "token_error";                    // train.metric
   double label_smoothing = 0.1;                          // train.label_smoothing

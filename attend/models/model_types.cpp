@@ -69,7 +69,7 @@ struct Types {
        .metric = "accuracy",
        .config = pairs<VitConfig, Classifier>},
       {.name = "lm",
-       .summary = "goes on with a text",
+       .summary = "continues a text",
        .answers = Answers::continuation,
        .text = {.source_units = "char", .target_units = "char", .joint_vocabulary = true},
        .metric = "loss",

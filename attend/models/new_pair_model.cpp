@@ -77,7 +77,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
         "and data.target_units alike",
         model.type);
   if (model.continues() && !text.joint_vocabulary)
-    fail("model.type is {}, which goes on with its source; set data.joint_vocabulary = true",
+    fail("model.type is {}, which continues its source; set data.joint_vocabulary = true",
          model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   if (text.wants_numbers() && text.target_scale.deviation == 0)
@@ -87,7 +87,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   if (text.joint_vocabulary) {
     WordCounts both = sources;
     for (const auto& [token, count] : counts.target) both[token] += count;
-    // Of the alphabets at least one is empty, or they are the same.
+    // At least one of the alphabets is empty, or they are the same.
     result.source_vocabulary = result.target_vocabulary = make_vocabulary(
         std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
   } else {

@@ -7,7 +7,7 @@
 
 namespace attend {
 
-// How often each token is there, by which vocabularies are made.
+// How often each token occurs, for making vocabularies.
 struct TokenCounts {
   WordCounts source, target;
 

@@ -53,7 +53,7 @@ struct PairModel {
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, or, where the model goes on with its source, its first.
+  // Its last tokens are dropped, or, where the model continues its source, its first.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
@@ -70,7 +70,7 @@ struct PairModel {
   std::shared_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example; of a masked language model the source is the target.
+  // One pair for each target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
   // longer. Error on a text that is not UTF-8, on an image or a sound that cannot be read, and
   // where the model answers numbers on a target that is none.

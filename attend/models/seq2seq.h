@@ -23,10 +23,10 @@ namespace attend {
 class PackedRecurrent;
 
 // The encoder-decoder of Bahdanau et al. 2015 with any mechanism of the table: a bidirectional
-// recurrent encoder annotates every source token; at each step a query made of what the decoder
-// has reads the annotations, and the context it gets enters the recurrence and the readout, a
-// maxout layer. Without the encoder (Xu et al. 2015) a source is annotated by its tokens or frames
-// and where they stand. With `state` in the query the recurrence runs first and attention after it
+// recurrent encoder annotates every source token; at each step a query made of the decoder's
+// vectors reads the annotations, and its context enters the recurrence and the readout, a maxout
+// layer. Without the encoder (Xu et al. 2015) a source is annotated by its tokens or frames and
+// their positions. With `state` in the query the recurrence runs first and attention after it
 // (Luong et al. 2015): the context then enters the readout, and the next step where `context` is a
 // part too, or with input_feeding. With score "none" the context is the same at every step: the
 // last state of each direction, or the mean of annotations that no recurrence made. Transformer
@@ -48,7 +48,7 @@ class Seq2Seq : public PairNetwork {
 
   // The cross-entropy. With hard attention and a generator its gradient also estimates what the
   // draws contribute (Xu et al. 2015, eq. 11-12: a draw's reward is the log-likelihood of the
-  // tokens from its step on), and with coverage_weight what coverage costs; the value is the
+  // tokens from its step on), and with coverage_weight the cost of coverage; the value is the
   // cross-entropy alone.
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
@@ -83,7 +83,7 @@ class Seq2Seq : public PairNetwork {
     Readout readout;
     at::Tensor weights;  // [B, T, S]; undefined unless something wants them
     HardDraw draws;      // [B, T] each; undefined unless something was drawn
-    // A token each, weights where there are some; empty unless somebody watches who differentiates.
+    // One entry per token, weights where there are some; empty unless a watch differentiates.
     std::vector<std::pair<Readout, at::Tensor>> steps;
   };
 
@@ -101,7 +101,7 @@ class Seq2Seq : public PairNetwork {
   // The source as a memory, and the first decoder state.
   std::pair<Memory, Decoder> encode(const at::Tensor& source, const at::Tensor& lengths,
                                     const Pass& pass);
-  // The same from what stands below model.self_layers.
+  // The same from the vectors below model.self_layers.
   std::pair<Memory, Decoder> remember(const at::Tensor& embedded, const at::Tensor& below,
                                       const at::Tensor& lengths, const Pass& pass);
   Teaching teach(const Batch& batch, const Memory& memory, Decoder decoder, const Pass& pass);

@@ -15,7 +15,7 @@
 
 namespace attend {
 
-// What annotates a source: recurrent layers, or nothing but the positions of tokens or frames.
+// The annotator of a source: recurrent layers, or only the positions of tokens or frames.
 enum class Annotations { recurrent, none };
 inline EnumNames names_of(Annotations) { return {"recurrent", "none"}; }
 

@@ -13,8 +13,8 @@
 
 namespace attend {
 
-// What a source is encoded by. Unlike a Transformer's, its layers tell distances by a learned bias
-// (Raffel et al. 2020) unless they are told otherwise.
+// The settings of a source's encoder. Unlike a Transformer's, its layers by default know distances
+// by a learned bias (Raffel et al. 2020).
 struct SourceEncoderConfig : LayersConfig {
   SourceEncoderConfig();
 
@@ -40,8 +40,8 @@ class SourceEncoder : public torch::nn::Module {
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
 
   // source [B, S] int64 or frames [B, S, F], lengths [B] from 1 -> vectors [B, S, depth] and
-  // lengths; with a class token both are longer by 1, and it comes first. Error as SourceInput and
-  // LearnedPositions.
+  // lengths; with a class token, which is the first vector, both are longer by 1. Error as
+  // SourceInput and LearnedPositions.
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // The vectors of tokens, [tokens, depth], to share.

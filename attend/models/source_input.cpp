@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-// Pixels a side of the square patches of an image.
+// Pixels per side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
   return std::lround(std::sqrt(static_cast<double>(shape.depth)));
 }

@@ -27,8 +27,8 @@ struct SourceShape {
 // How images enter a network.
 struct ImageInputConfig {
   int64_t convolutions = 0;  // each is 3 x 3 with ReLU and halves height and width, so that the
-                             // last one leaves one vector for each patch of 2^convolutions pixels a
-                             // side; one more spreads these over their neighbours
+                             // last one leaves one vector for each patch of 2^convolutions pixels
+                             // per side; one more spreads these over their neighbours
   int64_t channels = 8;      // of the first of them; each has twice as many as the one before
   bool flip = false;         // in training, each second image is mirrored, left to right
   int64_t shift = 0;         // in training, pixels that it moves at most, up or down and sideways
@@ -47,10 +47,10 @@ class SourceInput : public torch::nn::Module {
   SourceInput(const SourceShape& shape, int64_t depth, const ImageInputConfig& image = {});
 
   // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
-  // and, of an image, on another number of patches.
+  // and on an image of another number of patches.
   at::Tensor forward(const at::Tensor& source, const Pass& pass);
 
-  // [tokens, depth] of an embedding, to share; of frames the linear map, [depth, ..].
+  // The matrix [tokens, depth] of the embedding, to share; for frames the linear map, [depth, ..].
   const at::Tensor& weight() const { return weight_; }
 
  private:

@@ -19,9 +19,9 @@ class PackedStack;
 class SharedSequence;
 
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
-// what reads the source: nothing but attention between tokens. Of a source of frames it reads
-// their linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source
-// length) tokens long at most where positions are learned.
+// what reads the source: nothing but attention between tokens. It reads a source of frames by a
+// linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source length)
+// tokens long at most where positions are learned.
 class Transformer : public PairNetwork {
  public:
   // Error as TransformerConfig::check and SourceInput, and where model.tied is all and the sides

@@ -51,7 +51,7 @@ Settings LayersConfig::settings() {
   Settings all = self.settings("model.", "how a sequence reads itself");
   append(
       all,
-      {{"model.positions", &positions, "how a position is told"},
+      {{"model.positions", &positions, "how positions are encoded"},
        {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
        {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
        {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// Of the imbalance in the objective (section 4).
+// The weight of the imbalance in the objective (section 4).
 constexpr double balance_weight = 0.1;
 
 // The square of the coefficient of variation: variance over mean squared (eq. 7 and 11).

@@ -13,7 +13,7 @@ namespace attend {
 namespace {
 
 // This file is written first and config.toml last: a folder with the first alone holds an average
-// that did not come to its end.
+// that did not reach its end.
 constexpr const char* mark = "average.toml";
 
 void check_unused(const std::string& folder) {

@@ -8,13 +8,13 @@ namespace attend {
 
 // The other processes of a run on this machine: this program once more with the same arguments,
 // for ranks 1, 2, ... Sets the environment that place_of_environment() reads, in this process too,
-// whose rank is 0; they meet in a file of a temporary folder.
+// whose rank is 0; they connect by a file in a temporary folder.
 class ChildProcesses {
  public:
   // `count` of processes in all, 2 or more. std::system_error where they cannot be started.
   explicit ChildProcesses(int64_t count);
-  // Waits for them, and ends those that are still there after some seconds; at once where an
-  // exception is on its way, for then they wait for this process in vain.
+  // Waits for them, and ends those that still run after some seconds; at once during an exception,
+  // for then they wait for this process in vain.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
@@ -38,8 +38,8 @@ class ChildProcesses {
   std::vector<Child> children_;  // of ranks 1, 2, ...
 };
 
-// Has this process, where a ChildProcesses started it, killed once that one has ended, however it
-// did: until they have met, nothing else would tell. Returns whether one started it.
+// Where a ChildProcesses started this process, has the system kill it once the starter has ended in
+// any way: before they are connected, nothing else would notice. Returns whether one started it.
 // std::runtime_error where that has ended already.
 bool end_with_starter();
 

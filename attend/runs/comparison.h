@@ -13,17 +13,18 @@ namespace attend {
 struct ComparedRow {
   std::string name;
   MetricOptions options = {};
-  std::vector<Evaluation> runs = {};  // one a seed
+  std::vector<Evaluation> runs = {};  // one per seed
   double minutes = 0;                 // of training, the mean of the runs
 };
 
-// What follows compares rows by a metric of answers and by its companion, where it has one.
+// The functions below compare rows by a metric of answers and by its companion, where it has one.
 
-// A Markdown table: a line a row, with the figures of all tests and the last of them by the length
-// of the source.
+// A Markdown table: one line per row, with the figures of all tests and the last of them by the
+// length of the source.
 std::string comparison_table(const std::vector<ComparedRow>& rows, const Metric& metric);
 
-// The metric against the length of the source, a line a row; the band is the range over the seeds.
+// The metric against the length of the source, one line per row; the band is the range over the
+// seeds.
 std::string comparison_chart(const std::vector<ComparedRow>& rows, const Metric& metric);
 
 nlohmann::json comparison_json(const std::vector<ComparedRow>& rows, const Metric& metric);

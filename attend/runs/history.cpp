@@ -35,7 +35,7 @@ std::string history_chart(const json& history) {
   Chart chart;
   chart.title = "Training";
   chart.x_label = "steps";
-  chart.y_label = "loss a token, in nats";
+  chart.y_label = "loss per token, in nats";
   chart.y_from_zero = false;
   // What is trained has smoothed labels and dropout, and so is no measure of the other.
   chart.series = {{"training objective", {}}, {"validation loss", {}}};

@@ -17,7 +17,8 @@ struct InitialModel {
   bool same_type = false;
 };
 
-// Loads it, and has texts read as it reads them. Error where the configuration reads other sources.
+// Loads it, and makes the configuration read texts as it reads them. Error where the configuration
+// reads other sources.
 InitialModel load_initial_model(const std::string& folder, RunConfig& config);
 
 // Makes the network of `model`, whose vocabularies are those of its data, anew: with the tokens of

@@ -41,7 +41,7 @@ class Command {
     check_format(*file_, options.config);
   }
 
-  // Of all those that it may speak of.
+  // Applies it to all the settings that it may name.
   void apply(const Settings& settings) const {
     if (file_) read_config(*file_, settings);
     read_environment(settings);
@@ -52,7 +52,7 @@ class Command {
     for (const std::string& assignment : options_.assignments) assign(settings, assignment);
   }
 
-  // Of one that others depend on.
+  // Applies it to one setting that others depend on.
   void apply(const Setting& setting) const {
     if (file_) file_->read_key(setting);
     read_environment({setting});

@@ -15,16 +15,16 @@ struct RunConfig {
   Settings settings();
 };
 
-// Sets what a type of model is trained with for such targets where nobody says: how it reads texts,
-// and by what its best weights are chosen.
+// Sets a type's defaults for training with such targets: how it reads texts, and which metric
+// chooses its best weights.
 void set_type_defaults(RunConfig& config, TargetKind target);
 
-// What a new training runs with: flag > environment > file > default. Error on settings that do not
-// fit.
+// The configuration of a new training: flag > environment > file > default. Error on settings that
+// do not fit.
 RunConfig new_config(const TrainOptions& options);
 
-// What the folder options.out was trained with; train.* may be changed. Error where the command
-// asks for another model or other texts.
+// The configuration that the folder options.out was trained with; train.* may be changed. Error
+// where the command wants another model or other texts.
 RunConfig stored_config(const TrainOptions& options);
 
 }  // namespace attend

@@ -74,7 +74,7 @@ void tell_header(const std::vector<Example>& examples, const std::string& name, 
                      name, in_quotes(first), in_quotes(examples[0].source)));
 }
 
-// Answers come in the form that the model has learned, of which their reader should know.
+// Answers have the form that the model has learned, and their reader should know it.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                const std::string& name, const Tell& tell) {
   const NormalForm form = text.normalise;

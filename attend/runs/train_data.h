@@ -23,12 +23,11 @@ struct PairData {
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
 // by a hash of the source where --valid is not given, or two files of sources and targets. Targets
-// that no answer could equal are left out, and `tell` is told; so it is of sources that are cut,
-// and, with options.skip_bad, of lines, images and sounds that cannot be read. What else a person
-// should know of them is told too: PairReader::remarks, a header that became a label, targets in
-// another normal form than answers, colours. Error where nothing could be learned. With
-// train.shuffle_buffer the training examples are not read here, and are neither split nor told of.
-// Of a text, where --valid is not given, the last tenth is set aside.
+// that no answer could equal are left out. `tell` takes this, sources that are cut and, with
+// options.skip_bad, lines, images and sounds that cannot be read, as well as PairReader::remarks, a
+// header that became a label, targets in another normal form than answers, colours. Error where
+// nothing could be learned. With train.shuffle_buffer the training examples are not read here, and
+// are neither split nor reported. Without --valid the last tenth of a text is set aside.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);
 
 // Error where a text or a sound is longer than the model reads or answers; `frames` reads sounds,

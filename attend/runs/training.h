@@ -15,8 +15,8 @@ namespace attend {
 
 class Communicator;
 
-// What becomes of tokens of the data that the model of TrainOptions::init does not have: its
-// vocabularies are extended by them, or kept, so that they are read as unknown.
+// The treatment of tokens of the data that the model of TrainOptions::init does not have: its
+// vocabularies are extended by them, or stay, so that they are read as unknown.
 enum class InitVocabulary { extend, keep };
 inline EnumNames names_of(InitVocabulary) { return {"extend", "keep"}; }
 
@@ -43,9 +43,9 @@ struct TrainWatch {
   // What a person should know of the data: what cannot be read, is cut or left out.
   Tell remark = [](const std::string&) {};
   std::function<void(const TrainProgress&, const Metric&)> progress = {};
-  // Before the first file is written; errors of the command and the data come before.
+  // Called before the first file is written; errors of the command and the data are thrown earlier.
   std::function<void()> begin = {};
-  // Once it is true everything is saved and the training ends, outcome.interrupted.
+  // Once it is true, the training saves everything and ends with outcome.interrupted.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -54,9 +54,9 @@ struct Trained {
   Metric metric;  // of outcome.best_metric
 };
 
-// What would run, as a TOML document: flag > environment > file > default; with options.resume and
-// a model in options.out, flag > environment > file > what that was trained with. Error on settings
-// that do not fit.
+// The configuration as a TOML document: flag > environment > file > default; with options.resume
+// and a model in options.out, flag > environment > file > that model's. Error on settings that do
+// not fit.
 std::string training_config(const TrainOptions& options);
 
 // The pairs of a TSV file as a model that options describe reads them, in a test. Error on settings
@@ -64,13 +64,13 @@ std::string training_config(const TrainOptions& options);
 std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
                                const Tell& tell = {});
 
-// Trains a model into options.out. With options.resume what is there is trained further; where it
-// was trained to its end, nothing is left to do. Error when another process is training there.
+// Trains a model into options.out. With options.resume a model there is trained further; where it
+// was trained to its end, nothing happens. Error when another process is training there.
 //
 // A program that does little else calls keep_memory (base/memory.h) before.
 //
-// Every process of options.world makes this call, with the same options and data. The first alone
-// writes and tells `watch` how far it is; any of them may be stopped.
+// Every process of options.world makes this call, with the same options and data. Only rank 0
+// writes, and reports its progress to `watch`; any of them may be stopped.
 Trained train_model(const TrainOptions& options, const TrainWatch& watch = {});
 
 }  // namespace attend

@@ -13,7 +13,8 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
     fail("train.sequence_parallel: takes sources of tokens, not images or sounds");
   if (config.train.replicas != 1)
     fail(
-        "train.sequence_parallel: takes one replica a process, and train.replicas is {}; add --set "
+        "train.sequence_parallel: takes one replica per process, and train.replicas is {}; add "
+        "--set "
         "train.replicas=1",
         config.train.replicas);
   if (options.placement != DevicePlacement())

@@ -32,13 +32,13 @@ class ModelFolder {
   std::optional<FolderLock> lock_;
 };
 
-// Writes the settings that a training of the folder goes on with.
+// Writes the settings with which a training of the folder continues.
 void write_settings(const TrainOptions& options, TrainConfig config);
 
 // Error where options.resume does not fit the folder, which this process writes to.
 void check_resume(const TrainOptions& options, bool holds_model, const Say& say);
 
-// Error where another process goes on in the folder and this one does not see it.
+// Error where another process trains in the folder and this one does not see it.
 void check_shared_folder(const TrainOptions& options, const Communicator& world);
 
 }  // namespace attend::internal

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 // Whether a start was killed before its first checkpoint. It leaves training.toml, which is written
 // first, and all or some of the description: nothing that the command would not make again. What
-// --init names is not in it, so that training cannot go on from there.
+// --init names is not in it, so that training cannot continue from there.
 bool is_unfinished_start(const std::set<std::string>& names) {
   static const std::set<std::string> first = {"training.toml", "source.vocab", "target.vocab",
                                               "bpe.codes",     "source.bpe",   "target.bpe",
@@ -52,7 +52,8 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
         options.out);
   if (holds_model && !fs::exists(options.out + "/checkpoint.safetensors"))
     fail(
-        "--resume: {0} holds a model without checkpoint.safetensors to go on from; begin another "
+        "--resume: {0} holds a model without checkpoint.safetensors to continue from; begin "
+        "another "
         "with its weights: --init {0}",
         options.out);
   if (options.resume && !holds_model && fs::exists(options.out) && !names_in(options.out).empty())
@@ -63,7 +64,7 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
 void check_shared_folder(const TrainOptions& options, const Communicator& world) {
   if (!fs::exists(options.out + "/config.toml"))
     fail(
-        "--out {}: rank {} finds no config.toml there, where rank 0 goes on; all processes must "
+        "--out {}: rank {} finds no config.toml there, where rank 0 continues; all processes must "
         "share the folder, or have a copy of it",
         options.out, world.rank());
 }

@@ -29,13 +29,13 @@ void keep_share(std::vector<T>& all, const Communicator& world) {
   all = std::move(own);
 }
 
-// Texts are told apart by what comes between them, which is no byte.
+// Texts are separated by values that are no bytes.
 void add_text(Fnv1a& hash, std::string_view text) {
   hash.add_bytes(text);
   hash.add(256);
 }
 
-// Of an image or a sound the name alone, without the folder, which may move.
+// For an image or a sound only its name counts, without the folder, which may move.
 uint64_t hash_of(const std::vector<Example>& examples, bool are_files) {
   Fnv1a hash;
   for (const Example& example : examples) {

@@ -15,8 +15,9 @@
 
 namespace attend {
 
-// Measures the averaged weights on the first train.validation_examples, of a text windows, each
-// behind the token before it. Every process measures its share; all get the same figures.
+// Measures the averaged weights on the first train.validation_examples, which in a text are
+// windows, each behind the token before it. Every process measures its share; all get the same
+// figures.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,

@@ -170,7 +170,7 @@ std::vector<std::string> told_differences(const Checkpoint& stored, const Checkp
   const bool known = stored.processes > 0 && stored.replicas > 0;
   if (known && (stored.processes != training.processes || stored.replicas != training.replicas))
     lines.push_back(fmt::format(
-        "{} was taken by {} of {}, and {} of {} go on: with the same examples, but no longer to "
+        "{} was taken by {} of {}, and {} of {} continue: with the same examples, but no longer to "
         "the same bits",
         path, counted(stored.processes, "process", "processes"),
         counted(stored.replicas, "replica", "replicas"),

@@ -362,7 +362,8 @@ class Counting(Models):
     def setUp(self):
         super().setUp()
         lines = PAIRS.splitlines()
-        # Of one source its target nine times, one of another three times; one line that is wrong.
+        # One source with its target nine times, another with one of its targets three times; one
+        # line is wrong.
         self.lines = 9 * lines[:1] + 3 * lines[1:2] + [f"{SOURCES[0]}\t{TARGETS[1]}"] + lines[2:8]
         self.write("lines.tsv", "".join(f"{line}\n" for line in self.lines))
 

@@ -125,7 +125,7 @@ class Killed(program.Case):
         self.begin_anew()
         while kills > 0:
             child = draw.randint(0, children)
-            run = self.run_command(signal=signal.SIGKILL, at=draw.randint(1, changes), child=child)
+            run = self.run_command(signal=signal.SIGKILL, number=draw.randint(1, changes), child=child)
             if run.returncode == -signal.SIGKILL or "was ended by signal 9" in run.stderr:
                 kills -= 1
                 disown(self.out)
@@ -187,7 +187,7 @@ class Killed(program.Case):
         self.record()
         self.begin_anew()
         for event in "create model", "rename model/metrics.jsonl":
-            run = self.run_command(signal=signal.SIGKILL, of=event, at=1, child=1)
+            run = self.run_command(signal=signal.SIGKILL, change=event, number=1, child=1)
             self.assertEqual(run.returncode, 1, run.stderr)
             self.assertIn("rank 1 was ended by signal 9", run.stderr)
         self.finish(self.run_command())
@@ -197,7 +197,7 @@ class Killed(program.Case):
         self.begin(DATA, "rows", contents)
         for event, copy in {event: (event, copy) for event, copy in self.record()}.values():
             self.begin_anew()
-            run = self.run_command(signal=signal.SIGKILL, at=copy.name)
+            run = self.run_command(signal=signal.SIGKILL, number=copy.name)
             self.assertEqual(run.returncode, -signal.SIGKILL, event)
             for folder in self.out, copy:
                 disown(folder)

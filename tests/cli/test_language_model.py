@@ -120,8 +120,8 @@ class Text(program.Case):
         data = ("--data", self.shared / "rest.txt", "--valid", self.shared / "rest.txt")
         self.succeed("train", *data, "--out", "whole", *settings(short))
         train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
-        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, at=3,
-                                               of="rename parts/checkpoint.safetensors"))
+        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, number=3,
+                                               change="rename parts/checkpoint.safetensors"))
         self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
         self.succeed(*train)
         whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()

@@ -50,8 +50,8 @@ def wav(samples, rate=8000):
 
 def bar(label, chance):
     """8 x 8 noisy pixels with a line: 0 across, 1 down."""
-    at = chance.randrange(1, 7)
-    return [200 + chance.randrange(50) if (x if label else y) == at else chance.randrange(60)
+    line = chance.randrange(1, 7)
+    return [200 + chance.randrange(50) if (x if label else y) == line else chance.randrange(60)
             for y in range(8) for x in range(8)]
 
 

@@ -110,7 +110,7 @@ class Processes(ProcessCase):
         self.succeed(*self.command("whole", **train))
         self.succeed(*self.command("parts", "--processes", 2, **train | {"train.steps": 11}))
         run = self.succeed(*self.command("parts", "--processes", 3, "--resume", **train))
-        self.assertIn("was taken by 2 processes of 1 replica, and 3 processes of 1 replica go on",
+        self.assertIn("was taken by 2 processes of 1 replica, and 3 processes of 1 replica continue",
                       run.stderr)
         whole, parts = (program.read_metrics(self.folder / name) for name in ("whole", "parts"))
         self.assertEqual([record["step"] for record in parts], [11, 12, 24])

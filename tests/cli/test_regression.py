@@ -133,8 +133,8 @@ class Numbers(program.Case):
         self.succeed(*train)
         expected = training_outcome(self.folder / "model")
         shutil.rmtree(self.folder / "model")
-        run = self.attend(*train, env=counting(self.folder / "model", signal=signal.SIGKILL, at=2,
-                                               of="rename model/checkpoint.safetensors"))
+        run = self.attend(*train, env=counting(self.folder / "model", signal=signal.SIGKILL, number=2,
+                                               change="rename model/checkpoint.safetensors"))
         self.assertEqual(run.returncode, -signal.SIGKILL, run.stderr)
         self.succeed(*train)
         self.assertEqual(training_outcome(self.folder / "model"), expected)

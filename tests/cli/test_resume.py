@@ -29,11 +29,12 @@ class Resume(program.Case):
         self.succeed(*train)
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)
-        for number, event, at in ((signal.SIGINT, "rename model/metrics.jsonl", 1),
-                                  (signal.SIGTERM, "rename model/checkpoint.safetensors", 2)):
-            run = self.attend(*train, env=counting(self.model, signal=number, of=event, at=at))
-            self.assertEqual(run.returncode, 128 + number, run.stderr)
-            self.assertRegex(run.stderr.splitlines()[-1], "the same command goes on")
+        for signal_number, change, number in ((signal.SIGINT, "rename model/metrics.jsonl", 1),
+                                              (signal.SIGTERM, "rename model/checkpoint.safetensors", 2)):
+            run = self.attend(*train, env=counting(self.model, signal=signal_number, change=change,
+                                                   number=number))
+            self.assertEqual(run.returncode, 128 + signal_number, run.stderr)
+            self.assertRegex(run.stderr.splitlines()[-1], "the same command continues")
             steps = re.search(r"stopped at step (\d+)", run.stderr)[1]
             metadata, _ = read_safetensors(self.model / "checkpoint.safetensors")
             self.assertEqual(metadata["step"], steps)
@@ -51,8 +52,8 @@ class Resume(program.Case):
         self.succeed(*self.train(**{"train.epochs": 1}))
         self.model.rename(self.folder / "base")
         train = self.train("--init", "base", "--resume", **{"train.epochs": 1})
-        run = self.attend(*train, env=counting(self.model, signal=signal.SIGKILL, at=1,
-                                               of="rename model/checkpoint.safetensors"))
+        run = self.attend(*train, env=counting(self.model, signal=signal.SIGKILL, number=1,
+                                               change="rename model/checkpoint.safetensors"))
         self.assertEqual(run.returncode, -signal.SIGKILL, run.stderr)
         run = self.succeed(*train)
         self.assertIn("left before its first checkpoint", run.stderr)
@@ -98,7 +99,7 @@ class Resume(program.Case):
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)
         # The weights of the first validation are written then.
-        plan = counting(self.model, signal=signal.SIGSTOP, of="rename model/metrics.jsonl", at=2)
+        plan = counting(self.model, signal=signal.SIGSTOP, change="rename model/metrics.jsonl", number=2)
         first = subprocess.Popen([program.PROGRAM, *map(str, self.train())], cwd=self.folder,
                                  stderr=subprocess.PIPE, text=True, env=plan)
         self.addCleanup(first.kill)

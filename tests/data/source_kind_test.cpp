@@ -66,7 +66,7 @@ class NumberFrames : public FrameReader {
   FileForm form(const std::string&) override { return {}; }
   at::Tensor read(const std::string& name) override {
     ++reads[name];
-    return at::full({1, measured}, std::stoll(name));
+    return at::full({1, measured}, std::stod(name));
   }
 };
 
@@ -79,11 +79,12 @@ TEST(KeptFrames, ReadEachFileOnce) {
   kind.reader = [](const FrameConfig&) -> std::unique_ptr<FrameReader> {
     return std::make_unique<NumberFrames>();
   };
+  reads.clear();
   KeptFrames frames(kind, {});
   EXPECT_EQ(refusal([&] { frames.read("0"); }), "0: is nothing");
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(at::equal(frames.read("3"), at::full({1, 3}, 3)));
-    EXPECT_TRUE(at::equal(frames.read("4"), at::full({1, 3}, 4))) << "as the first file is";
+    EXPECT_TRUE(at::equal(frames.read("3"), at::full({1, 3}, 3.0)));
+    EXPECT_TRUE(at::equal(frames.read("4"), at::full({1, 3}, 4.0))) << "as the first file is";
   }
   EXPECT_THAT(reads, ElementsAre(testing::Pair("3", 1), testing::Pair("4", 1)));
 }

@@ -35,7 +35,7 @@ TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_EQ(tau({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
   // 4 of 6 pairs agree.
   EXPECT_NEAR(tau({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6, 1e-12);
-  // Of 6 pairs one is tied in a and one in b; of the other 4 three agree and one does not.
+  // One of 6 pairs is tied in a and one in b; three of the other 4 agree and one does not.
   EXPECT_NEAR(tau({1, 1, 2, 3}, {1, 2, 2, 0}), (1 - 3) / 5.0, 1e-12);
   EXPECT_FALSE(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
   EXPECT_FALSE(kendall_tau({}, {}).has_value());
@@ -97,7 +97,7 @@ TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   };
   const Tensor order = scores[0].argsort(0, true);
   const std::vector<std::string> tokens = {"a", "b", "c", "d", "e"};
-  // Of 5 tokens 1, 5, 10 and 20 % are one, 50 % are three (2.5 is rounded up).
+  // 1, 5, 10 and 20 % of 5 tokens are one, 50 % are three (2.5 is rounded up).
   std::vector<double> without, with;
   for (const int64_t count : {1, 1, 1, 1, 3}) {
     std::string left, best;
@@ -210,7 +210,7 @@ TEST(Evidence, ARandomTokenIsAnotherThanTheLargest) {
   SmallModel small = small_model("classifier_fixed");
   small.source = "a";
   EXPECT_THAT(figures_of(small, "occlusion").at("flips_by_token").missing, HasSubstr("one token"));
-  // Of two tokens the other is the only one: the baseline is what leaving that one out does.
+  // The other one of two tokens is the only one: the baseline is what leaving that one out does.
   small.source = "a b";
   const Subject subject = small.subject();
   const Tensor plain = trace_network(subject.network(), subject.batch).distributions[0][0];

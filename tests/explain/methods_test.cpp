@@ -106,7 +106,8 @@ TEST(Methods, IntegratedGradientsAddUpToTheWholeDifference) {
     const Subject subject = small.subject();
     Batch blank = subject.batch;
     blank.source = at::full_like(blank.source, Vocabulary::unknown);
-    // Of a model that fills in what is hidden, an unknown token is another input than a hidden one.
+    // For a model that fills in what is hidden, an unknown token is another input than a hidden
+    // one.
     if (small.model.config.fills()) continue;
     const Tensor difference = (traced(subject).log_probabilities -
                                trace_network(subject.network(), blank).log_probabilities)[0]

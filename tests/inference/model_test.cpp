@@ -239,7 +239,7 @@ TEST_F(ModelTest, AnswersAreToldInOrderAndMayEndTheCall) {
   };
   EXPECT_THAT([&] { model.answer_each(texts, {}, {}, stop); },
               ThrowsMessage<std::runtime_error>("enough"));
-  EXPECT_EQ(model.answer(texts).size(), texts.size()) << "the model goes on";
+  EXPECT_EQ(model.answer(texts).size(), texts.size()) << "the model continues";
 }
 
 TEST_F(ModelTest, PrefixesAndDraws) {
@@ -315,7 +315,7 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(found.tokens, 6) << "each target and its end";
   EXPECT_EQ(found.bytes, 6);
   EXPECT_THAT([&] { likelihood_of_text(model, "cab"); },
-              ThrowsMessage<Error>(HasSubstr("goes on with no text")));
+              ThrowsMessage<Error>(HasSubstr("continues no text")));
 }
 
 TEST_F(ModelTest, AnswersAsJsonNameTheirTokensInDetail) {

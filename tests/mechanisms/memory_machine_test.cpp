@@ -136,10 +136,10 @@ TEST_P(EveryController, HasTheGradientsOfItsDifferences) {
   }
   const auto derivatives = reference::gradients(run(variables[0]), variables, false);
   at::NoGradGuard no_gradient;
-  const auto objective = [&](const reference::Tensors& at) {
+  const auto objective = [&](const reference::Tensors& values) {
     size_t next = 1;
-    for (Tensor& parameter : machine->parameters()) parameter.copy_(at[next++]);
-    return run(at[0]);
+    for (Tensor& parameter : machine->parameters()) parameter.copy_(values[next++]);
+    return run(values[0]);
   };
   reference::expect_central_differences(objective, inputs, derivatives, names);
 }

@@ -310,7 +310,7 @@ double learned(const ClassifierConfig& config, const std::vector<EncodedPair>& e
   return (answers == batch.target.select(1, 0)).to(torch::kDouble).mean().item<double>();
 }
 
-// good +, not good -, bad -, not bad +: for a sum of numbers a word, good > 0, not + good < 0 and
+// good +, not good -, bad -, not bad +: for a sum of numbers per word, good > 0, not + good < 0 and
 // bad < 0 leave not + bad < 0. Self-attention is not bound to a sum.
 TEST(Classifier, ContextTurnsAWordRound) {
   const std::vector<EncodedPair> examples = {{{4}, {4}}, {{6, 4}, {5}}, {{5}, {5}}, {{6, 5}, {4}}};

@@ -83,7 +83,7 @@ TEST(ModelSize, NamesTheSettingThatAsksForMost) {
     return largest_part(model_with(settings));
   };
   EXPECT_THAT(named({"model.type=transformer", "model.heads=1", "model.bias=grid:65536x65536"}),
-              // Of four layers over the source and four over the target; 4 bytes a number.
+              // Four layers over the source and four over the target; 4 bytes per number.
               StartsWith("model.bias = 'grid:65536x65536' asks for 549.7 GB of them"));
   EXPECT_THAT(named({"model.type=lm", "model.context=1048576"}),
               StartsWith("model.context = 1048576 asks for 0.5 GB"));

@@ -68,7 +68,7 @@ Heads heads(const Parameters& p, const Tensor& x) {
   std::vector<Tensor> contexts;
   Tensor weights = torch::zeros({7, 7}, torch::kDouble);
   for (int64_t head = 0; head < 2; ++head) {
-    const auto part = [&](const Tensor& of) { return of.slice(1, 2 * head, 2 * head + 2); };
+    const auto part = [&](const Tensor& whole) { return whole.slice(1, 2 * head, 2 * head + 2); };
     const Tensor w = (torch::matmul(part(query), part(key).t()) / std::sqrt(2.0)).softmax(1);
     contexts.push_back(torch::matmul(w, part(value)));
     weights += w / 2;

@@ -8,8 +8,8 @@
 //   EVENTS_LIST    every event appends a line to this file: "rename model/metrics.jsonl"
 //   EVENTS_COPIES  the folder is copied to 1, 2, 3 ... in here, as it is at each event
 //   EVENTS_SIGNAL  a signal is raised, once
-//   EVENTS_AT      at the event of this number, 1 for the first
-//   EVENTS_OF      only events with this line are numbered
+//   EVENTS_NUMBER  at the event of this number, 1 for the first
+//   EVENTS_CHANGE  only events with this line are numbered
 //   EVENTS_CHILD   the child of this number gets the signal instead, and must end because of it
 //
 // The program changes a folder from one thread.
@@ -102,8 +102,8 @@ void count(const std::string& kind, const fs::path& path) {
   const fs::path copies = variable("EVENTS_COPIES"), folder = variable("EVENTS_BELOW");
   if (!copies.empty() && fs::exists(folder))
     fs::copy(folder, copies / std::to_string(events), fs::copy_options::recursive);
-  const std::string chosen = variable("EVENTS_OF");
-  if ((chosen.empty() || chosen == line) && ++counted == number("EVENTS_AT")) raise_signal();
+  const std::string chosen = variable("EVENTS_CHANGE");
+  if ((chosen.empty() || chosen == line) && ++counted == number("EVENTS_NUMBER")) raise_signal();
   at_work = false;
 }
 

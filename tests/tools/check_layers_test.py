@@ -263,6 +263,40 @@ class OwnNames(unittest.TestCase):
         self.assertEqual(findings({"attend/data/a.cpp": wrap, "attend/nn/a.cpp": wrap}), [])
 
 
+class Words(unittest.TestCase):
+    def found(self, name, text):
+        return findings({name: text}, uses_imports=False, cmake="")
+
+    def test_no_variable_is_called_of_or_at(self):
+        for code in ("int of = 1;", "void f(const X& at);", "struct S { Tensor of; };", "y = x.of + z->at;",
+                     "const auto at = [&](int i) { return i; };", "auto f = [of] { return g(of); };"):
+            with self.subTest(code):
+                self.assertIn("attend/a.cpp:2: ", self.found("attend/a.cpp", "\n" + code + "\n")[0])
+        self.assertEqual(self.found("tests/a.cpp", "int x = at + 1;\n"), [
+            "tests/a.cpp:1: at says nothing of what it names; call it what it is"])
+
+    def test_functions_and_namespaces_may_be(self):
+        for code in ("at::Tensor x = y.at(1);", "config.of<Config>().depth = 2;", "namespace at {}",
+                     "Rows& of(int row);", "f(&Rows::at);", 'g("of", \'x\');  // of at one_a_row'):
+            with self.subTest(code):
+                self.assertEqual(self.found("attend/a.cpp", code + "\n"), [])
+
+    def test_per_is_written_per(self):
+        for code in ("int rows_a_chunk = 1;", "int rows_a_chunk() { return 1; }", "x.rows_a_chunk_ = 2;"):
+            with self.subTest(code):
+                self.assertEqual(len(self.found("bench/a.cpp", code + "\n")), 1)
+        self.assertEqual(self.found("bench/a.cpp", "int rows_per_chunk = is_a_row;\n"), [
+            "bench/a.cpp:1: is_a_row: write _per_ for _a_, or another name"])
+
+    def test_python_is_looked_at_too(self):
+        for code in ("of = 1", "f(at=2)", "def f(of):\n    pass", "x = lambda at: 1", "rows_a_page = 3",
+                     "def rows_a_page():\n    pass"):
+            with self.subTest(code):
+                self.assertIn("tools/a.py:1: ", self.found("tools/a.py", code + "\n")[0])
+        for code in ("x = y.at(1)", '"of"  # at', "def test_of_a_page(self):\n    pass"):
+            with self.subTest(code):
+                self.assertEqual(self.found("tools/a.py", code + "\n"), [])
+
 
 if __name__ == "__main__":
     cases.main()
