@@ -115,7 +115,8 @@ class Numbers(program.Case):
                     names=["leave it out"])
         self.refuse("faithfulness", self.model, "--data", self.shared,
                     names=["evidence is of probabilities"])
-        self.succeed("explain", self.model, "a b c", "--out", "page.html")
+        self.succeed("explain", self.model, "a b c", "--method", "gradient_x_input", "--out",
+                     "page.html")
         self.assertIn("no probability to test the methods by",
                       (self.folder / "page.html").read_text())
 
@@ -225,8 +226,8 @@ class Molecules(program.Case):
         picture = json.loads(self.succeed("explain", "model", "ClCC%12CC%12", "--json", "--method",
                                           "gradient_x_input").stdout)
         self.assertEqual(picture["source"], ["Cl", "C", "C", "%12", "C", "C", "%12"])
-        self.refuse("predict", "model", stdin="CCO\nC1CC\n",
-                    names=["standard input, line 2", "ring 1 is opened and not closed"])
+        self.refuse("predict", "model", stdin="C1CC\n",
+                    names=["standard input, line 1", "ring 1 is opened and not closed"])
         self.refuse("explain", "model", "C(C", "--method", "gradient", names=["a branch"])
 
     def test_molecules_that_cannot_be_read(self):
