@@ -22,6 +22,7 @@ struct Setting {
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // names: empty allows all; strings: empty allows any
   bool is_file = false;                   // strings: a TOML file may name a file beside it
+  bool is_measured = false;               // numbers: 0 asks for what the data have
 };
 
 using Settings = std::vector<Setting>;

@@ -1,38 +1,19 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "attend/cli/commands.h"
+#include "attend/cli/written_tables.h"
 #include "attend/data/media_sets.h"
 
 namespace attend {
 namespace {
 
-void print_tables(const std::vector<WrittenTable>& tables, bool json) {
-  nlohmann::ordered_json report;
-  for (const WrittenTable& table : tables) {
-    report[table.name + "_path"] = table.path;
-    report[table.name + "_examples"] = table.examples;
-    if (!json) fmt::print("{:<6}{:>8} examples  {}\n", table.name, table.examples, table.path);
-  }
-  // A path need not be UTF-8.
-  if (json)
-    fmt::print("{}\n",
-               report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-}
-
 struct ImageOptions : DigitRows {
   bool json = false;
 };
-
-void add_json(CLI::App& command, bool& json) {
-  command.add_flag("--json", json,
-                   "Print one JSON object: for each table written, such as train and valid, "
-                   "<table>_path and <table>_examples");
-}
 
 void add_image_options(CLI::App& command, ImageOptions& options) {
   command.add_option("--images", options.images, "IDX file of images, packed by gzip or xz or not")
@@ -47,7 +28,7 @@ void add_image_options(CLI::App& command, ImageOptions& options) {
   command.add_option("--part", options.part, "Name of the table: train, test")
       ->check(CLI::IsMember({"train", "valid", "test"}))
       ->capture_default_str();
-  add_json(command, options.json);
+  add_tables_json(command, options.json);
 }
 
 void add_images_command(CLI::App& data) {
@@ -107,7 +88,7 @@ void add_sounds_command(CLI::App& data) {
   command->add_option("--out", options->folder, "Folder to write into, created when missing")
       ->type_name("DIR")
       ->required();
-  add_json(*command, options->json);
+  add_tables_json(*command, options->json);
   command->footer(
       "Indices 0 to 4 are for testing, as in the Free Spoken Digit Dataset, and 5 to 9 for\n"
       "validation. Recordings of other names need no command: attend train reads a table of lines\n"

@@ -51,12 +51,19 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
       others.push_back(&row);
     }
   }
+  if (kind == MeasuredFor::numbers) {
+    for (const Metric* row : others)
+      if (std::count(names.begin(), names.end(), row->name) > 0)
+        fail("--metric {}: is of probabilities, and the model answers numbers", row->name);
+    return of_answers;
+  }
   of_answers.insert(of_answers.end(), others.begin(), others.end());
   return of_answers;
 }
 
 MeasuredFor kind_of(const Model& model) {
   if (model.ranks()) return MeasuredFor::rankings;
+  if (model.answers_numbers()) return MeasuredFor::numbers;
   if (model.tags()) return MeasuredFor::tags;
   return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
 }
@@ -132,16 +139,20 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   }
   if (model.ranks()) result.popular = rank_popular(model, examples, rank);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const auto& [answers, truncated, cut] = result.evaluation;
+  const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
                truncated, model.maximum_source_length());
   if (cut > 0 && !model.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
-  result.likelihood = likelihood(model, examples);
+  if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
+  if (std::any_of(result.metrics.begin(), result.metrics.end(),
+                  [](const Metric* metric) { return metric->needs == MetricNeeds::scores; }))
+    result.evaluation.scores = class_scores(model, examples);
   tell_form(options, model, result);
   if (model.answers_labels())
-    for (const ScoredAnswer& answer : answers) result.labels.add(answer.text, answer.references);
+    for (const ScoredAnswer& answer : result.evaluation.answers)
+      result.labels.add(answer.text, answer.references);
   if (!options.scores.empty()) write_scores(options.scores, model, examples);
   return result;
 }
@@ -176,8 +187,12 @@ void print_figures(const Measurement& measurement) {
   const std::string_view part = ranks                                ? "item"
                                 : measurement.labels.answers.empty() ? "token"
                                                                      : "label";
-  for (const Metric* metric : measurement.metrics)
+  for (const Metric* metric : measurement.metrics) {
     fmt::print("{}", metric->report_text(measurement.report(*metric), part));
+    if (const auto interval = measurement.interval(*metric))
+      fmt::print("{:<20} {} to {}\n", "  95 % interval", metric->shown(interval->low),
+                 metric->shown(interval->high));
+  }
   if (ranks) print_popularity(measurement);
   const Likelihood& likelihood = measurement.likelihood;
   fmt::print("{}", unknown_line(likelihood.unknown, likelihood.known().loss()));
@@ -228,7 +243,11 @@ token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisi
 brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
-{right label: {answer: examples}}. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,
+{right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
+and the probability of that whose name comes second, as 1 of 0 and 1. A model of numbers has mse,
+rmse, mae and r2, in the unit of the targets, and neither loss nor unknown_tokens. These and the two
+of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples. For a text: loss,
+known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
 and window_loss, of windows that fill the context one after another, as in validation. Whatever the
 model has no token for is one token, <unk>, so that perplexity says little where many are unknown;

@@ -223,6 +223,7 @@ void add_predict_command(CLI::App& app) {
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
+      "a prediction that is a number has target and number alone;\n"
       "with --details also source_tokens, and for each prediction tokens, log_probabilities "
       "(last\n"
       "that of the end, which a label has not) and weights [tokens, source_tokens].\n"

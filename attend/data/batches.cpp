@@ -130,6 +130,7 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
   batch.target = at::full({rows, longest_target}, Vocabulary::padding, at::kLong);
   batch.source_lengths = at::empty({rows}, at::kLong);
   batch.target_lengths = at::empty({rows}, at::kLong);
+  if (pairs[static_cast<size_t>(indices[0])].number) batch.numbers = at::empty({rows}, at::kFloat);
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t index = indices[static_cast<size_t>(row)];
     const EncodedPair& pair = pairs[static_cast<size_t>(index)];
@@ -140,6 +141,8 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
     else
       fill_row(batch.source, row, pair.source);
     fill_row(batch.target, row, target);
+    if (batch.numbers.defined())
+      batch.numbers.data_ptr<float>()[row] = static_cast<float>(pair.number.value());
     batch.source_lengths.data_ptr<int64_t>()[row] = pair.source_length();
     batch.target_lengths.data_ptr<int64_t>()[row] = static_cast<int64_t>(target.size());
   }

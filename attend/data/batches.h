@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace attend {
@@ -13,6 +14,7 @@ struct EncodedPair {
   std::vector<int64_t> target;
   at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
   bool no_eos = false;     // no EOS follows the target: its length, or what follows, is known
+  std::optional<double> number = {};  // standardised: the target; its one token then says nothing
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
@@ -30,6 +32,7 @@ struct Batch {
   at::Tensor source_lengths;  // [B] int64
   at::Tensor target;          // [B, T] int64: the target and, unless it continues, Vocabulary::eos
   at::Tensor target_lengths;  // [B] int64, end included
+  at::Tensor numbers = {};    // [B] float, standardised: of targets that are numbers
 };
 
 // Indices into `pairs`, grouped so that lengths within a batch are near: shuffled, sorted by length

@@ -79,6 +79,21 @@ PairReader::PairReader(const PairFiles& files, int64_t maximum_line)
 PairReader::~PairReader() = default;
 
 bool PairReader::next(std::string& source, std::string& target) {
+  if (!next_pair(source, target)) return false;
+  try {
+    if (files_.check) files_.check(source, target);
+  } catch (const Error& error) {
+    fail("{}: {}", where(), error.what());
+  }
+  return true;
+}
+
+std::string PairReader::where() const {
+  if (streams_->sentences) return streams_->sentences->where();
+  return streams_->table ? streams_->table->where() : streams_->source->where();
+}
+
+bool PairReader::next_pair(std::string& source, std::string& target) {
   if (streams_->sentences) return next_sentence(source, target);
   if (streams_->table) return next_row(source, target);
   return streams_->target ? next_of_two(source, target) : next_line(source, target);

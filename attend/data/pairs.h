@@ -27,6 +27,8 @@ struct PairFiles {
   std::string source;
   std::string target = {};
   std::string source_column = {}, target_column = {};  // as ConllReader and CsvReader take them
+  // An Error where a source or a target is none that can be learned from.
+  std::function<void(const std::string& source, const std::string& target)> check = {};
 
   bool is_conll() const;
   bool is_csv() const;
@@ -36,7 +38,8 @@ struct PairFiles {
 // CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line: a
 // missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or a
 // lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
-// Further errors are those of ByteReader, ConllReader and CsvReader.
+// Further errors are those of ByteReader, ConllReader and CsvReader, and of PairFiles::check,
+// behind file and line.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
@@ -55,6 +58,8 @@ class PairReader {
 
  private:
   struct Streams;
+  bool next_pair(std::string& source, std::string& target);
+  std::string where() const;  // "pairs.tsv:17", of what was read last
   bool next_line(std::string& source, std::string& target);
   bool next_sentence(std::string& source, std::string& target);
   bool next_row(std::string& source, std::string& target);

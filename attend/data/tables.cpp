@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "attend/base/suffix.h"
@@ -11,14 +12,42 @@
 #include "attend/data/units.h"
 
 namespace attend {
+namespace {
+
+// The units of that name, where texts may have none.
+std::optional<Units> refusing_units(const std::string& name) {
+  const EnumNames names = names_of(Units{});
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  const auto units = static_cast<Units>(found - names.begin());
+  return may_refuse(units) ? std::optional(units) : std::nullopt;
+}
+
+}  // namespace
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
   if (text.format == DataFormat::interactions)
     return next_items(read_interactions(files.source, text.interactions, tell, bad));
-  std::vector<Example> examples = read_pairs(files, tell, bad);
+  PairFiles checked = files;
+  checked.check = pair_check(text);
+  std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (text.source_kind() != nullptr) place_sources(examples, files.source);
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;
+}
+
+std::function<void(const std::string& source, const std::string& target)> pair_check(
+    const TextConfig& text) {
+  // A language in front of a source is none of its units.
+  const auto source = text.language_token ? std::nullopt : refusing_units(text.source_units);
+  const auto target = text.wants_numbers() ? std::nullopt : refusing_units(text.target_units);
+  if (!source && !target && !text.wants_numbers()) return nullptr;
+  return [source, target, numbers = text.wants_numbers()](const std::string& source_text,
+                                                          const std::string& target_text) {
+    if (source) split_units(source_text, *source);
+    if (target) split_units(target_text, *target);
+    if (numbers) target_number(target_text);
+  };
 }
 
 bool names_text(const std::string& path) {

@@ -21,8 +21,8 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
                                   : value_of<Units>(units, "unit")};
   codec.names_file = file;
   codec.form = text.normalise;
-  codec.lowercase = text.lowercase && codec.units != Units::line;
-  codec.tokenise = text.tokenise && codec.units != Units::line;
+  codec.lowercase = text.lowercase && !keeps_letters(codec.units);
+  codec.tokenise = text.tokenise && !keeps_letters(codec.units);
   if (!own_codes.empty() && !pieces)
     fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, in_quotes(own_codes),
          side, in_quotes(units));

@@ -59,9 +59,9 @@ struct TextCodecs {
   TextCodec target;
 };
 
-// Reads the byte-pair codes that the configuration names. A side of unit "line" is neither
-// lower-cased nor tokenised: it is a name. Error on codes that are missing, that no side uses or
-// that cannot be read.
+// Reads the byte-pair codes that the configuration names. A side of units that keep
+// their letters is neither lower-cased nor tokenised. Error on codes that are missing, that no side
+// uses or that cannot be read.
 TextCodecs make_codecs(const TextConfig& text);
 
 // The configuration with its codes at their places in a model folder: bpe.codes, or source.bpe and

@@ -1,12 +1,17 @@
 #include "attend/data/text_config.h"
 
 #include "attend/data/source_kind.h"
+#include "attend/data/units.h"
 
 namespace attend {
 
 namespace {
 
-const std::vector<std::string> units = {"char", "space", "line", "byte", std::string(piece_units)};
+std::vector<std::string> text_units() {
+  std::vector<std::string> names = names_of(Units{});
+  names.emplace_back(piece_units);
+  return names;
+}
 
 }  // namespace
 
@@ -17,7 +22,7 @@ Setting TextConfig::format_setting() {
 }
 
 Setting TextConfig::source_units_setting() {
-  std::vector<std::string> names = units;
+  std::vector<std::string> names = text_units();
   for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
   return {"data.source_units",
           &source_units,
@@ -25,6 +30,12 @@ Setting TextConfig::source_units_setting() {
           {},
           {},
           std::move(names)};
+}
+
+Setting TextConfig::target_setting() {
+  return {"data.target", &target,
+          "text: an answer is text or a label; number: one number, of the types that answer with a "
+          "label otherwise"};
 }
 
 Settings TextConfig::settings() {
@@ -38,8 +49,9 @@ Settings TextConfig::settings() {
 
 Settings TextConfig::pair_settings() {
   Settings all = {
+      target_setting(),
       source_units_setting(),
-      {"data.target_units", &target_units, "what a token of the target is", {}, {}, units},
+      {"data.target_units", &target_units, "what a token of the target is", {}, {}, text_units()},
       {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
       {.key = "data.bpe",
        .value = &bpe,
@@ -66,8 +78,8 @@ Settings TextConfig::pair_settings() {
        "whether a source begins with the language to answer in, such as <2de>: one token, "
        "whatever the units"},
   };
-  if (source_kind() == nullptr) return all;
-  append(all, frames.settings());
+  if (wants_numbers()) append(all, target_scale.settings());
+  if (source_kind() != nullptr) append(all, frames.settings());
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include "attend/data/frame_config.h"
 #include "attend/data/interaction_config.h"
 #include "attend/data/normalise.h"
+#include "attend/data/number_target.h"
 
 namespace attend {
 
@@ -41,15 +42,21 @@ struct TextConfig {
   bool tokenise = false;
   bool language_token = false;  // a source begins with one, such as <2de>
 
+  TargetKind target = TargetKind::text;
+  NumberScale target_scale = {};  // of targets that are numbers
+
   FrameConfig frames = {};
   InteractionConfig interactions = {};
 
+  bool wants_numbers() const { return target == TargetKind::number; }
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
   // What other keys there are follows from these two; of interactions source units are no key.
   Setting format_setting();
   Setting source_units_setting();
-  Settings settings();  // keys data.*
+  Setting target_setting();
+  Settings settings();  // keys data.*, those of frames where the source units are such, and those
+                        // of numbers where targets are
 
  private:
   Settings pair_settings();

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/characters-inl.h"
+#include "attend/data/smiles.h"
 
 namespace attend {
 namespace {
@@ -49,7 +50,54 @@ std::string join_bytes(const std::vector<std::string>& tokens) {
   return valid_utf8(text);
 }
 
+std::vector<std::string> words_of(std::string_view text) {
+  const auto words = split_words(text);
+  return {words.begin(), words.end()};
+}
+
+std::vector<std::string> whole_text(std::string_view text) {
+  const auto words = split_words(text);
+  if (words.empty()) return {};
+  return {std::string(words.front().begin(), words.back().end())};
+}
+
+std::vector<std::string> bytes_of(std::string_view text) {
+  std::vector<std::string> tokens;
+  tokens.reserve(text.size());
+  for (const char byte : text) tokens.push_back(byte_name(static_cast<unsigned char>(byte)));
+  return tokens;
+}
+
+std::string side_by_side(const std::vector<std::string>& tokens) {
+  return fmt::format("{}", fmt::join(tokens, ""));
+}
+
+std::string with_spaces(const std::vector<std::string>& tokens) {
+  return fmt::format("{}", fmt::join(tokens, " "));
+}
+
+struct UnitsRow {
+  std::vector<std::string> (*split)(std::string_view text);  // in its normal form
+  std::string (*join)(const std::vector<std::string>& tokens);
+  bool keeps_letters = false;
+  bool may_refuse = false;
+};
+
+const UnitsRow& row_of(Units units) {
+  static const UnitsRow table[] = {
+      {split_characters, side_by_side},
+      {words_of, with_spaces},
+      {whole_text, side_by_side, /*keeps_letters=*/true},
+      {bytes_of, join_bytes},
+      {split_smiles, side_by_side, /*keeps_letters=*/true, /*may_refuse=*/true}};
+  return table[static_cast<size_t>(units)];
+}
+
 }  // namespace
+
+bool keeps_letters(Units units) { return row_of(units).keeps_letters; }
+
+bool may_refuse(Units units) { return row_of(units).may_refuse; }
 
 std::vector<std::string> byte_names() {
   std::vector<std::string> names;
@@ -83,23 +131,11 @@ std::vector<std::string_view> split_words(std::string_view text) {
 }
 
 std::vector<std::string> split_units(std::string_view text, Units units, NormalForm form) {
-  const std::string normal = normalised(text, form);
-  if (units == Units::character) return split_characters(normal);
-  std::vector<std::string> tokens;
-  if (units == Units::byte) {
-    tokens.reserve(normal.size());
-    for (const char byte : normal) tokens.push_back(byte_name(static_cast<unsigned char>(byte)));
-    return tokens;
-  }
-  const auto words = split_words(normal);
-  if (words.empty()) return {};
-  if (units == Units::line) return {std::string(words.front().begin(), words.back().end())};
-  return {words.begin(), words.end()};
+  return row_of(units).split(normalised(text, form));
 }
 
 std::string join_units(const std::vector<std::string>& tokens, Units units) {
-  if (units == Units::byte) return join_bytes(tokens);
-  return fmt::format("{}", fmt::join(tokens, units == Units::space ? " " : ""));
+  return row_of(units).join(tokens);
 }
 
 }  // namespace attend

@@ -10,13 +10,20 @@
 namespace attend {
 
 // What one token of a sequence is: a character (a Unicode code point), a run of text between ASCII
-// white space, the whole text without the white space around it, or a byte of its UTF-8. A byte is
-// named by itself where it is printable ASCII, and "<0xC3>" otherwise.
-enum class Units { character, space, line, byte };
-inline EnumNames names_of(Units) { return {"char", "space", "line", "byte"}; }
+// white space, the whole text without the white space around it, a byte of its UTF-8, or a symbol
+// of a molecule (split_smiles). A byte is named by itself where it is printable ASCII, and "<0xC3>"
+// otherwise.
+enum class Units { character, space, line, byte, smiles };
+inline EnumNames names_of(Units) { return {"char", "space", "line", "byte", "smiles"}; }
 
-// The tokens of a text in that normal form. Errors as normalised. Empty text gives no tokens, nor
-// does white space as a line.
+// Whether texts of those units are taken as they stand: neither lower-cased nor tokenised.
+bool keeps_letters(Units units);
+
+// Whether a text of UTF-8 may have no tokens of those units, which is an Error.
+bool may_refuse(Units units);
+
+// The tokens of a text in that normal form. Errors as normalised, and as split_smiles. Empty text
+// gives no tokens, nor does white space as a line.
 std::vector<std::string> split_units(std::string_view text, Units units,
                                      NormalForm form = NormalForm::nfc);
 

@@ -41,8 +41,11 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
                            const MethodChoice& choice, const Report& report) {
   const at::NoGradGuard not_recorded;
   std::optional<EvidenceTester> tester;
-  if (!subject.target.empty()) tester.emplace(subject);
   TestedMethods tested;
+  if (subject.model.answers_numbers())
+    tested.note = "the answer is a number, which has no probability to test the methods by";
+  else if (!subject.target.empty())
+    tester.emplace(subject);
   int64_t done = 0;
   for (const MethodRow& row : method_table()) {
     if (report) report(done++, std::ssize(method_table()));

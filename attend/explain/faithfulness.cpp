@@ -152,6 +152,8 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
   if (chosen.empty()) fail("there are no examples to explain");
+  if (model.answers_numbers())
+    fail("evidence is of probabilities, and this model answers numbers, which have none");
   std::vector<const MethodRow*> methods;
   for (const MethodRow& row : method_table())
     if (options.methods.empty() ||

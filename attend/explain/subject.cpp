@@ -61,12 +61,14 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   const bool forced = !target.empty();
   if (forced && model.fills())
     fail("a target is given, and the model answers with its source, filled in; leave it out");
+  if (forced && model.answers_numbers())
+    fail("a target is given, and the model answers with a number, its own; leave it out");
   const Answer answer = std::move(model.answer({source}, search)[0]);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;
   if (forced) model.check_labels({{source, {target}}}, "the target");
   EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
-  if (!forced) {
+  if (!forced && !model.answers_numbers()) {
     pair.target = parts.target_vocabulary.encode(answer.best().tokens);
     pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the longest length
   }

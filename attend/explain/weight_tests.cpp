@@ -181,6 +181,8 @@ std::vector<int64_t> evenly_spaced(int64_t count, int64_t most) {
 }
 
 WeightTests test_weights(const Subject& subject, const WeightTestOptions& options) {
+  if (subject.model.answers_numbers())
+    fail("[test_weights] they are tested by probabilities, and the answer is a number");
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const std::string obstacle = why_not(find_method("attention"), subject, trace);

@@ -63,13 +63,16 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
   json predictions = json::array();
   for (const Candidate& candidate : answer.candidates) {
     json& prediction = predictions.emplace_back();
-    prediction = {{"target", candidate.text},
-                  {"score", candidate.score},
-                  {"log_probability", candidate.log_probability},
-                  {"complete", candidate.complete}};
+    prediction = {{"target", candidate.text}};
+    if (candidate.number)
+      prediction["number"] = *candidate.number;
+    else
+      prediction.update({{"score", candidate.score},
+                         {"log_probability", candidate.log_probability},
+                         {"complete", candidate.complete}});
     if (!details) continue;
     prediction["tokens"] = candidate.tokens;
-    prediction["log_probabilities"] = candidate.log_probabilities;
+    if (!candidate.number) prediction["log_probabilities"] = candidate.log_probabilities;
     if (model.attends()) prediction["weights"] = candidate.weights;
   }
   json result = {{"source", source},
@@ -83,21 +86,29 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
 
 json Measurement::report(const Metric& metric) const {
   return metric.of_answers()
-             ? metric.report(count_answers(metric, evaluation.answers, options), options)
+             ? metric.report(count_answers(metric, evaluation.measured_by(metric), options),
+                             options)
              : json(metric.of_likelihood(likelihood));
 }
 
+std::optional<FigureInterval> Measurement::interval(const Metric& metric) const {
+  if (!metric.has_interval) return std::nullopt;
+  return interval_of(metric, evaluation.measured_by(metric), options);
+}
+
 json measurement_json(const Measurement& measurement) {
-  json result = {{"known_loss", measurement.likelihood.known().loss()},
-                 {"unknown_tokens", measurement.likelihood.unknown},
-                 {"examples", measurement.counts.examples},
-                 {"sources", measurement.counts.sources},
-                 {"references", measurement.counts.references},
-                 {"beam", measurement.beam},
-                 {"decode_seconds", measurement.seconds},
-                 {"by_length", lengths_json(measurement)}};
+  json result = {
+      {"examples", measurement.counts.examples},     {"sources", measurement.counts.sources},
+      {"references", measurement.counts.references}, {"beam", measurement.beam},
+      {"decode_seconds", measurement.seconds},       {"by_length", lengths_json(measurement)}};
+  if (measurement.likelihood.tokens > 0) {
+    result["known_loss"] = measurement.likelihood.known().loss();
+    result["unknown_tokens"] = measurement.likelihood.unknown;
+  }
   for (const Metric* metric : measurement.metrics) {
     result[metric->key] = measurement.report(*metric);
+    if (const auto interval = measurement.interval(*metric))
+      result[metric->key + "_interval"] = {interval->low, interval->high};
     if (metric->by_length == ByLength::ranges)
       result[metric->key + "_by_length"] = ranges_json(measurement, *metric);
   }

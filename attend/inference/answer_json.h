@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace attend {
 // Answers and what is measured of them as JSON: keys in snake_case, rates as fractions.
 
 // {source, predictions: [{target, score, log_probability, complete}], cut, unknown}, with error
-// where the source could not be read. With `details` also source_tokens, and of each prediction
+// where the source could not be read; a prediction that is a number has target and number. With
+// `details` also source_tokens, and of each prediction
 // tokens, log_probabilities and, where the model attends, weights.
 nlohmann::json answer_json(const Model& model, const std::string& source, const Answer& answer,
                            bool details);
@@ -26,20 +28,23 @@ struct Measurement {
   MetricOptions options = {};
   ExampleCounts counts = {};
   Evaluation evaluation = {};
-  Evaluation popular = {};  // what the most frequent items would have gained, of ranked items
-  LabelCounts labels = {};  // of a model that answers labels
-  Likelihood likelihood = {};
+  Evaluation popular = {};     // what the most frequent items would have gained, of ranked items
+  LabelCounts labels = {};     // of a model that answers labels
+  Likelihood likelihood = {};  // no tokens: answers are numbers, which have none
   int64_t beam = 1;
   double seconds = 0;  // of decoding
 
   nlohmann::json report(const Metric& metric) const;
+  std::optional<FigureInterval> interval(const Metric& metric) const;  // where the row has one
 };
 
 // {the report of each metric under its key, known_loss, unknown_tokens, examples, sources,
 // references, beam, decode_seconds, by_length: [{source_length, examples, figures}]}. A metric
-// whose by_length is `ranges` also has KEY_by_length: [{first, last, mean, examples, KEY}]; of
-// labels there is confusion: {right label: {answer: examples}}; of ranked items popularity: {the
-// report of each metric of a rank under its key}.
+// that has an interval has KEY_interval: [low, high]; one whose by_length is `ranges` also has
+// KEY_by_length: [{first, last, mean, examples, KEY}]; of labels there is confusion: {right label:
+// KEY_by_length: [{first, last, mean, examples, KEY}]; of labels there is confusion: {right label:
+// {answer: examples}}; of ranked items popularity: {the report of each metric of a rank under its
+// key}. Of numbers there are neither known_loss nor unknown_tokens.
 nlohmann::json measurement_json(const Measurement& measurement);
 
 // The figures of every metric of a likelihood, tokens, unknown_tokens, known_loss and bytes; with

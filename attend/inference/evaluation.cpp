@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/data/text_windows.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/ranking.h"
@@ -66,6 +67,31 @@ std::vector<int64_t> Evaluation::source_lengths() const {
   lengths.reserve(answers.size());
   for (const ScoredAnswer& answer : answers) lengths.push_back(answer.source_length);
   return lengths;
+}
+
+const std::vector<ScoredAnswer>& Evaluation::measured_by(const Metric& metric) const {
+  return metric.needs == MetricNeeds::scores ? scores : answers;
+}
+
+std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples) {
+  const std::vector<std::string> labels = model.labels();
+  if (labels.size() != 2)
+    fail("scores are of a model of two labels, and this one has {}", labels.size());
+  const std::string& second = std::max(labels[0], labels[1]);
+  std::vector<std::string> sources;
+  sources.reserve(examples.size());
+  for (const Example& example : examples) sources.push_back(example.source);
+  const auto found = model.classify(sources);
+  const TextCodec& codec = Predictor::of(model).model().codecs.target;
+  std::vector<ScoredAnswer> scores;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    ScoredAnswer& score = scores.emplace_back();
+    for (const auto& [label, probability] : found[i])
+      if (label == second) score.text = fmt::format("{}", probability);
+    for (const std::string& target : examples[i].targets)
+      score.references.emplace_back(codec.join(codec.split(target)) == second ? "1" : "0");
+  }
+  return scores;
 }
 
 MetricOptions metric_options(const TextConfig& text) {

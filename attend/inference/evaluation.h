@@ -17,10 +17,12 @@ using Report = std::function<void(int64_t done, int64_t total)>;
 // The best answers to examples, as metrics take them. A right label has the form in which the model
 // answers it. Where items are ranked, answers have a rank in place of texts.
 struct Evaluation {
-  std::vector<ScoredAnswer> answers;  // to each example
-  int64_t truncated = 0;              // sources that are longer than the model reads
-  int64_t cut = 0;                    // answers that are cut at the longest length
+  std::vector<ScoredAnswer> answers;      // to each example
+  int64_t truncated = 0;                  // sources that are longer than the model reads
+  int64_t cut = 0;                        // answers that are cut at the longest length
+  std::vector<ScoredAnswer> scores = {};  // as class_scores() tells them; where metrics need such
 
+  const std::vector<ScoredAnswer>& measured_by(const Metric& metric) const;
   std::vector<int64_t> source_lengths() const;  // in tokens
 };
 
@@ -29,6 +31,11 @@ MetricOptions metric_options(const TextConfig& text);
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
+
+// How much a classifier of two labels speaks for the second of them, in the order of their bytes
+// (1 behind 0, yes behind no): its probability as a text, and the reference 1 where the label is
+// that one, else 0. Error of another model.
+std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples);
 
 // The negative log-likelihood of all targets; of ranked items, of those that were in training. The
 // end of a target counts as a byte, like the line break at its end in a file.

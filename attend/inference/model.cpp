@@ -36,7 +36,8 @@ Answer answer_of(const PairModel& model, Prediction prediction) {
     answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
                                  std::move(hypothesis.log_probabilities), hypothesis.score,
                                  hypothesis.log_probability, hypothesis.complete,
-                                 rows_of(hypothesis.weights, answer.source.size())});
+                                 rows_of(hypothesis.weights, answer.source.size()),
+                                 prediction.number});
   }
   return answer;
 }
@@ -77,10 +78,12 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
   for (size_t i = 1; i < folders.size(); ++i) {
     const PairModel other = load_pair_model(folders[i]);
     if (!same_tokens(other.source_vocabulary, model.source_vocabulary) ||
-        !same_tokens(other.target_vocabulary, model.target_vocabulary))
+        !same_tokens(other.target_vocabulary, model.target_vocabulary) ||
+        other.text.target != model.text.target ||
+        !(other.text.target_scale == model.text.target_scale))
       fail(
-          "{}: has other vocabularies than the first model; models that decode as one were trained "
-          "on the same data",
+          "{}: has other vocabularies or targets than the first model; models that decode as one "
+          "were trained on the same data",
           folders[i]);
     others.push_back(other.network);
     model.others_read = std::min(model.others_read, other.maximum_source_length());
@@ -163,6 +166,16 @@ std::vector<std::vector<TokenProbability>> Model::classify(
   return found;
 }
 
+std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
+  if (!answers_numbers())
+    fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
+  std::vector<std::optional<double>> numbers(sources.size());
+  answer_each(sources, {}, {}, [&](size_t index, const Answer& answer) {
+    if (!answer.candidates.empty()) numbers[index] = answer.best().number;
+  });
+  return numbers;
+}
+
 void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
   const PairModel& model = parts();
   attend::check_labels(model, tokenise_examples(examples, model.codecs), name);
@@ -224,7 +237,9 @@ std::string Model::why_no_weights() const {
   return attends() ? "" : parts().config.chosen().why_no_weights();
 }
 
-bool Model::answers_labels() const { return parts().config.answers_labels(); }
+bool Model::answers_labels() const { return parts().answers_labels(); }
+
+bool Model::answers_numbers() const { return parts().answers_numbers(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 

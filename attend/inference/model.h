@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct ModelOptions {
   bool skip_bad = false;  // a source that is an Error gets an Answer with it and ends no call
 };
 
-// One answer to a source.
+// One answer to a source. One that is a number has no probabilities.
 struct Candidate {
   std::string text;
   std::vector<std::string> tokens;        // without BOS and EOS
@@ -41,6 +42,8 @@ struct Candidate {
   // [tokens][source tokens]: what each token attended to. Empty unless SearchOptions::with_weights,
   // and where the model does not attend.
   std::vector<std::vector<float>> weights = {};
+  // What `text` spells, in the unit of training, where the model answers numbers.
+  std::optional<double> number = {};
 };
 
 // What a model answers to one source.
@@ -140,11 +143,16 @@ class Model {
   std::vector<std::vector<TokenProbability>> classify(
       const std::vector<std::string>& sources) const;
 
+  // The number that the model answers to each source, in the unit of training; none to a blank one.
+  // Error where the model answers no numbers.
+  std::vector<std::optional<double>> numbers(const std::vector<std::string>& sources) const;
+
   // Error where the model answers labels and a target is none of them; `name` is the file's, for
   // the message.
   void check_labels(const std::vector<Example>& examples, const std::string& name) const;
 
-  // The log probability of each target of each example, in order, EOS included.
+  // The log probability of each target of each example, in order, EOS included. Error where
+  // answers are numbers.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
   // Returns the `most` most probable tokens for each occurrence of `mask` in `text`. Error where
@@ -163,6 +171,7 @@ class Model {
   bool attends() const;                   // whether answers have weights
   std::string why_no_weights() const;     // the setting that says so; empty where it attends
   bool answers_labels() const;            // classify() works
+  bool answers_numbers() const;           // numbers() works
   bool fills() const;                     // fill() works
   bool tags() const;                      // an answer has a label for each token of its source
   bool continues() const;                 // an answer continues its source

@@ -254,9 +254,45 @@ void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const
   }
 }
 
+void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& batch,
+                               bool with_weights) {
+  const auto rows = static_cast<int64_t>(batch.size());
+  const Batch sources = make_batch(reading.encoded, batch);
+  Tensor numbers, weights;
+  for (const auto& network : networks_) {
+    const StepResult one =
+        network->start(sources.source, sources.source_lengths, {})
+            ->step(at::full({rows}, Vocabulary::bos, at::kLong), with_weights, {});
+    const auto share = [&](const Tensor& part) {
+      return part.to(at::kCPU, at::kDouble) / static_cast<double>(networks_.size());
+    };
+    const Tensor part = share(one.log_probabilities.squeeze(1));
+    numbers = numbers.defined() ? numbers + part : part;
+    if (!one.weights.defined()) continue;
+    weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    Prediction& prediction =
+        reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
+    const double number = model_.text.target_scale.number(numbers[i].item<double>());
+    if (!std::isfinite(number)) throw NotANumber("[predict] the model's number is not finite");
+    const std::string text = number_text(number);
+    prediction.number = target_number(text);
+    prediction.tokens = {{text}};
+    Hypothesis& only = prediction.hypotheses.emplace_back();
+    only.tokens = {0};
+    only.complete = true;
+    if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
+  }
+}
+
 void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
                              const std::vector<std::string>& prefixes, const Take& take) {
   options.check();
+  if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
+    fail(
+        "the model answers a number, which is not searched for; leave beam, samples and prefixes "
+        "out");
   if (!prefixes.empty() && prefixes.size() != texts.size())
     fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
          texts.size());
@@ -286,6 +322,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   });
   InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
   const auto answer = [&](const std::vector<int64_t>& batch) {
+    if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
     for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
@@ -318,6 +355,7 @@ std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) co
 
 std::vector<std::vector<double>> Predictor::token_log_probabilities(
     const std::vector<EncodedPair>& pairs) {
+  if (model_.answers_numbers()) fail("the model answers numbers, which have no probabilities");
   std::vector<std::vector<double>> found(pairs.size());
   const auto score = [&](const std::vector<int64_t>& batch) {
     const Batch examples = make_batch(pairs, batch);

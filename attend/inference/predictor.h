@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct Prediction {
   std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
   std::vector<std::vector<std::string>> tokens;
+  std::optional<double> number;  // where the model answers numbers; the one token is its text
 };
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
@@ -62,11 +64,12 @@ class Predictor {
   std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
   // The log probability of each token of each pair's target, including its end, if it has one. The
-  // weights are those that were loaded, packed or not.
+  // weights are those that were loaded, packed or not. Error where answers are numbers.
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
-  // Mean negative log-likelihood of a target token, ends included, in nats.
+  // Mean negative log-likelihood of a target token, ends included, in nats; of targets that are
+  // numbers their mean squared error, standardised.
   double loss(const std::vector<EncodedPair>& pairs);
 
   // Calls take(i, the log probabilities [V] of the token behind the source of pair i, float32 on
@@ -115,6 +118,8 @@ class Predictor {
                   int64_t most, const BatchWork& work, const BatchWork& tell = {});
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
+  // Answers texts of a batch with numbers, the means of those of the networks.
+  void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
 
   const PairModel model_;

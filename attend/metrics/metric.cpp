@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attend/base/error.h"
 
@@ -39,6 +40,33 @@ MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>
 double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
                        const MetricOptions& options, const LengthRange& lengths) {
   return metric.figure(count_answers(metric, answers, options, lengths), options);
+}
+
+std::optional<FigureInterval> interval_of(const Metric& metric,
+                                          const std::vector<ScoredAnswer>& answers,
+                                          const MetricOptions& options) {
+  // Of many answers fewer sets are enough, and time is bounded.
+  constexpr size_t draws = 5'000'000, fewest = 200, most = 1000, least = 100;
+  if (answers.empty()) return std::nullopt;
+  std::vector<MetricCounts> counts;
+  counts.reserve(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] { counts.push_back(metric.count(answers[i], options)); });
+  std::mt19937_64 random(1);
+  std::vector<double> figures;
+  for (size_t set = std::clamp(draws / answers.size(), fewest, most); set > 0; --set) {
+    MetricCounts sum;
+    for (size_t i = 0; i < counts.size(); ++i) add_counts(sum, counts[random() % counts.size()]);
+    try {
+      figures.push_back(metric.figure(sum, options));
+    } catch (const Error&) {
+      // All answers of the set are of one class, say.
+    }
+  }
+  if (figures.size() < least) return std::nullopt;
+  std::sort(figures.begin(), figures.end());
+  const size_t tail = figures.size() / 40;
+  return FigureInterval{figures[tail], figures[figures.size() - 1 - tail]};
 }
 
 std::optional<Rank> rank_among(const std::vector<std::string>& ranked,

@@ -45,6 +45,7 @@ enum class MetricNeeds {
   texts,    // answers as they are written
   tokens,   // answers, by their tokens
   numbers,  // answers and references whose texts are numbers, one reference for each answer
+  scores,   // how far each answer speaks for the second of two labels, and whether that is right
   rank,     // where the right answer is among all of them
   loss,     // the nats and tokens of a likelihood
   bytes     // all of a likelihood
@@ -54,7 +55,7 @@ enum class MetricNeeds {
 enum class ByLength { none, each_length, ranges };
 
 // The models for which a metric is measured by default.
-enum class MeasuredFor { none, sequences, labels, tags, rankings, all, always };
+enum class MeasuredFor { none, sequences, labels, tags, numbers, rankings, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
 // and `figure`, or `of_likelihood`.
@@ -69,6 +70,7 @@ struct Metric {
   std::string mean = {};  // "nats per" of token or label; empty: the figure is no such mean
   MeasuredFor measured = MeasuredFor::none;  // `always`: also where others are chosen
   ByLength by_length = ByLength::none;
+  bool has_interval = false;   // evaluate says how far the figure is known: interval_of()
   std::string companion = {};  // the metric that a comparison shows beside it
   std::string runs_key = {};   // in JSON, of the figures of several runs; empty: `key`
 
@@ -82,6 +84,7 @@ struct Metric {
   std::function<std::string(const nlohmann::json& details)> details_text = {};
 
   bool of_answers() const { return static_cast<bool>(count); }
+  bool of_numbers() const { return needs == MetricNeeds::numbers; }
   bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }
   std::string shown(double figure) const;  // "2.05 %"
   // The JSON value under the key: the details, or the figure. Error for a metric of a likelihood.
@@ -110,6 +113,18 @@ MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>
 // The figure of the same.
 double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
                        const MetricOptions& options = {}, const LengthRange& lengths = {});
+
+// From where to where a figure may be.
+struct FigureInterval {
+  double low = 0, high = 0;
+};
+
+// The figure's 95 % interval by the bootstrap (Efron 1979): that of 200 to 1,000 sets of as many
+// answers, drawn with replacement, always the same draws. Sets that have no figure do not count;
+// none where fewer than 100 have one.
+std::optional<FigureInterval> interval_of(const Metric& metric,
+                                          const std::vector<ScoredAnswer>& answers,
+                                          const MetricOptions& options = {});
 
 // The place of the first of `ranked`, the best first, that is right; none where there is no such.
 std::optional<Rank> rank_among(const std::vector<std::string>& ranked,

@@ -159,12 +159,15 @@ double average_precision(const MetricCounts& counts, const MetricOptions&) {
 std::deque<Metric> internal::number_rows() {
   const auto row = [](const char* name, const char* title, bool higher_is_better, auto count,
                       auto figure) {
+    const bool scores = count == count_scores;
     return Metric{.name = name,
                   .key = name,
                   .title = title,
-                  .needs = MetricNeeds::numbers,
+                  .needs = scores ? MetricNeeds::scores : MetricNeeds::numbers,
                   .higher_is_better = higher_is_better,
                   .decimals = 4,
+                  .measured = scores ? MeasuredFor::none : MeasuredFor::numbers,
+                  .has_interval = true,
                   .count = count,
                   .figure = figure};
   };

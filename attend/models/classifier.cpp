@@ -69,6 +69,7 @@ void ClassifierConfig::check() const {
 Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source,
                        int64_t target_tokens)
     : pooling_(config.pooling),
+      answers_numbers_(target_tokens == number_targets),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
   config.check();
@@ -93,7 +94,8 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     hidden_ = register_module("hidden", torch::nn::Linear(vector, config.hidden));
     vector = config.hidden;
   }
-  output_ = register_module("output", torch::nn::Linear(vector, target_tokens - first_label));
+  const int64_t outputs = answers_numbers_ ? 1 : target_tokens - first_label;
+  output_ = register_module("output", torch::nn::Linear(vector, outputs));
 }
 
 Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
@@ -133,15 +135,16 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   return rolled_out(weights, trace);
 }
 
-Tensor Classifier::label_log_probabilities(const Tensor& source, const Tensor& lengths,
-                                           const Pass& pass, c10::optional<at::ScalarType> type) {
-  return at::constant_pad_nd(logits(source, lengths, pass).log_softmax(-1, type), {first_label, 0},
+Tensor Classifier::answer_scores(const Tensor& source, const Tensor& lengths, const Pass& pass,
+                                 c10::optional<at::ScalarType> type) {
+  const Tensor scores = logits(source, lengths, pass);
+  if (answers_numbers_) return scores.to(type.value_or(scores.scalar_type()));
+  return at::constant_pad_nd(scores.log_softmax(-1, type), {first_label, 0},
                              -std::numeric_limits<double>::infinity());
 }
 
 Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
-  return label_log_probabilities(batch.source, batch.source_lengths, pass, at::kDouble)
-      .unsqueeze(1);
+  return answer_scores(batch.source, batch.source_lengths, pass, at::kDouble).unsqueeze(1);
 }
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
@@ -151,9 +154,12 @@ TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_lengt
 }
 
 Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smoothing) {
+  const Tensor scores = logits(batch.source, batch.source_lengths, pass);
+  if (answers_numbers_)
+    return at::mse_loss(scores.squeeze(1), to_device(batch.numbers), at::Reduction::Sum);
   const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
-  return at::cross_entropy_loss(logits(batch.source, batch.source_lengths, pass), labels, {},
-                                at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
+  return at::cross_entropy_loss(scores, labels, {}, at::Reduction::Sum, /*ignore_index=*/-100,
+                                smoothing);
 }
 
 Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -168,7 +174,7 @@ struct Classifier::State : DecodingState {
 
   StepResult step(const Tensor& /*tokens*/, bool with_weights, const Pass& pass) override {
     StepResult result;
-    result.log_probabilities = network.label_log_probabilities(source, lengths, pass);
+    result.log_probabilities = network.answer_scores(source, lengths, pass);
     if (with_weights && network.attends()) result.weights = network.word_weights(source, lengths);
     return result;
   }

@@ -38,14 +38,16 @@ struct ClassifierConfig : SourceEncoderConfig {
 // bag of words (with a hidden layer: Iyyer et al. 2015); fixed queries weigh each vector by itself;
 // layers let them change each other, and then their order counts.
 //
-// A network from pairs answers; this one gives one token, the label, which no EOS follows.
+// A network from pairs answers; this one gives one token, the label, which no EOS follows. Where
+// targets are numbers it gives one: linear regression in place of softmax regression.
 class Classifier : public PairNetwork {
  public:
-  // The ids of tokens and targets are a Vocabulary's. Error when a setting does not fit.
+  // The ids of tokens and targets are a Vocabulary's; `target_tokens` may be number_targets. Error
+  // when a setting does not fit.
   Classifier(const ClassifierConfig& config, const SourceShape& source, int64_t target_tokens);
 
-  // [B, labels]: scores of the ids after Vocabulary::unknown. source [B, S] or frames [B, S, F],
-  // lengths [B] from 1.
+  // [B, labels]: scores of the ids after Vocabulary::unknown; [B, 1], the number. source [B, S] or
+  // frames [B, S, F], lengths [B] from 1.
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // [B, S], where the classifier attends: the mean weights of the fixed queries, or else those of
@@ -65,12 +67,13 @@ class Classifier : public PairNetwork {
  private:
   struct State;
 
-  // [B, tokens of a target]: labels begin after Vocabulary::unknown.
-  at::Tensor label_log_probabilities(const at::Tensor& source, const at::Tensor& lengths,
-                                     const Pass& pass, c10::optional<at::ScalarType> type = {});
+  // [B, tokens of a target]: labels begin after Vocabulary::unknown. [B, 1]: the number.
+  at::Tensor answer_scores(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass,
+                           c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
   Pooling pooling_;
+  bool answers_numbers_;
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;

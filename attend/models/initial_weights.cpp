@@ -38,8 +38,9 @@ torch::OrderedDict<std::string, Tensor> grown(const PairModel& model, int64_t mo
   const WithoutStorage without_storage;
   SourceShape source = model.source_shape();
   if (!source.is_frames()) source.tokens += more_source;
+  const int64_t target = model.target_tokens();
   return model.config.chosen()
-      .make_network(source, model.target_vocabulary.size() + more_target)
+      .make_network(source, target == number_targets ? target : target + more_target)
       ->named_parameters();
 }
 

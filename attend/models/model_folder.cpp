@@ -6,6 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/models/model_size.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/models/parameters_file.h"
 
 namespace attend {
@@ -46,7 +47,13 @@ PairModel read_description(const std::string& folder) {
   model.text = model.config.row().text;
   file.read_key(model.text.format_setting());
   file.read_key(model.text.source_units_setting());
+  file.read_key(model.text.target_setting());
   read_config(file, all_settings(model.text, model.config));
+  if (model.answers_numbers()) {
+    check_number_targets(model.text, model.config);
+    if (model.text.target_scale.deviation == 0)
+      fail("{}/config.toml: data.target_deviation is 0; put that of training there", folder);
+  }
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");

@@ -66,7 +66,9 @@ std::string largest_part(const PairModel& model) {
   const int64_t bytes = parameter_bytes(model);
   PairModel usual;
   usual.config.type = model.config.type;
+  // By which there are as many settings.
   usual.text.source_units = model.text.source_units;
+  usual.text.target = model.text.target;
   const Settings defaults = settings_of(usual);
   double most = 0;
   std::string largest = "the vocabularies ask for most of them";

@@ -45,8 +45,9 @@ class NetworkConfig {
   virtual std::string why_no_weights() const = 0;
   // Why processes cannot share the sequences of its objective (Pass::world); empty where they can.
   virtual std::string why_not_shared() const = 0;
-  // A new network, its weights drawn from LibTorch's default generator. Error on a source that the
-  // type does not read.
+  // A new network, its weights drawn from LibTorch's default generator. `target_tokens` may be
+  // number_targets where the type answers labels otherwise. Error on a source that the type does
+  // not read.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
                                                     int64_t target_tokens) const = 0;
 };

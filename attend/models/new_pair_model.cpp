@@ -44,6 +44,20 @@ void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
   });
 }
 
+void check_number_targets(const TextConfig& text, const ModelConfig& model) {
+  if (!model.answers_labels()) {
+    std::vector<std::string> others;
+    for (const ModelType* row : model_types())
+      if (row->answers == Answers::label) others.push_back(row->name);
+    fail("data.target is number, which model.type = {} does not answer; take {}", model.type,
+         fmt::join(others, " or "));
+  }
+  if (text.joint_vocabulary || text.target_units != name_of(Units::line))
+    fail(
+        "data.target is number, which is one whole line; leave data.joint_vocabulary and "
+        "data.target_units out");
+}
+
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenisedExamples& tokenised) {
   TextConfig sized = text;
@@ -60,6 +74,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts) {
+  if (text.wants_numbers()) check_number_targets(text, model);
   // As many tokens on both sides may be others.
   if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
@@ -74,6 +89,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
     fail("model.type is {}, which continues its source; set data.joint_vocabulary = true",
          model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
+  if (text.wants_numbers() && text.target_scale.deviation == 0)
+    result.text.target_scale = scale_of(counts.target);
   const auto& [source, target] = result.codecs;
   const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
@@ -84,11 +101,12 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
         std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
-    // A rare label is a label: there is no unknown one.
-    result.target_vocabulary =
-        model.fills() ? result.source_vocabulary
-                      : make_vocabulary(counts.target, target.alphabet(),
-                                        model.row().has_labels() ? 1 : text.minimum_count);
+    // A rare label is a label: there is no unknown one. Numbers are none.
+    if (model.fills())
+      result.target_vocabulary = result.source_vocabulary;
+    else if (!result.answers_numbers())
+      result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
+                                                 model.row().has_labels() ? 1 : text.minimum_count);
   }
   check_memory(result);
   result.network = result.make_network();
@@ -97,7 +115,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name) {
-  if (!model.config.row().has_labels()) return;
+  if (!model.config.row().has_labels() || model.answers_numbers()) return;
   const Vocabulary& labels = model.target_vocabulary;
   const std::vector<std::string>& spelled = tokenised.targets.tokens();
   const std::vector<int64_t> ids = labels.encode(spelled);

@@ -63,7 +63,12 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
     pair.no_eos = config.answer_length(pair.source_length()) > 0;
     for (size_t j = 0; j < example.targets.size(); ++j) {
       const auto target = static_cast<int64_t>(pairs.size());
-      pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
+      if (answers_numbers()) {
+        pair.number = text.target_scale.standardised(target_number(example.targets[j]));
+        pair.target = {0};
+      } else {
+        pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
+      }
       if (tags) truncate_source(pair.target);  // the labels of what is read
       if (tags && pair.target.size() != pair.source.size())
         fail("{} has {} tokens and {} labels; give each token one", in_quotes(example.source),

@@ -3,7 +3,7 @@
 namespace attend {
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  return config.chosen().make_network(source_shape(), target_vocabulary.size());
+  return config.chosen().make_network(source_shape(), target_tokens());
 }
 
 SourceShape PairModel::source_shape() const {

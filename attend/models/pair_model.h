@@ -35,6 +35,15 @@ struct PairModel {
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
+  // Whether an answer is a number, in the unit of training, and whether it is a label.
+  bool answers_numbers() const { return text.wants_numbers(); }
+  bool answers_labels() const { return config.answers_labels() && !answers_numbers(); }
+
+  // What the network's targets are: so many tokens, or number_targets.
+  int64_t target_tokens() const {
+    return answers_numbers() ? number_targets : target_vocabulary.size();
+  }
+
   // What the network's sources are.
   SourceShape source_shape() const;
 
@@ -64,8 +73,8 @@ struct PairModel {
   // One pair for each target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
   // longer. Items of a history that were not in training are left out. Error on a text that is not
-  // UTF-8, on an image or a sound that cannot be read, and of a tagger on a source that has not as
-  // many labels as tokens.
+  // UTF-8, on an image or a sound that cannot be read, of a tagger on a source that has not as many
+  // labels as tokens, and where the model answers numbers on a target that is none.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 

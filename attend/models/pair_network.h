@@ -14,6 +14,9 @@
 
 namespace attend {
 
+// The count of target tokens where targets are numbers, not texts.
+constexpr int64_t number_targets = 0;
+
 // The vectors that an answer is read off, for tracing. At first the type does not tell.
 struct TopVectors {
   int64_t before_source = 0;  // vectors of a layer before that of the source's first token
@@ -22,7 +25,9 @@ struct TopVectors {
   at::Tensor shares = {};
 };
 
-// A network from a sequence of tokens to another; a label is a target of one token. What is true
+// A network from a sequence of tokens to another; a label is a target of one token, and so is a
+// number, whose token says nothing: Batch::numbers has it, standardised, and each "log probability"
+// below is the number that the network answers, the only one at its place. What is true
 // during a computation is in its Pass, and explanations see what it reports there;
 // docs/architecture.md, "A contract for one network", says what must be there and what may.
 class PairNetwork : public torch::nn::Module {
@@ -31,7 +36,8 @@ class PairNetwork : public torch::nn::Module {
   // `smoothing` spreads that much probability over the tokens that may be next, those from
   // Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without a generator and
   // smoothing it is the negative log-likelihood of the targets; a network that learns from a random
-  // part of their tokens scales that part's to all.
+  // part of their tokens scales that part's to all. Where targets are numbers it is the sum of the
+  // squared errors.
   virtual at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) = 0;
 
   // The log probabilities [B, T, V] of the tokens at each place of batch.target, after those before

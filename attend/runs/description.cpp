@@ -41,7 +41,7 @@ json describe_model(const std::string& folder) {
   return {{"model", folder},
           {"config", configuration(model)},
           {"source_tokens", model.source_vocabulary.size()},
-          {"target_tokens", model.target_vocabulary.size()},
+          {"target_tokens", model.target_tokens()},
           {"parameters", parameters},
           {"parameter_count", total},
           {"weight_bytes", std::filesystem::file_size(folder + "/weights.safetensors")},

@@ -34,6 +34,8 @@ InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
   InitialModel initial{folder, load_description(folder)};
   const TextConfig own = config.text;
   config.text = initial.model.text;
+  config.text.target = own.target;
+  config.text.target_scale = own.target_scale;
   if (config.text.source_units != own.source_units)
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          config.text.source_units, config.text.source_units);

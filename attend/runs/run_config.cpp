@@ -18,6 +18,7 @@ void check_names_in_environment() {
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
   };
+  config.text.target = TargetKind::number;
   for (const std::string& units : config.text.source_units_setting().choices) {
     config.text.source_units = units;
     add(config.text.settings());
@@ -89,10 +90,10 @@ void check_fit(const RunConfig& config) {
 }
 
 // Error where the command asks for another value than the one in the folder. Code files were copied
-// there, under another name, and sizes of images may have been found out.
+// there, under another name, and what is measured was found out.
 void check_kept(const Settings& kept, const Settings& asked, const std::string& folder) {
   for (size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i].is_file || kept[i].key.starts_with("data.image_")) continue;
+    if (kept[i].is_file || kept[i].is_measured) continue;
     const auto value = [&](const Settings& settings) {
       const std::string table = to_toml({settings[i]});
       const size_t begin = table.find(" = ") + 3;
@@ -104,6 +105,24 @@ void check_kept(const Settings& kept, const Settings& asked, const std::string& 
   }
 }
 
+// Error on settings of training that say nothing of such targets.
+void check_train(const RunConfig& config) {
+  const TrainConfig& train = config.train;
+  const Metric& metric = metric_named(train.metric);
+  const bool numbers = config.text.wants_numbers();
+  if (numbers && train.label_smoothing > 0)
+    fail(
+        "train.label_smoothing = {}: spreads probability over labels, of which data.target = "
+        "number has none; set it to 0",
+        train.label_smoothing);
+  if (numbers && metric.of_texts())
+    fail("train.metric = {}: compares texts, and data.target is number; set it to one of {}",
+         train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
+  if (!numbers && metric.of_numbers())
+    fail("train.metric = {}: compares numbers; set data.target = number, or another metric",
+         train.metric);
+}
+
 }  // namespace
 
 Settings RunConfig::settings() {
@@ -113,23 +132,26 @@ Settings RunConfig::settings() {
   return all;
 }
 
-void set_type_defaults(RunConfig& config) {
+void set_type_defaults(RunConfig& config, TargetKind target) {
   const ModelType& type = config.model.row();
   config.text = type.text;
-  config.train.metric = type.metric;
-  config.train.label_smoothing = type.label_smoothing;
+  config.text.target = target;
+  config.train.metric = config.text.wants_numbers() ? "rmse" : type.metric;
+  config.train.label_smoothing = config.text.wants_numbers() ? 0 : type.label_smoothing;
 }
 
 RunConfig new_config(const TrainOptions& options) {
   RunConfig config;
   const Command command(options);
-  // Which other keys there are, and some defaults, depend on these two.
+  // Which other keys there are, and some defaults, depend on these three.
   command.apply(config.model.type_setting());
-  set_type_defaults(config);
+  command.apply(config.text.target_setting());
+  set_type_defaults(config, config.text.target);
   leave_to_size(config);
   apply_deciding(command, config.text);
   command.apply(config.settings());
   check_fit(config);
+  check_train(config);
   return config;
 }
 
@@ -137,7 +159,7 @@ RunConfig stored_config(const TrainOptions& options) {
   RunConfig config;
   const PairModel stored = load_description(options.out);
   config.model = stored.config;
-  set_type_defaults(config);
+  set_type_defaults(config, stored.text.target);
   config.text = stored.text;
   const std::string path = options.out + "/training.toml";
   if (std::filesystem::exists(path)) TomlFile(path).read(config.train.settings());
@@ -146,14 +168,18 @@ RunConfig stored_config(const TrainOptions& options) {
   command.apply(asked.model.type_setting());
   check_kept({config.model.type_setting()}, {asked.model.type_setting()}, options.out);
   apply_deciding(command, asked.text);
-  check_kept({config.text.format_setting(), config.text.source_units_setting()},
-             {asked.text.format_setting(), asked.text.source_units_setting()}, options.out);
+  command.apply(asked.text.target_setting());
+  const auto deciding = [](TextConfig& text) {
+    return Settings{text.format_setting(), text.source_units_setting(), text.target_setting()};
+  };
+  check_kept(deciding(config.text), deciding(asked.text), options.out);
   command.apply(asked.settings());
   settle_as(asked, config);
   check_kept(config.model.settings(), asked.model.settings(), options.out);
   if (options.init.empty()) check_kept(config.text.settings(), asked.text.settings(), options.out);
   config.train = asked.train;
   check_fit(config);
+  check_train(config);
   return config;
 }
 

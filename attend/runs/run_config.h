@@ -15,9 +15,9 @@ struct RunConfig {
   Settings settings();
 };
 
-// Sets a type's defaults for training: how it reads texts, and which metric chooses its best
-// weights.
-void set_type_defaults(RunConfig& config);
+// Sets a type's defaults for training with such targets: how it reads texts, and which metric
+// chooses its best weights.
+void set_type_defaults(RunConfig& config, TargetKind target);
 
 // The configuration of a new training: flag > environment > file > default. Error on settings that
 // do not fit.

@@ -121,7 +121,8 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
                 int64_t* bad) {
   const PairFiles files = training_files(options);
   std::vector<Example> train = read_examples(files, config.text, tell, bad);
-  if (config.model.answers_labels()) tell_header(train, files.source, tell);
+  if (config.model.answers_labels() && !config.text.wants_numbers())
+    tell_header(train, files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (is_split(options)) return split(std::move(train), options.data);
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
@@ -287,10 +288,12 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                 .valid_file = is_split(options) ? options.data : validation_files(options).source,
                 .left_out = left_out,
                 .frames = frames};
-  if (streamed)
+  if (streamed) {
     data.stream = training_files(options);
-  else
+    data.stream.check = pair_check(config.text);
+  } else {
     check_targets(data.train.targets, options.data);
+  }
   return data;
 }
 

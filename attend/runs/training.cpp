@@ -34,10 +34,14 @@ std::string description(const PairData& data, const PairModel& model) {
                ? fmt::format("{} ({} lines, those of one source together)", examples, references)
                : fmt::format("{}", examples);
   };
-  return fmt::format("{} training and {} validation examples; {} source and {} target tokens",
-                     data.stream.source.empty() ? counted(data.train) : "streamed",
-                     counted(data.valid), model.source_vocabulary.size(),
-                     model.target_vocabulary.size());
+  const auto& [mean, deviation] = model.text.target_scale;
+  return fmt::format(
+      "{} training and {} validation examples; {} source{}",
+      data.stream.source.empty() ? counted(data.train) : "streamed", counted(data.valid),
+      model.source_vocabulary.size(),
+      model.answers_numbers()
+          ? fmt::format(" tokens, targets of mean {:.4g} and deviation {:.4g}", mean, deviation)
+          : fmt::format(" and {} target tokens", model.target_vocabulary.size()));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace attend {
 
 struct StepResult {
-  at::Tensor log_probabilities;  // [N, V]
+  at::Tensor log_probabilities;  // [N, V]; [N, 1] of an answer that is a number: that number
   at::Tensor weights;            // [N, S] if wanted, and if the network attends
 };
 

@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-// Over all ids and lengths, and the sums of frames.
+// Over all ids, lengths and numbers, and the sums of frames.
 uint64_t hash_of(const std::vector<EncodedPair>& pairs) {
   Fnv1a hash;
   for (const EncodedPair& pair : pairs) {
@@ -17,6 +17,7 @@ uint64_t hash_of(const std::vector<EncodedPair>& pairs) {
       hash.add(static_cast<uint64_t>(pair.frames.size(0)));
       hash.add(std::bit_cast<uint64_t>(pair.frames.sum(at::kDouble).item<double>()));
     }
+    if (pair.number) hash.add(std::bit_cast<uint64_t>(*pair.number));
     for (const auto* side : {&pair.source, &pair.target}) {
       hash.add(side->size());
       for (const int64_t id : *side) hash.add(static_cast<uint64_t>(id));

@@ -98,7 +98,8 @@ Settings validation_settings(TrainConfig& config) {
        {},
        {},
        metric_names([](const Metric& row) {
-         return row.of_texts() || row.needs == MetricNeeds::rank || row.needs == MetricNeeds::loss;
+         return row.of_texts() || row.of_numbers() || row.needs == MetricNeeds::rank ||
+                row.needs == MetricNeeds::loss;
        })},
       {"train.patience", &config.patience,
        "validations without improvement before stopping; 0: never", 0, 1e6},

@@ -19,6 +19,7 @@ TEST(Units, AreNamed) {
   EXPECT_EQ(value_of<Units>("space", "unit"), Units::space);
   EXPECT_EQ(value_of<Units>("line", "unit"), Units::line);
   EXPECT_EQ(value_of<Units>("byte", "unit"), Units::byte);
+  EXPECT_EQ(value_of<Units>("smiles", "unit"), Units::smiles);
 }
 
 TEST(SplitUnits, Characters) {

@@ -47,7 +47,8 @@ TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-    if (!why_not(find_method("attention"), subject, trace).empty()) {
+    if (small.model.answers_numbers() ||
+        !why_not(find_method("attention"), subject, trace).empty()) {
       EXPECT_NE(test::error_of([&] { test_weights(subject); }), "");
       continue;
     }

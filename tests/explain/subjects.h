@@ -19,7 +19,7 @@ struct SmallModel {
   bool frames = false;
 
   SmallModel(std::string given_name, const std::string& type,
-             const std::vector<std::string>& settings)
+             const std::vector<std::string>& settings, TargetKind kind = TargetKind::text)
       : name(std::move(given_name)) {
     at::manual_seed(7);
     ModelConfig config;
@@ -27,18 +27,19 @@ struct SmallModel {
     for (const std::string& one : settings) assign(config.settings(), one);
     TextConfig text;
     text.source_units = text.target_units = "space";
+    text.target = kind;
+    if (text.wants_numbers()) text.target_units = "line";
     text.joint_vocabulary =
         config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
-    target = config.answers_labels() ? "good"
-             : config.fills()        ? source
-             : config.tags()         ? "x y z x x"
-                                     : "x y z";
-    const std::vector<Example> examples = {{source, {target}},
-                                           {"e d a",
-                                            {config.answers_labels() ? "bad"
-                                             : config.tags()         ? "z x y"
-                                                                     : "z x"}}};
+    const bool number = text.wants_numbers(), label = config.answers_labels(), tags = config.tags();
+    target = number           ? "1.5"
+             : label          ? "good"
+             : config.fills() ? source
+             : tags           ? "x y z x x"
+                              : "x y z";
+    const std::string other = number ? "-2" : label ? "bad" : tags ? "z x y" : "z x";
+    const std::vector<Example> examples = {{source, {target}}, {"e d a", {other}}};
     model = make_pair_model(text, config, examples);
     model.network->to(at::kDouble);
     model.network->eval();
@@ -83,6 +84,8 @@ inline std::vector<SmallModel> small_models() {
       {"model.depth=8", "model.recurrent_layers=1", "model.pooling=fixed_dot"});
   add("classifier_class", "classifier", with(layers, {"model.layers=2", "model.pooling=class"}));
   add("classifier_mean", "classifier", with(layers, {"model.layers=2"}));
+  models.emplace_back("classifier_number", "classifier", with(layers, {"model.layers=2"}),
+                      TargetKind::number);
   return models;
 }
 

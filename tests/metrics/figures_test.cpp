@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attend/base/error.h"
 #include "attend/metrics/metric.h"
@@ -127,6 +128,28 @@ TEST(RankingMetrics, HaveARowForEachNumber) {
   EXPECT_EQ(metric_named("ndcg@7").key, "ndcg@7");
   for (const char* name : {"hit@", "hit@0", "hit@-1", "hit@x", "hit@1x", "map@10", "hit", "@10"})
     EXPECT_EQ(find_metric(name), nullptr) << name;
+}
+
+// A mean of squares of normal errors has a standard error of sqrt(2 / n) of itself.
+TEST(NumberMetrics, HaveTheIntervalThatTheyVaryBy) {
+  std::mt19937_64 random(5);
+  std::vector<ScoredAnswer> answers;
+  for (int i = 0; i < 400; ++i) {
+    // The sum of twelve even draws has variance 1.
+    double error = -6;
+    for (int j = 0; j < 12; ++j) error += static_cast<double>(random() >> 11) * 0x1p-53;
+    answers.push_back({.text = fmt::format("{}", error), .references = {"0"}});
+  }
+  const Metric& metric = metric_named("mse");
+  const auto interval = interval_of(metric, answers);
+  ASSERT_TRUE(interval.has_value());
+  const double figure = measure_answers(metric, answers), wanted = 1.96 * std::sqrt(2.0 / 400);
+  EXPECT_NEAR(interval->low, figure - wanted, wanted / 3);
+  EXPECT_NEAR(interval->high, figure + wanted, wanted / 3);
+  EXPECT_EQ(interval_of(metric, answers)->low, interval->low) << "the same draws each time";
+  EXPECT_FALSE(interval_of(metric, {}).has_value());
+  const std::vector<ScoredAnswer> one_class(5, {.text = "0.5", .references = {"1"}});
+  EXPECT_FALSE(interval_of(metric_named("roc_auc"), one_class).has_value());
 }
 
 TEST(RankingMetrics, FindTheFirstThatIsRight) {

@@ -24,7 +24,8 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
  protected:
   void SetUp() override {
     torch::manual_seed(3);
-    network = GetParam().config().chosen().make_network(GetParam().source, vocabulary);
+    network =
+        GetParam().config().chosen().make_network(GetParam().source, GetParam().target_tokens);
     network->eval();
     const int64_t length = GetParam().source.is_frames() ? 12 : 9;
     sources = GetParam().source.is_frames()

@@ -24,12 +24,12 @@ TEST_P(EveryOutline, HasTheParametersOfTheNetworkAndNoneOfTheirValues) {
   torch::manual_seed(1);
   const auto outline = [&] {
     const WithoutStorage without_storage;
-    return config.chosen().make_network(GetParam().source, 12);
+    return config.chosen().make_network(GetParam().source, GetParam().target_tokens);
   }();
   // What is drawn for the network is what would be drawn without an outline.
-  const auto network = config.chosen().make_network(GetParam().source, 12);
+  const auto network = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
   torch::manual_seed(1);
-  const auto again = config.chosen().make_network(GetParam().source, 12);
+  const auto again = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
   const auto described = outline->named_parameters(), there = network->named_parameters();
   ASSERT_EQ(described.keys(), there.keys());
   for (const auto& item : there) {

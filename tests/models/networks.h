@@ -15,6 +15,7 @@ struct SomeNetwork {
   std::string name;
   std::vector<std::string> settings;  // beside type, as key=value
   SourceShape source = {12};
+  int64_t target_tokens = 12;
 
   // All depths are such that they fill no vector.
   ModelConfig config() const {
@@ -73,7 +74,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"tagger", {}},
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
+      {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
       {"vit", {"model.convolutions=1"}, image},
+      {"vit_number", {}, image, number_targets},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"recommender", {"model.context=16"}},

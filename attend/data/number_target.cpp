@@ -1,0 +1,59 @@
+#include "attend/data/number_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/base/parse_number.h"
+#include "attend/base/trimmed.h"
+
+namespace attend {
+
+Settings NumberScale::settings() {
+  return {{.key = "data.target_mean",
+           .value = &mean,
+           .help = "of the targets, in their unit; counts where the deviation is not 0",
+           .is_measured = true},
+          {.key = "data.target_deviation",
+           .value = &deviation,
+           .help = "by which targets differ from their mean; 0: both as in training",
+           .minimum = 0,
+           .is_measured = true}};
+}
+
+NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
+  std::vector<std::pair<double, double>> numbers;  // and how often
+  numbers.reserve(targets.size());
+  for (const auto& [text, count] : targets)
+    numbers.emplace_back(target_number(text), static_cast<double>(count));
+  // The order of a hash says nothing, and sums depend on it.
+  std::sort(numbers.begin(), numbers.end());
+  double all = 0, sum = 0, squares = 0;
+  for (const auto& [number, count] : numbers) {
+    all += count;
+    sum += count * number;
+  }
+  const double mean = sum / all;
+  for (const auto& [number, count] : numbers) squares += count * (number - mean) * (number - mean);
+  const NumberScale scale{mean, std::sqrt(squares / all)};
+  if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation))
+    fail("the targets of training are too large for a standard deviation; give them another unit");
+  if (scale.deviation == 0)
+    fail("every target of training is the number {}; at least two are needed to learn from",
+         numbers.empty() ? 0 : numbers[0].first);
+  return scale;
+}
+
+double target_number(std::string_view text) {
+  const auto number = parse_number<double>(trimmed(text));
+  if (!number || !std::isfinite(*number))
+    fail("target {} is no finite number, which data.target = number wants; write it as -1.5e3",
+         in_quotes(text));
+  return *number;
+}
+
+std::string number_text(double number) { return fmt::format("{:.7g}", number); }
+
+}  // namespace attend

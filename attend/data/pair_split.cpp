@@ -1,0 +1,81 @@
+#include "attend/data/pair_split.h"
+
+#include <array>
+#include <filesystem>
+#include <unordered_map>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/data/random-inl.h"
+#include "attend/data/split.h"
+
+namespace attend {
+namespace {
+
+const std::array<std::string, 3> part_names = {"train", "valid", "test"};
+
+// The part of each pair, drawn by its source.
+std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed) {
+  std::vector<std::string> sources;
+  std::unordered_map<std::string, Part> parts;
+  for (const Example& pair : pairs)
+    if (parts.try_emplace(pair.source, Part::train).second) sources.push_back(pair.source);
+  std::mt19937_64 random = internal::generator(seed, 0);
+  internal::shuffle(sources, random);
+  const size_t tenth = (sources.size() + 5) / 10;
+  for (size_t i = 0; i < std::min(2 * tenth, sources.size()); ++i)
+    parts[sources[i]] = i < tenth ? Part::valid : Part::test;
+  std::vector<Part> all;
+  all.reserve(pairs.size());
+  for (const Example& pair : pairs) all.push_back(parts.at(pair.source));
+  return all;
+}
+
+// The part of each pair, as a column of its row names it.
+std::vector<Part> named_parts(const PairSplit& split) {
+  PairFiles files = split.files;
+  files.target_column = split.column;
+  std::vector<Part> all;
+  for (const Example& row : read_pairs(files)) {
+    const auto found = std::find(part_names.begin(), part_names.end(), row.targets[0]);
+    if (found == part_names.end())
+      fail("{}: column {} says {} of {}; it names a part, train, valid or test", files.source,
+           in_quotes(split.column), in_quotes(row.targets[0]), in_quotes(row.source));
+    all.push_back(static_cast<Part>(found - part_names.begin()));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<WrittenTable> split_pairs(const PairSplit& split) {
+  const std::string& name = split.files.source;
+  if (!split.column.empty() && split.files.source_column.empty())
+    fail("--split-column {}: is of a CSV file; name its columns of sources and targets too",
+         split.column);
+  const std::vector<Example> pairs = read_pairs(split.files);
+  const std::vector<Part> parts =
+      split.column.empty() ? drawn_parts(pairs, split.seed) : named_parts(split);
+  std::array<std::string, part_names.size()> lines;
+  std::vector<WrittenTable> tables;
+  for (const std::string& part : part_names)
+    tables.push_back({part, (std::filesystem::path(split.folder) / (part + ".tsv")).string(), 0});
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto part = static_cast<size_t>(parts[i]);
+    const std::string &source = pairs[i].source, &target = pairs[i].targets[0];
+    if ((source + target).find('\t') != std::string::npos)
+      fail("{}: {} or its target holds a TAB, which ends a field of a table; take it out", name,
+           in_quotes(source));
+    lines[part] += source + '\t' + target + '\n';
+    ++tables[part].examples;
+  }
+  for (const WrittenTable& table : tables)
+    if (table.examples == 0)
+      fail("{}: {} pairs leave {} empty; more are needed", name, pairs.size(), table.name);
+  create_folder(split.folder, split.folder);
+  remove_temporary_files(split.folder);
+  for (size_t part = 0; part < lines.size(); ++part) write_file(tables[part].path, lines[part]);
+  return tables;
+}
+
+}  // namespace attend

@@ -1,0 +1,102 @@
+#include "attend/data/smiles.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "attend/base/error.h"
+#include "attend/data/characters-inl.h"
+
+namespace attend {
+namespace {
+
+constexpr std::string_view long_atoms[] = {"Cl", "Br"};
+constexpr std::string_view atoms = "BCNOPSFIbcnops*";
+constexpr std::string_view bonds = "-=#$:/\\.";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Reads one molecule, symbol by symbol.
+class SmilesReader {
+ public:
+  explicit SmilesReader(std::string_view text) : text_(text), rest_(text) {}
+
+  std::vector<std::string> read() {
+    std::vector<std::string> tokens;
+    while (!rest_.empty()) {
+      const std::string_view token = rest_.substr(0, length_of_next());
+      rest_.remove_prefix(token.size());
+      follow(token);
+      tokens.emplace_back(token);
+    }
+    if (open_branches_ > 0) refuse("a branch is opened by ( and not closed; close it by )");
+    if (!open_rings_.empty())
+      refuse(fmt::format("ring {0} is opened and not closed; its other atom takes {0} too",
+                         *open_rings_.begin()));
+    return tokens;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& reason) const {
+    fail("SMILES {}: {}", in_quotes(text_), reason);
+  }
+
+  size_t length_of_next() const {
+    const char first = rest_[0];
+    if (first == '[') return bracket_length();
+    for (const std::string_view atom : long_atoms)
+      if (rest_.starts_with(atom)) return atom.size();
+    if (first == '%') {
+      if (rest_.size() >= 3 && is_digit(rest_[1]) && is_digit(rest_[2])) return 3;
+      refuse("two digits follow %, as in %12");
+    }
+    if (is_digit(first) || first == '(' || first == ')' || atoms.find(first) != atoms.npos ||
+        bonds.find(first) != bonds.npos)
+      return 1;
+    utf8proc_int32_t character = 0;
+    const auto symbol = rest_.substr(0, internal::next_character(rest_, &character));
+    refuse(
+        fmt::format("{} at character {} is no symbol of SMILES; atoms other than B, C, N, O, P, "
+                    "S, F, Cl, Br and I stand in brackets",
+                    in_quotes(symbol), text_.size() - rest_.size() + 1));
+  }
+
+  size_t bracket_length() const {
+    const size_t end = rest_.find(']');
+    if (end == std::string_view::npos) refuse("a bracket is opened by [ and not closed by ]");
+    const std::string_view inside = rest_.substr(1, end - 1);
+    const auto is_part = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+             std::string_view("@+-:*").find(c) != std::string_view::npos;
+    };
+    if (inside.empty() || !std::all_of(inside.begin(), inside.end(), is_part))
+      refuse(fmt::format("{} is no atom; one such as [C@@H] or [NH4+] is wanted",
+                         in_quotes(rest_.substr(0, end + 1))));
+    return end + 1;
+  }
+
+  void follow(std::string_view token) {
+    if (token == "(") ++open_branches_;
+    if (token == ")" && --open_branches_ < 0) refuse("a branch is closed by ) and not opened");
+    if (token[0] != '%' && !is_digit(token[0])) return;
+    // %01 and 1 are one ring.
+    std::string ring(token.substr(token[0] == '%' ? 1 : 0));
+    if (ring.size() == 2 && ring[0] == '0') ring.erase(0, 1);
+    if (open_rings_.erase(ring) == 0) open_rings_.insert(ring);
+  }
+
+  std::string_view text_, rest_;
+  int64_t open_branches_ = 0;
+  std::set<std::string> open_rings_;
+};
+
+}  // namespace
+
+std::vector<std::string> split_smiles(std::string_view text) {
+  const size_t first = text.find_first_not_of(internal::white_space);
+  if (first == std::string_view::npos) return {};
+  const size_t last = text.find_last_not_of(internal::white_space);
+  return SmilesReader(text.substr(first, last - first + 1)).read();
+}
+
+}  // namespace attend

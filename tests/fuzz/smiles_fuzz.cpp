@@ -1,0 +1,17 @@
+#include "attend/data/number_target.h"
+#include "attend/data/smiles.h"
+#include "attend/data/units.h"
+#include "tests/fuzz/fuzz.h"
+
+// A molecule, or a number.
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  const std::string text(fuzz::text(data, size));
+  fuzz::accept_errors([&] { target_number(number_text(target_number(text))); });
+  return fuzz::accept_errors([&] {
+    const std::vector<std::string> tokens = split_smiles(text);
+    const std::string joined = join_units(tokens, Units::smiles);
+    fuzz::expect(text.find(joined) != std::string::npos);
+    fuzz::expect(split_smiles(joined) == tokens);
+  });
+}
