@@ -21,4 +21,5 @@
 #include "attend/nn/step_attention.h"
 #include "attend/nn/transformer_stack.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/graph.h"
 #include "attend/runs/training.h"

@@ -58,6 +58,7 @@ std::vector<Case> chosen_cases(const Options& options) {
   add_variant_cases(cases);
   add_operator_cases(cases);
   add_bf16_cases(cases);
+  add_edge_cases(cases);
   add_decode_cases(cases);
   std::erase_if(cases, [&](const Case& c) {
     const auto named = [&](const std::string& part) {

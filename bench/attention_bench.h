@@ -68,6 +68,7 @@ void add_additive_cases(std::vector<Case>& cases);  // cycles, composed path, me
 void add_variant_cases(std::vector<Case>& cases);   // distances, normalisers, sinks, biases
 void add_operator_cases(std::vector<Case>& cases);  // through attend::attention; short sequences
 void add_bf16_cases(std::vector<Case>& cases);      // products of bf16 against those of fp32
+void add_edge_cases(std::vector<Case>& cases);      // along the edges of graphs
 void add_decode_cases(std::vector<Case>& cases);    // memory bandwidth, sixteen bits
 
 // The CPU targets that are measured each on its own.

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "attend/ops/attention.h"
@@ -60,6 +61,48 @@ OperatorRuns operator_runs(const kernels::Shape& s, const std::string& score, Pa
             }
             torch::autograd::grad({run()}, wanted, {inputs->grad_context});
           }};
+}
+
+OperatorRuns gather_scatter_runs(const std::vector<int64_t>& offsets,
+                                 const std::vector<int64_t>& keys, int64_t nodes, int64_t depth) {
+  const at::Tensor counts = at::tensor(offsets, at::kLong).diff();
+  const at::Tensor rows = at::repeat_interleave(counts), columns = at::tensor(keys, at::kLong);
+  std::vector<at::Tensor> inputs;
+  for (int n = 0; n < 3; ++n) inputs.push_back(at::randn({nodes, depth}).requires_grad_());
+  const auto run = [=] {
+    const at::Tensor scores =
+        (inputs[0].index_select(0, rows) * inputs[1].index_select(0, columns)).sum(-1) /
+        std::sqrt(static_cast<double>(depth));
+    const at::Tensor top = at::full({nodes}, -std::numeric_limits<float>::infinity())
+                               .scatter_reduce(0, rows, scores.detach(), "amax");
+    const at::Tensor weights = (scores - top.index_select(0, rows)).exp();
+    const at::Tensor sums = at::zeros({nodes}).index_add(0, rows, weights);
+    const at::Tensor shares = weights / sums.index_select(0, rows);
+    return at::zeros({nodes, depth})
+        .index_add(0, rows, inputs[2].index_select(0, columns) * shares.unsqueeze(1));
+  };
+  const at::Tensor grad_context = at::randn({nodes, depth});
+  return {[run] {
+            const at::NoGradGuard no_gradient;
+            run();
+          },
+          [run, inputs, grad_context] { torch::autograd::grad({run()}, inputs, {grad_context}); }};
+}
+
+std::function<void()> gather_run(const std::vector<int64_t>& keys, const float* first,
+                                 const float* second, int64_t nodes, int64_t depth) {
+  const auto rows = [&](const float* from) {
+    return at::from_blob(const_cast<float*>(from), {nodes, depth});
+  };
+  const std::vector<at::Tensor> arrays = {rows(first), rows(second)};
+  const at::Tensor index = at::tensor(keys, at::kLong);
+  const at::Tensor to = at::empty({index.size(0), depth});
+  return [=] {
+    for (const at::Tensor& from : arrays) {
+      at::Tensor out = to;
+      at::index_select_out(out, from, 0, index);
+    }
+  };
 }
 
 void set_libtorch_threads(int threads) { at::set_num_threads(threads); }

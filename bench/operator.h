@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "attend/kernels/attention.h"
 
@@ -17,6 +19,17 @@ struct OperatorRuns {
 
 // score: a row of the score table; its parameters are random.
 OperatorRuns operator_runs(const kernels::Shape& shape, const std::string& score, Path path);
+
+// Softmax attention of scaled dots along edges by gather and scatter of LibTorch, as graph networks
+// are composed: query i sees keys[n] for offsets[i] <= n < offsets[i + 1]. Queries, keys and values
+// are random [nodes, depth].
+OperatorRuns gather_scatter_runs(const std::vector<int64_t>& offsets,
+                                 const std::vector<int64_t>& keys, int64_t nodes, int64_t depth);
+
+// Gathers the rows `keys` of two arrays [nodes, depth] by LibTorch, into memory that is there. The
+// arrays outlive the run.
+std::function<void()> gather_run(const std::vector<int64_t>& keys, const float* first,
+                                 const float* second, int64_t nodes, int64_t depth);
 
 // That LibTorch may use from now on.
 void set_libtorch_threads(int threads);

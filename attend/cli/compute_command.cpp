@@ -164,6 +164,12 @@ void add_files(CLI::App& command, ComputeFiles& files) {
                   "true where a query may attend, broadcast to [batch, heads, queries, keys]")
       ->type_name("FILE");
   command
+      .add_option(
+          "--edges", files.edges,
+          "pairs of a key and a query that sees it, [2, edges]: the sources and the targets "
+          "of a graph's edges")
+      ->type_name("FILE");
+  command
       .add_option("--grad", files.context_gradient,
                   "gradient of the context: adds grad_query, grad_key, grad_value and "
                   "grad_NAME of each parameter")

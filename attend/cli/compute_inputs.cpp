@@ -107,6 +107,14 @@ Scope read_mask(const std::string& path) {
   return dense_mask(mask.to(at::kBool));
 }
 
+Tensor read_edges(const std::string& path) {
+  const Tensor pairs = read_input(path, "--edges").tensor;
+  if (!at::isIntegralType(pairs.scalar_type(), /*includeBool=*/false) || pairs.dim() != 2)
+    fail("{}: holds {} of {} axes; edges are whole numbers of shape [2, edges]", path,
+         dtype_name(pairs.scalar_type()), pairs.dim());
+  return pairs.to(at::kLong);
+}
+
 AttentionChoices read_choices(const ComputeFiles& files, const Mechanism* row) {
   AttentionChoices choices;
   if (row) choices = row->choices;
@@ -176,6 +184,7 @@ ComputeProblem read_problem(const ComputeFiles& files) {
     problem.scope = problem.scope & query_lengths(read_whole_numbers(
                                         files.query_lengths, "--query-lengths", "query lengths"));
   if (!files.mask.empty()) problem.scope = problem.scope & read_mask(files.mask);
+  if (!files.edges.empty()) problem.edges = read_edges(files.edges);
   problem.soft_cap = files.soft_cap;
   problem.seed = files.seed;
   if (gradient) problem.context_gradient = as_numbers(*gradient, dtype);

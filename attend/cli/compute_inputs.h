@@ -19,6 +19,7 @@ struct ComputeFiles {
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none
   std::string query_lengths;            // "" for none
+  std::string edges;                    // "" for none
   std::string align = "first";          // as parse_align reads it
   std::string query_offsets;            // "" for none
   std::string context_gradient;         // "" for none

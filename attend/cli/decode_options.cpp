@@ -6,9 +6,12 @@
 namespace attend {
 
 void add_column_options(CLI::App& command, std::string& source, std::string& target) {
-  command.add_option("--source-column", source,
-                     "of a CSV file with a header: the name of the sources' column");
-  command.add_option("--target-column", target, "and of the targets'");
+  command.add_option(
+      "--source-column", source,
+      "of a CSV file with a header: the name of the sources' column; of a .conll file "
+      "the number of that of the tokens, otherwise the first");
+  command.add_option("--target-column", target,
+                     "and of the targets'; of the labels, otherwise the last");
 }
 
 void add_placement_options(CLI::App& command, DevicePlacement& placement) {

@@ -34,11 +34,7 @@ struct EvaluateOptions : DecodeOptions {
 };
 
 // Returns the metrics of answers in the order of `names`, and then those of likelihoods.
-std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
-                                          const Model& model) {
-  const MeasuredFor kind = model.answers_numbers()  ? MeasuredFor::numbers
-                           : model.answers_labels() ? MeasuredFor::labels
-                                                    : MeasuredFor::sequences;
+std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, MeasuredFor kind) {
   std::vector<const Metric*> of_answers, others;
   for (const std::string& name : names)
     if (const Metric& row = metric_named(name); row.of_answers()) of_answers.push_back(&row);
@@ -59,6 +55,12 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
   }
   of_answers.insert(of_answers.end(), others.begin(), others.end());
   return of_answers;
+}
+
+MeasuredFor kind_of(const Model& model) {
+  if (model.tags()) return MeasuredFor::tags;
+  if (model.answers_numbers()) return MeasuredFor::numbers;
+  return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
 }
 
 // Adds to `left_out` how many lines cannot be read.
@@ -109,7 +111,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
     left_out +=
         take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   model.check_labels(examples, options.data);
-  Measurement result{.metrics = chosen_metrics(options.metrics, model),
+  Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
                      .options = {options.bleu},
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
@@ -197,13 +199,15 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate run-1 run-2 run-3 --data test.tsv      # they decode as one
   attend evaluate book-model --data rest-of-the-book.txt
 The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
-share of answers that match no reference (WER for words). Every line is an example, unless
+share of answers that match no reference (WER for words), the token accuracy the share of
+reference tokens that the answer has at the same place. Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
-and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy, perplexity,
-bits_per_byte; bleu {name, score, signature, precisions, brevity_penalty, hypothesis_length,
+and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy,
+token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
+brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
 {right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
@@ -224,9 +228,9 @@ void add_evaluate_command(CLI::App& app) {
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
   command
-      ->add_option(
-          "--data", options->data,
-          "TSV or CSV file of pairs, or a folder with test.tsv; for a language model also a text")
+      ->add_option("--data", options->data,
+                   "TSV, CSV or .conll file of pairs, or a folder with test.tsv; for a language "
+                   "model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds one source per line alone");

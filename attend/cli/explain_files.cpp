@@ -9,6 +9,7 @@
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/pictures/label_track.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
@@ -45,6 +46,8 @@ std::string maps_npz(const Shown& shown) {
   return format_npz(all);
 }
 
+std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); }
+
 std::string method_pharaoh(const Shown& shown) {
   if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
   return pharaoh(shown.methods[0].scores) + '\n';
@@ -74,7 +77,8 @@ const std::vector<ExplainFile>& explain_files() {
         {".png", "", maps_png, layers_png},
         {".json", "", shown_json, nullptr},
         {".npz", "", maps_npz, nullptr},
-        {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr}};
+        {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr},
+        {".txt", " (a label below each character)", maps_track, nullptr}};
     for (const GraphFile& file : graph_files())
       rows.push_back(
           {file.suffix, file.note,

@@ -11,6 +11,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/characters-inl.h"
+#include "attend/data/conll.h"
 #include "attend/data/csv.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/source_kind.h"
@@ -41,7 +42,10 @@ struct Lengths {
 class Rows {
  public:
   explicit Rows(const PairFiles& files) {
-    if (files.is_csv())
+    if (files.is_conll())
+      sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
+                         longest_line);
+    else if (files.is_csv())
       table_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                      longest_line);
     else
@@ -51,20 +55,36 @@ class Rows {
 
   bool next(Row& row) {
     row = {};
-    const bool more = table_ ? read_table(row) : read_lines(row);
+    const bool more = sentences_ ? read_sentence(row) : table_ ? read_table(row) : read_lines(row);
     count_ += more;
     return more;
   }
 
-  bool pairs() const { return table_ || target_ || tabs_; }
+  bool pairs() const { return sentences_ || table_ || target_ || tabs_; }
   // The column names of CSV.
   std::vector<std::string> columns() const {
     return table_ ? table_->columns() : std::vector<std::string>();
   }
   int64_t count() const { return count_; }
-  int64_t number() const { return table_ ? table_->line() : source_->number(); }
+  int64_t number() const {
+    if (sentences_) return sentences_->line();
+    return table_ ? table_->line() : source_->number();
+  }
 
  private:
+  bool read_sentence(Row& row) {
+    const int64_t before = sentences_->lines_read();
+    try {
+      if (!sentences_->next(row.source, row.target)) return false;
+      row.source = to_nfc(row.source);
+      row.target = to_nfc(row.target);
+    } catch (const Error& error) {
+      if (sentences_->lines_read() == before) throw;
+      row.problem = error.what();
+    }
+    return true;
+  }
+
   bool read_table(Row& row) {
     if (!table_->goes_on()) return false;
     try {
@@ -108,6 +128,7 @@ class Rows {
     row.source.resize(tab);
   }
 
+  std::optional<ConllReader> sentences_;
   std::optional<CsvReader> table_;
   std::optional<internal::Lines> source_, target_;
   bool tabs_ = false;

@@ -35,7 +35,7 @@ struct FileSummary {
   std::string path;
   bool pairs = false;                     // or plain text: there are no targets
   std::vector<std::string> columns = {};  // of CSV, the names of the two that were read
-  int64_t lines = 0;                      // of CSV, rows
+  int64_t lines = 0;                      // of CSV, rows; in columns, sentences
   int64_t media = 0;                      // images or sounds that sources name, which were read
   int64_t repeated = 0;                   // lines that were there before
   int64_t several_targets = 0;            // sources with more than one target

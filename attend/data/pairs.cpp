@@ -12,7 +12,9 @@
 #include "attend/base/suffix.h"
 #include "attend/data/characters-inl.h"
 #include "attend/data/compressed.h"
+#include "attend/data/conll.h"
 #include "attend/data/csv.h"
+#include "attend/data/fasta.h"
 #include "attend/data/lines-inl.h"
 
 namespace attend {
@@ -40,13 +42,23 @@ constexpr std::string_view wanted_lines = "each line is a source, a TAB and a ta
 
 }  // namespace
 
+bool PairFiles::is_conll() const {
+  return target.empty() && has_suffix(without_packing(source), ".conll");
+}
+
 bool PairFiles::is_csv() const {
+  if (is_conll()) return false;
   if (!source_column.empty() || !target_column.empty()) return true;
   return target.empty() && has_suffix(without_packing(source), ".csv");
 }
 
 struct PairReader::Streams {
   Streams(const PairFiles& files, int64_t maximum_line) {
+    if (files.is_conll()) {
+      sentences.emplace(ByteReader(files.source), files.source_column, files.target_column,
+                        maximum_line);
+      return;
+    }
     if (files.is_csv()) {
       table.emplace(ByteReader(files.source), files.source_column, files.target_column,
                     maximum_line);
@@ -56,6 +68,7 @@ struct PairReader::Streams {
     if (!files.target.empty()) target.emplace(ByteReader(files.target), maximum_line);
   }
 
+  std::optional<ConllReader> sentences;
   std::optional<CsvReader> table;
   std::optional<internal::Lines> source, target;
 };
@@ -76,22 +89,41 @@ bool PairReader::next(std::string& source, std::string& target) {
 }
 
 std::string PairReader::where() const {
+  if (streams_->sentences) return streams_->sentences->where();
   return streams_->table ? streams_->table->where() : streams_->source->where();
 }
 
 bool PairReader::next_pair(std::string& source, std::string& target) {
+  if (streams_->sentences) return next_sentence(source, target);
   if (streams_->table) return next_row(source, target);
   return streams_->target ? next_of_two(source, target) : next_line(source, target);
 }
 
 int64_t PairReader::lines_read() const {
-  return streams_->table || streams_->target ? read_ : streams_->source->number();
+  return streams_->source && !streams_->target ? streams_->source->number() : read_;
+}
+
+int64_t PairReader::line() const {
+  if (streams_->sentences) return streams_->sentences->line();
+  return streams_->table ? streams_->table->line() : lines_read();
 }
 
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
   if (!streams_->source->next(line)) return false;
   std::tie(source, target) = internal::at_line(*streams_->source, [&] { return parse_line(line); });
+  return true;
+}
+
+bool PairReader::next_sentence(std::string& source, std::string& target) {
+  const int64_t before = streams_->sentences->lines_read();
+  try {
+    if (!streams_->sentences->next(source, target)) return false;
+  } catch (const Error&) {
+    read_ += streams_->sentences->lines_read() > before ? 1 : 0;
+    throw;
+  }
+  ++read_;
   return true;
 }
 
@@ -154,7 +186,7 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   std::string_view line;
   while (lines.next(line)) {
     const auto [source, target] = internal::at_line(lines, [&] { return parse_line(line); });
-    examples.push_back({std::string(source), {std::string(target)}});
+    examples.push_back({std::string(source), {std::string(target)}, lines.number()});
   }
   if (examples.empty()) fail("{}: is empty; {}", name, wanted_lines);
   return examples;
@@ -177,7 +209,7 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
       }
     }
   };
-  while (next()) examples.push_back({source, {target}});
+  while (next()) examples.push_back({source, {target}, reader.line()});
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
          files.target.empty() ? wanted_lines : "line i of both files must be a pair");
@@ -193,7 +225,7 @@ std::vector<Example> merge_references(std::vector<Example> examples) {
   std::unordered_map<std::string, size_t> places;
   for (Example& example : examples) {
     const auto [place, is_new] = places.emplace(to_nfc(example.source), merged.size());
-    if (is_new) merged.push_back({std::move(example.source), {}});
+    if (is_new) merged.push_back({std::move(example.source), {}, example.line});
     std::vector<std::string>& targets = merged[place->second].targets;
     std::move(example.targets.begin(), example.targets.end(), std::back_inserter(targets));
   }
@@ -223,6 +255,9 @@ std::string parse_text(std::string_view bytes, const std::string& name) {
   return text;
 }
 
-std::string read_text(const std::string& path) { return parse_text(read_packed(path), path); }
+std::string read_text(const std::string& path) {
+  const std::string bytes = read_packed(path);
+  return is_fasta(path) ? parse_fasta(bytes, path) : parse_text(bytes, path);
+}
 
 }  // namespace attend

@@ -16,18 +16,21 @@ namespace attend {
 struct Example {
   std::string source;
   std::vector<std::string> targets;  // at least one
+  int64_t line = 0;                  // of its file, from 1; of merged ones the first; 0: of none
 };
 
-// Where pairs are: one file whose lines are source TAB target; or a CSV file with a header, where
-// its name ends in .csv, .csv.gz or .csv.xz or columns are named; or, with a `target`, two files in
-// which lines of the same number are a pair. Any of them may be packed by gzip or xz.
+// Where pairs are: one file whose lines are source TAB target; or a file in columns as CoNLL's,
+// where its name ends in .conll; or a CSV file with a header, where its name ends in .csv or
+// columns are named; or, with a `target`, two files in which lines of the same number are a pair.
+// Any of them may be packed by gzip or xz, and its name then ends in .gz or .xz.
 struct PairFiles {
   std::string source;
   std::string target = {};
-  std::string source_column = {}, target_column = {};  // as CsvReader takes them
+  std::string source_column = {}, target_column = {};  // as ConllReader and CsvReader take them
   // An Error where a source or a target is none that can be learned from.
   std::function<void(const std::string& source, const std::string& target)> check = {};
 
+  bool is_conll() const;
   bool is_csv() const;
 };
 
@@ -35,8 +38,8 @@ struct PairFiles {
 // CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line: a
 // missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or a
 // lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
-// Further errors are those of ByteReader and CsvReader, and of PairFiles::check, behind file and
-// line.
+// Further errors are those of ByteReader, ConllReader and CsvReader, and of PairFiles::check,
+// behind file and line.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
@@ -47,6 +50,8 @@ class PairReader {
   bool next(std::string& source, std::string& target);
   // The number of lines, rows or pairs of lines, including the one reported last.
   int64_t lines_read() const;
+  // The line, or row of CSV, on which the pair reported last begins.
+  int64_t line() const;
   // Remarks for the user on the part read so far, as "t.csv: ..": names taken from the first row of
   // a CSV file by default, pairs that were skipped.
   std::vector<std::string> remarks() const;
@@ -56,6 +61,7 @@ class PairReader {
   bool next_pair(std::string& source, std::string& target);
   std::string where() const;  // "pairs.tsv:17", of what was read last
   bool next_line(std::string& source, std::string& target);
+  bool next_sentence(std::string& source, std::string& target);
   bool next_row(std::string& source, std::string& target);
   bool next_of_two(std::string& source, std::string& target);
 
@@ -88,8 +94,9 @@ struct ExampleCounts {
 };
 ExampleCounts count_examples(const std::vector<Example>& examples);
 
-// A whole text, its lines ending with LF; packed by gzip or xz or not. Error, naming file and line,
-// on an empty file, invalid UTF-8, a NUL or a lone carriage return.
+// A whole text, its lines ending with LF; packed by gzip or xz or not. Of a file whose name ends in
+// .fasta, .fa or .faa its sequences, one a line, as parse_fasta. Error, naming file and line, on an
+// empty file, invalid UTF-8, a NUL or a lone carriage return.
 std::string read_text(const std::string& path);
 std::string parse_text(std::string_view bytes, const std::string& name);
 

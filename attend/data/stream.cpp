@@ -20,7 +20,10 @@ ExampleStream::ExampleStream(std::vector<PairFiles> files, int64_t buffer, uint6
 bool ExampleStream::read(Example& example) {
   example.targets.resize(1);
   while (true) {
-    if (reader_ && reader_->next(example.source, example.targets[0])) return true;
+    if (reader_ && reader_->next(example.source, example.targets[0])) {
+      example.line = reader_->line();
+      return true;
+    }
     if (next_file_ == files_.size()) return false;
     reader_ = std::make_unique<PairReader>(files_[next_file_++]);
   }

@@ -52,7 +52,7 @@ bool names_text(const std::string& path) {
   if (fs::is_directory(path))
     return fs::exists(path + "/train.txt") || fs::exists(path + "/test.txt");
   const std::string_view name = without_packing(path);
-  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv");
+  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv") && !has_suffix(name, ".conll");
 }
 
 bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines) {

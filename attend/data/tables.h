@@ -23,7 +23,7 @@ std::function<void(const std::string& source, const std::string& target)> pair_c
     const TextConfig& text);
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
-// whose name, without .gz or .xz, ends in neither .tsv nor .csv.
+// whose name, without .gz or .xz, ends in none of .tsv, .csv and .conll.
 bool names_text(const std::string& path);
 
 // Returns whether the label of a file's first line looks like a header's: no other line has it,

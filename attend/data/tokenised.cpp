@@ -46,7 +46,7 @@ TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCod
     }
     if (kept.empty()) continue;
     if (!codecs.source.names_file) result.sources.add(codecs.source.split(example.source));
-    result.examples.push_back({std::move(example.source), std::move(kept)});
+    result.examples.push_back({std::move(example.source), std::move(kept), example.line});
   }
   return result;
 }

@@ -15,7 +15,7 @@ using at::Tensor;
 constexpr size_t rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
-  return model.config.fills() || model.source_shape().is_image();
+  return model.config.row().is_tokenwise() || model.source_shape().is_image();
 }
 
 EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) {

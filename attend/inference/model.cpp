@@ -228,6 +228,8 @@ bool Model::answers_numbers() const { return parts().answers_numbers(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 
+bool Model::tags() const { return parts().config.tags(); }
+
 bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::reads_files() const { return parts().text.source_kind() != nullptr; }

@@ -173,6 +173,7 @@ class Model {
   bool answers_labels() const;            // classify() works
   bool answers_numbers() const;           // numbers() works
   bool fills() const;                     // fill() works
+  bool tags() const;                      // an answer has a label for each token of its source
   bool continues() const;                 // an answer continues its source
   bool reads_files() const;               // sources are images or sounds
   int64_t maximum_source_length() const;  // in tokens; the model reads the first of a longer one,

@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/settings.h"
+#include "attend/ops/graph.h"
 
 namespace attend {
 namespace {
@@ -140,6 +141,9 @@ Attended attended(const ComputeProblem& problem) {
                      : parse_scope(choices.scope);
   spec.scope = spec.scope & problem.scope;
   if (problem.key_lengths.defined()) spec.scope = spec.scope & key_lengths(problem.key_lengths);
+  if (problem.edges.defined())
+    spec.scope =
+        spec.scope & edges(make_graph(problem.edges, result.query.size(-2), result.key.size(-2)));
   for (const BiasChoice& choice : parse_biases(choices.bias)) {
     if (choice.row->kind == BiasKind::sink)
       spec.sink = given_tensors(*choice.row, problem).begin()->second;

@@ -16,6 +16,7 @@ struct ComputeProblem {
   Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
   Scope scope;             // what further scopes and the files add to the choice
   at::Tensor key_lengths;  // undefined without
+  at::Tensor edges;        // pairs as make_graph takes them; undefined without
   // The positions of the queries among the keys, as in AttentionSpec.
   Align align = Align::first;
   at::Tensor query_offsets;  // undefined without

@@ -55,7 +55,7 @@ enum class MetricNeeds {
 enum class ByLength { none, each_length, ranges };
 
 // The models for which a metric is measured by default.
-enum class MeasuredFor { none, sequences, labels, numbers, rankings, all, always };
+enum class MeasuredFor { none, sequences, labels, numbers, tags, rankings, all, always };
 
 // A metric is a row; all code that needs to know a metric asks the row. A row has either `count`
 // and `figure`, or `of_likelihood`.

@@ -42,6 +42,22 @@ MetricCounts count_wrong(const ScoredAnswer& answer, const MetricOptions&) {
   return {{"wrong", found ? 0 : 1}, {"answers", 1}};
 }
 
+// Counts the tokens that are right at their places, by the reference with the most of them, and
+// that reference's tokens.
+MetricCounts count_right_places(const ScoredAnswer& answer, const MetricOptions&) {
+  int64_t most = -1;
+  size_t length = 0;
+  for (const auto& reference : answer.reference_tokens) {
+    int64_t right = 0;
+    for (size_t i = 0; i < std::min(reference.size(), answer.tokens.size()); ++i)
+      right += reference[i] == answer.tokens[i];
+    if (right <= most) continue;
+    most = right;
+    length = reference.size();
+  }
+  return {{"right", static_cast<double>(most)}, {"tokens", static_cast<double>(length)}};
+}
+
 double share_of_wrong(const MetricCounts& counts, const MetricOptions&) {
   return share(counts, "wrong", "answers");
 }
@@ -70,6 +86,17 @@ std::deque<Metric> token_rows() {
            .runs_key = "sequence_error_rates",
            .count = count_wrong,
            .figure = share_of_wrong},
+          {.name = "token_accuracy",
+           .key = "token_accuracy",
+           .title = "token accuracy",
+           .needs = MetricNeeds::tokens,
+           .higher_is_better = true,
+           .is_share = true,
+           .measured = MeasuredFor::tags,
+           .by_length = ByLength::each_length,
+           .count = count_right_places,
+           .figure = [](const MetricCounts& counts,
+                        const MetricOptions&) { return share(counts, "right", "tokens"); }},
           {.name = "accuracy",
            .key = "accuracy",
            .title = "accuracy",

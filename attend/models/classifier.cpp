@@ -30,13 +30,6 @@ Tensor word_mask(const StackSource& words) {
       .to(words.vectors.scalar_type());
 }
 
-// Unknown in place of some words, so that its vector is trained (and a word's absence is).
-Tensor drop_words(const Tensor& source, double probability, const Pass& pass) {
-  if (!pass.generator || probability == 0 || source.is_floating_point()) return source;
-  return source.masked_fill(at::rand(source.sizes(), pass.generator) < probability,
-                            Vocabulary::unknown);
-}
-
 }  // namespace
 
 Settings ClassifierConfig::settings() {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "attend/base/error.h"
-#include "attend/nn/multi_head_state.h"
 
 namespace attend {
 namespace {
@@ -14,11 +13,6 @@ using at::Tensor;
 
 constexpr int64_t first_token = Vocabulary::unknown + 1;
 constexpr double impossible = -std::numeric_limits<double>::infinity();
-
-// What the network reads of a source in which it is to fill in what is unknown.
-Tensor hidden_unknown(const Tensor& source) {
-  return source.masked_fill(source == Vocabulary::unknown, mask_token);
-}
 
 }  // namespace
 
@@ -56,19 +50,9 @@ MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double sha
 
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
-    : attends_(!Normaliser(config.self.choices().normaliser).row().running_sums),
-      masked_share_(config.masked_share) {
+    : TokenwiseNetwork(config, source), masked_share_(config.masked_share) {
   config.check();
-  if (source.is_frames()) fail("model.type is encoder, which learns from texts; take classifier");
-  encoder_ = register_module("encoder",
-                             std::make_shared<SourceEncoder>(source, config, /*class_token=*/true));
   bias_ = register_parameter("bias", torch::zeros({source.tokens}));
-}
-
-Tensor MaskedLanguageModel::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  // Without that of the class token.
-  return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
-      .vectors.slice(1, 1);
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -89,63 +73,19 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, doub
 }
 
 Tensor MaskedLanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
-  return logits(hidden_unknown(batch.source), batch.source_lengths, pass)
-      .log_softmax(-1, at::kDouble);
+  return logits(as_asked(batch.source), batch.source_lengths, pass).log_softmax(-1, at::kDouble);
 }
 
-TopVectors MaskedLanguageModel::top_vectors(int64_t source_length, int64_t) const {
-  return {1, at::eye(source_length + 1).slice(0, 1)};
+// What is unknown is to be filled in.
+Tensor MaskedLanguageModel::as_asked(const Tensor& source) const {
+  return source.masked_fill(source == Vocabulary::unknown, mask_token);
 }
 
-Tensor MaskedLanguageModel::encodings(const Tensor& source, const Tensor& lengths,
-                                      const Pass& pass) {
-  return vectors(source, lengths, pass);
-}
-
-struct MaskedLanguageModel::State : DecodingState {
-  State(MaskedLanguageModel& its_network, const Tensor& its_source, const Tensor& its_lengths,
-        const Pass& pass)
-      : network(its_network),
-        source(network.to_device(its_source)),
-        lengths(network.to_device(its_lengths)),
-        vectors(network.vectors(hidden_unknown(its_source), its_lengths, pass)) {}
-
-  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override;
-
-  void reorder(const Tensor& rows, bool same_sources) override {
-    if (same_sources) return;
-    for (Tensor* each : {&source, &lengths, &vectors, &weights}) *each = selected_rows(*each, rows);
-  }
-
-  MaskedLanguageModel& network;
-  int64_t answered = 0;  // tokens
-  Tensor source, lengths, vectors;
-  Tensor weights;  // [N, S, S]; undefined until a step is asked for them
-};
-
-std::unique_ptr<DecodingState> MaskedLanguageModel::start(const Tensor& source,
-                                                          const Tensor& lengths, const Pass& pass) {
-  return std::make_unique<State>(*this, source, lengths, pass);
-}
-
-StepResult MaskedLanguageModel::State::step(const Tensor& /*tokens*/, bool with_weights,
-                                            const Pass& pass) {
-  const int64_t place = answered++;
-  const Tensor token = source.select(1, place);
-  Tensor guessed = network.output().logits(vectors.select(1, place));
+Tensor MaskedLanguageModel::answered(const Tensor& tokens, const Tensor& vectors) {
+  Tensor guessed = output().logits(vectors);
   guessed.slice(1, 0, first_token).fill_(impossible);
-  const Tensor known = at::full_like(guessed, impossible).scatter_(1, token.unsqueeze(1), 0.0);
-  StepResult result;
-  result.log_probabilities =
-      at::where((token == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
-  if (!with_weights || !network.attends_) return result;
-  if (!weights.defined()) {
-    AttentionTrace trace;
-    network.vectors(hidden_unknown(source), lengths, pass.watched_by(trace));
-    weights = trace.attentions().back().weights().mean(1).slice(1, 1).slice(2, 1);
-  }
-  result.weights = weights.select(1, place);
-  return result;
+  const Tensor known = at::full_like(guessed, impossible).scatter_(1, tokens.unsqueeze(1), 0.0);
+  return at::where((tokens == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
 }
 
 }  // namespace attend

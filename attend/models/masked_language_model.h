@@ -1,10 +1,8 @@
 #pragma once
 
-#include <memory>
-
 #include "attend/data/vocabulary.h"
-#include "attend/models/pair_network.h"
 #include "attend/models/source_encoder.h"
+#include "attend/models/tokenwise_network.h"
 #include "attend/nn/token_loss.h"
 
 namespace attend {
@@ -39,7 +37,7 @@ MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, do
 //
 // A network from pairs answers; this one gives its source, in which what the vocabulary lacks is
 // filled in, and then EOS, for certain.
-class MaskedLanguageModel : public PairNetwork {
+class MaskedLanguageModel : public TokenwiseNetwork {
  public:
   // Error as MaskedLanguageModelConfig::check and on frames.
   MaskedLanguageModel(const MaskedLanguageModelConfig& config, const SourceShape& source);
@@ -50,24 +48,14 @@ class MaskedLanguageModel : public PairNetwork {
   // The loss of batch.source: the mean over the chosen tokens, times the number of tokens of
   // batch.target. Without a generator the choice is the same each time.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
-  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
-                       const Pass& pass) override;
-  // Weights of its steps: those of the token's own vector, the mean of the heads of the last layer.
-  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
-                                       const Pass& pass) override;
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
-  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
-  bool attends() const override { return attends_; }
 
  private:
-  struct State;
+  at::Tensor as_asked(const at::Tensor& source) const override;
+  at::Tensor answered(const at::Tensor& tokens, const at::Tensor& vectors) override;
+  TokenOutput output() const { return {encoder().weight(), bias_}; }
 
-  at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
-  TokenOutput output() const { return {encoder_->weight(), bias_}; }
-
-  bool attends_;
   double masked_share_;
-  std::shared_ptr<SourceEncoder> encoder_;
   at::Tensor bias_;  // [V]
 };
 

@@ -24,7 +24,7 @@ NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
 int64_t ModelConfig::answer_length(int64_t source_tokens) const {
   if (answers_labels()) return 1;
-  return fills() ? source_tokens : 0;
+  return row().is_tokenwise() ? source_tokens : 0;
 }
 
 Setting ModelConfig::type_setting() {

@@ -42,6 +42,7 @@ class ModelConfig {
   bool answers_labels() const { return row().answers == Answers::label; }
   bool continues() const { return row().answers == Answers::continuation; }
   bool fills() const { return row().answers == Answers::filled; }
+  bool tags() const { return row().answers == Answers::tags; }
   // How many tokens an answer to a source of so many has; 0: EOS ends it.
   int64_t answer_length(int64_t source_tokens) const;
 

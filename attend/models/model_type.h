@@ -20,6 +20,7 @@ enum class Answers {
   label,         // one of the labels of training
   continuation,  // the text that follows; it learns from texts, and its vocabularies are one
   filled,        // the source, with what is hidden of it filled in; it learns from texts
+  tags,          // a label for each token of the source
 };
 
 // Where a decoder that does not end its answer is stopped, in tokens; no pair in practice is near
@@ -125,6 +126,10 @@ struct ModelType {
   bool learns_from_text() const {
     return answers == Answers::continuation || answers == Answers::filled;
   }
+  // An answer has one token for each of its source, at the same place.
+  bool is_tokenwise() const { return answers == Answers::filled || answers == Answers::tags; }
+  // The tokens of targets are labels, all of which are in training.
+  bool has_labels() const { return answers == Answers::label || answers == Answers::tags; }
 };
 
 // Every type, those of the library first.

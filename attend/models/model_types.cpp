@@ -6,6 +6,7 @@
 #include "attend/models/masked_language_model.h"
 #include "attend/models/model_type.h"
 #include "attend/models/seq2seq.h"
+#include "attend/models/tagger.h"
 #include "attend/models/transformer.h"
 #include "attend/models/vit.h"
 
@@ -39,7 +40,6 @@ std::shared_ptr<PairNetwork> make_language_model(const LanguageModelConfig& conf
 
 std::shared_ptr<PairNetwork> make_encoder(const MaskedLanguageModelConfig& config,
                                           const SourceShape& source, int64_t) {
-  refuse_frames(source, "encoder");
   return std::make_shared<MaskedLanguageModel>(config, source);
 }
 
@@ -68,6 +68,13 @@ struct Types {
        .text = {.source_units = "image", .target_units = "line"},
        .metric = "accuracy",
        .config = pairs<VitConfig, Classifier>},
+      {.name = "tagger",
+       .summary = "answers with a label for each token",
+       .answers = Answers::tags,
+       .text = {.source_units = "space", .target_units = "space"},
+       .metric = "token_accuracy",
+       .label_smoothing = 0,
+       .config = pairs<TaggerConfig, Tagger>},
       {.name = "lm",
        .summary = "continues a text",
        .answers = Answers::continuation,

@@ -16,6 +16,15 @@ Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& al
   return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
 }
 
+void check_counts(const TextConfig& text, int64_t tokens, int64_t labels, const std::string& source,
+                  const std::string& place) {
+  if (labels == tokens) return;
+  fail(
+      "{}: {} labels (data.target_units = {}) for the {} tokens (data.source_units = {}) of {}; "
+      "give each token one label",
+      place, labels, text.target_units, tokens, text.source_units, in_quotes(source));
+}
+
 std::string shown_labels(const Vocabulary& labels) {
   return shown_tokens(labels, [](const std::string&) { return true; });
 }
@@ -97,7 +106,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
       result.target_vocabulary = result.source_vocabulary;
     else if (!result.answers_numbers())
       result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
-                                                 model.answers_labels() ? 1 : text.minimum_count);
+                                                 model.row().has_labels() ? 1 : text.minimum_count);
   }
   check_memory(result);
   result.network = result.make_network();
@@ -106,21 +115,29 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name) {
-  if (!model.answers_labels()) return;
+  if (!model.config.row().has_labels() || model.answers_numbers()) return;
   const Vocabulary& labels = model.target_vocabulary;
-  const std::vector<int64_t> ids = labels.encode(tokenised.targets.tokens());
+  const std::vector<std::string>& spelled = tokenised.targets.tokens();
+  const std::vector<int64_t> ids = labels.encode(spelled);
   int64_t next = 0;
-  for (const Example& example : tokenised.examples) {
+  for (size_t i = 0; i < tokenised.examples.size(); ++i) {
+    const Example& example = tokenised.examples[i];
+    const std::string place = example.line > 0 ? fmt::format("{}:{}", name, example.line) : name;
     for (const std::string& target : example.targets) {
       const auto tokens = tokenised.targets[next++];
-      if (tokens.size() != 1)
+      if (model.config.tags())
+        check_counts(model.text, std::ssize(tokenised.sources[static_cast<int64_t>(i)]),
+                     std::ssize(tokens), example.source, place);
+      else if (tokens.size() != 1)
         fail(
             "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
             "(line: the whole target)",
-            name, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
-      if (ids[static_cast<size_t>(tokens[0])] == Vocabulary::unknown)
-        fail("{}: label {} of {} was not in training, whose labels are {}", name, in_quotes(target),
-             in_quotes(example.source), shown_labels(labels));
+            place, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
+      for (const int32_t token : tokens)
+        if (ids[static_cast<size_t>(token)] == Vocabulary::unknown)
+          fail("{}: label {} of {} was not in training, whose labels are {}", place,
+               in_quotes(spelled[static_cast<size_t>(token)]), in_quotes(example.source),
+               shown_labels(labels));
     }
   }
 }

@@ -27,8 +27,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 // Error where the type of model does not answer numbers, or texts are read in ways that have none.
 void check_number_targets(const TextConfig& text, const ModelConfig& model);
 
-// Error where the model is a classifier and a target is no label that it was made with; `name` is
-// the file's, for the message.
+// Error where the model answers labels and a target is not of those that it was made with, one for
+// a source or one for each of its tokens; `name` is the file's, for the message.
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name);
 

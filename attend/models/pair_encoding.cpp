@@ -58,6 +58,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
         check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
       truncate_source(pair.source);
     }
+    const bool tags = config.tags();
     pair.no_eos = config.answer_length(pair.source_length()) > 0;
     for (size_t j = 0; j < example.targets.size(); ++j) {
       const auto target = static_cast<int64_t>(pairs.size());
@@ -67,6 +68,10 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       } else {
         pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
       }
+      if (tags) truncate_source(pair.target);  // the labels of what is read
+      if (tags && pair.target.size() != pair.source.size())
+        fail("{} has {} tokens and {} labels; give each token one", in_quotes(example.source),
+             pair.source.size(), pair.target.size());
       pairs.push_back(pair);
     }
   }

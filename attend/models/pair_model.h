@@ -72,8 +72,9 @@ struct PairModel {
 
   // One pair for each target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
-  // longer. Error on a text that is not UTF-8, on an image or a sound that cannot be read, and
-  // where the model answers numbers on a target that is none.
+  // longer. Error on a text that is not UTF-8, on an image or a sound that cannot be read, of a
+  // tagger on a source that has not as many labels as tokens, and of a model of numbers on a target
+  // that is none.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -85,6 +86,11 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
   if (layers_) result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass);
   return result;
+}
+
+Tensor drop_words(const Tensor& source, double share, const Pass& pass) {
+  if (!pass.generator || share == 0 || source.is_floating_point()) return source;
+  return source.masked_fill(at::rand(source.sizes(), pass.generator) < share, Vocabulary::unknown);
 }
 
 Tensor rolled_out(Tensor weights, const AttentionTrace& trace) {

@@ -60,6 +60,10 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<TransformerStack> layers_;         // null without layers
 };
 
+// Unknown in place of that share of the tokens, so that its vector is trained, and a token's
+// absence is. As it is where nothing is drawn, and of frames.
+at::Tensor drop_words(const at::Tensor& source, double share, const Pass& pass);
+
 // How much of each source token is in what was pooled with `weights` [B, S] behind the layers whose
 // self-attention the trace has: a layer spreads half of a weight by the mean of its heads and keeps
 // the other half, as it adds to what it reads (attention roll-out, Abnar & Zuidema 2020).

@@ -126,6 +126,14 @@ struct Selection {
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec = {}, const Selection& selection = {});
 
+// The weights of a scope of edges by edge, [B, selected heads, edges of the longest list], in the
+// order of each list: 0 where the query is not of the selected rows, and behind a list's last edge.
+// Where they are to be differentiated, queries are padded to the one with the most edges. Error on
+// a scope that is not one clause with one condition of edges.
+at::Tensor attention_edge_weights(const at::Tensor& query, const at::Tensor& key,
+                                  const at::Tensor& lse, const AttentionSpec& spec = {},
+                                  const Selection& selection = {});
+
 // [B, selected heads, rows, count], largest first, equal ones in the order of the keys. Only
 // weights above 0 are listed; places past them hold weight 0 and key -1.
 struct TopWeights {

@@ -35,10 +35,12 @@ class Backend {
                          const std::array<bool, part::count>& wanted) const = 0;
 
   // The same as the functions of attention.h with these names, without gradients; lse [B, H, Tq] is
-  // contiguous. Shapes: [B, heads, rows, Tk], [B, heads, rows, count], [B, heads, rows], [B, heads,
-  // Tk].
+  // contiguous. Shapes: [B, heads, rows, Tk], [B, heads, edges of the longest list], [B, heads,
+  // rows, count], [B, heads, rows], [B, heads, Tk].
   virtual at::Tensor weights(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                              const kernels::Selection& rows) const = 0;
+  virtual at::Tensor edge_weights(const Parts& parts, const LoweredSpec& spec,
+                                  const at::Tensor& lse, const kernels::Selection& rows) const = 0;
   virtual TopWeights top(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,
                          const kernels::Selection& rows, int64_t count) const = 0;
   virtual at::Tensor entropy(const Parts& parts, const LoweredSpec& spec, const at::Tensor& lse,

@@ -50,6 +50,30 @@ Tensor BiasParts::number_per_query(const Tensor& given, const char* name) const 
   return queries.expand(shape);
 }
 
+Tensor BiasParts::number_per_edge(const Tensor& given, const char* name) const {
+  const EdgeTensors* lists = edge_tensors(spec_.scope);
+  if (!lists)
+    fail(
+        "[attention] {} has a number for each edge; the scope is not one clause with one "
+        "condition of edges",
+        name);
+  Tensor numbers = this->numbers(given, name);
+  if (query_axes_ == 3) numbers = with_axis_of_heads(numbers, 2);
+  const int64_t longest = longest_list(*lists);
+  const int64_t shape[] = {spec_.batch, spec_.heads, longest};
+  if (numbers.dim() == 0 || numbers.size(-1) != longest)
+    fail("[attention] {} has shape {}; its last axis must have the {} edges of the longest list",
+         name, shape_of(numbers), longest);
+  check_broadcast(numbers, shape, name, "[batch, heads, edges]");
+  while (numbers.dim() < 3) numbers = numbers.unsqueeze(0);
+  return numbers.unsqueeze(2);
+}
+
+void BiasParts::add_edges(const Tensor& edges) {
+  Tensor& sum = parts_[part::edges];
+  sum = sum.defined() ? sum + edges : edges;
+}
+
 void BiasParts::add_dense(const Tensor& given) {
   const Tensor bias = without_repetitions(given);
   const Tensor whole = bias.expand({bias.size(0), bias.size(1), bias.size(2), spec_.keys});

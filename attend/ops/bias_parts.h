@@ -25,6 +25,9 @@ class BiasParts {
   at::Tensor number_per_head(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_pair(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_query(const at::Tensor& given, const char* name) const;
+  // [B or 1, H or 1, 1, edges of the longest list], from [edges], [H, edges] or [B, H, edges].
+  // Error where the scope is not one clause with one condition of edges.
+  at::Tensor number_per_edge(const at::Tensor& given, const char* name) const;
 
   // [B or 1, H or 1, Tq or 1, Tk or 1].
   void add_dense(const at::Tensor& given);
@@ -34,6 +37,8 @@ class BiasParts {
   // 1, H or 1, Tq or 1, distances]. Positions int64 [Tq] and [Tk]; undefined: i and j themselves.
   void add_relative(const at::Tensor& relative, int64_t offset,
                     const at::Tensor& query_positions = {}, const at::Tensor& key_positions = {});
+  // As number_per_edge gives them.
+  void add_edges(const at::Tensor& edges);
   // -(j - centres)^2 / (2 widths^2), both [B, H, Tq].
   void add_gaussian(const at::Tensor& centres, const at::Tensor& widths);
 

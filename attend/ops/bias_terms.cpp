@@ -132,9 +132,39 @@ class GridTerm : public BiasTerm {
   int64_t offset_, first_key_;
 };
 
+class EdgeTerm : public BiasTerm {
+ public:
+  explicit EdgeTerm(Tensor bias) : bias_(std::move(bias)) {}
+
+  void add_to(BiasParts& parts) const override {
+    parts.add_edges(parts.number_per_edge(bias_, name));
+  }
+  BiasTermPointer shifted(int64_t, int64_t) const override { whole(); }
+  BiasTermPointer shifted_keys(int64_t, int64_t) const override { whole(); }
+  std::vector<Tensor> tensors() const override { return {bias_}; }
+  BiasTermPointer with_tensors(const std::vector<Tensor>& tensors) const override {
+    return std::make_shared<EdgeTerm>(tensors.at(0));
+  }
+
+ private:
+  static constexpr const char* name = "the bias of edges";
+
+  // Which edges a part of the sequences keeps only the scope knows.
+  [[noreturn]] static void whole() {
+    fail(
+        "[shifted] {} goes with whole lists of edges; compute all queries and keys in one call, or "
+        "give the part its own lists and bias",
+        name);
+  }
+
+  Tensor bias_;
+};
+
 }  // namespace
 
 Bias dense_bias(Tensor bias) { return {{std::make_shared<DenseTerm>(std::move(bias))}}; }
+
+Bias edge_bias(Tensor bias) { return {{std::make_shared<EdgeTerm>(std::move(bias))}}; }
 
 Bias gaussian(Tensor centres, Tensor widths) {
   return {{std::make_shared<GaussianTerm>(std::move(centres), std::move(widths))}};

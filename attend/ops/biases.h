@@ -50,6 +50,10 @@ Bias relative_keys(at::Tensor table, int64_t offset = 0, at::Tensor offsets = {}
 // [B, Tq]; widths are positive, and those below 2e-13, in float64 3e-103, count as that.
 Bias gaussian(at::Tensor centres, at::Tensor widths);
 
+// A number for each edge of a scope of edges, in the order of its keys: bias [edges], [H, edges] or
+// [B, H, edges], where axes of 1 broadcast; of lists of their own as many as the longest has.
+Bias edge_bias(at::Tensor bias);
+
 // table[h][y_j - y_i + height - 1][x_j - x_i + width - 1] on a grid of queries and keys, position
 // y width + x, where [H, 2 height - 1, 2 width - 1] or without H is the table's shape. Query i
 // is at i + offset, key j at j + first_key; queries and keys may end before the grid does.

@@ -72,6 +72,8 @@ Tensor shift_keys(const Parts& parts, const LoweredSpec& spec, Tensor& scores) {
   return (spec.query_shift + top).squeeze(-1);
 }
 
+}  // namespace
+
 Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor scores = unscoped_scores(parts, spec), shift;
   if (spec.key_shift.defined()) shift = shift_keys(parts, spec, scores);
@@ -87,9 +89,8 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   return {weights, shift.defined() ? lse + shift : lse};
 }
 
-}  // namespace
-
 AttentionResult composed_attention(const Parts& parts, const LoweredSpec& spec) {
+  if (goes_along_edges(spec)) return composed_along_edges(parts, spec);
   auto [weights, lse] = normalised_scores(parts, spec);
   if (spec.dropout.probability > 0) weights = weights * dropout_factors(spec, weights.options());
   const Tensor value = repeat_heads(parts[part::value].to(weights.scalar_type()), spec.heads);

@@ -30,6 +30,13 @@ struct Lengths {
   at::Tensor keys = {}, queries = {};
 };
 
+// Lists of the keys that queries see: query i those of keys[n] for offsets[i] <= n < offsets[i +
+// 1].
+struct EdgeTensors {
+  at::Tensor offsets;  // int64 [B or 1, H or 1, Tq + 1]
+  at::Tensor keys;     // int64 [edges]
+};
+
 class Condition;
 using ConditionPointer = std::shared_ptr<const Condition>;
 
@@ -88,6 +95,9 @@ class Condition : public std::enable_shared_from_this<Condition> {
   virtual bool is_of_keys() const { return false; }
 
   virtual Lengths lengths() const { return {}; }
+
+  // The lists that it consists of; null where it is no such.
+  virtual const EdgeTensors* edges() const { return nullptr; }
 };
 
 }  // namespace attend

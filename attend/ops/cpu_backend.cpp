@@ -97,7 +97,7 @@ class CpuBackend : public Backend {
           {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
            view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
            data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
-           data(part::widths)},
+           data(part::widths), data(part::edges)},
           at::get_num_threads());
       if (shared) vector = vector.sum(0);
       return gradients;
@@ -115,6 +115,20 @@ class CpuBackend : public Backend {
           kernels::attention_weights<S>(problem, of_rows, chosen,
                                         kernels::contiguous(data, heads, rows.rows, spec.keys),
                                         threads);
+        });
+    return weights;
+  }
+
+  Tensor edge_weights(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
+                      const kernels::Selection& rows) const override {
+    const int64_t longest = longest_list(*edge_tensors(spec.scope));
+    Tensor weights =
+        at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), longest}, lse.options());
+    with_kernel(
+        parts, spec, lse, rows,
+        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+          kernels::attention_edge_weights<S>(problem, of_rows, chosen,
+                                             pointer_of<kernels::Compute<S>>(weights), threads);
         });
     return weights;
   }

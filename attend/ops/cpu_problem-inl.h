@@ -70,6 +70,7 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.key_positions = pointer_of<const int64_t>(key_positions);
   p.bias.centres = pointer_of<const T>(parts[part::centres]);
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
+  p.bias.edges = view_of<T>(parts[part::edges]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
   p.dropout = spec.dropout;

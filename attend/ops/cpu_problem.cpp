@@ -34,8 +34,8 @@ KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec,
     if (!parts[index].defined()) continue;
     // Axes that an expanded tensor repeats are read as they are. Their gradients are not added up
     // here: autograd wants one for each.
-    const bool has_strides =
-        index < part::vector || index == part::dense || index == part::relative;
+    const bool has_strides = index < part::vector || index == part::dense ||
+                             index == part::relative || index == part::edges;
     const bool in_place = has_strides && (index < part::vector || !differentiated[index]);
     parts[index] = in_place ? with_contiguous_rows(parts[index]) : contiguous_numbers(parts[index]);
   }

@@ -31,8 +31,16 @@ Tensor mixed(Tensor x) {
   return x ^ x.__rshift__(15);
 }
 
+}  // namespace
+
+Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
+  if (options.device().is_cpu()) return factors_on_cpu(spec, options.dtype().toScalarType());
+  return dropout_factors_of_keys(spec, at::arange(spec.keys, options.dtype(at::kLong)), options);
+}
+
 // The same draw where the tensors are: only one number per row comes from the CPU.
-Tensor factors_on(const LoweredSpec& spec, const at::TensorOptions& options) {
+Tensor dropout_factors_of_keys(const LoweredSpec& spec, const Tensor& of_rows,
+                               const at::TensorOptions& options) {
   const Dropout& dropout = spec.dropout;
   const Tensor rows = at::empty({spec.batch, spec.heads, spec.queries}, at::kLong);
   auto* next = pointer_of<int64_t>(rows);
@@ -40,18 +48,11 @@ Tensor factors_on(const LoweredSpec& spec, const at::TensorOptions& options) {
     for (int64_t h = 0; h < spec.heads; ++h)
       for (int64_t i = 0; i < spec.queries; ++i)
         *next++ = kernels::dropout_row_key(dropout, {b, h, i}, spec.heads);
-  const Tensor places = at::arange(spec.keys, options.dtype(at::kLong)) + dropout.first_key;
+  const Tensor places = of_rows + dropout.first_key;
   const Tensor keys = (places * int64_t{0x9e3779b9}) & low_half;  // dropout_key
   const Tensor drawn = mixed(rows.to(options.device()).unsqueeze(-1) ^ keys);
   const auto threshold = static_cast<int64_t>(kernels::dropout_threshold(dropout));
   return (drawn >= threshold).to(options.dtype()) / (1 - dropout.probability);
-}
-
-}  // namespace
-
-Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options) {
-  return options.device().is_cpu() ? factors_on_cpu(spec, options.dtype().toScalarType())
-                                   : factors_on(spec, options);
 }
 
 }  // namespace attend

@@ -46,10 +46,11 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                                const Tensor& key, const Tensor& value, const Optional& vector,
                                const Optional& dense, const Optional& slopes, const Optional& sinks,
                                const Optional& relative, const Optional& centres,
-                               const Optional& widths) {
+                               const Optional& widths, const Optional& edges) {
     variable_list saved = {query, key, value};
     saved.reserve(part::count + 2);
-    for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths})
+    for (const Optional* x :
+         {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths, &edges})
       saved.push_back(x->value_or(Tensor()));
     const bool keeps = std::any_of(saved.begin(), saved.end(), [](const Tensor& x) {
       return x.defined() && x.requires_grad();
@@ -115,10 +116,11 @@ AttentionResult fused_attention(const Backend& backend, const Parts& parts,
   const auto optional = [&](part::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
-  const variable_list results = FusedFunction::apply(
-      &backend, spec, parts[part::query], parts[part::key], parts[part::value],
-      optional(part::vector), optional(part::dense), optional(part::slopes), optional(part::sinks),
-      optional(part::relative), optional(part::centres), optional(part::widths));
+  const variable_list results =
+      FusedFunction::apply(&backend, spec, parts[part::query], parts[part::key], parts[part::value],
+                           optional(part::vector), optional(part::dense), optional(part::slopes),
+                           optional(part::sinks), optional(part::relative), optional(part::centres),
+                           optional(part::widths), optional(part::edges));
   return {results[0], results[1]};
 }
 

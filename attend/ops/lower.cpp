@@ -167,7 +167,7 @@ void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
   if (temperature == 1) return;
   lowered_spec.scale /= temperature;
   lowered_spec.soft_cap /= temperature;
-  for (const auto index : {part::dense, part::slopes, part::relative, part::sinks})
+  for (const auto index : {part::dense, part::slopes, part::relative, part::sinks, part::edges})
     if (parts[index].defined()) parts[index] = parts[index] / temperature;
   if (parts[part::widths].defined())
     parts[part::widths] = parts[part::widths] * std::sqrt(temperature);
@@ -248,6 +248,11 @@ Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& 
   add_sink(spec.sink, lowered.parts, lowered_spec);
   fold_temperature(lowered.parts, lowered_spec);
   lowered.past = past_of(spec.past, query, lowered.parts, lowered_spec);
+  if (runs_in_order(lowered) && lowered.parts[part::edges].defined())
+    fail(
+        "[attention] a bias of edges goes with all queries at once; the score or the normaliser "
+        "has "
+        "them run in order");
   if (!runs_in_order(lowered))
     add_past(lowered.parameters, lowered.past, lowered.parts, lowered_spec);
   return lowered;

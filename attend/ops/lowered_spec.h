@@ -25,6 +25,7 @@ enum Index : size_t {
   relative,  // [B or 1, H or 1, Tq or 1, distances]
   centres,   // [B, H, Tq]
   widths,    // [B, H, Tq]
+  edges,     // [B or 1, H or 1, 1, edges of the longest list]
   count
 };
 }  // namespace part

@@ -118,6 +118,10 @@ const std::vector<ScopeRow>& scope_table() {
       {"blocks", "bool [query blocks, key blocks]",
        "the blocks where the layout is true (Child et al. 2019)", nullptr},
       {"mask", "bool [batch, heads, queries, keys]", "the pairs where the mask is true", nullptr},
+      {"edges", "int64 [queries + 1] and int64 [edges]",
+       "j in the list of query i: the edges of a graph (Velickovic et al. 2018); lists, never a "
+       "mask",
+       nullptr},
       {"around", "number [batch, heads, queries]",
        "|j - p_i| <= D: the keys near where a query looks (Luong et al. 2015, local-p)", nullptr},
   };

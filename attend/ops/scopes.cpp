@@ -85,6 +85,22 @@ Scope chosen(const Scope& scope, const Tensor& query, const Tensor& key) {
   return with_conditions(scope, [&](const Condition& one) { return one.chosen(query, key); });
 }
 
+const EdgeTensors* edge_tensors(const Scope& scope) {
+  if (scope.any_of.size() != 1) return nullptr;
+  const EdgeTensors* found = nullptr;
+  for (const ConditionPointer& condition : scope.any_of[0]) {
+    const EdgeTensors* lists = condition->edges();
+    if (lists && found) return nullptr;
+    if (lists) found = lists;
+  }
+  return found;
+}
+
+int64_t longest_list(const EdgeTensors& lists) {
+  if (lists.offsets.numel() == 0) return 0;
+  return (lists.offsets.select(-1, -1) - lists.offsets.select(-1, 0)).max().item<int64_t>();
+}
+
 bool is_causal(const Scope& scope) {
   const auto is_clause_causal = [](const Clause& clause) {
     return std::any_of(clause.begin(), clause.end(),

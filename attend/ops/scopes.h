@@ -80,6 +80,18 @@ Scope dense_mask(at::Tensor mask);
 // tiles that none of them sees. Error on a negative reach or centres that are no numbers.
 Scope around(at::Tensor centres, int64_t reach);
 
+// The edges of a graph: query i sees keys[n] for offsets[i] <= n < offsets[i + 1], which ascend.
+// offsets int64 [Tq + 1], or [B, H, Tq + 1], for queries of three axes [B, Tq + 1], where axes of 1
+// broadcast, for a list of each batch entry and head: they lie in `keys`, int64 [edges], one behind
+// the other. Alone, and with other conditions by &, nothing of Tq x Tk numbers exists, and time and
+// memory are linear in the edges. ops/graph.h makes lists of pairs. Error on another dtype or
+// shape, and on lists that do not ascend or leave out a part of the keys.
+Scope edges(at::Tensor offsets, at::Tensor keys);
+
+// The lists of a scope of one clause with one condition of edges; null for another scope.
+const EdgeTensors* edge_tensors(const Scope& scope);
+int64_t longest_list(const EdgeTensors& lists);  // its edges
+
 // The scope for the queries offset, offset + 1, ... when the queries before them are absent:
 // decoding step t has one query and offset t. Windows move along. Masks, centres and layouts that
 // have a row for every query keep those of the `queries` rows from the offset on (by default to the

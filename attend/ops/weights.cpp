@@ -57,8 +57,14 @@ struct Request {
   Tensor composed() const {
     const Tensor all = runs_in_order(lowered) ? weights_in_order(lowered, lse, path)
                                               : composed_weights(lowered.parts, *lowered.spec);
-    const Tensor of_heads = all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
-    return of_heads.narrow(2, rows.first_row, rows.rows);
+    return of_heads(all).narrow(2, rows.first_row, rows.rows);
+  }
+
+  Tensor composed_edges() const {
+    const LoweredSpec& spec = *lowered.spec;
+    return of_heads(runs_in_order(lowered)
+                        ? edges_of_weights(weights_in_order(lowered, lse, path), spec, rows)
+                        : composed_edge_weights(lowered.parts, spec, rows));
   }
 
   // What a function of the backend says of the selected rows.
@@ -68,6 +74,10 @@ struct Request {
   }
 
  private:
+  Tensor of_heads(const Tensor& all) const {
+    return all.index_select(1, at::tensor(heads, at::kLong).to(all.device()));
+  }
+
   void select_rows(const Selection& selection) {
     const int64_t queries = lowered.spec->queries, first = selection.first_row;
     if (first < 0 || first > queries)
@@ -111,6 +121,20 @@ Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& l
   const Request request(query, key, lse, spec, selection);
   const Tensor weights = request.backend ? request.from(&Backend::weights) : request.composed();
   return with_axes_of(weights.to(request.lowered.spec->stored), query);
+}
+
+Tensor attention_edge_weights(const Tensor& query, const Tensor& key, const Tensor& lse,
+                              const AttentionSpec& spec, const Selection& selection) {
+  const Request request(query, key, lse, spec, selection);
+  const LoweredSpec& lowered = *request.lowered.spec;
+  if (!edge_tensors(lowered.scope))
+    fail(
+        "[attention] weights by edge were asked for; the scope is not one clause with one "
+        "condition "
+        "of edges");
+  const Tensor weights =
+      request.backend ? request.from(&Backend::edge_weights) : request.composed_edges();
+  return with_axes_of(weights.to(lowered.stored), query);
 }
 
 TopWeights attention_top(const Tensor& query, const Tensor& key, const Tensor& lse, int64_t count,

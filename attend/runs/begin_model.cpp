@@ -30,8 +30,8 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   PairModel model = new_model(config, data);
   if (initial) begin_from(*initial, options, model, say);
   check_memory(model, config.train.replicas);
-  check_labels(model, data.train, options.data);
-  check_labels(model, data.valid, options.valid.empty() ? options.data : options.valid);
+  check_labels(model, data.train, data.train_file);
+  check_labels(model, data.valid, data.valid_file);
   model.network->place(devices_of(options.placement));
   if (!folder) return model;
   folder->create();

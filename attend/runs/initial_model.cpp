@@ -40,7 +40,7 @@ InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
     fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
          config.text.source_units, config.text.source_units);
   initial.same_type =
-      initial.model.config.type == config.model.type && !config.model.answers_labels();
+      initial.model.config.type == config.model.type && !config.model.row().has_labels();
   if (initial.same_type) return initial;
   config.text.target_units = own.target_units;
   config.text.target_bpe = own.target_bpe;

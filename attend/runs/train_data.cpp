@@ -22,6 +22,11 @@ PairFiles training_files(const TrainOptions& options) {
   return {options.data, options.target, options.source_column, options.target_column};
 }
 
+// Whether one file holds both what is trained and what is validated with.
+bool is_split(const TrainOptions& options) {
+  return options.valid.empty() && !fs::is_directory(options.data);
+}
+
 PairFiles validation_files(const TrainOptions& options) {
   if (options.valid.empty()) return {options.data + "/valid.tsv"};
   return {options.valid, options.valid_target, options.source_column, options.target_column};
@@ -31,7 +36,8 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
   const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
   if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
     fail(
-        "--source-column, --target-column: are of a CSV file; give it with --data, without "
+        "--source-column, --target-column: are of a CSV or .conll file; give it with --data, "
+        "without "
         "--target");
   if (!options.target.empty() && text.source_kind() != nullptr)
     fail("--target {}: images and sounds are named in a TSV file with their targets",
@@ -100,8 +106,7 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   if (config.model.answers_labels() && !config.text.wants_numbers())
     tell_header(train, files.source, tell);
   tell_form(train, config.text, files.source, tell);
-  if (options.valid.empty() && !fs::is_directory(options.data))
-    return split(std::move(train), options.data);
+  if (is_split(options)) return split(std::move(train), options.data);
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
 }
 
@@ -109,7 +114,7 @@ std::vector<Example> read_streamed_validation(const TrainOptions& options, const
                                               const Tell& tell, int64_t* bad) {
   if (text.source_kind() != nullptr)
     fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
-  if (options.valid.empty() && !fs::is_directory(options.data))
+  if (is_split(options))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
   return read_examples(validation_files(options), text, tell, bad);
 }
@@ -243,6 +248,8 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   };
   PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
+                .train_file = training_files(options).source,
+                .valid_file = is_split(options) ? options.data : validation_files(options).source,
                 .left_out = left_out,
                 .frames = frames};
   if (streamed) {

@@ -14,6 +14,7 @@ namespace attend {
 // Examples to train and to validate with.
 struct PairData {
   TokenisedExamples train, valid;
+  std::string train_file, valid_file;  // where they are, for messages
   PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
   std::string text = {}, valid_text = {};  // what a language model reads in place of examples
   int64_t left_out = 0;                    // lines, images and sounds that cannot be read

@@ -38,10 +38,10 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     return std::make_unique<PairBatches>(pairs, config.train);
   }
   const int64_t longest = config.model.chosen().maximum_target_length();
-  const auto encode = [&options, &config, &model, longest](const Example& example) {
+  const auto encode = [&options, &config, &model, &data, longest](const Example& example) {
     const TokenisedExamples tokenised =
         tokenise_examples({example}, model.codecs, options.strict ? no_limit : longest);
-    check_labels(model, tokenised, options.data);
+    check_labels(model, tokenised, data.train_file);
     if (options.strict) check_lengths(config, tokenised, nullptr, options.data);
     return model.encode(tokenised);
   };

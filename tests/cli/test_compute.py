@@ -115,6 +115,20 @@ class ComputeTest(compute_case.ComputeCase):
         for name in ("grad_query", "grad_key", "grad_value"):
             self.assertEqual(set(arrays.flat(got[name][0])[1]), {0.0}, name)
 
+    def test_edges_of_a_graph(self):
+        inputs = {name: self.numbers(1, 1, 3 if name == "query" else 4, 2)
+                  for name in ("query", "key", "value")}
+        pairs = [[3, 0, 1, 2], [2, 0, 2, 0]]  # query 1 sees no key
+        for file in (self.npy("e.npy", pairs, "<i8"), self.json("e.json", pairs)):
+            got = self.compute(inputs, "--edges", file, "--weights",
+                               "--grad", self.npy("g.npy", self.numbers(1, 1, 3, 2)))
+            wanted = reference.attend(
+                inputs["query"][0][0], inputs["key"][0][0], inputs["value"][0][0],
+                allows=lambda i, j: (j, i) in list(zip(*pairs)))
+            for name in ("context", "lse", "weights"):
+                self.assert_close(got[name][0][0], wanted[name], where=name)
+            self.assertEqual(set(got["grad_query"][0][0][1]), {0.0})
+
     def test_queries_stand_where_they_are_aligned(self):
         slope, lengths, of_queries = 0.5, [5, 3], [2, 1]
         inputs = {name: self.numbers(2, 1, 2 if name == "query" else 5, 2)
@@ -374,6 +388,9 @@ class MisuseTest(compute_case.FilesTest):
                     "--key-lengths", self.npy("f.npy", [1.0], "<f8"))
         self.refuse("a mask holds true and false, or 1 and 0",
                     "--mask", self.npy("m2.npy", [[2, 0, 1, 1]], "|u1"))
+        self.refuse("edges are whole numbers of shape [2, edges]",
+                    "--edges", self.npy("e1.npy", [0, 1], "<i8"))
+        self.refuse("pair 1 has source 9", "--edges", self.npy("e2.npy", [[0, 9], [0, 1]], "<i8"))
         self.refuse("name it so", "--out", self.path("out.zip"))
         self.refuse("the folder", "--out", os.path.join(self.folder, "nowhere", "out.npz"))
 

@@ -33,8 +33,15 @@ struct SmallModel {
         config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
     const bool number = text.wants_numbers();
-    target = number ? "1.5" : config.answers_labels() ? "good" : config.fills() ? source : "x y z";
-    const std::string other = number ? "-2" : config.answers_labels() ? "bad" : "z x";
+    target = number                    ? "1.5"
+             : config.answers_labels() ? "good"
+             : config.fills()          ? source
+             : config.tags()           ? "x y z x x"
+                                       : "x y z";
+    const std::string other = number                    ? "-2"
+                              : config.answers_labels() ? "bad"
+                              : config.tags()           ? "z x y"
+                                                        : "z x";
     const std::vector<Example> examples = {{source, {target}}, {"e d a", {other}}};
     model = make_pair_model(text, config, examples);
     model.network->to(at::kDouble);
@@ -71,6 +78,8 @@ inline std::vector<SmallModel> small_models() {
       with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
   add("lm", "lm", with(layers, {"model.layers=2"}));
   add("encoder", "encoder", with(layers, {"model.layers=2"}));
+  add("tagger", "tagger", with(layers, {"model.layers=2", "model.recurrent_layers=0"}));
+  add("tagger_recurrent", "tagger", {"model.depth=8", "model.layers=0"});
   add("classifier_bag", "classifier", {"model.depth=8"});
   add("classifier_fixed", "classifier",
       {"model.depth=8", "model.pooling=fixed_mlp", "model.queries=2"});

@@ -70,7 +70,8 @@ float sum(const std::vector<float>& row) { return std::accumulate(row.begin(), r
 
 class EveryType : public ModelTest, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, EveryType,
-                         testing::Values("seq2seq", "transformer", "classifier", "lm", "encoder"),
+                         testing::Values("seq2seq", "transformer", "classifier", "tagger", "lm",
+                                         "encoder"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(EveryType, AnswersAsItScores) {

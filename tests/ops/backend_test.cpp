@@ -59,6 +59,11 @@ class PlainBackend : public Backend {
     return all.index_select(1, at::tensor(at::IntArrayRef(rows.heads.data(), rows.heads.size())))
         .narrow(2, rows.first_row, rows.rows);
   }
+  // It takes no scope.
+  Tensor edge_weights(const Parts&, const LoweredSpec&, const Tensor&,
+                      const kernels::Selection&) const override {
+    return {};
+  }
   TopWeights top(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                  const kernels::Selection& rows, int64_t count) const override {
     const auto [values, keys] = weights(parts, spec, lse, rows).topk(count);

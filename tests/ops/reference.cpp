@@ -310,6 +310,38 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
   }
 }
 
+// The lists of the pairs that a rule allows: of two axes one for all, else those of each batch
+// entry and head.
+Scope edges_where(const Sizes& sizes, int64_t query_axes,
+                  const std::function<bool(int64_t, int64_t, int64_t, int64_t)>& allows) {
+  std::vector<int64_t> offsets, keys;
+  const bool own = query_axes > 2;
+  for (int64_t list = 0; list < (own ? sizes.batch * sizes.heads : 1); ++list) {
+    for (int64_t i = 0; i < sizes.queries; ++i) {
+      offsets.push_back(static_cast<int64_t>(keys.size()));
+      for (int64_t j = 0; j < sizes.keys; ++j)
+        if (allows(list / sizes.heads, list % sizes.heads, i, j)) keys.push_back(j);
+    }
+    offsets.push_back(static_cast<int64_t>(keys.size()));
+  }
+  Tensor ends = at::tensor(offsets, at::kLong);
+  if (own) ends = ends.view({sizes.batch, sizes.heads, sizes.queries + 1});
+  return edges(query_axes == 3 ? ends.squeeze(1) : ends, at::tensor(keys, at::kLong));
+}
+
+std::vector<ScopeCase> edge_cases(const Sizes& sizes, int64_t query_axes) {
+  using N = int64_t;
+  const auto has = [](N, N, N i, N j) { return i % 5 != 3 && (2 * i + j) % 3 != 1; };
+  const auto own = [](N b, N h, N i, N j) { return i % 4 != 2 && (b + 2 * h + i + 3 * j) % 4 < 2; };
+  const Scope scope = edges_where(sizes, 2, has);
+  return {{"edges", scope, has},
+          {"edges_of_heads", edges_where(sizes, query_axes, own), own},
+          {"edges_in_window", scope & window(3),
+           [=](N b, N h, N i, N j) { return has(b, h, i, j) && std::abs(i - j) <= 3; }},
+          {"edges_or_window", scope | window(1, 0),
+           [=](N b, N h, N i, N j) { return has(b, h, i, j) || (i - 1 <= j && j <= i); }}};
+}
+
 // Entry 0 begins before the keys, and of each entry one query more counts than of the one before.
 std::vector<ScopeCase> cases_by_entry(const Sizes& sizes, int64_t query_axes) {
   const Tensor entries = at::arange(sizes.batch, at::kLong);
@@ -322,14 +354,17 @@ std::vector<ScopeCase> cases_by_entry(const Sizes& sizes, int64_t query_axes) {
       for (N y = 0; y < layouts.size(2); ++y)
         for (N x = 0; x < layouts.size(3); ++x) layouts[b][h][y][x] = (b + h + y + 2 * x) % 3 != 0;
   if (query_axes == 3) layouts = layouts.squeeze(1);
-  return {
-      {"blocks_of_heads", block_sparse(layouts, 3),
-       [](N b, N h, N i, N j) { return (b + h + i / 3 + 2 * (j / 3)) % 3 != 0; }},
-      {"offsets", window(Window{.left = 3, .right = 1, .offset = 1}, 2 * entries - 1),
-       [](N b, N, N i, N j) { return i + 2 * b - 3 <= j && j <= i + 2 * b + 1; }},
-      {"query_lengths", causal() & query_lengths(counts),
-       [](N b, N, N i, N j) { return i <= b && j <= i; }},
-  };
+  std::vector<ScopeCase> cases = edge_cases(sizes, query_axes);
+  cases.insert(cases.end(),
+               {
+                   {"blocks_of_heads", block_sparse(layouts, 3),
+                    [](N b, N h, N i, N j) { return (b + h + i / 3 + 2 * (j / 3)) % 3 != 0; }},
+                   {"offsets", window(Window{.left = 3, .right = 1, .offset = 1}, 2 * entries - 1),
+                    [](N b, N, N i, N j) { return i + 2 * b - 3 <= j && j <= i + 2 * b + 1; }},
+                   {"query_lengths", causal() & query_lengths(counts),
+                    [](N b, N, N i, N j) { return i <= b && j <= i; }},
+               });
+  return cases;
 }
 
 }  // namespace

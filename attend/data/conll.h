@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "attend/data/compressed.h"
+
+namespace attend {
+
+// Sentences of a file in columns, as those of the shared tasks of CoNLL: a token a line, its label
+// in a column beside it, a blank line behind each sentence. Columns are set apart by TABs where the
+// line has one, otherwise by white space. Lines that begin with # before the first token of a
+// sentence are comments; a line of -DOCSTART- is like a blank one.
+class ConllReader {
+ public:
+  // Columns by their numbers from 1; where they are empty, tokens are in the first and labels in
+  // the last. Error on another text, and on the same number twice.
+  ConllReader(ByteReader bytes, const std::string& token_column, const std::string& label_column,
+              int64_t maximum_line);
+  ~ConllReader();
+
+  // The next sentence, tokens and labels between single spaces; false at the end. Errors name file
+  // and line, and the next call goes on behind the sentence: another number of columns than the
+  // first token of the file has, or only one; a token or a label that is empty or holds a space;
+  // and what is no text, as PairReader.
+  bool next(std::string& tokens, std::string& labels);
+
+  int64_t line() const;        // where that sentence begins
+  int64_t lines_read() const;  // lines of the file
+  std::string where() const;   // "train.conll:17", the line that was read last
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attend

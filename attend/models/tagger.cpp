@@ -1,0 +1,70 @@
+#include "attend/models/tagger.h"
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+#include "attend/nn/dropout.h"
+#include "attend/nn/token_loss.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Labels are the target's tokens after the fixed ones.
+constexpr int64_t first_tag = Vocabulary::unknown + 1;
+
+// [.., labels] -> [.., tokens of a target]: no label stands below first_tag.
+Tensor label_log_probabilities(const Tensor& logits, at::ScalarType type) {
+  return at::constant_pad_nd(logits.log_softmax(-1, type), {first_tag, 0},
+                             -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+TaggerConfig::TaggerConfig() {
+  recurrent_layers = 1;
+  layers = 1;
+}
+
+Settings TaggerConfig::settings() {
+  Settings all = {
+      {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
+      {"model.output_dropout", &output_dropout,
+       "share of what the labels are read off dropped in training", 0, 0.95}};
+  append(all, SourceEncoderConfig::settings());
+  return all;
+}
+
+std::string TaggerConfig::why_no_weights() const {
+  return layers > 0 ? "model.normaliser = linear" : "model.layers = 0";
+}
+
+Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
+    : TokenwiseNetwork(config, source),
+      word_dropout_(config.word_dropout),
+      output_dropout_(config.output_dropout),
+      output_(register_module("output", Linear(config.depth, target_tokens - first_tag))) {}
+
+Tensor Tagger::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  const Tensor read = vectors(drop_words(source, word_dropout_, pass), lengths, pass);
+  return output_->forward(attend::dropout(read, output_dropout_, pass), pass);
+}
+
+Tensor Tagger::objective(const Batch& batch, const Pass& pass, double smoothing) {
+  if (batch.target.sizes() != batch.source.sizes())
+    fail("[tagger] targets of {} tokens for sources of {}; each token has one label",
+         batch.target.size(1), batch.source.size(1));
+  return smoothed_cross_entropy(logits(batch.source, batch.source_lengths, pass).flatten(0, 1),
+                                to_device(batch.target).flatten() - first_tag, smoothing,
+                                Vocabulary::padding - first_tag);
+}
+
+Tensor Tagger::log_probabilities(const Batch& batch, const Pass& pass) {
+  return label_log_probabilities(logits(batch.source, batch.source_lengths, pass), at::kDouble);
+}
+
+Tensor Tagger::answered(const Tensor& /*tokens*/, const Tensor& vectors) {
+  return label_log_probabilities(output_->forward(vectors, {}), vectors.scalar_type());
+}
+
+}  // namespace attend

@@ -1,0 +1,82 @@
+#include "attend/models/tokenwise_network.h"
+
+#include "attend/base/error.h"
+#include "attend/nn/attention_trace.h"
+#include "attend/nn/multi_head_state.h"
+#include "attend/ops/normalisers.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+}  // namespace
+
+TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source)
+    : attends_(config.layers > 0 &&
+               !Normaliser(config.self.choices().normaliser).row().running_sums),
+      before_source_(config.layers > 0 ? 1 : 0) {
+  config.check();
+  if (source.is_frames())
+    fail("a model of this type reads texts, no images or sounds; take seq2seq, transformer or vit");
+  encoder_ = register_module("encoder", std::make_shared<SourceEncoder>(
+                                            source, config, /*class_token=*/config.layers > 0));
+}
+
+Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
+      .vectors.slice(1, before_source_);
+}
+
+TopVectors TokenwiseNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
+  return {before_source_, at::eye(before_source_ + source_length).slice(0, before_source_)};
+}
+
+Tensor TokenwiseNetwork::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return vectors(source, lengths, pass);
+}
+
+struct TokenwiseNetwork::State : DecodingState {
+  State(TokenwiseNetwork& its_network, const Tensor& its_source, const Tensor& its_lengths,
+        const Pass& pass)
+      : network(its_network),
+        source(network.to_device(its_source)),
+        lengths(network.to_device(its_lengths)),
+        vectors(network.vectors(network.as_asked(its_source), its_lengths, pass)) {}
+
+  StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override;
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    if (same_sources) return;
+    for (Tensor* each : {&source, &lengths, &vectors, &weights}) *each = selected_rows(*each, rows);
+  }
+
+  TokenwiseNetwork& network;
+  int64_t place = 0;
+  Tensor source, lengths, vectors;
+  Tensor weights;  // [N, S, S]; undefined until a step is asked for them
+};
+
+StepResult TokenwiseNetwork::State::step(const Tensor& /*tokens*/, bool with_weights,
+                                         const Pass& pass) {
+  StepResult result;
+  result.log_probabilities = network.answered(source.select(1, place), vectors.select(1, place));
+  if (with_weights && network.attends_) {
+    if (!weights.defined()) {
+      AttentionTrace trace;
+      network.vectors(network.as_asked(source), lengths, pass.watched_by(trace));
+      const int64_t first = network.before_source_;
+      weights = trace.attentions().back().weights().mean(1).slice(1, first).slice(2, first);
+    }
+    result.weights = weights.select(1, place);
+  }
+  ++place;
+  return result;
+}
+
+std::unique_ptr<DecodingState> TokenwiseNetwork::start(const Tensor& source, const Tensor& lengths,
+                                                       const Pass& pass) {
+  return std::make_unique<State>(*this, source, lengths, pass);
+}
+
+}  // namespace attend

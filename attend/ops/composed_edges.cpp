@@ -1,0 +1,204 @@
+// The composed path where queries see edges alone. Each query becomes a batch entry of its own,
+// whose keys are those that it sees, padded to the longest row: what composes any attention
+// composes that, too, and nothing of Tq x Tk numbers is made.
+#include <ATen/OpMathType.h>
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/ops/axes-inl.h"
+#include "attend/ops/bias_parts.h"
+#include "attend/ops/composed-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// What the edges of each query are, [B or 1, H or 1, Tq, D] with D those of the longest row.
+struct PaddedRows {
+  Tensor present;  // whether there is an edge
+  Tensor keys;     // 0 where there is none
+  Tensor numbers;  // of the edges in their lists; likewise
+};
+
+void check_room(double numbers, int64_t longest) {
+  if (numbers > 0x1p31)
+    fail(
+        "[attention] the composed path pads the edges of every query to the {} of the longest row, "
+        "which takes {:.2g} numbers; there is no room for more than 2^31: take the fused path, or "
+        "smaller graphs",
+        longest, numbers);
+}
+
+PaddedRows padded_rows(const EdgeTensors& lists, const at::Device& device) {
+  Tensor offsets = lists.offsets;
+  while (offsets.dim() < 3) offsets = offsets.unsqueeze(0);
+  const Tensor begin = offsets.slice(-1, 0, -1), end = offsets.slice(-1, 1);
+  const int64_t longest = begin.numel() == 0 ? 0 : (end - begin).max().item<int64_t>();
+  check_room(static_cast<double>(begin.numel()) * static_cast<double>(longest), longest);
+  const Tensor places = begin.unsqueeze(-1) + at::arange(longest, at::kLong);
+  const Tensor present = places < end.unsqueeze(-1), absent = present.logical_not();
+  const Tensor keys =
+      lists.keys.index_select(0, places.masked_fill(absent, 0).reshape({-1})).view_as(places);
+  const Tensor numbers = places - offsets.slice(-1, 0, 1).unsqueeze(-1);
+  return {present.to(device), keys.masked_fill(absent, 0).to(device),
+          numbers.masked_fill(absent, 0).to(device)};
+}
+
+// [B, H, Tq, D] as [B Tq, H, 1, D].
+Tensor as_entries(const Tensor& x) {
+  return x.permute({0, 2, 1, 3}).reshape({x.size(0) * x.size(2), x.size(1), 1, x.size(3)});
+}
+
+// The problem whose batch entries are the queries.
+class QueriesAsEntries {
+ public:
+  Parts parts;
+  LoweredSpec spec;
+
+  QueriesAsEntries(const Parts& given, const LoweredSpec& whole)
+      : given_(given),
+        whole_(whole),
+        rows_(padded_rows(*edge_tensors(whole.scope), given[part::query].device())),
+        shape_{whole.batch, whole.heads, whole.queries, rows_.keys.size(-1)},
+        keys_(rows_.keys.expand(shape_)) {
+    check_size();
+    spec.score = whole.score;
+    spec.normaliser = whole.normaliser;
+    spec.options = whole.options;
+    spec.scale = whole.scale;
+    spec.soft_cap = whole.soft_cap;
+    spec.stored = whole.stored;
+    spec.batch = whole.batch * whole.queries;
+    spec.heads = whole.heads;
+    spec.queries = 1;
+    spec.keys = shape_[3];
+    spec.scope = dense_mask(as_entries(rows_.present.expand(shape_)));
+    parts[part::query] = as_entries(given[part::query]);
+    parts[part::key] = seen(given[part::key]);
+    parts[part::value] = seen(given[part::value]);
+    parts[part::vector] = given[part::vector];
+    parts[part::sinks] = given[part::sinks];
+    if (const Tensor bias = number_per_edge(); bias.defined())
+      parts[part::dense] = as_entries(bias.expand(shape_));
+  }
+
+  Tensor dropout_factors(const at::TensorOptions& options) const {
+    return as_entries(dropout_factors_of_keys(whole_, keys_, options));
+  }
+
+  // [B Tq, H, 1, D] as [B, H, Tq, D].
+  Tensor as_rows(const Tensor& x) const {
+    return x.reshape({shape_[0], shape_[2], shape_[1], x.size(-1)}).permute({0, 2, 1, 3});
+  }
+
+ private:
+  void check_size() const {
+    const int64_t depth = std::max(given_[part::key].size(-1), given_[part::value].size(-1));
+    check_room(
+        static_cast<double>(keys_.numel()) * static_cast<double>(std::max<int64_t>(depth, 1)),
+        shape_[3]);
+  }
+
+  // The rows [B, Hkv, Tk, A] that each query sees, [B Tq, H, D, A].
+  Tensor seen(const Tensor& x) const {
+    const int64_t depth = x.size(-1);
+    const Tensor index =
+        keys_.reshape({shape_[0], shape_[1], shape_[2] * shape_[3], 1}).expand({-1, -1, -1, depth});
+    const Tensor rows = repeat_heads(x, shape_[1]).gather(2, index);
+    return rows.view({shape_[0], shape_[1], shape_[2], shape_[3], depth})
+        .permute({0, 2, 1, 3, 4})
+        .reshape({shape_[0] * shape_[2], shape_[1], shape_[3], depth});
+  }
+
+  // What the biases add up to; undefined where there is none.
+  Tensor number_per_edge() const {
+    Tensor sum;
+    const auto add = [&](const Tensor& term) { sum = sum.defined() ? sum + term : term; };
+    const Tensor query = at::arange(shape_[2], keys_.options()).unsqueeze(1);
+    const auto wide = [&](const Tensor& x) {
+      return x.expand({shape_[0], shape_[1], shape_[2], x.size(3)});
+    };
+    if (const Tensor& dense = given_[part::dense]; dense.defined())
+      add(wide(dense).gather(3, keys_));
+    if (const Tensor& slopes = given_[part::slopes]; slopes.defined())
+      add(-slopes.view({1, -1, 1, 1}) *
+          (keys_ - query - whole_.slope_offset).abs().to(slopes.scalar_type()));
+    if (const Tensor& relative = given_[part::relative]; relative.defined())
+      add(wide(relative).gather(3, places_in(relative, query)));
+    if (const Tensor& centres = given_[part::centres]; centres.defined()) {
+      const Tensor away = keys_ - centres.unsqueeze(-1);
+      add(-(away / given_[part::widths].unsqueeze(-1)).square() / 2);
+    }
+    if (const Tensor& edges = given_[part::edges]; edges.defined())
+      add(wide(edges).gather(3, rows_.numbers.expand(shape_)));
+    return sum;
+  }
+
+  Tensor places_in(const Tensor& relative, const Tensor& query) const {
+    const Tensor row =
+        whole_.query_positions.defined() ? whole_.query_positions.unsqueeze(1) : query;
+    const Tensor key = whole_.key_positions.defined()
+                           ? whole_.key_positions.index_select(0, keys_.reshape({-1})).view(shape_)
+                           : keys_;
+    return (key - row + whole_.relative_offset).clamp(0, relative.size(3) - 1);
+  }
+
+  const Parts& given_;
+  const LoweredSpec& whole_;
+  PaddedRows rows_;
+  std::vector<int64_t> shape_;  // [B, H, Tq, D]
+  Tensor keys_;                 // of that shape
+};
+
+// Weights [B, H, Tq, D] of padded rows as [B, H, edges of the longest list], 0 where the query is
+// not of the selected rows.
+Tensor by_edge(const Tensor& weights, const LoweredSpec& spec, const kernels::Selection& rows) {
+  const EdgeTensors& lists = *edge_tensors(spec.scope);
+  const PaddedRows padded = padded_rows(lists, weights.device());
+  const int64_t longest = longest_list(lists);
+  const Tensor query = at::arange(spec.queries, padded.keys.options()).unsqueeze(1);
+  const Tensor wanted = padded.present.logical_and(query >= rows.first_row)
+                            .logical_and_(query < rows.first_row + rows.rows);
+  // All that is not wanted goes to a place behind the last edge.
+  const Tensor places = padded.numbers.masked_fill(wanted.logical_not(), longest);
+  const std::vector<int64_t> shape = {spec.batch, spec.heads, spec.queries * padded.keys.size(-1)};
+  return weights.new_zeros({spec.batch, spec.heads, longest + 1})
+      .scatter(2, places.expand(weights.sizes()).reshape(shape), weights.reshape(shape))
+      .narrow(2, 0, longest);
+}
+
+}  // namespace
+
+// Draws go by the place of a key among all keys, and a query that looks back needs them all.
+bool goes_along_edges(const LoweredSpec& spec) {
+  return edge_tensors(spec.scope) && spec.scope.any_of[0].size() == 1 &&
+         spec.normaliser->draws == Draws::nothing && !spec.normaliser->sequential &&
+         !spec.normaliser->running_sums;
+}
+
+AttentionResult composed_along_edges(const Parts& parts, const LoweredSpec& spec) {
+  const QueriesAsEntries entries(parts, spec);
+  auto [weights, lse] = normalised_scores(entries.parts, entries.spec);
+  if (spec.dropout.probability > 0) weights = weights * entries.dropout_factors(weights.options());
+  const Tensor context = at::matmul(weights, entries.parts[part::value].to(weights.scalar_type()));
+  return {entries.as_rows(context), entries.as_rows(lse.unsqueeze(-1)).squeeze(-1)};
+}
+
+Tensor composed_edge_weights(const Parts& parts, const LoweredSpec& spec,
+                             const kernels::Selection& rows) {
+  if (!goes_along_edges(spec)) return edges_of_weights(composed_weights(parts, spec), spec, rows);
+  const QueriesAsEntries entries(parts, spec);
+  const Tensor weights = normalised_scores(entries.parts, entries.spec).weights;
+  return by_edge(entries.as_rows(weights), spec, rows);
+}
+
+Tensor edges_of_weights(const Tensor& weights, const LoweredSpec& spec,
+                        const kernels::Selection& rows) {
+  const Tensor keys = padded_rows(*edge_tensors(spec.scope), weights.device()).keys;
+  return by_edge(weights.gather(3, keys.expand({spec.batch, spec.heads, spec.queries, -1})), spec,
+                 rows);
+}
+
+}  // namespace attend
