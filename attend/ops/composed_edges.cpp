@@ -171,9 +171,10 @@ Tensor by_edge(const Tensor& weights, const LoweredSpec& spec, const kernels::Se
 
 }  // namespace
 
-// Draws go by the place of a key among all keys, and a query that looks back needs them all.
+// Draws, and a score that compares no queries with keys, go by the place of a key among all keys; a
+// query that looks back needs them all.
 bool goes_along_edges(const LoweredSpec& spec) {
-  return edge_tensors(spec.scope) && spec.scope.any_of[0].size() == 1 &&
+  return edge_tensors(spec.scope) && spec.scope.any_of[0].size() == 1 && spec.score->family &&
          spec.normaliser->draws == Draws::nothing && !spec.normaliser->sequential &&
          !spec.normaliser->running_sums;
 }
