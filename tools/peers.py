@@ -68,7 +68,7 @@ def build_programs():
 
 
 def rows_of(command):
-    """The rows that a part prints, one JSON object a line."""
+    """The rows that a part prints, one JSON object per line."""
     with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if not line.startswith("{"):  # KeOps tells what it compiles

@@ -82,7 +82,7 @@ class Recurrent(nn.Module):
 
 
 class Training:
-    """A model with its optimiser, which goes on where it stopped."""
+    """A model with its optimiser, which continues where it stopped."""
 
     def __init__(self, make, data, dtype):
         torch.manual_seed(1)

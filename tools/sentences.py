@@ -7,7 +7,7 @@ Trains each system from random vectors with `attend train`, keeps what is best o
 part, measures the test part once, and prints a Markdown table beside published figures, with
 the minutes of one processor that training took, then what
 each system says of "was great" and "was not great". Figures are kept in --out, and what is there is
-not measured again: a run that was stopped goes on where it was.
+not measured again: a run that was stopped continues where it was.
 """
 
 import argparse

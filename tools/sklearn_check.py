@@ -23,7 +23,7 @@ LARGEST = 1e-9
 
 
 def score(program, metrics, answers, references):
-    """The figures of one answer a line, by the names of the metrics."""
+    """The figures of one answer per line, by the names of the metrics."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "references.txt"
         path.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")

@@ -357,7 +357,7 @@ class Scores(Models):
 
 
 class Counting(Models):
-    """Every line counts as often as it stands there, whatever else is asked for."""
+    """Every line counts as often as it occurs, whatever else is asked for."""
 
     def setUp(self):
         super().setUp()
@@ -443,7 +443,7 @@ class Counting(Models):
                 self.assertIn("is no token of the model", composed.stderr)
             else:
                 self.assertEqual(composed.stdout, answers)
-        # Both commands are of the texts as they stand.
+        # Both commands measure the unchanged texts.
         told = json.loads(self.succeed("evaluate", "in-nfc", "--data", "nfd.tsv", "--metric", "bleu",
                                        "--tokenise", "none", "--json").stdout)
         self.write("right.txt", "".join(line.split("\t")[1] + "\n" for line in apart.splitlines()))

@@ -62,7 +62,7 @@ def disown(folder):
 class Killed(program.Case):
     @classmethod
     def setUpClass(cls):
-        """What the commands read, and a model that others go on from."""
+        """What the commands read, and a model that others continue from."""
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
@@ -152,7 +152,7 @@ class Killed(program.Case):
                           *settings(TINY | ONE_STEP)], "model", training_outcome, children=1)
 
     def test_training_that_begins_from_a_model(self):
-        """From its first checkpoint on, it goes on as others do."""
+        """From its first checkpoint on, it continues as others do."""
         def start(events):
             return whole_files(events)[:7]
         self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume",

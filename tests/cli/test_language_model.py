@@ -1,4 +1,4 @@
-"""Models of texts: trained until they must have learned, then asked to go on or to fill in."""
+"""Models of texts: trained until they must have learned, then asked to continue or to fill in."""
 
 import gzip
 import json

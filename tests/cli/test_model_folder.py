@@ -335,7 +335,7 @@ class FullDisk(WithModel):
                 self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_model_that_is_there(self):
-        """It stays as it was, and goes on once there is room."""
+        """It stays as it was, and continues once there is room."""
         before = program.contents(self.model)
         on = ("train --data pairs.tsv --valid pairs.tsv --out disk/model --resume "
               "--set train.epochs=3 --set train.checkpoint_seconds=0")

@@ -1,4 +1,4 @@
-"""Training that is stopped and killed goes on as if nothing had been, to the same bytes."""
+"""Training that is stopped and killed continues as if nothing had been, to the same bytes."""
 
 import os
 import re
@@ -94,7 +94,7 @@ class Resume(program.Case):
         self.refuse(*self.train("--resume"), names=["checkpoint.safetensors", "--init model"])
 
     def test_a_folder_is_one_process_s(self):
-        """Another may neither begin nor go on there; it names who is there."""
+        """Another may neither begin nor continue there; it names who is there."""
         self.succeed(*self.train())
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)

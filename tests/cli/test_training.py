@@ -162,7 +162,7 @@ class Options(program.Case):
                       "token error", run.stderr)
 
     def test_a_dump_changes_nothing(self):
-        """What goes on, and what begins as another model reads its texts."""
+        """What continues, and what begins as another model reads its texts."""
         self.succeed(*train())
         before = program.contents(self.folder)
         run = self.succeed("train", "--out", "model", "--resume", "--dump-config", "--set",

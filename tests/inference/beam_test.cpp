@@ -1,4 +1,4 @@
-// Beam search against teacher forcing: whatever rows a beam moves, a state goes on as if it had
+// Beam search against teacher forcing: whatever rows a beam moves, a state continues as if it had
 // read the hypothesis alone.
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>

@@ -182,7 +182,7 @@ TEST(Predictor, RefusesByNumber) {
       ThrowsMessage<Error>(HasSubstr("2 prefixes for 1 sources")));
 }
 
-// What comes before a text that cannot be read is told first.
+// Answers before a text that cannot be read are told first.
 TEST(Predictor, TellsWhatComesBeforeABadText) {
   const PairModel model = small_model(examples);
   const std::vector<std::string> texts = {"ab", "cd", "\xff", "dab"}, prefixes = {"", "", "", "Q"};

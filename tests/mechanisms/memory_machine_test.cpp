@@ -144,7 +144,7 @@ TEST_P(EveryController, HasTheGradientsOfItsDifferences) {
   reference::expect_central_differences(objective, inputs, derivatives, names);
 }
 
-// To say one to three random vectors of three bits again, after a delimiter.
+// The task is to repeat one to three random vectors of three bits after a delimiter.
 TEST(MemoryMachine, LearnsToCopy) {
   torch::manual_seed(2);
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);

@@ -234,7 +234,7 @@ WrittenOut layer_of(const Named& p, const Tensor& x, int64_t heads) {
   return {normalised(p, "encoder.layers.norm", made), map};
 }
 
-// Devlin et al. 2019: the last layer's vector of a token that stands before the words.
+// Devlin et al. 2019: the last layer's vector of a token before the words.
 TEST(Classifier, ReadsTheClassToken) {
   ClassifierConfig config = small(Pooling::class_token);
   config.layers = 1;

@@ -12,7 +12,7 @@ namespace initial_weights_test {
 using at::Tensor;
 
 Vocabulary of_tokens(const std::vector<std::string>& tokens) {
-  // Each as often as it takes to stand before the next.
+  // Each occurs so often that it precedes the next.
   std::vector<std::vector<std::string>> sequences;
   for (size_t i = 0; i < tokens.size(); ++i) sequences.emplace_back(tokens.size() - i, tokens[i]);
   return Vocabulary::build(sequences);
@@ -43,7 +43,7 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
 
 class EveryInitialNetwork : public testing::TestWithParam<test::SomeNetwork> {};
 
-// The rows of a token go to that token, wherever it stands; new tokens keep theirs.
+// The rows of a token go to that token, whatever its place; new tokens keep theirs.
 TEST_P(EveryInitialNetwork, TakesTheRowsOfItsTokens) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";

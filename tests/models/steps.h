@@ -64,7 +64,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     EXPECT_TRUE(at::equal(found.tokens.select(1, 0), expected.tokens.select(1, 0))) << t;
     EXPECT_TRUE(at::equal(found.log_probabilities, expected.log_probabilities)) << t;
     EXPECT_TRUE(at::equal(found.weights, got.weights)) << t;
-    // Hypotheses stay with their sources and change places, or some end and others go on twice.
+    // Hypotheses stay with their sources and change places, or some end and others continue twice.
     const int64_t rows = before.size(0);
     const bool same_sources = t % 2 == 1;
     const at::Tensor kept = same_sources ? at::arange(rows, at::kLong)

@@ -145,7 +145,7 @@ TEST_P(EveryTransformer, LearnsThePairs) {
   EXPECT_LT(loss(), 0.6 * before);
 }
 
-// Tokens that come later must not reach earlier logits, whatever the scope says.
+// Later tokens must not reach earlier logits, whatever the scope says.
 TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
   Batch other = batch;
   other.target = batch.target.clone();

@@ -94,7 +94,7 @@ std::unique_ptr<NetworkConfig> speller_config() {
       });
 }
 
-// Every consonant, vowel and consonant, letters answered by letters that stand for their sounds.
+// Every consonant, vowel and consonant, letters answered by letters for their sounds.
 std::string syllables() {
   std::string pairs;
   for (const char a : std::string("bdfg"))

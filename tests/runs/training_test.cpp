@@ -1,4 +1,5 @@
-// A training from C++: what its watcher is told, how it is stopped and goes on, and what it leaves.
+// A training from C++: what its watcher is told, how it is stopped and continues, and what it
+// leaves.
 #include "attend/runs/training.h"
 
 #include <gmock/gmock.h>
