@@ -69,7 +69,8 @@ TYPED_TEST(EdgeSummaries, AreThoseOfTheRows) {
         }
         for (int64_t j = 0; j < kKeys; ++j) ASSERT_EQ(row[j], 0) << "a key without an edge";
         ASSERT_EQ(top[(n * kRows + r) * kTop], most);
-        if (c.normaliser != Normaliser::none) ASSERT_EQ(entropy[n * kRows + r], sum);
+        if (c.normaliser == Normaliser::none) continue;  // its weights have no logarithm
+        ASSERT_EQ(entropy[n * kRows + r], sum);
       }
       for (const T x : unseen) ASSERT_EQ(x, 0) << "an edge of no selected row";
     }
@@ -114,7 +115,7 @@ TEST(EdgeLists, SortedByKeyAreTheSameEdges) {
             lists.row({list / kShape.heads, list % kShape.heads, sorted.queries[n]});
         EXPECT_EQ(lists.keys[sorted.edges[n]], j);
         EXPECT_TRUE(row[0] <= sorted.edges[n] && sorted.edges[n] < row[1]);
-        if (n > ends[0]) EXPECT_LT(sorted.queries[n - 1], sorted.queries[n]);
+        EXPECT_TRUE(n == ends[0] || sorted.queries[n - 1] < sorted.queries[n]);
       }
     }
   }
