@@ -7,11 +7,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));
-  fuzz::accept_errors([&] { target_number(number_text(target_number(text))); });
-  return fuzz::accept_errors([&] {
-    const std::vector<std::string> tokens = split_smiles(text);
-    const std::string joined = join_units(tokens, Units::smiles);
-    fuzz::expect(text.find(joined) != std::string::npos);
-    fuzz::expect(split_smiles(joined) == tokens);
-  });
+  fuzz::accept_errors([&] { target_number(number_text(target_number(text))); }, "target ");
+  return fuzz::accept_errors(
+      [&] {
+        const std::vector<std::string> tokens = split_smiles(text);
+        const std::string joined = join_units(tokens, Units::smiles);
+        fuzz::expect(text.find(joined) != std::string::npos);
+        fuzz::expect(split_smiles(joined) == tokens);
+      },
+      "SMILES ");
 }
