@@ -37,8 +37,8 @@ struct MemoryMachineState {
 
 // The neural Turing machine (Graves et al. 2014): at each step a controller sees the input and what
 // was read before, its heads address the memory by content and by shifts from their last rows
-// (memory_addressing.h), the write heads erase and add, the read heads read what is then there, and
-// the output is a linear layer on the controller and the reads.
+// (memory_addressing.h), the write heads erase and add, then the read heads read the memory,
+// and the output is a linear layer on the controller and the reads.
 //
 // The memory begins at a small constant (Collier and Beel 2018), every head at row 0.
 class MemoryMachine : public torch::nn::Module {

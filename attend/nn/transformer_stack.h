@@ -21,8 +21,8 @@ struct TransformerStackConfig {
   int64_t source_depth = 0;           // 0: as depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
-  // In place of one network, so many in each layer, of which each position takes `chosen_experts`
-  // (MixtureOfExperts); 0: one.
+  // The number of feed-forward networks in each layer, `chosen_experts` of which compute each
+  // position (MixtureOfExperts); 0: one network computes all positions.
   int64_t experts = 0;
   int64_t chosen_experts = 2;
   // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output

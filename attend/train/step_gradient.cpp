@@ -86,7 +86,8 @@ double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>&
     std::vector<Tensor> penalties;
     pass.penalties = &penalties;
     Tensor objective = task_.objective(replica, shared, pass);
-    for (const Tensor& each : penalties) objective = objective + each * shared.target_lengths.sum();
+    for (const Tensor& each : penalties)
+      objective = objective + each.to(objective.device()) * shared.target_lengths.sum();
     if (&batch == &*last) optimiser_.begin_last_backward(replica);
     (objective / static_cast<double>(tokens)).backward();
     sum += objective.item<double>();
