@@ -8,10 +8,10 @@
 
 namespace attend {
 
-// Sentences of a file in columns, as those of the shared tasks of CoNLL: a token a line, its label
-// in a column beside it, a blank line behind each sentence. Columns are set apart by TABs where the
-// line has one, otherwise by white space. Lines that begin with # before the first token of a
-// sentence are comments; a line of -DOCSTART- is like a blank one.
+// Sentences of a file in columns, as those of the shared tasks of CoNLL: one token per line, its
+// label in a column beside it, a blank line behind each sentence. Columns are set apart by TABs
+// where the line has one, otherwise by white space. Lines that begin with # before the first token
+// of a sentence are comments; a line of -DOCSTART- is like a blank one.
 class ConllReader {
  public:
   // Columns by their numbers from 1; where they are empty, tokens are in the first and labels in
@@ -21,7 +21,7 @@ class ConllReader {
   ~ConllReader();
 
   // The next sentence, tokens and labels between single spaces; false at the end. Errors name file
-  // and line, and the next call goes on behind the sentence: another number of columns than the
+  // and line, and the next call continues behind the sentence: another number of columns than the
   // first token of the file has, or only one; a token or a label that is empty or holds a space;
   // and what is no text, as PairReader.
   bool next(std::string& tokens, std::string& labels);

@@ -94,9 +94,9 @@ struct ExampleCounts {
 };
 ExampleCounts count_examples(const std::vector<Example>& examples);
 
-// A whole text, its lines ending with LF; packed by gzip or xz or not. Of a file whose name ends in
-// .fasta, .fa or .faa its sequences, one a line, as parse_fasta. Error, naming file and line, on an
-// empty file, invalid UTF-8, a NUL or a lone carriage return.
+// A whole text, its lines ending with LF; packed by gzip or xz or not. A file whose name ends in
+// .fasta, .fa or .faa gives its sequences, one per line, as parse_fasta. Error, naming file and
+// line, on an empty file, invalid UTF-8, a NUL or a lone carriage return.
 std::string read_text(const std::string& path);
 std::string parse_text(std::string_view bytes, const std::string& name);
 

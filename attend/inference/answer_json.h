@@ -41,10 +41,9 @@ struct Measurement {
 // {the report of each metric under its key, known_loss, unknown_tokens, examples, sources,
 // references, beam, decode_seconds, by_length: [{source_length, examples, figures}]}. A metric
 // that has an interval has KEY_interval: [low, high]; one whose by_length is `ranges` also has
-// KEY_by_length: [{first, last, mean, examples, KEY}]; of labels there is confusion: {right label:
-// KEY_by_length: [{first, last, mean, examples, KEY}]; of labels there is confusion: {right label:
-// {answer: examples}}; of ranked items popularity: {the report of each metric of a rank under its
-// key}. Of numbers there are neither known_loss nor unknown_tokens.
+// KEY_by_length: [{first, last, mean, examples, KEY}]; for labels there is confusion: {right label:
+// {answer: examples}}; for ranked items popularity: {the report of each metric of a rank under its
+// key}. A model of numbers has neither known_loss nor unknown_tokens.
 nlohmann::json measurement_json(const Measurement& measurement);
 
 // The figures of every metric of a likelihood, tokens, unknown_tokens, known_loss and bytes; with

@@ -45,7 +45,7 @@ double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& an
 std::optional<FigureInterval> interval_of(const Metric& metric,
                                           const std::vector<ScoredAnswer>& answers,
                                           const MetricOptions& options) {
-  // Of many answers fewer sets are enough, and time is bounded.
+  // With many answers fewer sets are enough, which bounds the time.
   constexpr size_t draws = 5'000'000, fewest = 200, most = 1000, least = 100;
   if (answers.empty()) return std::nullopt;
   std::vector<MetricCounts> counts;

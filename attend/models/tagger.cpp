@@ -13,7 +13,7 @@ using at::Tensor;
 // Labels are the target's tokens after the fixed ones.
 constexpr int64_t first_tag = Vocabulary::unknown + 1;
 
-// [.., labels] -> [.., tokens of a target]: no label stands below first_tag.
+// [.., labels] -> [.., tokens of a target]: labels begin at first_tag.
 Tensor label_log_probabilities(const Tensor& logits, at::ScalarType type) {
   return at::constant_pad_nd(logits.log_softmax(-1, type), {first_tag, 0},
                              -std::numeric_limits<double>::infinity());

@@ -20,7 +20,7 @@ OTHERS = "the train was late again and nobody knew why".split()
 
 
 def sentences(count, seed):
-    """(tokens, labels): what stands behind "in" is labelled, of two words the second as inside."""
+    """(tokens, labels): the words behind "in" are labelled, a second one as inside."""
     chance = random.Random(seed)
     found = {}
     while len(found) < count:

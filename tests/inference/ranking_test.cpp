@@ -77,7 +77,7 @@ TEST_F(Ranking, OfPopularityFollowsTheCounts) {
   EXPECT_EQ(kept[2].rank, (Rank{0, 0}));
 }
 
-// Of the five others, e f g are less frequent than d.
+// e f g of the five others are less frequent than d.
 TEST_F(Ranking, AmongItemsThatAreDrawn) {
   const Model model(make("recommender"));
   const std::vector<Example> examples(200, Example{"b", {"d"}});

@@ -110,7 +110,7 @@ TEST(Tagger, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] { return network->objective(batch, {}, 0.1); });
 }
 
-// A label that only the other tokens tell: whether a token like the first stands behind.
+// A label that only the other tokens tell: whether a token like the first follows.
 TEST(Tagger, OverfitsLabelsThatTheirNeighboursDecide) {
   const std::vector<EncodedPair> some = {sentence({4, 5, 5, 6}, {5, 4, 5, 4}),
                                          sentence({5, 5, 4, 5}, {4, 4, 5, 5}),

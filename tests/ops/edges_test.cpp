@@ -205,7 +205,7 @@ TEST(Edges, OfJoinedGraphs) {
   }
 }
 
-// Of a hundred thousand neighbours; as a mask it would take 10^10 bytes.
+// It has a hundred thousand neighbours; as a mask it would take 10^10 bytes.
 TEST(Edges, OfAStar) {
   constexpr int64_t nodes = 100000;
   const Tensor leaf = at::arange(1, nodes, at::kLong), centre = at::zeros_like(leaf);
