@@ -15,8 +15,7 @@ namespace attend {
 // The names of an enum's values, in their order, which counts from 0.
 using EnumNames = std::vector<std::string>;
 
-// An enum that has names: beside it stands a function EnumNames names_of(E), which looks at no
-// value.
+// An enum that has names: a function EnumNames names_of(E) beside it, which ignores the value.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E value) {
   { names_of(value) } -> std::same_as<EnumNames>;
@@ -27,8 +26,7 @@ std::string name_of(E value) {
   return names_of(value)[static_cast<size_t>(value)];
 }
 
-// The value of that name. Error where there is none; `kind` says what the values are: "normal
-// form".
+// The value of that name. Error where there is none; `kind` names the values: "normal form".
 template <NamedEnum E>
 E value_of(std::string_view name, std::string_view kind) {
   const EnumNames names = names_of(E{});
@@ -37,7 +35,7 @@ E value_of(std::string_view name, std::string_view kind) {
   fail_unknown(kind, name, names);
 }
 
-// A variable of an enum, whose type is known no longer: it has a name, which can be changed.
+// A variable of any enum with names: its name can be read and changed.
 class NamedVariable {
  public:
   template <NamedEnum E>

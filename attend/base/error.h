@@ -10,8 +10,8 @@
 
 namespace attend {
 
-// Bad input or misuse: what was got, what was wanted and the remedy, in one line. The program
-// prints it and exits with 2; every other exception is a failure of its own and exits with 1.
+// Bad input or misuse: the input, what was expected and the remedy, in one line. The program prints
+// it and exits with 2; every other exception is a failure of its own and exits with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -5,7 +5,7 @@
 namespace attend {
 
 // The right to write into a folder, which one object of one process has at a time: a lock of the
-// system on a file in the folder. It ends with the process, however that ends. Readers need none.
+// system on a file in the folder. It ends when the process ends in any way. Readers need none.
 // Where the file cannot be made, or the file system has no locks or tells a file by no steady
 // number, every process has the right.
 class FolderLock {

@@ -6,8 +6,8 @@
 
 namespace attend {
 
-// Bytes that this process may come to use: the machine's memory, or less where a limit of the
-// process (ulimit -v) or of a control group says so, its own or one around that.
+// Bytes that this process may use: the machine's memory, or less where a limit of the process
+// (ulimit -v), of its control group or of one around that says so.
 int64_t memory_limit();
 
 // The least limit of the control groups that a text such as /proc/self/cgroup names, and of those
@@ -15,9 +15,9 @@ int64_t memory_limit();
 // there is none.
 int64_t group_memory_limit(std::string_view groups, const std::string& mounted);
 
-// For the start of a program that trains: memory that was freed stays with the process. Tensors of
-// megabytes come and go at every step; given back to the system each time, their pages are cleared
-// anew, which takes a tenth of the time.
+// For the start of a program that trains: memory that was freed stays with the process. Each step
+// makes and frees tensors of megabytes; if their memory returned to the system, it would clear
+// their pages anew each time, which takes a tenth of the time.
 void keep_memory();
 
 }  // namespace attend

@@ -34,7 +34,7 @@ class TomlFile {
  public:
   // Error, naming file and line, where there is no such file or it is no TOML.
   explicit TomlFile(const std::string& path);
-  // The same for a document in memory; `name` stands for the file in messages.
+  // The same for a document in memory; messages call it `name`.
   TomlFile(std::string_view document, const std::string& name);
   ~TomlFile();
 
@@ -54,9 +54,9 @@ class TomlFile {
 // TomlFile(document, name).read(settings)
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
 
-// Applies one "key=value" of the command line; a string is taken as it stands, without quotes.
-// Where there are choices, blanks around one do not matter, here and in files. Errors as
-// TomlFile::read, naming the assignment.
+// Applies one "key=value" of the command line; a string is taken unchanged, without quotes. Where
+// there are choices, blanks around one do not matter, here and in files. Errors as TomlFile::read,
+// naming the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
 // The key of such an assignment.
@@ -72,7 +72,7 @@ void check_environment(const std::vector<std::string>& keys);
 // Error, behind `where`, on a variable whose value its setting does not allow.
 void check_values(const Settings& settings, const std::string& where);
 
-// The settings as a TOML document, one table a prefix, each key preceded by its help when
+// The settings as a TOML document, one table per prefix, each key preceded by its help when
 // `with_help`. parse_toml(to_toml(s)) restores s exactly, if its strings are UTF-8.
 std::string to_toml(const Settings& settings, bool with_help = false);
 
