@@ -14,7 +14,8 @@
 namespace attend {
 namespace {
 
-// Escapes what roff would read as a request or print as a typographic character.
+// Escapes what roff would read as a request or print as a typographic character. A line may break
+// within a list of names, behind a comma.
 std::string roff(std::string_view text) {
   constexpr std::string_view special = "\\-'`^~";
   constexpr std::array escapes = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti"};
@@ -25,6 +26,7 @@ std::string roff(std::string_view text) {
       escaped += c;
     else
       escaped += escapes[i];
+    if (c == ',') escaped += "\\:";
   }
   return escaped;
 }
