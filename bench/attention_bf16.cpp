@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "attend/kernels/brain_products.h"
+#include "attend/kernels/bfloat16_products.h"
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
@@ -19,7 +19,7 @@ void run_bf16_case(Bench& bench, int64_t length, int64_t depth) {
   KernelInputs<float> wide(shape);
   KernelInputs<BFloat16> narrow(shape);
   wide.checked_context();
-  const kernels::BrainKernels* const products = kernels::brain_kernels();
+  const kernels::BFloat16Kernels* const products = kernels::bfloat16_kernels();
   const Rounds rounds = take_turns(
       {seconds_of(1, [&] { wide.forward(1); }), seconds_of(1, [&] { wide.backward(1); }),
        seconds_of(1, [&] { narrow.forward(1); }), seconds_of(1, [&] { narrow.backward(1); })},

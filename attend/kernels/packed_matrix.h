@@ -41,8 +41,8 @@ class PackedMatrix {
 
   // The columns from `column` on, which is a multiple of panel: [depth][panel] and [panel].
   const float* weights(int64_t column) const { return data_.data() + first_ + column * depth_; }
-  const BFloat16* brain_weights(int64_t column) const {
-    return brain_.data() + first_ + column * depth_;
+  const BFloat16* bfloat16_weights(int64_t column) const {
+    return bfloat16_.data() + first_ + column * depth_;
   }
   const float* bias(int64_t column) const { return bias_.data() + column; }
 
@@ -63,9 +63,9 @@ class PackedMatrix {
   int64_t columns_ = 0, depth_ = 0;
   WeightType type_ = WeightType::float32;
   std::vector<float> data_, bias_, scales_;
-  std::vector<BFloat16> brain_;
+  std::vector<BFloat16> bfloat16_;
   std::vector<int32_t> words_, offsets_;
-  int64_t first_ = 0;  // where in data_, brain_ or words_ a line of the cache begins
+  int64_t first_ = 0;  // where in data_, bfloat16_ or words_ a line of the cache begins
 };
 
 // y_r = f(W a_r + b), or with `accumulate` y_r + W a_r + b: a layer with its activation, or with

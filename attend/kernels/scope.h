@@ -188,7 +188,7 @@ struct EdgesByKey {
   std::vector<int64_t> offsets, queries, edges;
 };
 
-// Of lists that fit the shape.
+// The lists must fit the shape.
 EdgesByKey sorted_by_key(const EdgeLists& lists, const Shape& shape);
 
 using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,

@@ -18,8 +18,8 @@ struct TokenRows {
   const int64_t* excluded = nullptr;  // [excluded_count]: tokens that are none of them
   int64_t excluded_count = 0;
   const int64_t* given = nullptr;  // [rows]: the one token of a row, or -1; null: of all -1
-  // [rows, best]: largest first, equal ones by their tokens; -inf where there are no more. Of a
-  // row with a given token that one, then -inf.
+  // [rows, best]: largest first, equal ones by their tokens; -inf where there are no more. A row
+  // with a given token has that one, then -inf.
   float* log_probabilities = nullptr;
   int64_t* tokens = nullptr;
   float* all = nullptr;  // [rows, tokens]: the log probabilities of all; null: not wanted

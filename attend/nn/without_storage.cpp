@@ -12,8 +12,10 @@ using Layout = c10::optional<at::Layout>;
 using Device = c10::optional<at::Device>;
 using Pinned = c10::optional<bool>;
 
-// This outline_key is of no backend and above them all: calls pass here only while a guard includes
-// it.
+// The key belongs to no backend and is above them all: calls pass here only while a guard includes
+// it. LibTorch keeps it for its own tests. A release that removes the key, or that makes tensors by
+// another operator than the two below, breaks this: the first does not compile, the second leaves
+// storage to modules, which WithoutStorage.ModulesOfAnySizeTakeNothing sees.
 constexpr auto outline_key = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 
 // Every tensor that is made begins as one of these two.

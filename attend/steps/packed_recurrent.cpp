@@ -37,7 +37,8 @@ template <class T>
 void gather_rows(std::vector<T>& all, const Tensor& rows, int64_t width) {
   if (all.empty()) return;
   std::vector<T> moved(static_cast<size_t>(rows.numel() * width));
-  const auto* from = rows.data_ptr<int64_t>();
+  const Tensor order = contiguous_numbers(rows);
+  const auto* from = pointer_of<const int64_t>(order);
   for (int64_t r = 0; r < rows.numel(); ++r)
     std::copy_n(all.data() + from[r] * width, width, moved.data() + r * width);
   all = std::move(moved);
@@ -211,8 +212,9 @@ std::unique_ptr<DecodingState> PackedRecurrent::start(const RecurrentSource& sou
     state->slots.push_back(state->memory.select(1, j).data_ptr());
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.memory.lengths.defined()) {
-    const Tensor lengths = source.memory.lengths.to(at::kCPU, at::kLong).contiguous();
-    state->lengths.assign(lengths.data_ptr<int64_t>(), lengths.data_ptr<int64_t>() + state->count);
+    const Tensor lengths = contiguous_numbers(source.memory.lengths.to(at::kCPU, at::kLong));
+    const auto* first = pointer_of<const int64_t>(lengths);
+    state->lengths.assign(first, first + state->count);
   }
   return state;
 }
@@ -297,12 +299,13 @@ void PackedRecurrent::attend(State& state, float* weights) const {
 
 PackedRecurrent::Vectors PackedRecurrent::advance(const Tensor& tokens, State& state,
                                                   bool with_weights) const {
-  const Tensor ids = tokens.contiguous();
+  const Tensor ids = contiguous_numbers(tokens);
   State::Rows& token = state.of(StepVector::token);
   token.data.resize(static_cast<size_t>(state.count * token.stride));
   for (int64_t r = 0; r < state.count; ++r)
-    std::copy_n(embedding_.data_ptr<float>() + ids.data_ptr<int64_t>()[r] * token.stride,
-                token.stride, token.data.data() + r * token.stride);
+    std::copy_n(
+        pointer_of<const float>(embedding_) + pointer_of<const int64_t>(ids)[r] * token.stride,
+        token.stride, token.data.data() + r * token.stride);
   Vectors result;
   if (with_weights) result.weights = at::empty({state.count, std::ssize(state.slots)});
   float* weights = with_weights ? result.weights.data_ptr<float>() : nullptr;

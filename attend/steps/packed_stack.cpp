@@ -111,8 +111,9 @@ std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source
   }
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.lengths.defined()) {
-    const Tensor lengths = source.lengths.to(at::kCPU, at::kLong).contiguous();
-    state->lengths.assign(lengths.data_ptr<int64_t>(), lengths.data_ptr<int64_t>() + state->count);
+    const Tensor lengths = contiguous_numbers(source.lengths.to(at::kCPU, at::kLong));
+    const auto* first = pointer_of<const int64_t>(lengths);
+    state->lengths.assign(first, first + state->count);
   }
   return state;
 }

@@ -97,7 +97,8 @@ struct PackedStack::State {
 
   // As DecodingState::reorder, and the same for hypotheses that stay with their sources.
   void reorder(const at::Tensor& rows) {
-    const auto* from = rows.data_ptr<int64_t>();
+    const at::Tensor order = contiguous_numbers(rows);
+    const auto* from = pointer_of<const int64_t>(order);
     std::vector<int32_t> moved(static_cast<size_t>(rows.numel() * room)), moved_sources;
     for (int64_t r = 0; r < rows.numel(); ++r)
       std::copy_n(places.data() + from[r] * room, steps(), moved.data() + r * room);

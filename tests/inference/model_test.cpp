@@ -126,15 +126,15 @@ TEST_F(ModelTest, ANetworkInMemoryAnswersWithTheWeightsOfItsMoment) {
 
 TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
   const std::string folder = make("transformer");
-  const Model floats(folder), brain(folder, {.weights = WeightType::bfloat16}),
+  const Model floats(folder), bfloat16(folder, {.weights = WeightType::bfloat16}),
       bytes(folder, {.weights = WeightType::int8});
   const auto log_probability = [](const Model& model) {
     return model.answer({"cab"}, {.maximum_length = 4})[0].best().log_probabilities[0];
   };
   EXPECT_NE(log_probability(floats), log_probability(bytes));
   EXPECT_NEAR(log_probability(floats), log_probability(bytes), 0.1);
-  EXPECT_NE(log_probability(floats), log_probability(brain));
-  EXPECT_NEAR(log_probability(floats), log_probability(brain), 0.1);
+  EXPECT_NE(log_probability(floats), log_probability(bfloat16));
+  EXPECT_NEAR(log_probability(floats), log_probability(bfloat16), 0.1);
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { Model(make("classifier"), {.weights = weights}); },
                 ThrowsMessage<Error>(HasSubstr("take float32")));

@@ -98,7 +98,7 @@ struct Caches {
     return result;
   }
 
-  // Of one row and head, in double.
+  // The weights of one row and head, in double.
   std::vector<double> weights(int64_t row, int64_t head, int64_t length) const {
     std::vector<double> all(static_cast<size_t>(keys));
     double sum = 0;
@@ -207,7 +207,7 @@ TEST(CachedRows, AreWhatTheTypeKeeps) {
                                 0xff7f8000, 0x7f800000, 0xff800000, 0x7fffffff, 0xff800001};
     for (size_t i = 0; i < std::size(special); ++i) from[i] = std::bit_cast<float>(special[i]);
     std::vector<float> floats(static_cast<size_t>(rows * to_stride), 7);
-    std::vector<BFloat16> brain(floats.size(), BFloat16{7});
+    std::vector<BFloat16> bfloat16(floats.size(), BFloat16{7});
     CachedRows problem{.rows = rows,
                        .columns = columns,
                        .from = from.data(),
@@ -216,22 +216,22 @@ TEST(CachedRows, AreWhatTheTypeKeeps) {
                        .to_stride = to_stride};
     cache_rows(problem);
     problem.type = CacheType::bfloat16;
-    problem.to = brain.data();
+    problem.to = bfloat16.data();
     cache_rows(problem);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t k = 0; k < to_stride; ++k) {
         const auto index = static_cast<size_t>(r * to_stride + k);
         if (k >= columns) {
           ASSERT_EQ(floats[index], 7);
-          ASSERT_EQ(brain[index].bits, 7);
+          ASSERT_EQ(bfloat16[index].bits, 7);
           continue;
         }
         const float want = from[static_cast<size_t>(r * from_stride + k)];
         ASSERT_EQ(std::bit_cast<uint32_t>(floats[index]), std::bit_cast<uint32_t>(want));
         if (std::isnan(want)) {
-          ASSERT_TRUE(std::isnan(widen(brain[index])));
+          ASSERT_TRUE(std::isnan(widen(bfloat16[index])));
         } else {
-          ASSERT_EQ(brain[index].bits, narrow<BFloat16>(want).bits) << want;
+          ASSERT_EQ(bfloat16[index].bits, narrow<BFloat16>(want).bits) << want;
         }
       }
   });

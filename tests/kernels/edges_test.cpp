@@ -231,7 +231,7 @@ TYPED_TEST(Edges, NanInAnySplitReachesContextAndLse) {
   }
 }
 
-// Of one head, with one NaN in each array in turn: rows that read it have no number left, the
+// One head with one NaN in each array in turn: rows that read it have no number left, the
 // others have all.
 TYPED_TEST(Edges, NanReachesContextAndLse) {
   using T = TypeParam;

@@ -130,8 +130,8 @@ TEST(PackedProducts, TakeNumbersThatAreNotFinite) {
 TEST(PackedMatrix, RoundsWhatExceedsBFloat16ToInfinity) {
   const std::vector<float> weight = {std::numeric_limits<float>::max(), 0x1.fep127F};
   const PackedMatrix matrix(weight.data(), nullptr, 2, 1, WeightType::bfloat16);
-  EXPECT_TRUE(std::isinf(widen(matrix.brain_weights(0)[0])));
-  EXPECT_EQ(widen(matrix.brain_weights(0)[1]), 0x1.fep127F);
+  EXPECT_TRUE(std::isinf(widen(matrix.bfloat16_weights(0)[0])));
+  EXPECT_EQ(widen(matrix.bfloat16_weights(0)[1]), 0x1.fep127F);
 }
 
 // A row as bytes of -127 to 127 and a scale, by the formula of WeightType::int8.

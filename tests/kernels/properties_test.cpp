@@ -26,7 +26,7 @@ Shape any_shape() {
           any_size(20)};
 }
 
-// Of every family and normaliser, without bias and scope.
+// Every family and normaliser, without bias and scope.
 Case<double> any_case() {
   const auto& family = any_of<FamilyChoice>(kFamilies);
   const auto& normaliser = any_of<NormaliserChoice>(kNormalisers);

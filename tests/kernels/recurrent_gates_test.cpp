@@ -114,7 +114,7 @@ struct Unit {
     return {n + sigmoid(p[1] + p[4]) * (before - n), 0};
   }
 
-  // Of a h' + b c' by `variable`, by central differences.
+  // The derivative of a h' + b c' by `variable`, by central differences.
   double difference(double& variable, double a, double b) {
     constexpr double step = 1e-5;
     const double middle = variable;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "attend/kernels/brain_products.h"
+#include "attend/kernels/bfloat16_products.h"
 #include "tests/kernels/reference.h"
 
 // Runs the kernels on a case and compares them with the reference.
@@ -14,15 +14,15 @@ namespace attend::kernels::testing {
 
 // Runs a check with products of bf16, and without. Says where the machine has none.
 template <class Check>
-void on_every_brain_level(const Check& check) {
-  if (brain_kernels() == nullptr)
+void on_every_bfloat16_level(const Check& check) {
+  if (bfloat16_kernels() == nullptr)
     GTEST_LOG_(WARNING) << "SKIPPED by bf16: this machine has no fast products";
   for (const bool allowed : {true, false}) {
     SCOPED_TRACE(allowed ? "products of bf16, if they are there" : "products of floats");
-    allow_brain_kernels(allowed);
+    allow_bfloat16_kernels(allowed);
     check();
   }
-  allow_brain_kernels(true);
+  allow_bfloat16_kernels(true);
 }
 
 // Runs a check on every target of this CPU, then lets the best one be chosen again.
@@ -140,16 +140,16 @@ double largest_difference(const std::vector<R>& a, const std::vector<R>& b) {
 }
 
 // Whether products of bf16 read weights and gradients of scores as bf16 numbers.
-inline bool rounds_operands() { return brain_kernels() != nullptr; }
+inline bool rounds_operands() { return bfloat16_kernels() != nullptr; }
 
 // What a case must give, and how far from it the kernels may be: `err(fused) <= factor *
 // err(composed) + floor`, factor 2 for results and 3 for gradients. The composed path is the
 // reference in the arithmetic of the kernels, as it is and with noise; the floor is the rounding of
-// the result to what it is stored as. Of one number a head, which is a sum of rows that are rounded
-// each for itself, the composed path errs by two standard deviations: three times that is missed
-// once in half a billion. While products read weights as bf16 numbers, so does the composed path.
-// What follows from a score that overflows on the composed path other than to -inf may be anything:
-// of what has rows the row, else the array.
+// the result to what it is stored as. Where there is one number per head, a sum of rows that are
+// rounded each for itself, the composed path errs by two standard deviations: three times that is
+// missed once in half a billion. While products read weights as bf16 numbers, so does the composed
+// path. What follows from a score that overflows on the composed path other than to -inf may be
+// anything: of what has rows the row, else the array.
 template <class S>
 class Expected {
  public:
@@ -161,7 +161,7 @@ class Expected {
       : units_(units), shape_(c.shape), want_(reference<R>(c)), rows_(c.rows()) {
     const double unit = unit_roundoff<C>();
     composed_.push_back(reference<C>(c));
-    // The largest error of an array of one number a head is told by its size in several draws.
+    // The largest error of an array of one number per head is told by its size in several draws.
     const uint64_t draws = c.sinks.empty() && c.slopes.empty() ? 2 : 6;
     for (uint64_t seed = 1; seed <= draws; ++seed)
       composed_.push_back(reference<C>(c, {unit, seed}));
@@ -309,11 +309,11 @@ void expect_all(const Case<S>& c, const RunOptions& run = {}) {
   });
   if (!std::is_same_v<S, BFloat16> || c.score.family != Family::dot) return;
   // Above, products were of bf16 where the processor has them.
-  allow_brain_kernels(false);
+  allow_bfloat16_kernels(false);
   const Output<S> forward = run_forward(c, run);
   expected.check(forward);
   expected.check(run_backward(c, forward, run));
-  allow_brain_kernels(true);
+  allow_bfloat16_kernels(true);
 }
 
 }  // namespace attend::kernels::testing

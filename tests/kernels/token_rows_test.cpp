@@ -152,7 +152,7 @@ TEST(TokenRows, OfARowAreTheSameInAnyCompany) {
   });
 }
 
-// Of equal ones the first tokens come first.
+// Equal ones are in the order of their tokens.
 TEST(TokenRows, EqualOnesComeInTheOrderOfTheirTokens) {
   on_every_target([] {
     Output output{1, 100, 2};

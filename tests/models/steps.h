@@ -34,6 +34,11 @@ inline bool steps_by_attention(DecodingState& state, const at::Tensor& tokens) {
   return !trace.attentions().empty();
 }
 
+// The same numbers, of which memory holds one in two places.
+inline at::Tensor as_column(const at::Tensor& x) {
+  return at::stack({x, at::full_like(x, -1)}, 1).select(1, 0);
+}
+
 // Steps of a packed network in float32 against those of LibTorch, along rows that a beam reorders,
 // in log probabilities and weights; and what next() finds against what it finds in them. For
 // batches of two pairs or more and tokens from 4 on.
@@ -69,8 +74,9 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     const bool same_sources = t % 2 == 1;
     const at::Tensor kept = same_sources ? at::arange(rows, at::kLong)
                                          : at::tensor({rows - 1, int64_t{0}, rows - 1}, at::kLong);
-    for (const auto* state : {&plain, &packed, &asked}) (*state)->reorder(kept, same_sources);
-    before = at::arange(kept.size(0), at::kLong) + 4;
+    for (const auto* state : {&plain, &packed, &asked})
+      (*state)->reorder(as_column(kept), same_sources);
+    before = as_column(at::arange(kept.size(0), at::kLong) + 4);
   }
 }
 

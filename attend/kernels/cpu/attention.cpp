@@ -86,7 +86,7 @@ void merge_splits(const ForwardPlan<T>& plan) {
 
 template <class T>
 void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfKeys& half,
-                 const BrainPlan& brain, int threads) {
+                 const BFloat16Plan& bfloat16, int threads) {
   if (const auto scope = edge_scope(problem.scope))
     return edge_forward(problem, *scope, result, threads);
   const Shape& s = problem.shape;
@@ -97,7 +97,7 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   const int64_t split_keys = (s.keys + splits - 1) / splits, rows = s.batch * s.heads * s.queries;
   Arena<T> partial;
   ForwardPlan<T> plan{&problem, prepared.plan(), result,  blocks, splits, split_keys,
-                      half,     brain,           nullptr, {}};
+                      half,     bfloat16,        nullptr, {}};
   plan.half.reads_values = true;
   if (splits > 1) {
     plan.partial_context = partial.take((splits - 1) * rows * s.value_depth);
@@ -187,9 +187,9 @@ void attention_forward(const Problem<S>& given, const Result<S>& to, int threads
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const bool direct = reads_halves(problem);
-    const BrainPreparation brain(problem, /*grad_context=*/nullptr, threads);
+    const BFloat16Preparation bfloat16(problem, /*grad_context=*/nullptr, threads);
     Problem<float> wide =
-        brain.used() ? without_rows(problem) : widen_problem(problem, arena, threads, !direct);
+        bfloat16.used() ? without_rows(problem) : widen_problem(problem, arena, threads, !direct);
     HalfKeys half;
     if (direct) {
       half = {reinterpret_cast<const uint16_t*>(problem.key.data),
@@ -202,7 +202,7 @@ void attention_forward(const Problem<S>& given, const Result<S>& to, int threads
     const RowsOf rows = context_rows(problem.shape);
     float* const numbers = result.unrounded == nullptr ? arena.take(rows.size()) : result.unrounded;
     const View<float> context = contiguous(numbers, rows.heads, rows.rows, rows.depth);
-    run_forward<float>(wide, {context, result.lse}, half, brain.plan(), threads);
+    run_forward<float>(wide, {context, result.lse}, half, bfloat16.plan(), threads);
     narrow_rows(rows, context, result.context, threads);
   } else {
     run_forward(problem, result, {}, {}, threads);

@@ -34,19 +34,19 @@ class UpstreamPanel {
   UpstreamPanel(const BackwardPlan<T>& plan, Arena<T>& arena)
       : plan_(plan),
         depth_(plan.problem->shape.value_depth),
-        grad_(arena.take(BrainPlan::padded(depth_) * kBackwardRows)),
-        rows_(arena.take(BrainPlan::padded(depth_) / 2 * kBackwardRows)),
+        grad_(arena.take(BFloat16Plan::padded(depth_) * kBackwardRows)),
+        rows_(arena.take(BFloat16Plan::padded(depth_) / 2 * kBackwardRows)),
         shifts_{arena.take(kBackwardRows), arena.take(kBackwardRows)},
         delta_(arena.take(kBackwardRows)) {}
 
   void load(const Row& first, int64_t rows, int64_t width) {
     const Shape& s = plan_.problem->shape;
     const View<const T>& grad = plan_.upstream.grad_context;
-    if (plan_.brain.kernels == nullptr) {
+    if (plan_.bfloat16.kernels == nullptr) {
       LoadPanel(grad.row(first.batch, first.head, first.query), grad.row_stride, rows, depth_,
                 grad_, width);
     } else if constexpr (std::is_same_v<T, float>) {
-      LoadBrainPanel(plan_.brain.grad_context, first, rows, depth_, width, rows_, grad_);
+      LoadBFloat16Panel(plan_.bfloat16.grad_context, first, rows, depth_, width, rows_, grad_);
     }
     const int64_t index = (first.batch * s.heads + first.head) * s.queries + first.query;
     LoadShifts(plan_.shifts, index, rows, width, shifts_);
@@ -59,9 +59,10 @@ class UpstreamPanel {
                 RowsAhead* ahead = nullptr) const {
     const Problem<T>& problem = *plan_.problem;
     if constexpr (std::is_same_v<T, float>) {
-      if (plan_.brain.kernels != nullptr)
-        return MultiplyBrainRows(plan_.brain, plan_.brain.value_rows, BrainPlan::padded(depth_),
-                                 first, key, keys, grad_, width, gradients);
+      if (plan_.bfloat16.kernels != nullptr)
+        return MultiplyBFloat16Rows(plan_.bfloat16, plan_.bfloat16.value_rows,
+                                    BFloat16Plan::padded(depth_), first, key, keys, grad_, width,
+                                    gradients);
     }
     const T* value = problem.value.row(first.batch, KeyHead(problem.shape, first.head), key);
     Multiply<T>(keys, width, depth_, {value, problem.value.row_stride, 1}, {grad_, width}, false,
@@ -107,10 +108,10 @@ class BackwardChunk {
         key_head_(task / plan.chunks % shape_.key_heads),
         begin_(chunk_ * plan.chunk_keys),
         end_(std::min(begin_ + plan.chunk_keys, shape_.keys)),
-        padded_(plan.brain.kernels == nullptr ? RoundUpToLanes<T>(shape_.value_depth)
-                                              : BrainPlan::padded(shape_.value_depth)),
-        thread_(plan.brain.kernels),
-        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_), &plan.brain),
+        padded_(plan.bfloat16.kernels == nullptr ? RoundUpToLanes<T>(shape_.value_depth)
+                                                 : BFloat16Plan::padded(shape_.value_depth)),
+        thread_(plan.bfloat16.kernels),
+        scorer_(problem_, plan.additive, kBackwardRows, arena, few_keys(shape_), &plan.bfloat16),
         gradients_(MakeGradients(plan, task, scorer_.scores(), arena)),
         upstream_(plan, arena),
         dropout_(problem_, arena) {
@@ -124,7 +125,7 @@ class BackwardChunk {
     const int64_t room = padded_ * plan.chunk_rows();
     value_gradient_ = arena.take(room);
     std::fill_n(value_gradient_, room, T(0));
-    if (plan.brain.kernels == nullptr) return;
+    if (plan.bfloat16.kernels == nullptr) return;
     operand_ = reinterpret_cast<uint32_t*>(arena.take(padded_ * kBackwardRows / 2));
     weight_operand_ = reinterpret_cast<uint16_t*>(arena.take(kTileKeys * kBackwardRows / 2));
   }
@@ -210,17 +211,18 @@ class BackwardChunk {
     upstream_.load(first, rows, width);
     const View<const T>& grad = plan_.upstream.grad_context;
     const T* const grad_row = grad.row(first.batch, first.head, first.query);
-    if (plan_.brain.kernels == nullptr) {
+    if (plan_.bfloat16.kernels == nullptr) {
       grad_rows_ =
           FindWholeRows(grad_row, grad.row_stride, rows, shape_.value_depth, rows_, padded_);
     } else if constexpr (std::is_same_v<T, float>) {
-      PackBrainRows(grad_row, grad.row_stride, rows, shape_.value_depth, padded_, rows_, operand_);
+      PackBFloat16Rows(grad_row, grad.row_stride, rows, shape_.value_depth, padded_, rows_,
+                       operand_);
     }
     for (int64_t key = begin, next = 0; key < end; key = next) {
-      next = next_tile(plan_.brain, key);
+      next = next_tile(plan_.bfloat16, key);
       const int64_t keys = std::min(next, end) - key;
       // Products of bf16 read what was packed just before.
-      if (plan_.brain.kernels == nullptr) look_ahead(first, keys, next, end, width);
+      if (plan_.bfloat16.kernels == nullptr) look_ahead(first, keys, next, end, width);
       if (scorer_.score(panel, key, keys, weights_, cap_slope_)) add_tile(panel, key, keys, bias);
       ahead_.fetch_all();
     }
@@ -245,12 +247,12 @@ class BackwardChunk {
   // dv_j = sum_i m_ij p_ij dc_i
   void add_value_gradient(int64_t key, int64_t keys, int64_t queries, int64_t width) {
     T* const to = value_gradient_ + (key - begin_) * padded_;
-    if (plan_.brain.kernels == nullptr) {
+    if (plan_.bfloat16.kernels == nullptr) {
       Multiply<T>(keys, padded_, queries, {weights_, width, 1},
                   {grad_rows_.data, grad_rows_.stride}, true, {to, padded_}, &ahead_);
     } else if constexpr (std::is_same_v<T, float>) {
-      MultiplyBrainTile(plan_.brain, weights_, keys, queries, width, operand_, padded_,
-                        weight_operand_, to);
+      MultiplyBFloat16Tile(plan_.bfloat16, weights_, keys, queries, width, operand_, padded_,
+                           weight_operand_, to);
     }
   }
 
@@ -265,7 +267,7 @@ class BackwardChunk {
   const Problem<T>& problem_;
   const Shape& shape_;
   int64_t chunk_, batch_, key_head_, begin_, end_, padded_;
-  BrainThread thread_;
+  BFloat16Thread thread_;
   RowsAhead ahead_;
   TileScorer<T> scorer_;
   std::unique_ptr<TileGradients<T>> gradients_;

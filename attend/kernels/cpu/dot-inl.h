@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "attend/kernels/cpu/brain-inl.h"
+#include "attend/kernels/cpu/bfloat16-inl.h"
 #include "attend/kernels/cpu/matmul-inl.h"
 #include "attend/kernels/cpu/panel-inl.h"
 #include "attend/kernels/cpu/scores-inl.h"
@@ -106,34 +106,34 @@ class DotGradients : public TileGradients<T> {
 };
 
 // The same by products of bf16.
-class BrainDotGradients : public DotGradients<float> {
+class BFloat16DotGradients : public DotGradients<float> {
  public:
-  BrainDotGradients(const BackwardPlan<float>& plan, Arena<float>& arena)
-      : DotGradients(plan, BrainPlan::padded(plan.problem->shape.depth), arena),
-        brain_(plan.brain),
+  BFloat16DotGradients(const BackwardPlan<float>& plan, Arena<float>& arena)
+      : DotGradients(plan, BFloat16Plan::padded(plan.problem->shape.depth), arena),
+        bfloat16_(plan.bfloat16),
         operand_(reinterpret_cast<uint32_t*>(arena.take(kBackwardRows / 2 * padded_))),
         tile_operand_(reinterpret_cast<uint32_t*>(arena.take(kTileKeys / 2 * kBackwardRows))) {}
 
   void load_queries(const Row& first, int64_t rows, int64_t, const float*) override {
     first_ = first;
     query_count_ = rows;
-    PackBrainRows(problem_.query.row(first.batch, first.head, first.query),
-                  problem_.query.row_stride, rows, depth_, padded_, rows_, operand_);
+    PackBFloat16Rows(problem_.query.row(first.batch, first.head, first.query),
+                     problem_.query.row_stride, rows, depth_, padded_, rows_, operand_);
     fresh_ = true;
   }
 
   void add(const float* tile, int64_t first_key, int64_t chunk_key, int64_t keys,
            int64_t width) override {
-    MultiplyBrainColumns(brain_, brain_.key_columns, padded_, first_, first_key, keys, tile, width,
-                         !fresh_, tile_operand_, query_gradient_);
+    MultiplyBFloat16Columns(bfloat16_, bfloat16_.key_columns, padded_, first_, first_key, keys,
+                            tile, width, !fresh_, tile_operand_, query_gradient_);
     fresh_ = false;
-    MultiplyBrainTile(brain_, tile, keys, query_count_, width, operand_, padded_,
-                      reinterpret_cast<uint16_t*>(tile_operand_),
-                      key_gradient_ + chunk_key * padded_);
+    MultiplyBFloat16Tile(bfloat16_, tile, keys, query_count_, width, operand_, padded_,
+                         reinterpret_cast<uint16_t*>(tile_operand_),
+                         key_gradient_ + chunk_key * padded_);
   }
 
  private:
-  const BrainPlan& brain_;
+  const BFloat16Plan& bfloat16_;
   uint32_t* operand_;       // queries as the right operand of the gradients of keys
   uint32_t* tile_operand_;  // gradients of scores as an operand
 };

@@ -21,7 +21,7 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
   std::exception_ptr failure;
   const int count = static_cast<int>(std::min<int64_t>(
       threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
-  // Of many, a thread runs several in turn: each fetches what the next one reads.
+  // Where tasks are many, a thread runs several in turn: each fetches what the next one reads.
   const int64_t run = std::clamp<int64_t>(tasks / (count * 32), 1, 8);
 #pragma omp parallel num_threads(count) if (count > 1)
   {
@@ -78,8 +78,8 @@ class AdditivePreparation {
   Arena<int64_t> indices_;
 };
 
-// The shifts that weights are taken from; the arena holds them. Of the plan: the problem, its lse
-// and the selection.
+// The shifts that weights are taken from; the arena holds them. The plan is read
+// for the problem, its lse and the selection.
 template <class T>
 RowShifts<T> find_shifts(SummaryPlan<T> plan, Arena<T>& arena, int threads) {
   if (!needs_shifts(plan.problem->normaliser)) return {};
@@ -180,15 +180,15 @@ inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& view, in
 // The keys and values of a problem packed for products of bf16, where it takes them; owns what its
 // plan points to. Sparse normalisers compute scores again and again for their thresholds: these
 // stay in float, as do few queries, edges and what is not finite.
-class BrainPreparation {
+class BFloat16Preparation {
  public:
   // grad_context: null forward, not null backward.
   template <class S>
-  BrainPreparation(const Problem<S>& problem,
-                   const std::type_identity_t<View<const S>>* grad_context, int threads) {
+  BFloat16Preparation(const Problem<S>& problem,
+                      const std::type_identity_t<View<const S>>* grad_context, int threads) {
     if constexpr (std::is_same_v<S, BFloat16>) {
       const Shape& s = problem.shape;
-      const BrainKernels* const kernels = brain_kernels();
+      const BFloat16Kernels* const kernels = bfloat16_kernels();
       if (kernels == nullptr || problem.score.family != Family::dot || few_queries(s) ||
           is_sparse(problem.normaliser) || edge_scope(problem.scope) ||
           !all_finite(query_rows(s), problem.query, threads) ||
@@ -209,19 +209,19 @@ class BrainPreparation {
       } else {
         plan_.value_columns = take(s.value_depth);
       }
-      const BrainTask pack = brain_task();
+      const BFloat16Task pack = bfloat16_task();
       run_tasks<float>(plan_.heads() * plan_.blocks(), threads,
                        [&](int64_t task, Arena<float>& arena) { pack(plan_, task, arena); });
     }
   }
 
   bool used() const { return plan_.kernels != nullptr; }
-  const BrainPlan& plan() const { return plan_; }
+  const BFloat16Plan& plan() const { return plan_; }
 
  private:
-  // A product that begins inside the last block reads up to kBrainRows rows past it.
+  // A product that begins inside the last block reads up to kBFloat16Rows rows past it.
   uint16_t* take(int64_t depth) {
-    const int64_t count = plan_.size(depth), beyond = kBrainRows * BrainPlan::padded(depth);
+    const int64_t count = plan_.size(depth), beyond = kBFloat16Rows * BFloat16Plan::padded(depth);
     uint16_t* const numbers = numbers_.take(count + beyond);
     std::fill_n(numbers + count, beyond, uint16_t{0});
     return numbers;
@@ -232,7 +232,7 @@ class BrainPreparation {
             view.row_stride};
   }
 
-  BrainPlan plan_;
+  BFloat16Plan plan_;
   Arena<uint16_t> numbers_;
 };
 

@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// As many consecutive queries of one head as a vector has lanes, and their edges. Of a tile
+// As many consecutive queries of one head as a vector has lanes, and their edges. In a tile
 // [edges][lanes], element [n][r] is that of edge n of query r.
 template <class T>
 class EdgePanel {

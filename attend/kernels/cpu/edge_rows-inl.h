@@ -82,7 +82,7 @@ class EdgeScores {
   virtual void score(const T* own, const Neighbours<T>& others, T* to, int64_t stride) const = 0;
 
   // sum_a += sum_n ds_n df/down, without v and scale, and vector_a += sum_n ds_n f where there is
-  // a v; ds_n at ds[n * stride]. Of a dot product `own` is not read.
+  // a v; ds_n at ds[n * stride]. A dot product does not read `own`.
   virtual void differentiate(const T* own, const Neighbours<T>& others, const T* ds, int64_t stride,
                              T* sum, T* vector) const = 0;
 };

@@ -56,7 +56,8 @@ std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int
   switch (score.family) {
     case Family::dot:
       if constexpr (std::is_same_v<T, float>) {
-        if (plan.brain.kernels != nullptr) return std::make_unique<BrainDotGradients>(plan, arena);
+        if (plan.bfloat16.kernels != nullptr)
+          return std::make_unique<BFloat16DotGradients>(plan, arena);
       }
       return std::make_unique<DotGradients<T>>(plan, arena);
     case Family::squared_distance:

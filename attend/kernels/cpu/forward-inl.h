@@ -27,9 +27,9 @@ class ForwardBlock {
   ForwardBlock(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena)
       : plan_(plan),
         problem_(*plan.problem),
-        thread_(plan.brain.kernels),
+        thread_(plan.bfloat16.kernels),
         scorer_(problem_, plan.additive, kPanel<T>, arena,
-                few_queries(problem_.shape) ? &plan.half : nullptr, &plan.brain),
+                few_queries(problem_.shape) ? &plan.half : nullptr, &plan.bfloat16),
         dropout_(problem_, arena) {
     const Shape& shape = problem_.shape;
     scorer_.set_ahead(&ahead_);
@@ -40,7 +40,7 @@ class ForwardBlock {
     keys_ = {split_ * plan.split_keys, std::min(shape.keys, (split_ + 1) * plan.split_keys)};
     const bool sparse = is_sparse(problem_.normaliser);
     tile_ = arena.take((sparse ? shape.keys : kTileKeys) * kPanel<T>);
-    if (plan.brain.kernels != nullptr) {
+    if (plan.bfloat16.kernels != nullptr) {
       operand_ = reinterpret_cast<uint32_t*>(arena.take(kTileKeys / 2 * kPanel<T>));
     }
     for (int64_t query = begin; query < end; query += kPanel<T>) {
@@ -60,7 +60,7 @@ class ForwardBlock {
       end = std::max(end, std::min(keys_.end, panels_[p]->panel.scope.hull().end));
     }
     for (int64_t key = begin; key < end;) {
-      const int64_t next = next_tile(plan_.brain, key);
+      const int64_t next = next_tile(plan_.bfloat16, key);
       if (looks_ahead()) look_ahead(key, next, end);
       for (int64_t p = 0; p < count_; ++p) visit(*panels_[p], key, std::min(next, end));
       ahead_.fetch_all();
@@ -84,7 +84,7 @@ class ForwardBlock {
     const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
                                      arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
-    T* context = arena.take(BrainPlan::padded(problem_.shape.value_depth) * kPanel<T>);
+    T* context = arena.take(BFloat16Plan::padded(problem_.shape.value_depth) * kPanel<T>);
     const Context& state = panels_[count_++].emplace(
         Context{scorer_.load(first, rows, std::move(scope), queries), online, context});
     problem_.sinks == nullptr || split_ > 0
@@ -95,7 +95,7 @@ class ForwardBlock {
 
   // Few queries fetch by themselves; products of bf16 read what was packed just before.
   bool looks_ahead() const {
-    return !few_queries(problem_.shape) && plan_.brain.kernels == nullptr;
+    return !few_queries(problem_.shape) && plan_.bfloat16.kernels == nullptr;
   }
 
   // Has what follows the tile at `key` fetched while its products run: the tile at `next`, or else
@@ -173,18 +173,18 @@ class ForwardBlock {
     if (few_queries(s)) {
       const uint16_t* half = plan_.half.value == nullptr ? nullptr : plan_.half.value + offset;
       const T* plain = half == nullptr ? view.data + offset : nullptr;
-      return WithRows(plain, half, plan_.half.brain, view.row_stride, [&](auto row) HWY_ATTR {
+      return WithRows(plain, half, plan_.half.bfloat16, view.row_stride, [&](auto row) HWY_ATTR {
         AddValueRows(row, value_fetch(state, first_key, keys), weights, keys, state.panel.rows,
                      width, s.value_depth, state.context);
       });
     }
-    if (plan_.brain.kernels == nullptr) {
+    if (plan_.bfloat16.kernels == nullptr) {
       Multiply<T>(s.value_depth, width, keys, {view.data + offset, 1, view.row_stride},
                   {weights, width}, !state.fresh, {state.context, width}, &ahead_);
     } else if constexpr (std::is_same_v<T, float>) {
-      MultiplyBrainColumns(plan_.brain, plan_.brain.value_columns, BrainPlan::padded(s.value_depth),
-                           state.panel.first, first_key, keys, weights, width, !state.fresh,
-                           operand_, state.context);
+      MultiplyBFloat16Columns(plan_.bfloat16, plan_.bfloat16.value_columns,
+                              BFloat16Plan::padded(s.value_depth), state.panel.first, first_key,
+                              keys, weights, width, !state.fresh, operand_, state.context);
     }
     state.fresh = false;
   }
@@ -230,7 +230,7 @@ class ForwardBlock {
   const Problem<T>& problem_;
   int64_t split_;
   KeyRange keys_;
-  BrainThread thread_;
+  BFloat16Thread thread_;
   RowsAhead ahead_;
   TileScorer<T> scorer_;
   TileDropout<T> dropout_;

@@ -16,11 +16,11 @@ void ForwardDouble(const ForwardPlan<double>& plan, int64_t task, Arena<double>&
   Forward(plan, task, arena);
 }
 
-void PackBrain(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
-  PackBrainBlock(plan, task, arena);
+void PackBFloat16(const BFloat16Plan& plan, int64_t task, Arena<float>& arena) {
+  PackBFloat16Block(plan, task, arena);
 }
 
-bool PacksBrain() { return kLanes<float> == 16; }
+bool PacksBFloat16() { return kLanes<float> == 16; }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace attend::kernels::HWY_NAMESPACE
@@ -31,8 +31,8 @@ namespace attend::kernels {
 
 HWY_EXPORT(ForwardFloat);
 HWY_EXPORT(ForwardDouble);
-HWY_EXPORT(PackBrain);
-HWY_EXPORT(PacksBrain);
+HWY_EXPORT(PackBFloat16);
+HWY_EXPORT(PacksBFloat16);
 
 template <>
 ForwardTask<float> forward_task<float>() {
@@ -44,9 +44,9 @@ ForwardTask<double> forward_task<double>() {
   return &HWY_DYNAMIC_DISPATCH(ForwardDouble);
 }
 
-BrainTask brain_task() { return &HWY_DYNAMIC_DISPATCH(PackBrain); }
+BFloat16Task bfloat16_task() { return &HWY_DYNAMIC_DISPATCH(PackBFloat16); }
 
-bool packs_brain() { return HWY_DYNAMIC_DISPATCH(PacksBrain)(); }
+bool packs_bfloat16() { return HWY_DYNAMIC_DISPATCH(PacksBFloat16)(); }
 
 }  // namespace attend::kernels
 #endif

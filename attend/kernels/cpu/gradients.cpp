@@ -143,7 +143,7 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
 
 template <class T>
 void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
-                  const Gradients<T>& gradients, const BrainPlan& brain, int threads) {
+                  const Gradients<T>& gradients, const BFloat16Plan& bfloat16, int threads) {
   if (const auto scope = edge_scope(problem.scope))
     return edge_backward(problem, *scope, upstream, gradients, threads);
   const Shape& s = problem.shape;
@@ -156,7 +156,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   plan.problem = &problem;
   plan.additive = prepared.plan();
   plan.natural = natural.plan();
-  plan.brain = brain;
+  plan.bfloat16 = bfloat16;
   plan.upstream = upstream;
   plan.gradients = gradients;
   cut_keys(plan);
@@ -176,7 +176,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
     SummaryPlan<T> rows{};
     rows.problem = &problem;
     rows.additive = plan.additive;
-    rows.brain = brain;
+    rows.bfloat16 = bfloat16;
     rows.lse = upstream.lse;
     rows.selection.rows = s.queries;
     plan.shifts = find_shifts(rows, partial, threads);
@@ -202,8 +202,8 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
   if constexpr (kIsHalf<S>) {
     Arena<float> arena;
     const Shape& s = problem.shape;
-    const BrainPreparation brain(problem, &upstream.grad_context, threads);
-    const Problem<float> wide = widen_problem(problem, arena, threads, !brain.used());
+    const BFloat16Preparation bfloat16(problem, &upstream.grad_context, threads);
+    const Problem<float> wide = widen_problem(problem, arena, threads, !bfloat16.used());
     const Upstream<float> above{upstream.context, upstream.lse,
                                 widen_rows(context_rows(s), upstream.grad_context, arena, threads),
                                 upstream.grad_lse};
@@ -214,7 +214,7 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                                  gradients.vector,    gradients.bias,     gradients.slopes,
                                  gradients.sinks,     gradients.relative, gradients.centres,
                                  gradients.widths,    gradients.edges};
-    run_backward(wide, above, below, brain.plan(), threads);
+    run_backward(wide, above, below, bfloat16.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);
     narrow_rows(value_rows(s), below.value, gradients.value, threads);

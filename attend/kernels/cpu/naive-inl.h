@@ -46,7 +46,7 @@ struct NaiveResults {
   std::vector<R> vector_terms, slope_terms, sink_terms;
   // What each row adds to the slopes and sinks of its head.
   std::vector<R> slope_rows, sink_rows;
-  // Of each row, the least distance of a score to the threshold of sparsemax, where the gradient
+  // The least distance of a score of each row to the threshold of sparsemax, where the gradient
   // jumps; infinite for other normalisers.
   std::vector<R> margin;
 };

@@ -70,7 +70,7 @@ R entmax_threshold(const std::vector<R>& sorted) {
   return threshold;
 }
 
-// Of a row without keys the sum is -inf. NaN among the scores makes it NaN, and so does +inf where
+// The sum of a row without keys is -inf. NaN among the scores makes it NaN, and so does +inf where
 // the weights depend on each other.
 template <class R>
 NaiveShift<R> normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {

@@ -133,7 +133,8 @@ HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftR
     case WeightType::float32:
       return AddNumbers(matrix.weights(column), matrix.depth(), a, left.stride(), rows, out);
     case WeightType::bfloat16:
-      return AddNumbers(matrix.brain_weights(column), matrix.depth(), a, left.stride(), rows, out);
+      return AddNumbers(matrix.bfloat16_weights(column), matrix.depth(), a, left.stride(), rows,
+                        out);
     case WeightType::int8:
       return left.add_bytes(matrix, column, first, rows, out);
   }

@@ -125,7 +125,7 @@ PackedMatrix::PackedMatrix(const float* weight, const float* bias, int64_t colum
   bias_.resize(static_cast<size_t>(padded_columns()));
   if (bias != nullptr) std::copy_n(bias, columns, bias_.data());
   if (type == WeightType::float32) pack_numbers(weight, data_);
-  if (type == WeightType::bfloat16) pack_numbers(weight, brain_);
+  if (type == WeightType::bfloat16) pack_numbers(weight, bfloat16_);
   if (type == WeightType::int8) pack_bytes(weight);
 }
 

@@ -9,7 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/kernels/attention.h"
-#include "attend/kernels/brain_products.h"
+#include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/cpu/scratch-inl.h"
 
 // What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
@@ -137,19 +137,19 @@ inline bool few_queries(const Shape& shape) { return shape.queries <= kFewQuerie
 struct HalfKeys {
   const uint16_t* key = nullptr;
   const uint16_t* value = nullptr;
-  bool brain = false;         // BFloat16, else Float16
+  bool bfloat16 = false;      // BFloat16, else Float16
   bool reads_values = false;  // after the keys of a tile: they are fetched meanwhile
 };
 inline constexpr HalfKeys kPlainKeys;
 
 // The dot family on bf16 arrays where the processor multiplies bf16. Keys and values as its
 // products read them, packed once a key head: blocks of kTileKeys keys, depths padded with 0 to
-// kBrainDepth. Null: not wanted.
-inline constexpr int64_t kBrainDepth = 32;
-inline constexpr int64_t kBrainRows = 16;  // rows of a product come in as many
+// kBFloat16Depth. Null: not wanted.
+inline constexpr int64_t kBFloat16Depth = 32;
+inline constexpr int64_t kBFloat16Rows = 16;  // rows of a product come in as many
 
-struct BrainPlan {
-  const BrainKernels* kernels = nullptr;  // null: products in float
+struct BFloat16Plan {
+  const BFloat16Kernels* kernels = nullptr;  // null: products in float
   Shape shape;
   View<const uint16_t> query, key, value, grad_context;  // as stored
   uint16_t* key_rows = nullptr;                          // [head][block][kTileKeys][padded depth]
@@ -158,7 +158,7 @@ struct BrainPlan {
   uint16_t* value_columns = nullptr;  // [head][block][padded value depth][kTileKeys]
 
   static int64_t padded(int64_t depth) {
-    return (depth + kBrainDepth - 1) / kBrainDepth * kBrainDepth;
+    return (depth + kBFloat16Depth - 1) / kBFloat16Depth * kBFloat16Depth;
   }
   int64_t heads() const { return shape.batch * shape.key_heads; }
   int64_t blocks() const { return (shape.keys + kTileKeys - 1) / kTileKeys; }
@@ -169,7 +169,7 @@ struct BrainPlan {
 };
 
 // Where the tile after that of `key` begins: products of bf16 take no keys of two blocks.
-inline int64_t next_tile(const BrainPlan& plan, int64_t key) {
+inline int64_t next_tile(const BFloat16Plan& plan, int64_t key) {
   return plan.kernels == nullptr ? key + kTileKeys : key / kTileKeys * kTileKeys + kTileKeys;
 }
 
@@ -212,7 +212,7 @@ struct ForwardPlan {
   int64_t splits;  // of the keys, merged afterwards
   int64_t split_keys;
   HalfKeys half;
-  BrainPlan brain;
+  BFloat16Plan bfloat16;
   T* partial_context;        // [splits - 1, batch, heads, queries, value_depth]
   RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural; null: one split
 
@@ -234,7 +234,7 @@ struct ForwardPlan {
 };
 
 // What is wanted of the weights of the selected rows; null is not wanted. Column sums are taken a
-// block of keys a task, the others a block of rows.
+// block of keys per task, the others a block of rows.
 template <class T>
 struct SummaryPlan {
   const Problem<T>* problem;
@@ -243,7 +243,7 @@ struct SummaryPlan {
   Selection selection;
   RowShifts<T> shifts;  // [batch, heads, queries], null where the normaliser needs none
   View<T> weights;
-  BrainPlan brain = {};
+  BFloat16Plan bfloat16 = {};
   int64_t top = 0;
   T* top_weights = nullptr;
   int64_t* top_keys = nullptr;
@@ -281,7 +281,7 @@ struct BackwardPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;  // for the scores
   AdditivePlan<T> natural;   // for the gradients
-  BrainPlan brain;
+  BFloat16Plan bfloat16;
   Upstream<T> upstream;
   Gradients<T> gradients;
   int64_t chunks;
@@ -314,8 +314,10 @@ struct BackwardPlan {
   }
   int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
 
-  // Room for the keys of a chunk: products of bf16 write whole blocks of kBrainRows.
-  int64_t chunk_rows() const { return chunk_keys + (brain.kernels == nullptr ? 0 : kBrainRows); }
+  // Room for the keys of a chunk: products of bf16 write whole blocks of kBFloat16Rows.
+  int64_t chunk_rows() const {
+    return chunk_keys + (bfloat16.kernels == nullptr ? 0 : kBFloat16Rows);
+  }
 
   T* relative_gradient(int64_t chunk) const {
     return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
@@ -334,13 +336,13 @@ template <class T>
 using AdditiveTask = void (*)(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena);
 
 // Packs what the plan wants of one block of keys of one head, task = head * blocks + block.
-using BrainTask = void (*)(const BrainPlan& plan, int64_t task, Arena<float>& arena);
-BrainTask brain_task();
+using BFloat16Task = void (*)(const BFloat16Plan& plan, int64_t task, Arena<float>& arena);
+BFloat16Task bfloat16_task();
 // Whether the target's vectors are as wide as those of the products. Asking Highway for the targets
 // would ask the processor each time, for which a virtual machine stops.
-bool packs_brain();
+bool packs_bfloat16();
 
-// Tasks of preparation: one a head, then, when all are done, one a head and block of keys.
+// Tasks of preparation: one per head, then, when all are done, one per head and block of keys.
 template <class T>
 AdditiveTask<T> additive_head_task();
 template <class T>

@@ -16,9 +16,9 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // The relative table of a problem on tiles [keys][width]. Without positions the distance alone
 // tells the place: with one row for all queries a tile holds few different numbers, one a diagonal,
-// which are written out once and read as vectors; with a row a query, pieces of rows are copied and
-// transposed. Where positions are given numbers are looked up one by one, or a few at a time where
-// positions follow each other.
+// which are written out once and read as vectors; with one row per query, pieces of rows are copied
+// and transposed. Where positions are given numbers are looked up one by one, or a few at a time
+// where positions follow each other.
 template <class T>
 class RelativeBias {
  public:

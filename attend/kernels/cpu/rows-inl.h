@@ -24,7 +24,7 @@ struct PlainRow {
   HWY_INLINE T at(int64_t a) const { return data[a]; }
 };
 
-struct BrainRow {
+struct BFloat16Row {
   const uint16_t* data;
   HWY_INLINE Vec<float> load(int64_t a) const {
     return Load(reinterpret_cast<const BFloat16*>(data + a));
@@ -44,11 +44,11 @@ struct HalfRow {
 
 // Calls body with a function of the row's number that returns it as one of the above.
 template <class T, class Body>
-HWY_INLINE void WithRows(const T* plain, const uint16_t* half, bool brain, int64_t stride,
+HWY_INLINE void WithRows(const T* plain, const uint16_t* half, bool bfloat16, int64_t stride,
                          const Body& body) {
   if constexpr (std::is_same_v<T, float>) {
-    if (half != nullptr && brain)
-      return body([=](int64_t j) HWY_ATTR { return BrainRow{half + j * stride}; });
+    if (half != nullptr && bfloat16)
+      return body([=](int64_t j) HWY_ATTR { return BFloat16Row{half + j * stride}; });
     if (half != nullptr)
       return body([=](int64_t j) HWY_ATTR { return HalfRow{half + j * stride}; });
   }
@@ -186,7 +186,7 @@ class DotRowScores : public TileScores<T> {
                             problem_.shape.value_depth);
     const RowFetch fetch(now, half_.reads_values ? values : MemoryRows());
     std::fill_n(tile, keys * width, T(0));
-    WithRows(plain, half, half_.brain, problem_.key.row_stride, [&](auto row) HWY_ATTR {
+    WithRows(plain, half, half_.bfloat16, problem_.key.row_stride, [&](auto row) HWY_ATTR {
       for (int64_t j = 0; j < keys; j += 4) {
         const int64_t count = std::min<int64_t>(4, keys - j);
         for (int64_t i = 0; i < rows; ++i)

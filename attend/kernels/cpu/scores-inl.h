@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// What a family does. The calls are one a tile, so that they may be virtual: the passes are
+// What a family does. There is one call per tile, so that they may be virtual: the passes are
 // compiled once for all families.
 
 inline int64_t KeyHead(const Shape& shape, int64_t head) {

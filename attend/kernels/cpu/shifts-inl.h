@@ -56,7 +56,7 @@ void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t 
 // The shifts of softmax.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
-                        const BrainPlan& brain, T* tile, int64_t index, Arena<T>& arena,
+                        const BFloat16Plan& bfloat16, T* tile, int64_t index, Arena<T>& arena,
                         const RowShifts<T>& to) {
   const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
                                    arena.take(panel.width)};
@@ -64,7 +64,7 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
                    : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog4E));
   const KeyRange hull = panel.scope.hull();
   for (int64_t key = hull.begin, next = 0; key < hull.end; key = next) {
-    next = next_tile(brain, key);
+    next = next_tile(bfloat16, key);
     const int64_t keys = std::min(next, hull.end) - key;
     if (scorer.score(panel, key, keys, tile)) online.update(tile, keys, panel.width, nullptr, 0);
   }
@@ -96,13 +96,13 @@ void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const int64_t index = (batch * s.heads + first.head) * s.queries + first.query;
   const bool sparse = is_sparse(problem.normaliser);
   if (!sparse && ConvertShifts(plan.lse, index, rows, plan.shifts)) return;
-  const BrainThread thread(plan.brain.kernels);
-  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.brain);
+  const BFloat16Thread thread(plan.bfloat16.kernels);
+  TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.bfloat16);
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
   sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, index, arena, plan.shifts)
-         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.brain, scores, index,
+         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.bfloat16, scores, index,
                               arena, plan.shifts);
 }
 

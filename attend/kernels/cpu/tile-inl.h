@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "attend/kernels/cpu/bfloat16-inl.h"
 #include "attend/kernels/cpu/bias-inl.h"
-#include "attend/kernels/cpu/brain-inl.h"
 #include "attend/kernels/cpu/families-inl.h"
 #include "attend/kernels/cpu/mask-inl.h"
 
@@ -45,17 +45,17 @@ void CapScores(T cap, int64_t count, T* tile, T* cap_slope) {
 template <class T>
 class TileScorer {
  public:
-  // For panels of up to `width` queries; few is not null where there are few in all, brain where
+  // For panels of up to `width` queries; few is not null where there are few in all, bfloat16 where
   // products may be of bf16.
   TileScorer(const Problem<T>& problem, const AdditivePlan<T>& additive, int64_t width,
-             Arena<T>& arena, const HalfKeys* few = nullptr, const BrainPlan* brain = nullptr)
+             Arena<T>& arena, const HalfKeys* few = nullptr, const BFloat16Plan* bfloat16 = nullptr)
       : problem_(problem),
         scores_(few != nullptr ? MakeRowScores(problem, *few) : nullptr),
         bias_(problem, width, arena),
         cap_(T(problem.score.soft_cap * score_unit(problem.normaliser))) {
     if constexpr (std::is_same_v<T, float>) {
-      if (brain != nullptr && brain->kernels != nullptr)
-        scores_ = std::make_unique<BrainDotScores>(problem, *brain, width, arena);
+      if (bfloat16 != nullptr && bfloat16->kernels != nullptr)
+        scores_ = std::make_unique<BFloat16DotScores>(problem, *bfloat16, width, arena);
     }
     if (scores_ == nullptr) scores_ = MakeScores(problem, additive, arena);
   }

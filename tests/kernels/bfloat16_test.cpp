@@ -8,7 +8,7 @@
 #include "tests/kernels/run.h"
 
 namespace attend::kernels::testing {
-namespace brain_test {
+namespace bfloat16_test {
 
 // Several blocks of keys and panels of queries, depths that fill no tile, shared key heads.
 const Shape kShapes[] = {{1, 2, 1, 59, 111, 40, 24},
@@ -21,7 +21,7 @@ Case<BFloat16> bf16_case(const Shape& shape, double deviation = 1, uint64_t seed
   return random_case<BFloat16>(shape, Family::dot, deviation, seed);
 }
 
-TEST(Brain, FollowsTheRuleInEveryScope) {
+TEST(BFloat16, FollowsTheRuleInEveryScope) {
   for (const Shape& shape : kShapes) {
     for (const ScopeChoice& scope : kScopes) {
       SCOPED_TRACE(::testing::Message() << scope.name << ", " << shape.queries << " queries");
@@ -34,7 +34,7 @@ TEST(Brain, FollowsTheRuleInEveryScope) {
   }
 }
 
-TEST(Brain, FollowsTheRuleWithEveryBiasAndNormaliser) {
+TEST(BFloat16, FollowsTheRuleWithEveryBiasAndNormaliser) {
   for (const BiasChoice& bias : kBiases) {
     for (const NormaliserChoice& normaliser : kNormalisers) {
       SCOPED_TRACE(std::string(bias.name) + ", " + normaliser.name);
@@ -49,7 +49,7 @@ TEST(Brain, FollowsTheRuleWithEveryBiasAndNormaliser) {
   }
 }
 
-TEST(Brain, FollowsTheRuleWithDropoutAndSoftCap) {
+TEST(BFloat16, FollowsTheRuleWithDropoutAndSoftCap) {
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(shape.queries);
     auto c = bf16_case(shape);
@@ -60,7 +60,7 @@ TEST(Brain, FollowsTheRuleWithDropoutAndSoftCap) {
 }
 
 // Scores of one key alone, and too small to tell keys apart.
-TEST(Brain, FollowsTheRuleForLargeAndSmallNumbers) {
+TEST(BFloat16, FollowsTheRuleForLargeAndSmallNumbers) {
   for (const double magnitude : {1e-15, 1e-4, 8.0, 1e4, 1e9}) {
     SCOPED_TRACE(magnitude);
     expect_all(bf16_case(kShapes[0], magnitude));
@@ -69,7 +69,7 @@ TEST(Brain, FollowsTheRuleForLargeAndSmallNumbers) {
 
 // Values of one sign add the errors of rounded weights up; values that cancel show them against
 // nearly nothing.
-TEST(Brain, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
+TEST(BFloat16, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
   const Shape shape{1, 1, 1, 64, 512, 64, 64};
   auto c = bf16_case(shape);
   for (size_t n = 1; n < c.value.size(); n += 2) c.value[n].bits = c.value[n - 1].bits ^ 0x8000U;
@@ -80,7 +80,7 @@ TEST(Brain, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
 
 // Gradients that cancel but for what the values differ by, which is half of the last place of the
 // context as it is stored.
-TEST(Brain, GradientsKnowTheUnroundedContext) {
+TEST(BFloat16, GradientsKnowTheUnroundedContext) {
   auto c = bf16_case({1, 1, 1, 7, 2, 1, 1});
   c.score.scale = 1;
   const auto set = [](std::vector<BFloat16>& numbers, std::initializer_list<float> all) {
@@ -93,7 +93,7 @@ TEST(Brain, GradientsKnowTheUnroundedContext) {
   set(c.grad_context, {1});
   c.grad_lse.clear();
   c.sinks = {-100};  // takes next to nothing
-  on_every_brain_level([&] {
+  on_every_bfloat16_level([&] {
     const GradientOutput<BFloat16> gradients = run_backward(c, run_forward(c));
     // sum_j w_j (v_j - c) k_j = 1/4 (258 - 256) 2^-7
     for (const BFloat16 x : gradients.query) EXPECT_EQ(widen(x), 0x1p-8F);
@@ -101,7 +101,7 @@ TEST(Brain, GradientsKnowTheUnroundedContext) {
   c.sinks = {257};
   set(c.query, {1});
   const auto want = reference<double>(c);
-  on_every_brain_level([&] {
+  on_every_bfloat16_level([&] {
     const auto got = run_backward(c, run_forward(c));
     // A rounded context would be off by 2^-9 of each of 7 rows of weight 0.2 to 0.7.
     EXPECT_NEAR(got.sinks[0], want.sinks[0], 1e-3);
@@ -116,7 +116,7 @@ std::vector<uint16_t> bits(const std::vector<BFloat16>& numbers) {
 }
 
 // Products of floats take over: 0 times infinity would make NaN of terms that are 0.
-TEST(Brain, WhatIsNotFiniteIsAsWithProductsOfFloats) {
+TEST(BFloat16, WhatIsNotFiniteIsAsWithProductsOfFloats) {
   for (const float x : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const int array : {0, 1, 2, 3}) {
       SCOPED_TRACE(::testing::Message() << x << " in array " << array);
@@ -126,10 +126,10 @@ TEST(Brain, WhatIsNotFiniteIsAsWithProductsOfFloats) {
                       : array == 2 ? c.value
                                    : c.grad_context;
       numbers[5 * 16 + 3] = narrow<BFloat16>(x);
-      allow_brain_kernels(false);
+      allow_bfloat16_kernels(false);
       const auto forward = run_forward(c);
       const auto want = run_backward(c, forward);
-      allow_brain_kernels(true);
+      allow_bfloat16_kernels(true);
       const auto got = run_backward(c, forward);
       if (array < 3) {
         EXPECT_EQ(bits(run_forward(c).context), bits(forward.context));
@@ -142,9 +142,9 @@ TEST(Brain, WhatIsNotFiniteIsAsWithProductsOfFloats) {
 }
 
 // Bit by bit.
-TEST(Brain, ThreadsChangeNothing) {
+TEST(BFloat16, ThreadsChangeNothing) {
   const auto c = bf16_case({1, 2, 1, 200, 1500, 40, 24});
-  on_every_brain_level([&] {
+  on_every_bfloat16_level([&] {
     const auto a = run_forward(c, {1}), b = run_forward(c, {3});
     EXPECT_EQ(bits(a.context), bits(b.context));
     EXPECT_EQ(a.lse, b.lse);
@@ -155,5 +155,5 @@ TEST(Brain, ThreadsChangeNothing) {
   });
 }
 
-}  // namespace brain_test
+}  // namespace bfloat16_test
 }  // namespace attend::kernels::testing

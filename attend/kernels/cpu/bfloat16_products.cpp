@@ -1,4 +1,4 @@
-#include "attend/kernels/brain_products.h"
+#include "attend/kernels/bfloat16_products.h"
 
 #include <atomic>
 #include <cstring>
@@ -71,7 +71,7 @@ void release_tiles() { _tile_release(); }
 // Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of
 // those before it.
 template <int kM, int kN>
-HWY_INLINE void MultiplyTiles(const BrainProduct& p, int64_t row, int64_t column) {
+HWY_INLINE void MultiplyTiles(const BFloat16Product& p, int64_t row, int64_t column) {
   float* const out = p.out + row * p.out_stride + column;
   const int64_t bytes = p.out_stride * 4, below = kSide * p.out_stride;
   if (p.accumulate) {
@@ -109,13 +109,13 @@ HWY_INLINE void MultiplyTiles(const BrainProduct& p, int64_t row, int64_t column
 }
 
 template <int kM>
-HWY_INLINE void MultiplyRows(const BrainProduct& p, int64_t row) {
+HWY_INLINE void MultiplyRows(const BFloat16Product& p, int64_t row) {
   int64_t column = 0;
   for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyTiles<kM, 2>(p, row, column);
   if (column < p.columns) MultiplyTiles<kM, 1>(p, row, column);
 }
 
-void scale(const BrainProduct& p) {
+void scale(const BFloat16Product& p) {
   const __m512 factor = _mm512_set1_ps(p.scale);
   for (int64_t r = 0; r < p.rows; ++r) {
     float* const row = p.out + r * p.out_stride;
@@ -124,7 +124,7 @@ void scale(const BrainProduct& p) {
   }
 }
 
-void multiply_tiles(const BrainProduct& p) {
+void multiply_tiles(const BFloat16Product& p) {
   int64_t row = 0;
   for (; row + 2 * kSide <= p.rows; row += 2 * kSide) MultiplyRows<2>(p, row);
   if (row < p.rows) MultiplyRows<1>(p, row);
@@ -173,7 +173,7 @@ HWY_INLINE void AddPairs(const uint16_t* left, int64_t left_stride, const uint32
 }
 
 template <int kN>
-HWY_INLINE void MultiplyVectors(const BrainProduct& p, int64_t row, int64_t column) {
+HWY_INLINE void MultiplyVectors(const BFloat16Product& p, int64_t row, int64_t column) {
   __m512 sums[kVectorRows][kN];
   float* const out = p.out + row * p.out_stride + column;
 #pragma GCC unroll 8
@@ -205,7 +205,7 @@ HWY_INLINE void MultiplyVectors(const BrainProduct& p, int64_t row, int64_t colu
   }
 }
 
-void multiply_vectors(const BrainProduct& p) {
+void multiply_vectors(const BFloat16Product& p) {
   for (int64_t row = 0; row < p.rows; row += kVectorRows) {
     int64_t column = 0;
     for (; column + 2 * kSide <= p.columns; column += 2 * kSide) MultiplyVectors<2>(p, row, column);
@@ -225,9 +225,9 @@ bool cpu_has_fast_vectors() {
   return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bf16");
 }
 
-const BrainKernels* find_kernels() {
-  static constexpr BrainKernels kTiles = {"AMX", take_tiles, release_tiles, multiply_tiles};
-  static constexpr BrainKernels kVectors = {"AVX512-BF16", [] {}, [] {}, multiply_vectors};
+const BFloat16Kernels* find_kernels() {
+  static constexpr BFloat16Kernels kTiles = {"AMX", take_tiles, release_tiles, multiply_tiles};
+  static constexpr BFloat16Kernels kVectors = {"AVX512-BF16", [] {}, [] {}, multiply_vectors};
   if (cpu_has_tiles() && system_grants_tiles()) return &kTiles;
   return cpu_has_fast_vectors() ? &kVectors : nullptr;
 }
@@ -240,7 +240,7 @@ const BrainKernels* find_kernels() {
 namespace attend::kernels {
 namespace {
 
-const BrainKernels* find_kernels() { return nullptr; }
+const BFloat16Kernels* find_kernels() { return nullptr; }
 
 }  // namespace
 }  // namespace attend::kernels
@@ -254,12 +254,12 @@ std::atomic<bool> kernels_allowed = true;
 
 }  // namespace
 
-const BrainKernels* brain_kernels() {
-  static const BrainKernels* const kernels = find_kernels();
+const BFloat16Kernels* bfloat16_kernels() {
+  static const BFloat16Kernels* const kernels = find_kernels();
   // The passes pack whole vectors of sixteen numbers.
-  return kernels != nullptr && kernels_allowed && packs_brain() ? kernels : nullptr;
+  return kernels != nullptr && kernels_allowed && packs_bfloat16() ? kernels : nullptr;
 }
 
-void allow_brain_kernels(bool allowed) { kernels_allowed = allowed; }
+void allow_bfloat16_kernels(bool allowed) { kernels_allowed = allowed; }
 
 }  // namespace attend::kernels

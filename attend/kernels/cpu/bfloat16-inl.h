@@ -1,8 +1,8 @@
-#if defined(ATTEND_KERNELS_BRAIN_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef ATTEND_KERNELS_BRAIN_INL_H_
-#undef ATTEND_KERNELS_BRAIN_INL_H_
+#if defined(ATTEND_KERNELS_BFLOAT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTEND_KERNELS_BFLOAT16_INL_H_
+#undef ATTEND_KERNELS_BFLOAT16_INL_H_
 #else
-#define ATTEND_KERNELS_BRAIN_INL_H_
+#define ATTEND_KERNELS_BFLOAT16_INL_H_
 #endif
 
 #include <algorithm>
@@ -18,20 +18,20 @@ namespace attend::kernels::HWY_NAMESPACE {
 // weights and the gradients of scores are floats, and rounded to bf16 as operands.
 
 // The nearest eight bits of x, which an infinity and the NaN of an operation keep.
-HWY_INLINE Vec<float> RoundToBrain(Vec<float> x) {
+HWY_INLINE Vec<float> RoundToBFloat16(Vec<float> x) {
   const hn::RebindToUnsigned<Tag<float>> d;
   const auto half_up = hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
   return hn::BitCast(Tag<float>(), hn::And(half_up, hn::Set(d, 0xffff0000U)));
 }
 
 // Where the rows of an operand lie among those of its product, the others being 0.
-struct BrainPlace {
+struct BFloat16Place {
   int64_t first, rows, padded;
 };
 
 // Packs rows of floats as a right operand: to[k / 2][c] has the numbers of rows k and k + 1.
 // Columns are whole vectors.
-inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& place,
+inline void PackRight(const float* from, int64_t from_stride, const BFloat16Place& place,
                       int64_t columns, uint32_t* to) {
   const Tag<float> d;
   const hn::RebindToUnsigned<Tag<float>> bits;
@@ -42,8 +42,8 @@ inline void PackRight(const float* from, int64_t from_stride, const BrainPlace& 
     for (int64_t c = 0; c < columns; c += kLanes<float>) {
       const auto low = even ? hn::LoadU(d, source + c) : hn::Zero(d);
       const auto high = odd ? hn::LoadU(d, source + from_stride + c) : hn::Zero(d);
-      const auto first = hn::BitCast(bits, RoundToBrain(low));
-      const auto second = hn::BitCast(bits, RoundToBrain(high));
+      const auto first = hn::BitCast(bits, RoundToBFloat16(low));
+      const auto second = hn::BitCast(bits, RoundToBFloat16(high));
       hn::StoreU(hn::Or(hn::ShiftRight<16>(first), second), bits, to + c);
     }
   }
@@ -64,7 +64,7 @@ inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64
       } else if (r < rows && c < columns) {
         x = hn::MaskedLoad(hn::FirstN(d, columns - c), d, from + r * from_stride + c);
       }
-      const auto high = hn::ShiftRight<16>(hn::BitCast(bits, RoundToBrain(x)));
+      const auto high = hn::ShiftRight<16>(hn::BitCast(bits, RoundToBFloat16(x)));
       hn::StoreU(hn::DemoteTo(halves, hn::BitCast(hn::RebindToSigned<decltype(bits)>(), high)),
                  halves, to + c);
     }
@@ -72,16 +72,17 @@ inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64
 }
 
 // Rows as they are stored, padded with 0 to `padded_rows` of `padded` numbers.
-inline void CopyBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
-                          int64_t padded_rows, int64_t depth, int64_t padded, uint16_t* to) {
+inline void CopyBFloat16Rows(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                             int64_t padded_rows, int64_t depth, int64_t padded, uint16_t* to) {
   std::fill_n(to, padded_rows * padded, uint16_t{0});
   for (int64_t r = 0; r < rows; ++r)
     std::copy_n(from.row(first.batch, first.head, first.query + r), depth, to + r * padded);
 }
 
 // One block of them transposed: pairs of rows are what is moved.
-inline void TransposeBrainRows(const View<const uint16_t>& from, const Row& first, int64_t rows,
-                               int64_t depth, int64_t padded, Arena<float>& arena, uint16_t* to) {
+inline void TransposeBFloat16Rows(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                                  int64_t depth, int64_t padded, Arena<float>& arena,
+                                  uint16_t* to) {
   constexpr int64_t kPairs = kTileKeys / 2;
   float* const pairs = arena.take(kPairs * padded);
   for (int64_t pair = 0; pair < kPairs; ++pair) {
@@ -99,18 +100,18 @@ inline void TransposeBrainRows(const View<const uint16_t>& from, const Row& firs
   Transpose(pairs, padded, kPairs, padded, reinterpret_cast<float*>(to), kPairs);
 }
 
-inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& arena) {
+inline void PackBFloat16Block(const BFloat16Plan& plan, int64_t task, Arena<float>& arena) {
   const Shape& s = plan.shape;
   const int64_t head = task / plan.blocks(), key = task % plan.blocks() * kTileKeys;
   const Row first{head / s.key_heads, head % s.key_heads, key};
   const int64_t rows = std::min(kTileKeys, s.keys - key);
   const auto pack = [&](const View<const uint16_t>& from, int64_t depth, uint16_t* by_rows,
                         uint16_t* by_columns) {
-    const int64_t padded = BrainPlan::padded(depth), offset = task * kTileKeys * padded;
+    const int64_t padded = BFloat16Plan::padded(depth), offset = task * kTileKeys * padded;
     if (by_rows != nullptr)
-      CopyBrainRows(from, first, rows, kTileKeys, depth, padded, by_rows + offset);
+      CopyBFloat16Rows(from, first, rows, kTileKeys, depth, padded, by_rows + offset);
     if (by_columns != nullptr)
-      TransposeBrainRows(from, first, rows, depth, padded, arena, by_columns + offset);
+      TransposeBFloat16Rows(from, first, rows, depth, padded, arena, by_columns + offset);
   };
   pack(plan.key, s.depth, plan.key_rows, plan.key_columns);
   pack(plan.value, s.value_depth, plan.value_rows, plan.value_columns);
@@ -118,25 +119,25 @@ inline void PackBrainBlock(const BrainPlan& plan, int64_t task, Arena<float>& ar
 
 // Rows as they are stored to the columns of a right operand, pair by pair: what LoadPanel is for
 // floats. `room` is for padded / 2 * width numbers.
-inline void LoadBrainPanel(const View<const uint16_t>& from, const Row& first, int64_t rows,
-                           int64_t depth, int64_t width, float* room, float* panel) {
-  const int64_t padded = BrainPlan::padded(depth);
-  CopyBrainRows(from, first, rows, width, depth, padded, reinterpret_cast<uint16_t*>(room));
+inline void LoadBFloat16Panel(const View<const uint16_t>& from, const Row& first, int64_t rows,
+                              int64_t depth, int64_t width, float* room, float* panel) {
+  const int64_t padded = BFloat16Plan::padded(depth);
+  CopyBFloat16Rows(from, first, rows, width, depth, padded, reinterpret_cast<uint16_t*>(room));
   Transpose(room, padded / 2, width, padded / 2, panel, width);
 }
 
-constexpr int64_t WholeBrainRows(int64_t rows) {
-  return (rows + kBrainRows - 1) / kBrainRows * kBrainRows;
+constexpr int64_t WholeBFloat16Rows(int64_t rows) {
+  return (rows + kBFloat16Rows - 1) / kBFloat16Rows * kBFloat16Rows;
 }
 
 // tile[j][i] = scale sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
-// value_rows. The tile has room for whole blocks of kBrainRows.
-inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64_t padded,
-                              const Row& first, int64_t first_key, int64_t keys, const float* panel,
-                              int64_t width, float* tile, float scale = 1) {
+// value_rows. The tile has room for whole blocks of kBFloat16Rows.
+inline void MultiplyBFloat16Rows(const BFloat16Plan& plan, const uint16_t* rows, int64_t padded,
+                                 const Row& first, int64_t first_key, int64_t keys,
+                                 const float* panel, int64_t width, float* tile, float scale = 1) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
   plan.kernels->multiply({
-      .rows = WholeBrainRows(keys),
+      .rows = WholeBFloat16Rows(keys),
       .columns = width,
       .depth = padded,
       .left = rows + (block * kTileKeys + first_key % kTileKeys) * padded,
@@ -151,10 +152,10 @@ inline void MultiplyBrainRows(const BrainPlan& plan, const uint16_t* rows, int64
 
 // out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block, columns being key_columns or
 // value_columns. `operand` is room for kTileKeys / 2 * width numbers.
-inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns, int64_t padded,
-                                 const Row& first, int64_t first_key, int64_t keys,
-                                 const float* tile, int64_t width, bool accumulate,
-                                 uint32_t* operand, float* out) {
+inline void MultiplyBFloat16Columns(const BFloat16Plan& plan, const uint16_t* columns,
+                                    int64_t padded, const Row& first, int64_t first_key,
+                                    int64_t keys, const float* tile, int64_t width, bool accumulate,
+                                    uint32_t* operand, float* out) {
   const int64_t block = plan.block(first.batch, KeyHead(plan.shape, first.head), first_key);
   PackRight(tile, width, {first_key % kTileKeys, keys, kTileKeys}, width, operand);
   plan.kernels->multiply({
@@ -171,20 +172,20 @@ inline void MultiplyBrainColumns(const BrainPlan& plan, const uint16_t* columns,
   });
 }
 
-// Rows of floats that bf16 holds as the right operand of MultiplyBrainTile; `room` is for
+// Rows of floats that bf16 holds as the right operand of MultiplyBFloat16Tile; `room` is for
 // kBackwardRows rows of `padded` numbers.
-inline void PackBrainRows(const float* from, int64_t from_stride, int64_t rows, int64_t depth,
-                          int64_t padded, float* room, uint32_t* to) {
+inline void PackBFloat16Rows(const float* from, int64_t from_stride, int64_t rows, int64_t depth,
+                             int64_t padded, float* room, uint32_t* to) {
   const WholeRows<float> whole = FindWholeRows(from, from_stride, rows, depth, room, padded);
-  PackRight(whole.data, whole.stride, {0, rows, BrainPlan::padded(rows)}, padded, to);
+  PackRight(whole.data, whole.stride, {0, rows, BFloat16Plan::padded(rows)}, padded, to);
 }
 
-// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBrainRows packed. `operand`
-// is room for kTileKeys * kBackwardRows numbers; out has whole blocks of kBrainRows.
-inline void MultiplyBrainTile(const BrainPlan& plan, const float* tile, int64_t keys,
-                              int64_t queries, int64_t width, const uint32_t* rows, int64_t padded,
-                              uint16_t* operand, float* out) {
-  const int64_t whole = WholeBrainRows(keys), depth = BrainPlan::padded(queries);
+// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBFloat16Rows packed.
+// `operand` is room for kTileKeys * kBackwardRows numbers; out has whole blocks of kBFloat16Rows.
+inline void MultiplyBFloat16Tile(const BFloat16Plan& plan, const float* tile, int64_t keys,
+                                 int64_t queries, int64_t width, const uint32_t* rows,
+                                 int64_t padded, uint16_t* operand, float* out) {
+  const int64_t whole = WholeBFloat16Rows(keys), depth = BFloat16Plan::padded(queries);
   PackLeft(tile, width, keys, queries, whole, operand, depth);
   plan.kernels->multiply({
       .rows = whole,
@@ -201,31 +202,31 @@ inline void MultiplyBrainTile(const BrainPlan& plan, const float* tile, int64_t 
 }
 
 // The scores of the dot family. Queries are packed as they are: the scale comes afterwards.
-class BrainDotScores : public TileScores<float> {
+class BFloat16DotScores : public TileScores<float> {
  public:
-  BrainDotScores(const Problem<float>& problem, const BrainPlan& plan, int64_t width,
-                 Arena<float>& arena)
+  BFloat16DotScores(const Problem<float>& problem, const BFloat16Plan& plan, int64_t width,
+                    Arena<float>& arena)
       : problem_(problem),
         plan_(plan),
         scale_(float(problem.score.scale * score_unit(problem.normaliser))),
-        padded_(BrainPlan::padded(problem.shape.depth)),
+        padded_(BFloat16Plan::padded(problem.shape.depth)),
         rows_(arena.take(padded_ / 2 * width)) {}
 
   int64_t panel_size(int64_t width) const override { return padded_ / 2 * width; }
 
   void load_queries(const Row& first, int64_t rows, int64_t width, float* panel) const override {
-    LoadBrainPanel(plan_.query, first, rows, problem_.shape.depth, width, rows_, panel);
+    LoadBFloat16Panel(plan_.query, first, rows, problem_.shape.depth, width, rows_, panel);
   }
 
   void scores(const Row& first, int64_t first_key, int64_t keys, const float* panel, int64_t width,
               float* tile) const override {
-    MultiplyBrainRows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile,
-                      scale_);
+    MultiplyBFloat16Rows(plan_, plan_.key_rows, padded_, first, first_key, keys, panel, width, tile,
+                         scale_);
   }
 
  private:
   const Problem<float>& problem_;
-  const BrainPlan& plan_;
+  const BFloat16Plan& plan_;
   float scale_;
   int64_t padded_;
   float* rows_;  // [width][padded] as stored

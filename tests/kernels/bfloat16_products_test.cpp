@@ -1,4 +1,4 @@
-#include "attend/kernels/brain_products.h"
+#include "attend/kernels/bfloat16_products.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -12,12 +12,12 @@
 #include "attend/kernels/storage.h"
 
 namespace attend::kernels {
-namespace brain_products_test {
+namespace bfloat16_products_test {
 
-class BrainProducts : public ::testing::Test {
+class BFloat16Products : public ::testing::Test {
  protected:
   void SetUp() override {
-    kernels_ = brain_kernels();
+    kernels_ = bfloat16_kernels();
     if (kernels_ == nullptr)
       GTEST_SKIP() << "this machine has no fast products of bf16, or refuses them";
     kernels_->begin();
@@ -26,7 +26,7 @@ class BrainProducts : public ::testing::Test {
     if (kernels_ != nullptr) kernels_->end();
   }
 
-  const BrainKernels* kernels_ = nullptr;
+  const BFloat16Kernels* kernels_ = nullptr;
 };
 
 struct Size {
@@ -41,7 +41,7 @@ struct Operands {
   std::vector<uint16_t> left;
   std::vector<uint32_t> right;
   std::vector<float> out;
-  BrainProduct product;
+  BFloat16Product product;
 
   explicit Operands(const Size& s) {
     product.rows = s.rows;
@@ -90,7 +90,7 @@ struct Operands {
   }
 };
 
-void expect_products(const BrainKernels& kernels, const Size& size, double deviation) {
+void expect_products(const BFloat16Kernels& kernels, const Size& size, double deviation) {
   for (const bool accumulate : {false, true}) {
     Operands operands(size);
     operands.fill(deviation);
@@ -116,7 +116,7 @@ void expect_products(const BrainKernels& kernels, const Size& size, double devia
   }
 }
 
-TEST_F(BrainProducts, AreThoseOfALoop) {
+TEST_F(BFloat16Products, AreThoseOfALoop) {
   for (const Size& size : kSizes) {
     for (const double deviation : {1.0, 1e-15, 1e15}) {
       SCOPED_TRACE(::testing::Message() << size.rows << " x " << size.columns << ", depth "
@@ -127,7 +127,7 @@ TEST_F(BrainProducts, AreThoseOfALoop) {
 }
 
 // An infinity or NaN reaches its row and column alone.
-TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
+TEST_F(BFloat16Products, KeepWhatIsNotFiniteToItsRowAndColumn) {
   Operands operands({32, 48, 64});
   operands.fill(1);
   operands.left_at(5, 33) = narrow<BFloat16>(std::numeric_limits<float>::infinity()).bits;
@@ -148,7 +148,7 @@ TEST_F(BrainProducts, KeepWhatIsNotFiniteToItsRowAndColumn) {
 }
 
 // Products of more than float holds become infinite, not NaN; numbers below 2^-126 count as 0.
-TEST_F(BrainProducts, OverflowAndFlush) {
+TEST_F(BFloat16Products, OverflowAndFlush) {
   Operands operands({16, 16, 32});
   operands.left_at(0, 0) = narrow<BFloat16>(1e30F).bits;
   operands.set_right(0, 0, narrow<BFloat16>(1e30F));
@@ -159,20 +159,20 @@ TEST_F(BrainProducts, OverflowAndFlush) {
   EXPECT_EQ(operands.out[operands.product.out_stride + 1], 0);
 }
 
-TEST_F(BrainProducts, AreNotTakenWhereTheyAreNotAllowed) {
-  allow_brain_kernels(false);
-  EXPECT_EQ(brain_kernels(), nullptr);
-  allow_brain_kernels(true);
-  EXPECT_EQ(brain_kernels(), kernels_);
+TEST_F(BFloat16Products, AreNotTakenWhereTheyAreNotAllowed) {
+  allow_bfloat16_kernels(false);
+  EXPECT_EQ(bfloat16_kernels(), nullptr);
+  allow_bfloat16_kernels(true);
+  EXPECT_EQ(bfloat16_kernels(), kernels_);
 }
 
-TEST_F(BrainProducts, AreNotTakenBesideNarrowVectors) {
+TEST_F(BFloat16Products, AreNotTakenBesideNarrowVectors) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
-    EXPECT_EQ(brain_kernels() != nullptr, target == HWY_AVX3 || target == HWY_AVX3_DL);
+    EXPECT_EQ(bfloat16_kernels() != nullptr, target == HWY_AVX3 || target == HWY_AVX3_DL);
   }
   hwy::SetSupportedTargetsForTest(0);
 }
 
-}  // namespace brain_products_test
+}  // namespace bfloat16_products_test
 }  // namespace attend::kernels

@@ -10,7 +10,7 @@ namespace attend::kernels {
 
 // out_rc (+)= sum_k left_rk right_kc. Numbers below 2^-126 count as 0, in operands and sums. The
 // other rows and columns change no bit of a sum.
-struct BrainProduct {
+struct BFloat16Product {
   int64_t rows = 0;     // a multiple of 16
   int64_t columns = 0;  // a multiple of 16
   int64_t depth = 0;    // a multiple of 32
@@ -27,36 +27,36 @@ struct BrainProduct {
   int64_t out_stride = 0;
 };
 
-struct BrainKernels {
+struct BFloat16Kernels {
   const char* name;
   // Before the first product of a thread and after the last: they take and give back its tiles.
   void (*begin)();
   void (*end)();
-  void (*multiply)(const BrainProduct& product);
+  void (*multiply)(const BFloat16Product& product);
 };
 
 // AMX, where the system does not refuse it, which the first call asks for; AVX512-BF16 where it is
 // faster than products of floats. Null where the processor has neither, and while Highway is held
 // to a target without vectors of 512 bits.
-const BrainKernels* brain_kernels();
+const BFloat16Kernels* bfloat16_kernels();
 
 // For tests and benchmarks: with false there are none. Not to be called while kernels run.
-void allow_brain_kernels(bool allowed);
+void allow_bfloat16_kernels(bool allowed);
 
 // While it lives, the thread may multiply; null takes no tiles.
-class BrainThread {
+class BFloat16Thread {
  public:
-  explicit BrainThread(const BrainKernels* kernels) : kernels_(kernels) {
+  explicit BFloat16Thread(const BFloat16Kernels* kernels) : kernels_(kernels) {
     if (kernels_ != nullptr) kernels_->begin();
   }
-  ~BrainThread() {
+  ~BFloat16Thread() {
     if (kernels_ != nullptr) kernels_->end();
   }
-  BrainThread(const BrainThread&) = delete;
-  BrainThread& operator=(const BrainThread&) = delete;
+  BFloat16Thread(const BFloat16Thread&) = delete;
+  BFloat16Thread& operator=(const BFloat16Thread&) = delete;
 
  private:
-  const BrainKernels* kernels_;
+  const BFloat16Kernels* kernels_;
 };
 
 }  // namespace attend::kernels
