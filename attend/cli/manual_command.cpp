@@ -15,7 +15,7 @@ namespace attend {
 namespace {
 
 // Escapes what roff would read as a request or print as a typographic character. A line may break
-// within a list of names, behind a comma.
+// within a list of names, behind a comma; such lists are why pages have a ragged right margin.
 std::string roff(std::string_view text) {
   constexpr std::string_view special = "\\-'`^~";
   constexpr std::array escapes = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti"};
@@ -86,7 +86,8 @@ std::string option_list(const CLI::App& app) {
 std::string manual_page(const CLI::App& app, const std::string& path) {
   const std::string name = roff(page_name(path));
   std::string text = fmt::format(
-      ".TH {0} 1 \"\" \"attend {1}\" \"User Commands\"\n.SH NAME\n{0} \\- {2}\n.SH SYNOPSIS\n{3}",
+      ".TH {0} 1 \"\" \"attend {1}\" \"User Commands\"\n.ad l\n.nh\n.SH NAME\n{0} \\- {2}\n.SH "
+      "SYNOPSIS\n{3}",
       name, ATTEND_VERSION, roff(app.get_description()), synopsis(app, path));
   const auto section = [&text](const char* heading, const std::string& content) {
     if (!content.empty()) text += fmt::format(".SH {}\n{}", heading, content);
