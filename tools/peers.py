@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Attend against PyTorch, KeOps, ONNX Runtime and CTranslate2, on this machine.
+"""Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime and CTranslate2, on this machine.
 
     tools/peers.py                    # everything: about an hour on two idle cores
     tools/peers.py --part attention   # or training, or decoding
@@ -20,8 +20,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PACKAGES = ["torch", "pykeops", "onnx", "onnxruntime", "ctranslate2", "safetensors", "numpy"]
-TOLD = ["torch", "pykeops", "onnxruntime", "ctranslate2"]
+PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctranslate2", "safetensors", "numpy"]
+TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2"]
 HEADING = "## Against other libraries"
 BAR = 1.1
 

@@ -1,4 +1,4 @@
-"""Times the registered operator against PyTorch, KeOps and ONNX Runtime; tools/peers.py runs it.
+"""Times the registered operator against PyTorch, PyTorch Geometric, KeOps and ONNX Runtime; tools/peers.py runs it.
 
     python tools/peers_attention.py OPERATORS [--seconds 2] [--only TEXT] [--errors]
 
@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from onnx import TensorProto, helper
 from pykeops.torch import LazyTensor
+from torch_geometric.nn import GATConv
 
 LEAST_SECONDS = 0.02  # of one measurement
 
@@ -38,6 +39,7 @@ class Work:
     dtype: torch.dtype = torch.float32
     backward: bool = True
     tolerance: float = 1e-4  # as a share of the largest number
+    tensors: tuple = ()  # shapes of all that both sides take, where these are no queries, keys and values
 
 
 def attend(**choices):
@@ -103,6 +105,34 @@ class OnnxAttention:
         return torch.from_numpy(self.session.run(None, inputs)[0])
 
 
+class GraphAttention:
+    """A layer of graph attention (Velickovic et al. 2018) on a random graph, of features, their map and the two
+    vectors of the score: PyTorch Geometric's, and the same by the operator."""
+
+    def __init__(self, nodes, degree, features, heads, depth):
+        self.heads, self.depth = heads, depth
+        generator = torch.Generator().manual_seed(2)
+        # No edge is there twice: steps to the neighbours differ.
+        steps = torch.randperm(nodes, generator=generator)[:degree]
+        self.keys = ((torch.arange(nodes)[:, None] + steps) % nodes).sort(1).values.flatten()
+        self.offsets = torch.arange(nodes + 1) * degree
+        self.edge_index = torch.stack([self.keys, torch.arange(nodes).repeat_interleave(degree)])
+        self.layer = GATConv(features, depth, heads, add_self_loops=False, bias=False)
+        self.tensors = ((nodes, features), (heads * depth, features), (1, heads, depth), (1, heads, depth))
+
+    def theirs(self, x, weight, of_key, of_query):
+        weights = {"lin.weight": weight, "att_src": of_key, "att_dst": of_query}
+        return torch.func.functional_call(self.layer, weights, (x, self.edge_index))
+
+    def ours(self, x, weight, of_key, of_query):
+        values = (x @ weight.T).view(-1, self.heads, self.depth)
+        key, query = ((values * vector).sum(-1).T[None, :, :, None] for vector in (of_key, of_query))
+        context = torch.ops.attend.attention(
+            query, key, values.transpose(0, 1)[None], score="additive_leaky_relu",
+            parameters={"v": torch.ones(1)}, edge_offsets=self.offsets, edge_keys=self.keys)[0]
+        return context[0].transpose(0, 1).flatten(1)
+
+
 SHAPES = [("8 heads x 1,024, depth 64", (1, 8, 1024, 64), {}),
           ("8 heads x 1,024, depth 128", (1, 8, 1024, 128), {}),
           ("8 heads x 1,024, depth 64, causal", (1, 8, 1024, 64), {"causal": True}),
@@ -139,12 +169,17 @@ def works():
     for peer, theirs in (("PyTorch eager", torch_additive), ("KeOps", keops_additive)):
         yield Work("additive, 1 head x 1,024, depth 128", (1, 1, 1024, 128), peer, theirs,
                    attend_additive, parameters=((128,),))
+    graph = GraphAttention(nodes=20000, degree=16, features=64, heads=8, depth=8)
+    yield Work("layer of graph attention, 20,000 nodes with 16 edges, 8 heads x 8", (), "PyTorch Geometric",
+               graph.theirs, graph.ours, tensors=graph.tensors)
     yield Work("squared distance, 1 head x 4,096, depth 3", (1, 1, 4096, 3), "KeOps",
                keops_squared_distance, attend(score="squared_distance"))
 
 
 def inputs(work):
     generator = torch.Generator().manual_seed(1)
+    if work.tensors:
+        return [torch.randn(shape, generator=generator) for shape in work.tensors]
     batch, heads, keys, depth = work.shape
     shapes = [(batch, heads, work.queries or keys, depth), work.shape, work.shape, *work.parameters]
     return [torch.randn(shape, generator=generator).to(work.dtype) for shape in shapes]

@@ -131,6 +131,29 @@ class OperatorsTest(unittest.TestCase):
                                              **stands)
             self.expect_close(found, weights)
 
+    def test_edges_of_a_graph(self):
+        offsets, keys = torch.tensor([0, 2, 2, 5, 6, 7]), torch.tensor([1, 6, 0, 2, 3, 6, 4])
+        queries = torch.repeat_interleave(torch.arange(5), offsets.diff())
+        bias = random(4, 7)
+        key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
+        dense = torch.full((4, 5, 7), -math.inf, dtype=torch.float64)
+        dense[:, 1] = 0  # the second query sees no key: its weights are none
+        dense = dense.index_put((torch.arange(4)[:, None], queries, keys), bias)
+        seen = (offsets.diff() > 0).double()[:, None]
+        wanted_weights = (self.query @ key.transpose(-2, -1) / math.sqrt(3) + dense).softmax(-1) * seen
+        wanted = wanted_weights @ value
+        inputs = (self.query, self.key, self.value, bias)
+        upstream = torch.randn_like(wanted)
+        gradients = torch.autograd.grad(wanted, inputs, upstream)
+        graph = {"edge_offsets": offsets, "edge_keys": keys, "edge_bias": bias}
+        for path in ("fused", "composed"):
+            context, lse = ATTEND.attention(self.query, self.key, self.value, path=path, **graph)
+            self.expect_close(context, wanted)
+            for got, gradient in zip(torch.autograd.grad(context, inputs, upstream), gradients):
+                self.expect_close(got, gradient)
+            self.expect_close(
+                ATTEND.attention_weights(self.query, self.key, lse, **graph), wanted_weights)
+
     def test_every_normaliser_is_reachable(self):
         for normaliser in ("softmax", "sigmoid", "none", "sparsemax", "entmax15"):
             context, lse = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser)
@@ -156,6 +179,7 @@ class OperatorsTest(unittest.TestCase):
             "align is 'end'": lambda: ATTEND.attention(x, x, x, align="end"),
             "path is quick": lambda: ATTEND.attention(x, x, x, path="quick"),
             "one is missing": lambda: ATTEND.attention(x, x, x, bias={"widths": x}),
+            "edge_keys; one is missing": lambda: ATTEND.attention(x, x, x, edge_offsets=x.long()),
         }.items():
             with self.assertRaisesRegex(RuntimeError, message):
                 call()

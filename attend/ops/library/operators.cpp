@@ -33,12 +33,16 @@ Score score_of(const std::string& name, const c10::optional<Tensors>& given) {
 
 Scope scope_of(const std::string& text, const OptionalTensor& lengths,
                const OptionalTensor& lengths_of_queries, const OptionalTensor& mask,
-               const OptionalTensor& starts) {
+               const OptionalTensor& starts, const OptionalTensor& edge_offsets,
+               const OptionalTensor& edge_keys) {
+  if (edge_offsets.has_value() != edge_keys.has_value())
+    fail("[attention] a scope of edges has both edge_offsets and edge_keys; one is missing");
   Scope scope = parse_scope(text);
   if (lengths) scope = scope & key_lengths(*lengths);
   if (lengths_of_queries) scope = scope & query_lengths(*lengths_of_queries);
   if (mask) scope = scope & dense_mask(*mask);
   if (starts) scope = scope & segments(*starts);
+  if (edge_offsets) scope = scope & edges(*edge_offsets, *edge_keys);
   return scope;
 }
 
@@ -105,11 +109,14 @@ Bias bias_of(const c10::optional<Tensors>& given, const Scope& scope) {
 
 AttentionSpec spec_of(const std::string& score, const c10::optional<Tensors>& parameters,
                       const Scope& scope, const c10::optional<Tensors>& bias,
-                      const Normaliser& normaliser, const OptionalTensor& sink,
-                      const OptionalTensor& query_offsets, const std::string& align) {
+                      const OptionalTensor& edge_terms, const Normaliser& normaliser,
+                      const OptionalTensor& sink, const OptionalTensor& query_offsets,
+                      const std::string& align) {
+  Bias sum = bias_of(bias, scope);
+  if (edge_terms) sum = sum + edge_bias(*edge_terms);
   return {.score = score_of(score, parameters),
           .scope = scope,
-          .bias = bias_of(bias, scope),
+          .bias = sum,
           .normaliser = normaliser,
           .sink = sink.value_or(Tensor()),
           .align = parse_align(align),
@@ -123,11 +130,13 @@ std::tuple<Tensor, Tensor> operator_attention(
     const c10::optional<Tensors>& bias, const std::string& normaliser, const OptionalTensor& sink,
     double soft_cap, double dropout, int64_t seed, const std::string& path,
     const OptionalTensor& lengths_of_queries, const OptionalTensor& query_offsets,
-    const std::string& align) {
+    const std::string& align, const OptionalTensor& edge_offsets, const OptionalTensor& edge_keys,
+    const OptionalTensor& edge_terms) {
   const auto drawn_by = static_cast<uint64_t>(seed);
   AttentionSpec spec =
-      spec_of(score, parameters, scope_of(scope, lengths, lengths_of_queries, mask, starts), bias,
-              Normaliser(normaliser, drawn_by), sink, query_offsets, align);
+      spec_of(score, parameters,
+              scope_of(scope, lengths, lengths_of_queries, mask, starts, edge_offsets, edge_keys),
+              bias, edge_terms, Normaliser(normaliser, drawn_by), sink, query_offsets, align);
   spec.soft_cap = soft_cap;
   spec.dropout = {dropout, drawn_by};
   spec.path = path_of(path);
@@ -144,10 +153,13 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
                         const c10::optional<std::vector<int64_t>>& heads, int64_t first_row,
                         c10::optional<int64_t> rows, const std::string& path, int64_t seed,
                         const OptionalTensor& lengths_of_queries,
-                        const OptionalTensor& query_offsets, const std::string& align) {
-  AttentionSpec spec =
-      spec_of(score, parameters, scope_of(scope, lengths, lengths_of_queries, mask, starts), bias,
-              Normaliser(normaliser, static_cast<uint64_t>(seed)), sink, query_offsets, align);
+                        const OptionalTensor& query_offsets, const std::string& align,
+                        const OptionalTensor& edge_offsets, const OptionalTensor& edge_keys,
+                        const OptionalTensor& edge_terms) {
+  AttentionSpec spec = spec_of(
+      score, parameters,
+      scope_of(scope, lengths, lengths_of_queries, mask, starts, edge_offsets, edge_keys), bias,
+      edge_terms, Normaliser(normaliser, static_cast<uint64_t>(seed)), sink, query_offsets, align);
   spec.soft_cap = soft_cap;
   spec.path = path_of(path);
   Selection selection{.heads = heads.value_or(std::vector<int64_t>()), .first_row = first_row};
@@ -165,7 +177,8 @@ TORCH_LIBRARY(attend, library) {
       "Tensor? mask=None, Tensor? segments=None, Dict(str, Tensor)? bias=None, "
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, float dropout=0.0, "
       "int seed=0, str path='automatic', Tensor? query_lengths=None, Tensor? query_offsets=None, "
-      "str align='first') -> (Tensor context, Tensor lse)",
+      "str align='first', Tensor? edge_offsets=None, Tensor? edge_keys=None, Tensor? "
+      "edge_bias=None) -> (Tensor context, Tensor lse)",
       operator_attention);
   library.def(
       "attention_weights(Tensor query, Tensor key, Tensor lse, *, str score='scaled_dot', "
@@ -173,7 +186,8 @@ TORCH_LIBRARY(attend, library) {
       "Tensor? mask=None, Tensor? segments=None, Dict(str, Tensor)? bias=None, "
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, int[]? heads=None, "
       "int first_row=0, int? rows=None, str path='automatic', int seed=0, "
-      "Tensor? query_lengths=None, Tensor? query_offsets=None, str align='first') -> Tensor",
+      "Tensor? query_lengths=None, Tensor? query_offsets=None, str align='first', Tensor? "
+      "edge_offsets=None, Tensor? edge_keys=None, Tensor? edge_bias=None) -> Tensor",
       operator_weights);
 }
 
