@@ -202,11 +202,11 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
                                        const InteractionConfig& config, const Tell& tell,
                                        int64_t* bad) {
   Sequences sequences(config);
-  Interaction interaction;
   int64_t left_out = 0, alone = 0;
   while (true) {
     const int64_t before = reader.lines_read();
     try {
+      Interaction interaction;
       if (!reader.next(interaction)) break;
       sequences.add(std::move(interaction), reader.where());
     } catch (const Error& error) {

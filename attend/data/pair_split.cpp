@@ -58,12 +58,13 @@ std::vector<WrittenTable> split_pairs(const PairSplit& split) {
       split.column.empty() ? drawn_parts(pairs, split.seed) : named_parts(split);
   std::array<std::string, part_names.size()> lines;
   std::vector<WrittenTable> tables;
+  tables.reserve(part_names.size());
   for (const std::string& part : part_names)
     tables.push_back({part, (std::filesystem::path(split.folder) / (part + ".tsv")).string(), 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto part = static_cast<size_t>(parts[i]);
     const std::string &source = pairs[i].source, &target = pairs[i].targets[0];
-    lines[part] += source + '\t' + target + '\n';
+    lines[part].append(source).append("\t").append(target).append("\n");
     ++tables[part].examples;
   }
   for (const WrittenTable& table : tables)

@@ -27,6 +27,9 @@ at::Tensor composed_edge_weights(const Parts& parts, const LoweredSpec& spec,
 at::Tensor edges_of_weights(const at::Tensor& weights, const LoweredSpec& spec,
                             const kernels::Selection& rows);
 
+// The bias of edges as [B, H, Tq, Tk], 0 where there is no edge.
+at::Tensor dense_of_edges(const at::Tensor& bias, const LoweredSpec& spec);
+
 // What dropout multiplies the weights by: [B, H, Tq, Tk], or [B, H, Tq, D] for as many keys of each
 // query, int64 of that shape.
 at::Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options);

@@ -32,6 +32,7 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
     scores = scores + dense_of_relative(parts[part::relative], spec);
   if (parts[part::centres].defined())
     scores = scores + dense_of_gaussian(parts[part::centres], parts[part::widths], spec.keys);
+  if (parts[part::edges].defined()) scores = scores + dense_of_edges(parts[part::edges], spec);
   return scores;
 }
 

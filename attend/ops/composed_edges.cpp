@@ -195,6 +195,16 @@ Tensor composed_edge_weights(const Parts& parts, const LoweredSpec& spec,
   return by_edge(entries.as_rows(weights), spec, rows);
 }
 
+Tensor dense_of_edges(const Tensor& bias, const LoweredSpec& spec) {
+  const PaddedRows rows = padded_rows(*edge_tensors(spec.scope), bias.device());
+  const std::vector<int64_t> shape = {spec.batch, spec.heads, spec.queries, rows.keys.size(-1)};
+  const Tensor wide = bias.expand({spec.batch, spec.heads, spec.queries, bias.size(-1)});
+  const Tensor values = wide.gather(3, rows.numbers.expand(shape))
+                            .masked_fill(rows.present.expand(shape).logical_not(), 0.0);
+  return at::zeros({spec.batch, spec.heads, spec.queries, spec.keys}, bias.options())
+      .scatter_add(3, rows.keys.expand(shape), values);
+}
+
 Tensor edges_of_weights(const Tensor& weights, const LoweredSpec& spec,
                         const kernels::Selection& rows) {
   const Tensor keys = padded_rows(*edge_tensors(spec.scope), weights.device()).keys;

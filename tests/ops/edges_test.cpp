@@ -95,6 +95,42 @@ TEST(Edges, AreAMaskWithADenseBias) {
   }
 }
 
+// What has a row for all keys, and what draws among them, as with a mask and a dense bias.
+TEST(Edges, AllWeightsAndScoresKnowTheBias) {
+  const Graph graph = make_graph(some_pairs(7, 9), 7, 9);
+  const Inputs inputs(7, 9);
+  const Tensor rows = at::repeat_interleave(graph.offsets.diff());
+  const Tensor bias = at::randn({4, graph.keys.size(0)}, at::kDouble);
+  const Tensor places = rows * 9 + graph.keys;
+  const Tensor dense = at::zeros({4, 63}, at::kDouble).index_copy(1, places, bias).view({4, 7, 9});
+  const Tensor mask =
+      at::zeros({63}, at::kBool).index_fill_(0, places, at::ones({}, at::kBool)).view({7, 9});
+  for (const char* normaliser : {"softmax", "sparsemax", "sigmoid", "hard", "gumbel"})
+    for (const Path path : {Path::automatic, Path::composed}) {
+      AttentionSpec wanted = {.scope = dense_mask(mask),
+                              .bias = dense_bias(dense),
+                              .normaliser = Normaliser(normaliser, 5),
+                              .path = path};
+      AttentionSpec along = wanted;
+      along.scope = edges(graph);
+      along.bias = edge_bias(bias);
+      const auto told = [&](const AttentionSpec& spec) -> Tensors {
+        const auto [context, lse] = attention(inputs.query, inputs.key, inputs.value, spec);
+        const TopWeights top = attention_top(inputs.query, inputs.key, lse, 3, spec);
+        return {context,
+                attention_weights(inputs.query, inputs.key, lse, spec),
+                attention_scores(inputs.query, inputs.key, spec),
+                attention_entropy(inputs.query, inputs.key, lse, spec),
+                attention_column_sums(inputs.query, inputs.key, lse, spec),
+                top.weights,
+                top.keys.to(at::kDouble)};
+      };
+      const Tensors got = told(along), expected = told(wanted);
+      for (size_t n = 0; n < expected.size(); ++n)
+        EXPECT_TRUE(at::allclose(got[n], expected[n], 1e-10, 1e-12)) << normaliser << " " << n;
+    }
+}
+
 TEST(Edges, HaveSecondDerivatives) {
   const Graph graph = make_graph(some_pairs(3, 4), 3, 4);
   torch::manual_seed(4);

@@ -294,7 +294,6 @@ void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
 // sum_j g_ij.
 template <class T>
 void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
-  const Tag<T> d;
   const Problem<T>& problem = *plan.problem;
   const Shape& s = problem.shape;
   const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;

@@ -313,8 +313,10 @@ void EdgeKeyGradients(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
 template <class T>
 void EdgeSummary(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const SummaryPlan<T>& wanted = plan.summary;
-  const auto [batch, n, block] = wanted.place(task);
-  const int64_t begin = block * kBackwardRows;
+  // Clang refuses names of a structured binding within a lambda.
+  const auto where = wanted.place(task);
+  const int64_t batch = where.batch, n = where.head;
+  const int64_t begin = where.block * kBackwardRows;
   const int64_t rows = std::min(kBackwardRows, wanted.selection.rows - begin);
   const Row first{batch, wanted.head(n), wanted.selection.first_row + begin};
   const int64_t list = (batch * wanted.heads() + n) * plan.columns;
