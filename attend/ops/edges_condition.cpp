@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "attend/kernels/attention.h"
 #include "attend/ops/conditions-inl.h"
 
 namespace attend {
