@@ -26,8 +26,10 @@ std::unique_ptr<NetworkConfig> pairs() {
 
 void refuse_frames(const SourceShape& source, const char* type) {
   if (source.is_frames())
-    fail("model.type is {}, which reads no images or sounds; take seq2seq, transformer or vit",
-         type);
+    fail(
+        "model.type is {}, which reads no images, sounds or sets; take seq2seq, transformer, vit "
+        "or set",
+        type);
 }
 
 template <class Config>
