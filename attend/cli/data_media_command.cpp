@@ -11,11 +11,14 @@
 namespace attend {
 namespace {
 
-struct ImageOptions : DigitRows {
+// Images, or what is drawn from them.
+template <class Written>
+struct ImageOptions : Written {
   bool json = false;
 };
 
-void add_image_options(CLI::App& command, ImageOptions& options) {
+template <class Written>
+void add_image_options(CLI::App& command, ImageOptions<Written>& options) {
   command.add_option("--images", options.images, "IDX file of images, packed by gzip or xz or not")
       ->type_name("FILE")
       ->required();
@@ -32,7 +35,7 @@ void add_image_options(CLI::App& command, ImageOptions& options) {
 }
 
 void add_images_command(CLI::App& data) {
-  auto options = std::make_shared<ImageOptions>();
+  auto options = std::make_shared<ImageOptions<ImageSet>>();
   auto* command = data.add_subcommand("images", "Name the images of an IDX file in a table");
   add_image_options(*command, *options);
   command->add_option("--valid", options->valid, "The last so many images go to valid.tsv")
@@ -47,23 +50,47 @@ void add_images_command(CLI::App& data) {
   command->callback([options] { print_tables(write_image_tables(*options), options->json); });
 }
 
-void add_digits_command(CLI::App& data) {
-  auto options = std::make_shared<ImageOptions>();
-  auto* command =
-      data.add_subcommand("digits", "Draw rows of one to five digits from the images of MNIST");
-  add_image_options(*command, *options);
-  command->add_option("--count", options->count, "Rows to draw")
+// Those of what is drawn, which is `drawn`: rows, sets.
+template <class Written>
+void add_drawing_options(CLI::App& command, ImageOptions<Written>& options,
+                         const std::string& drawn) {
+  add_image_options(command, options);
+  command.add_option("--count", options.count, drawn + " to draw")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
   command
-      ->add_option("--valid", options->valid,
-                   "Rows to draw for validation, from the last tenth of the images, which the "
-                   "others then leave alone")
+      .add_option("--valid", options.valid,
+                  drawn +
+                      " to draw for validation, from the last tenth of the images, which the "
+                      "others then leave alone")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Seed of what is drawn")
+  command.add_option("--seed", options.seed, "Seed of what is drawn")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
+}
+
+void add_digit_sets_command(CLI::App& data) {
+  auto options = std::make_shared<ImageOptions<DigitSets>>();
+  auto* command = data.add_subcommand(
+      "digit-sets", "Draw sets of images of MNIST, each with how many different digits it has");
+  add_drawing_options(*command, *options, "Sets");
+  command->add_option("--most", options->most, "Images of a set at most; it has 1 or more")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->footer(
+      "Example:\n"
+      "  attend data digit-sets --images train-images-idx3-ubyte.gz \\\n"
+      "    --labels train-labels-idx1-ubyte.gz --out data --count 20000 --valid 1000\n"
+      "  attend train --data data --out model --recipe digit_sets");
+  command->callback([options] { print_tables(write_digit_sets(*options), options->json); });
+}
+
+void add_digits_command(CLI::App& data) {
+  auto options = std::make_shared<ImageOptions<DigitRows>>();
+  auto* command =
+      data.add_subcommand("digits", "Draw rows of one to five digits from the images of MNIST");
+  add_drawing_options(*command, *options, "Rows");
   command->footer(
       "Writes part.idx and its table. A row begins anywhere in its picture; each digit is moved\n"
       "by up to two pixels.\n\n"
@@ -106,6 +133,7 @@ void add_sounds_command(CLI::App& data) {
 void add_data_media_commands(CLI::App& data) {
   add_images_command(data);
   add_digits_command(data);
+  add_digit_sets_command(data);
   add_sounds_command(data);
 }
 

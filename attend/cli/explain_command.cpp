@@ -40,7 +40,7 @@ struct ExplainOptions : DecodeOptions {
 
 // The source of a model that reads images or sounds, as it reads it.
 std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
-  if (!model.reads_files()) return std::nullopt;
+  if (!model.has_source_image()) return std::nullopt;
   const auto [image, rows, columns] = model.source_image(name);
   return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
 }

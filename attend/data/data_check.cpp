@@ -225,8 +225,11 @@ class FileCheck {
     if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
     if (line == 1) first_target_ = row.target;
     if (pairs)
-      for (const SourceKind& kind : source_kinds())
-        if (kind.names(row.source)) media_.push_back({line, row.source, &kind});
+      for (const SourceKind& kind : source_kinds()) {
+        if (kind.names == nullptr || !kind.names(row.source)) continue;
+        media_.push_back({line, row.source, &kind});
+        break;
+      }
     // A short one is a number or a sign.
     if (source.characters >= 10 && 2 * source.letters < source.characters) tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
@@ -251,7 +254,7 @@ class FileCheck {
       if (reader == nullptr) reader = kind->reader({});
       FileForm form;
       try {
-        form = reader->form(placed_source(source, summary_.path));
+        form = reader->form(kind->placed(source, summary_.path));
         if (form.coloured) tell(coloured_, line);
       } catch (const Error& error) {
         if (unreadable_.count == 0) unreadable_.example = error.what();

@@ -6,14 +6,16 @@
 
 namespace attend {
 
-// How images and sounds become frames.
+// How images, sounds and sets become frames.
 struct FrameConfig {
   int64_t patch = 4;         // pixels per side
   int64_t image_height = 0;  // of all images; 0: as the first of training
   int64_t image_width = 0;
   int64_t sample_rate = 8000;
   int64_t mel_bands = 40;
-  int64_t stack = 3;  // windows of 10 ms per frame
+  int64_t stack = 3;      // windows of 10 ms per frame
+  int64_t set_depth = 0;  // numbers of an element of a set; 0: as the first of training
+  double set_scale = 1;   // what they are divided by
 
   Settings settings();  // keys data.*
 

@@ -53,7 +53,8 @@ void take_size(const std::string& file, FrameConfig& config) {
   config.image_width = image.width;
 }
 
-std::vector<std::string> patch_names(const FrameConfig& config, int64_t count) {
+std::vector<std::string> patch_names(const std::string& /*source*/, const FrameConfig& config,
+                                     int64_t count) {
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -119,6 +120,7 @@ SourceKind image_kind() {
           .on_grid = true,
           .has_colours = true,
           .names = names_image,
+          .placed = placed_source,
           .measure = take_size,
           .shape =
               [](const FrameConfig& config) {

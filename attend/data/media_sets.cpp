@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -121,6 +122,28 @@ WrittenTable write_rows(const DigitRows& rows, const LabelledImages& set, const 
   return write_table(rows.folder, part.name, lines);
 }
 
+WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
+                        const std::string& file, const RowPart& part) {
+  std::mt19937_64 random = internal::generator(static_cast<uint64_t>(sets.seed), part.stream);
+  const auto below = [&](int64_t count) {
+    return static_cast<int64_t>(internal::draw_below(static_cast<uint64_t>(count), random));
+  };
+  std::vector<std::string> lines;
+  lines.reserve(static_cast<size_t>(part.rows));
+  for (int64_t i = 0; i < part.rows; ++i) {
+    std::string names;
+    std::set<int> digits;
+    const int64_t size = 1 + below(sets.most);
+    for (int64_t j = 0; j < size; ++j) {
+      const int64_t image = part.first + below(part.last - part.first);
+      names += fmt::format("{}{}:{}", j > 0 ? " " : "", file, image);
+      digits.insert(label_of(images, image));
+    }
+    lines.push_back(fmt::format("{}\t{}", names, digits.size()));
+  }
+  return write_table(sets.folder, part.name, lines);
+}
+
 // The label and the index of "label_speaker_index.wav".
 std::pair<std::string, int64_t> parse_recording(const fs::path& path) {
   const std::string name = path.stem().string();
@@ -181,6 +204,27 @@ std::vector<WrittenTable> write_digit_rows(const DigitRows& rows) {
       write_rows(rows, read, {rows.part, rows.count, 0, valid, /*stream=*/0})};
   if (rows.valid > 0)
     tables.push_back(write_rows(rows, read, {"valid", rows.valid, valid, count, /*stream=*/1}));
+  return tables;
+}
+
+std::vector<WrittenTable> write_digit_sets(const DigitSets& sets) {
+  if (sets.count < 1 || sets.most < 1 || sets.valid < 0)
+    fail("[digit sets] {} sets of up to {} digits; take 1 or more of both", sets.count, sets.most);
+  const LabelledImages read = read_labelled_images(sets.images, sets.labels);
+  const int64_t count = read.labels.shape[0];
+  const int64_t aside = sets.valid > 0 ? std::max<int64_t>(count / 10, 1) : 0;
+  const int64_t valid = first_valid(count, aside, sets.images);
+  const std::string file = seen_from(sets.folder, sets.images);
+  if (file.find(' ') != std::string::npos)
+    fail("{}: a set names images with blanks between, and this name has one; rename it",
+         in_quotes(file));
+  create_folder(sets.folder, sets.folder);
+  remove_temporary_files(sets.folder);
+  std::vector<WrittenTable> tables = {
+      write_sets(sets, read, file, {sets.part, sets.count, 0, valid, /*stream=*/0})};
+  if (sets.valid > 0)
+    tables.push_back(
+        write_sets(sets, read, file, {"valid", sets.valid, valid, count, /*stream=*/1}));
   return tables;
 }
 

@@ -47,6 +47,18 @@ struct DigitRows : ImageSet {
 // part.idx, valid.idx and their tables; targets such as "3 1 4".
 std::vector<WrittenTable> write_digit_rows(const DigitRows& rows);
 
+// Sets of one to `most` digits, drawn from the images as the digits of DigitRows are.
+struct DigitSets : ImageSet {
+  int64_t count = 20000;  // sets of part.tsv
+  int64_t most = 6;
+  int64_t seed = 1;
+};
+
+// part.tsv and valid.tsv, whose lines name the images of a set, with blanks between; targets are
+// how many different digits it has. Error as read_labelled_images, and where the name of the images
+// has a blank.
+std::vector<WrittenTable> write_digit_sets(const DigitSets& sets);
+
 // train.tsv, valid.tsv and test.tsv of the files LABEL_SPEAKER_INDEX.wav in a folder, as the Free
 // Spoken Digit Dataset has them: indices 0 to 4 are its test, 5 to 9 are taken for validation.
 // Error on a .wav of another name, and where a table would be empty.

@@ -19,7 +19,7 @@ int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, Fra
   for (std::vector<Example>* part : parts) {
     all += part->size();
     bad += std::erase_if(*part, is_unreadable);
-    if (part->empty()) fail("{}: none of its images or sounds can be read", name);
+    if (part->empty()) fail("{}: none of its sources can be read", name);
   }
   if (bad > 0)
     tell(fmt::format("{}: {} of {} examples cannot be read and are left out", name, bad, all));

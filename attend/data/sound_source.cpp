@@ -39,7 +39,8 @@ class SoundFrames : public FrameReader {
   FrameConfig config_;
 };
 
-std::vector<std::string> frame_times(const FrameConfig& config, int64_t count) {
+std::vector<std::string> frame_times(const std::string& /*source*/, const FrameConfig& config,
+                                     int64_t count) {
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -60,6 +61,7 @@ SourceKind sound_kind() {
           .on_grid = false,
           .has_colours = false,
           .names = names_sound,
+          .placed = placed_source,
           .measure = [](const std::string&, FrameConfig&) {},
           .shape =
               [](const FrameConfig& config) { return FrameShape{config.stack * config.mel_bands}; },

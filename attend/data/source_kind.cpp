@@ -25,11 +25,21 @@ Settings FrameConfig::settings() {
       {"data.sample_rate", &sample_rate, "samples per second of every sound", 1000, 192000},
       {"data.mel_bands", &mel_bands, "mel bands of a sound's spectrum", 1, 256},
       {"data.stack", &stack, "windows of 10 ms that make a frame", 1, 64},
+      {.key = "data.set_depth",
+       .value = &set_depth,
+       .help = "numbers of each element of a set; 0: as the first of training",
+       .minimum = 0,
+       .maximum = 4096,
+       .is_measured = true},
+      {"data.set_scale", &set_scale,
+       "what the numbers of a set are divided by, such that most are between -3 and 3", 1e-30,
+       1e30},
   };
 }
 
 const std::vector<SourceKind>& source_kinds() {
-  static const std::vector<SourceKind> kinds = {image_kind(), sound_kind()};
+  static const std::vector<SourceKind> kinds = {picture_set_kind(), image_kind(), sound_kind(),
+                                                number_set_kind()};
   return kinds;
 }
 
@@ -64,8 +74,10 @@ std::string placed_source(const std::string& source, const std::string& table) {
   return (std::filesystem::path(table).parent_path() / source).string();
 }
 
-void place_sources(std::vector<Example>& examples, const std::string& table) {
-  for (Example& example : examples) example.source = placed_source(example.source, table);
+void place_sources(std::vector<Example>& examples, const SourceKind& kind,
+                   const std::string& table) {
+  if (kind.placed == nullptr) return;
+  for (Example& example : examples) example.source = kind.placed(example.source, table);
 }
 
 }  // namespace attend

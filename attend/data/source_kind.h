@@ -22,12 +22,14 @@ struct FileForm {
   bool coloured = false;             // colours are read in grey
 };
 
-// Reads files of one kind. Errors name the file.
+// Reads files of one kind, or sets that are written in the source. Errors name the file, or what
+// of the set cannot be read.
 class FrameReader {
  public:
   virtual ~FrameReader() = default;
   virtual FileForm form(const std::string& name) = 0;
-  // The frames [S, FrameShape::depth], float. Error on another form than the configuration has.
+  // The frames [S, FrameShape::depth], float; those of a set in an order of its own, whatever the
+  // one that it is written in. Error on another form than the configuration has.
   virtual at::Tensor read(const std::string& name) = 0;
 };
 
@@ -37,21 +39,27 @@ struct FrameShape {
   int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
 };
 
-// A kind of sources that name files, which are read as frames. Sources of no kind are texts.
+// A kind of sources that are read as frames: they name files, or are sets. Sources of no kind are
+// texts.
 struct SourceKind {
   const char* name;  // in data.source_units
   bool on_grid;      // frames of all sources lie on one grid, else in a row
   bool has_colours;  // its files may have some, which are not read
-  // Whether a source is written as the name of such a file.
+  // Whether a source is written as the name of such files. Null: it names none and could be a text.
   bool (*names)(std::string_view source);
-  // Sets what the configuration leaves open by the first file of training.
-  void (*measure)(const std::string& file, FrameConfig& config);
+  // The source where the files that it names are in the folder of that table. Null: a source names
+  // none and can be checked by itself.
+  std::string (*placed)(const std::string& source, const std::string& table);
+  // Sets what the configuration leaves open by the first source of training.
+  void (*measure)(const std::string& source, FrameConfig& config);
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
-  // What the first `count` frames are called: "row 1, column 2", counted from 1, or "0.03 s".
-  std::vector<std::string> (*frame_names)(const FrameConfig& config, int64_t count);
-  // What frames show: the image, or a sound's spectrogram, time to the right, its bands upwards,
-  // from the least energy, black, to the largest.
+  // What the first `count` frames of a source are called: "row 1, column 2", counted from 1,
+  // "0.03 s", or an element of a set as it is written there.
+  std::vector<std::string> (*frame_names)(const std::string& source, const FrameConfig& config,
+                                          int64_t count);
+  // What frames show: the image, those of a set from left to right, or a sound's spectrogram, time
+  // to the right, its bands upwards, from the least energy, black, to the largest. Null: nothing.
   Image (*picture)(const at::Tensor& frames, const FrameConfig& config);
 };
 
@@ -74,7 +82,7 @@ class KeptFrames : public FrameReader {
   std::unordered_map<std::string, at::Tensor> frames_;
 };
 
-// Images and sounds.
+// Images, sounds and sets of numbers or images.
 const std::vector<SourceKind>& source_kinds();
 
 // The kind that data.source_units names; null: texts.
@@ -82,6 +90,7 @@ const SourceKind* source_kind(std::string_view units);
 
 // Files that a table names are in its folder, unless they begin with a slash.
 std::string placed_source(const std::string& source, const std::string& table);
-void place_sources(std::vector<Example>& examples, const std::string& table);
+void place_sources(std::vector<Example>& examples, const SourceKind& kind,
+                   const std::string& table);
 
 }  // namespace attend

@@ -32,7 +32,8 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   PairFiles checked = files;
   checked.check = pair_check(text);
   std::vector<Example> examples = read_pairs(checked, tell, bad);
-  if (text.source_kind() != nullptr) place_sources(examples, files.source);
+  if (const SourceKind* kind = text.source_kind(); kind != nullptr)
+    place_sources(examples, *kind, files.source);
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;
 }
 
@@ -41,10 +42,16 @@ std::function<void(const std::string& source, const std::string& target)> pair_c
   // A language in front of a source is none of its units.
   const auto source = text.language_token ? std::nullopt : refusing_units(text.source_units);
   const auto target = text.wants_numbers() ? std::nullopt : refusing_units(text.target_units);
-  if (!source && !target && !text.wants_numbers()) return nullptr;
-  return [source, target, numbers = text.wants_numbers()](const std::string& source_text,
-                                                          const std::string& target_text) {
+  const SourceKind* kind = text.source_kind();
+  if (kind != nullptr && kind->placed != nullptr) kind = nullptr;  // files are read later
+  if (!source && !target && kind == nullptr && !text.wants_numbers()) return nullptr;
+  return [source, target, kind, frames = text.frames, numbers = text.wants_numbers()](
+             const std::string& source_text, const std::string& target_text) mutable {
     if (source) split_units(source_text, *source);
+    if (kind != nullptr) {
+      kind->measure(source_text, frames);
+      kind->reader(frames)->read(source_text);
+    }
     if (target) split_units(target_text, *target);
     if (numbers) target_number(target_text);
   };

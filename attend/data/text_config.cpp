@@ -26,7 +26,8 @@ Setting TextConfig::source_units_setting() {
   for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
   return {"data.source_units",
           &source_units,
-          "what a token of the source is; image, sound: a patch or some windows of that file",
+          "what a token of the source is; image, sound: a patch or some windows of that file; set, "
+          "images: an element, or the image of that name",
           {},
           {},
           std::move(names)};

@@ -249,13 +249,17 @@ bool Model::ranks() const { return parts().config.ranks(); }
 
 bool Model::continues() const { return parts().config.continues(); }
 
-bool Model::reads_files() const { return parts().text.source_kind() != nullptr; }
+bool Model::has_source_image() const {
+  const SourceKind* kind = parts().text.source_kind();
+  return kind != nullptr && kind->picture != nullptr;
+}
 
 int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }
 
 SourceImage Model::source_image(const std::string& source) const {
   const PairModel& model = parts();
-  if (!reads_files()) fail("[model] a model of type {} here reads texts, not pictures", type());
+  if (!has_source_image())
+    fail("[model] a model of type {} here reads no images or sounds", type());
   at::Tensor frames = model.frame_reader()->read(source);
   model.truncate_frames(frames);
   const SourceShape shape = model.source_shape();

@@ -92,8 +92,8 @@ class SourceError : public Error {
   std::string reason_;
 };
 
-// A model, ready for use. A source is a text or, for a model that reads images or sounds, the name
-// of an image's file (or "images.idx:17") or of a sound's.
+// A model, ready for use. A source is a text, a set or, for a model that reads images or sounds,
+// the name of an image's file (or "images.idx:17") or of a sound's.
 //
 // Any number of threads may call one model at once: its weights are only read, and all calls share
 // its threads, taking turns. On the CPU the answer to a source, its scores and weights included,
@@ -176,10 +176,11 @@ class Model {
   bool tags() const;                      // an answer has a label for each token of its source
   bool continues() const;                 // an answer continues its source
   bool ranks() const;                     // an answer is the item that follows those of its source
-  bool reads_files() const;               // sources are images or sounds
+  bool has_source_image() const;          // of sources that are images, sets of them or sounds
   int64_t maximum_source_length() const;  // in tokens; the model reads the first of a longer one,
                                           // or the last where the model continues it
-  // The picture of a source. Error where the model reads texts, or on a file that cannot be read.
+  // The picture of a source. Error where there is none of such sources, or on a file that cannot be
+  // read.
   SourceImage source_image(const std::string& source) const;
 
  private:

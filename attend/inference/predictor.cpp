@@ -141,8 +141,8 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       } else if (!blank) {
         encoded.frames = reader->read(texts[i]);
         prediction.truncated = model_.truncate_frames(encoded.frames);
-        prediction.source =
-            model_.text.source_kind()->frame_names(model_.text.frames, encoded.source_length());
+        prediction.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
+                                                                   encoded.source_length());
       }
       if (strict_ && prediction.truncated)
         fail(

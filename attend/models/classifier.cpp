@@ -15,6 +15,8 @@ using at::Tensor;
 // Labels are the target's tokens after the fixed ones.
 constexpr int64_t first_label = Vocabulary::unknown + 1;
 
+constexpr Site pooling_site{NetworkPart::pooling, 0, false};
+
 // "softmax, temperature:T, ...".
 std::string pooling_normalisers() {
   std::vector<std::string_view> all;
@@ -35,9 +37,10 @@ Tensor word_mask(const StackSource& words) {
 Settings ClassifierConfig::settings() {
   Settings all = {
       {"model.pooling", &pooling,
-       "how the vectors of a source become one; fixed: by learned queries; class: by a token more"},
+       "how the vectors of a source become one; fixed: by learned queries; class: by a token more; "
+       "multi_head: by a learned query with model.heads heads"},
       {"model.pooling_normaliser", &pooling_normaliser,
-       "makes weights of the fixed queries' scores: " + pooling_normalisers()},
+       "makes weights of the learned queries' scores: " + pooling_normalisers()},
       {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
       {"model.attention_depth", &attention_depth, "hidden units of fixed_mlp", 1, 65536},
       {"model.hidden", &hidden, "units of a layer after the pooling; 0: none", 0, 65536},
@@ -50,7 +53,8 @@ Settings ClassifierConfig::settings() {
 }
 
 std::string ClassifierConfig::why_no_weights() const {
-  return layers > 0 ? "model.normaliser = linear" : "model.pooling = " + name_of(pooling);
+  return layers > 0 && inducing_points == 0 ? "model.normaliser = linear"
+                                            : "model.pooling = " + name_of(pooling);
 }
 
 void ClassifierConfig::check() const {
@@ -60,6 +64,14 @@ void ClassifierConfig::check() const {
   if (!reason.empty())
     fail("model.pooling_normaliser is {}, which {}; take {}", pooling_normaliser, reason,
          pooling_normalisers());
+  if (pooling == Pooling::multi_head) {
+    if (queries != 1)
+      fail("model.queries is {}, and model.pooling multi_head, which has one; take more heads",
+           queries);
+    if (depth % heads != 0)
+      fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
+           depth);
+  }
   if (pooling == Pooling::class_token && layers == 0)
     fail(
         "model.pooling is class, whose token reads the others in layers; set model.layers to 1 or "
@@ -78,9 +90,11 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
       "encoder",
       std::make_shared<SourceEncoder>(source, config, config.pooling == Pooling::class_token));
   const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
-  // Running sums form no weights.
-  attends_ =
-      config.layers > 0 ? !Normaliser(config.self.choices().normaliser).row().running_sums : fixed;
+  const bool reads = fixed || config.pooling == Pooling::multi_head;
+  // Running sums form no weights, and those of inducing points are none of tokens.
+  attends_ = config.layers > 0 && config.inducing_points == 0
+                 ? !Normaliser(config.self.choices().normaliser).row().running_sums
+                 : reads;
   if (fixed)
     fixed_ = register_module("fixed",
                              std::make_shared<FixedAttention>(FixedAttentionConfig{
@@ -89,6 +103,16 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
                                  .depth = depth,
                                  .queries = config.queries,
                                  .attention_depth = config.attention_depth}));
+  if (config.pooling == Pooling::multi_head)
+    multi_head_ = register_module(
+        "multi_head",
+        std::make_shared<LearnedQueries>(LearnedQueriesConfig{
+            .depth = depth,
+            .heads = {.choices = {.normaliser = config.pooling_normaliser}, .heads = config.heads},
+            .feed_forward = config.feed_forward,
+            .activation = config.activation,
+            .dropout = config.dropout,
+            .attention_dropout = config.attention_dropout}));
   int64_t vector = fixed ? config.queries * depth : depth;
   if (config.hidden > 0) {
     hidden_ = register_module("hidden", torch::nn::Linear(vector, config.hidden));
@@ -100,8 +124,9 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
 
 Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
   const auto& [vectors, lengths] = words;
-  if (fixed_)
-    return fixed_->forward(vectors, vectors, lengths, pass.at_site({NetworkPart::pooling})).context;
+  if (fixed_) return fixed_->forward(vectors, vectors, lengths, pass.at_site(pooling_site)).context;
+  if (multi_head_)
+    return multi_head_->forward(vectors, lengths, pass.at_site(pooling_site)).squeeze(1);
   if (pooling_ == Pooling::class_token) return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
   return pooling_ == Pooling::mean ? sum / to_device(lengths).unsqueeze(1) : sum;
@@ -129,6 +154,10 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   if (fixed_) {
     const Tensor lse = fixed_->forward(words.vectors, words.vectors, lengths).lse;
     weights = fixed_->weights(words.vectors, lse, lengths).mean(1);
+  } else if (multi_head_) {
+    AttentionTrace read;
+    pooled(words, Pass{}.watched_by(read));
+    weights = read.mean_weights(pooling_site).squeeze(1);
   } else if (pooling_ == Pooling::mean) {
     weights = weights / to_device(lengths).unsqueeze(1);
   }
@@ -148,7 +177,7 @@ Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
 }
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
-  if (fixed_) return {};
+  if (fixed_ || multi_head_) return {};
   if (pooling_ == Pooling::class_token) return {1, at::eye(source_length + 1).slice(0, 0, 1)};
   return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
 }

@@ -10,18 +10,22 @@
 #include "attend/models/pair_network.h"
 #include "attend/models/source_encoder.h"
 #include "attend/nn/fixed_attention.h"
+#include "attend/nn/learned_queries.h"
 
 namespace attend {
 
-// How the vectors of a source become one: their sum or mean, the contexts of fixed queries, or the
-// vector of the class token.
-enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token };
-inline EnumNames names_of(Pooling) { return {"sum", "mean", "fixed_dot", "fixed_mlp", "class"}; }
+// How the vectors of a source become one: their sum or mean, the contexts of fixed queries, the
+// vector of the class token, or what a learned query with several heads makes of them
+// (LearnedQueries).
+enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token, multi_head };
+inline EnumNames names_of(Pooling) {
+  return {"sum", "mean", "fixed_dot", "fixed_mlp", "class", "multi_head"};
+}
 
 struct ClassifierConfig : SourceEncoderConfig {
   Pooling pooling = Pooling::mean;
-  std::string pooling_normaliser = "softmax";  // of the fixed queries, as FixedAttention takes it
-  int64_t queries = 1;                         // fixed ones
+  std::string pooling_normaliser = "softmax";  // of learned queries, as FixedAttention takes it
+  int64_t queries = 1;                         // fixed ones; multi_head has one
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
   int64_t hidden = 0;                          // units of a layer after the pooling; 0: none
   double word_dropout = 0.1;
@@ -50,9 +54,9 @@ class Classifier : public PairNetwork {
   // frames [B, S, F], lengths [B] from 1.
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // [B, S], where the classifier attends: the mean weights of the fixed queries, or else those of
-  // the mean or of the class token (which add up to 1 without its own), as the layers below spread
-  // them.
+  // [B, S], where the classifier attends: the mean weights of the learned queries or heads, or else
+  // those of the mean or of the class token (which add up to 1 without its own), as the layers
+  // below spread them.
   at::Tensor word_weights(const at::Tensor& source, const at::Tensor& lengths);
 
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
@@ -77,8 +81,9 @@ class Classifier : public PairNetwork {
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;
-  std::shared_ptr<FixedAttention> fixed_;  // null but for fixed queries
-  torch::nn::Linear hidden_{nullptr};      // null without
+  std::shared_ptr<FixedAttention> fixed_;       // null but for fixed queries
+  std::shared_ptr<LearnedQueries> multi_head_;  // null but for pooling by several heads
+  torch::nn::Linear hidden_{nullptr};           // null without
   torch::nn::Linear output_{nullptr};
 };
 

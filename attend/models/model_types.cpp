@@ -6,6 +6,7 @@
 #include "attend/models/masked_language_model.h"
 #include "attend/models/model_type.h"
 #include "attend/models/seq2seq.h"
+#include "attend/models/set_transformer.h"
 #include "attend/models/tagger.h"
 #include "attend/models/transformer.h"
 #include "attend/models/vit.h"
@@ -25,8 +26,10 @@ std::unique_ptr<NetworkConfig> pairs() {
 
 void refuse_frames(const SourceShape& source, const char* type) {
   if (source.is_frames())
-    fail("model.type is {}, which reads no images or sounds; take seq2seq, transformer or vit",
-         type);
+    fail(
+        "model.type is {}, which reads no images, sounds or sets; take seq2seq, transformer, vit "
+        "or set",
+        type);
 }
 
 template <class Config>
@@ -69,6 +72,13 @@ struct Types {
        .text = {.source_units = "image", .target_units = "line"},
        .metric = "accuracy",
        .config = pairs<VitConfig, Classifier>},
+      {.name = "set",
+       .summary = "the Set Transformer, a label or a number for a set",
+       .answers = Answers::label,
+       .text = {.source_units = "set", .target_units = "line"},
+       .metric = "accuracy",
+       .label_smoothing = 0,
+       .config = pairs<SetTransformerConfig, Classifier>},
       {.name = "tagger",
        .summary = "answers with a label for each token",
        .answers = Answers::tags,

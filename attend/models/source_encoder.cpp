@@ -24,6 +24,10 @@ Settings SourceEncoderConfig::settings() {
                 "bidirectional layers below those of self-attention; 0: none", 0, 64},
                {"model.cell", &cell, "recurrent cell"},
                {"model.layers", &layers, "of self-attention; 0: none", 0, 256},
+               {"model.inducing_points", &inducing_points,
+                "learned vectors of each layer, which read the source and are read in its place; "
+                "0: none",
+                0, 4096},
                {"model.maximum_source_length", &maximum_source_length,
                 "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
@@ -31,6 +35,9 @@ Settings SourceEncoderConfig::settings() {
 
 void SourceEncoderConfig::check() const {
   if (layers > 0) LayersConfig::check();
+  if (layers == 0 && inducing_points > 0)
+    fail("model.inducing_points is {}, and model.layers 0; take layers, or no such points",
+         inducing_points);
   if (recurrent_layers > 0 && depth % 2 != 0)
     fail("model.depth is {}, half of which each direction of a recurrent layer has; make it even",
          depth);
@@ -58,9 +65,11 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
   // Small, as learned positions are.
   if (class_token)
     class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
-  if (config.layers > 0)
-    layers_ = register_module("layers", std::make_shared<TransformerStack>(
-                                            config.stack(config.layers, /*causal=*/false)));
+  if (config.layers > 0) {
+    TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
+    stack.inducing_points = config.inducing_points;
+    layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
+  }
 }
 
 Tensor SourceEncoder::positioned(const Tensor& vectors) const {

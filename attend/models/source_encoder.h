@@ -22,6 +22,8 @@ struct SourceEncoderConfig : LayersConfig {
   Cell cell = Cell::lstm;        // of those
   int64_t layers = 0;            // of self-attention. Without either kind every vector stays by
                                  // itself, as in a bag
+  int64_t inducing_points = 0;   // of each of those, through which positions know each other; 0:
+                                 // they read each other (TransformerStackConfig)
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 

@@ -18,7 +18,9 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
       before_source_(config.layers > 0 ? 1 : 0) {
   config.check();
   if (source.is_frames())
-    fail("a model of this type reads texts, no images or sounds; take seq2seq, transformer or vit");
+    fail(
+        "a model of this type reads texts, no images, sounds or sets; take seq2seq, transformer, "
+        "vit or set");
   encoder_ = register_module("encoder", std::make_shared<SourceEncoder>(
                                             source, config, /*class_token=*/config.layers > 0));
 }

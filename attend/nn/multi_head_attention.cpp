@@ -131,6 +131,12 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   output_ = linear("output", heads * head_depth_, config.depth);
 }
 
+bool MultiHeadAttention::is_positional() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) {
+    return group.config.rotary || group.spec->is_positional();
+  });
+}
+
 void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, const Pass& pass) {
   check_sequence(source, "source", key_->options.in_features());
   if (!state.groups_.empty() && state.groups_[0].keys.size(0) != source.size(0))

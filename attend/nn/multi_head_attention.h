@@ -59,6 +59,9 @@ class MultiHeadAttention : public torch::nn::Module {
   // through the state too, and a step then copies what it holds.
   at::Tensor step(const at::Tensor& x, MultiHeadState& state, const Pass& pass = {});
 
+  // Whether the weights of any head depend on positions.
+  bool is_positional() const;
+
  private:
   struct Group {
     HeadGroup config;

@@ -50,6 +50,22 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   };
   Layer layer;
   layer.self = attention("self", config.self, 0);
+  if (config.inducing_points > 0) {
+    if (layer.self->is_positional())
+      fail(
+          "[transformer] inducing points have no positions, by which the heads go; take "
+          "scope "
+          "all, no bias of positions (as model.bias = none) and no rotation");
+    layer.points =
+        register_module(name("points"), std::make_shared<LearnedQueries>(LearnedQueriesConfig{
+                                            .queries = config.inducing_points,
+                                            .depth = config.depth,
+                                            .heads = {.heads = config.self[0].heads},
+                                            .feed_forward = config.feed_forward,
+                                            .activation = config.activation,
+                                            .dropout = config.dropout,
+                                            .attention_dropout = config.attention_dropout}));
+  }
   layer.self_norm = register_module(name("self_norm"), layer_norm(config.depth));
   if (!config.cross.empty()) {
     layer.cross = attention("cross", config.cross, config.source_depth);
@@ -103,12 +119,20 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
   return final_norm_ ? final_norm_->forward(x) : x;
 }
 
+Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Tensor& lengths,
+                                   const Pass& pass) {
+  if (!layer.points) return layer.self->forward(x, x, lengths, pass);
+  Pass unseen = pass;
+  unseen.watch = nullptr;
+  return layer.self->forward(x, layer.points->forward(x, lengths, unseen), {}, unseen);
+}
+
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
                                  const Pass& pass) {
   return through(
       x, config_.experts > 0 ? present_positions(x, lengths) : Tensor(), pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
-        return layers_[i].self->forward(in, in, lengths, here);
+        return read_self(layers_[i], in, lengths, here);
       },
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].cross->forward(in, source.vectors, source.lengths, here);
@@ -116,6 +140,8 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
 }
 
 StackCaches TransformerStack::start(const StackSource& source, const Pass& pass) {
+  if (config_.inducing_points > 0)
+    fail("[transformer] inducing points read whole sequences, and no steps; call forward");
   StackCaches caches;
   for (Layer& layer : layers_) {
     caches.self.emplace_back();

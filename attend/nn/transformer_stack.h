@@ -8,6 +8,7 @@
 
 #include "attend/nn/dropout.h"
 #include "attend/nn/feed_forward.h"
+#include "attend/nn/learned_queries.h"
 #include "attend/nn/mixture_of_experts.h"
 #include "attend/nn/multi_head_attention.h"
 
@@ -25,6 +26,11 @@ struct TransformerStackConfig {
   // position (MixtureOfExperts); 0: one network computes all positions.
   int64_t experts = 0;
   int64_t chosen_experts = 2;
+  // Where not 0, each layer has so many learned vectors, which read the sequence; positions then
+  // read these in place of each other: n m instead of n^2 weights (Lee et al. 2019, eq. 9 and 10).
+  // Such a stack reads whole sequences and takes no steps; a watch does not see the two readings,
+  // whose weights are no map from positions to positions.
+  int64_t inducing_points = 0;
   // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
   // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
@@ -53,7 +59,8 @@ struct StackCaches {
 // all, a language model with scope causal, a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention, and where there are no layers.
+  // Error as MultiHeadAttention, where there are no layers, and where heads that go by positions
+  // would read inducing points.
   explicit TransformerStack(const TransformerStackConfig& config);
 
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same.
@@ -73,12 +80,16 @@ class TransformerStack : public torch::nn::Module {
  private:
   struct Layer {
     std::shared_ptr<MultiHeadAttention> self, cross;  // cross null without a source
+    std::shared_ptr<LearnedQueries> points;           // that read the sequence; null: none
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
     std::shared_ptr<MixtureOfExperts> experts;        // null without
     torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
   };
 
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
+  // What the positions x of a layer read of each other.
+  static at::Tensor read_self(Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
+                              const Pass& pass);
 
   // x with what `sublayer` makes of it, normalised before or after.
   template <class Sublayer>

@@ -57,7 +57,8 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
         "--source-column, --target-column: are of a CSV or .conll file; give it with --data, "
         "without "
         "--target");
-  if (!options.target.empty() && text.source_kind() != nullptr)
+  const SourceKind* kind = text.source_kind();
+  if (!options.target.empty() && kind != nullptr && kind->placed != nullptr)
     fail("--target {}: images and sounds are named in a TSV file with their targets",
          options.target);
   if (!options.target.empty() && fs::is_directory(options.data))
@@ -146,7 +147,9 @@ Texts read_sequences(const TrainOptions& options, const RunConfig& config, const
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
                                               const Tell& tell, int64_t* bad) {
   if (text.source_kind() != nullptr)
-    fail("train.shuffle_buffer: is for texts; images and sounds are held in memory: set it to 0");
+    fail(
+        "train.shuffle_buffer: is for texts; images, sounds and sets are held in memory: set it to "
+        "0");
   if (is_split(options))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
   return read_examples(validation_files(options), text, tell, bad);

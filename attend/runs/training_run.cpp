@@ -33,7 +33,7 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
     pairs = model.encode(data.train, &cut);
     if (cut > 0)
       tell(fmt::format(
-          "{}: {} sounds are cut to their first {} frames (model.maximum_source_length)",
+          "{}: {} sources are cut to their first {} frames (model.maximum_source_length)",
           options.data, cut, config.model.chosen().maximum_source_length()));
     return std::make_unique<PairBatches>(pairs, config.train);
   }

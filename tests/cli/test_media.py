@@ -305,7 +305,7 @@ class Sounds(program.Case):
         train = ("train", "--data", self.shared / "data", "--source-units", "sound", "--target-units",
                  "char", *settings(chosen))
         run = self.succeed(*train, "--out", "short")
-        self.assertIn("data: 80 sounds are cut to their first 2 frames", run.stderr)
+        self.assertIn("data: 80 sources are cut to their first 2 frames", run.stderr)
         self.refuse(*train, "--out", "strict", "--strict",
                     names=["model.maximum_source_length = 2", ".wav"])
 

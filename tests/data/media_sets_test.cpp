@@ -67,7 +67,7 @@ TEST(ImageTables, NameEveryImageOnce) {
   int64_t next = 0;
   for (const WrittenTable& table : tables) {
     std::vector<Example> examples = read_pairs({table.path});
-    place_sources(examples, table.path);
+    place_sources(examples, *source_kind("image"), table.path);
     ASSERT_EQ(static_cast<int64_t>(examples.size()), table.examples);
     for (const Example& example : examples) {
       EXPECT_THAT(example.targets, ElementsAre(std::to_string(next)));
@@ -125,6 +125,42 @@ std::vector<int> in_quotes(const Image& row) {
   return images;
 }
 
+TEST(DigitSets, HaveAsManyDigitsAsTheyTell) {
+  const TemporaryFolder folder;
+  write_images(folder);
+  DigitSets sets;
+  static_cast<ImageSet&>(sets) = image_set(folder);
+  sets.count = 200;
+  sets.valid = 30;
+  sets.most = 3;
+  const auto tables = write_digit_sets(sets);
+  ASSERT_EQ(tables.size(), 2U);
+  std::set<size_t> sizes;
+  for (const WrittenTable& table : tables) {
+    std::vector<Example> examples = read_pairs({table.path});
+    place_sources(examples, *source_kind("images"), table.path);
+    ASSERT_EQ(std::ssize(examples), table.name == "train" ? 200 : 30);
+    ImageReader reader;
+    for (const Example& example : examples) {
+      std::set<char> digits;
+      std::istringstream names(example.source);
+      size_t size = 0;
+      for (std::string name; names >> name; ++size) {
+        const char brightness = reader.read(name).pixels[0];
+        EXPECT_EQ(brightness > count - count / 10, table.name == "valid");
+        digits.insert(brightness);
+      }
+      sizes.insert(size);
+      EXPECT_THAT(example.targets, ElementsAre(std::to_string(digits.size())));
+    }
+  }
+  EXPECT_EQ(sizes, (std::set<size_t>{1, 2, 3}));
+  sets.folder = folder / "with blank";
+  sets.images = folder / "a b.idx";
+  write_file(sets.images, test::contents(folder / "images.idx"));
+  EXPECT_THAT(error_of([&] { write_digit_sets(sets); }), HasSubstr("rename it"));
+}
+
 TEST(DigitRows, ShowTheirTargets) {
   const TemporaryFolder folder;
   write_images(folder);
@@ -135,7 +171,7 @@ TEST(DigitRows, ShowTheirTargets) {
   std::set<size_t> lengths;
   for (const WrittenTable& table : tables) {
     std::vector<Example> examples = read_pairs({table.path});
-    place_sources(examples, table.path);
+    place_sources(examples, *source_kind("image"), table.path);
     ASSERT_EQ(static_cast<int64_t>(examples.size()), table.name == "train" ? 300 : 20);
     ImageReader reader;
     for (const Example& example : examples) {

@@ -49,7 +49,7 @@ TEST(ImageFrames, ArePatchesRowByRow) {
       at::tensor({0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 0, 0, 10, 11, 0, 0}).view({4, 4});
   EXPECT_TRUE(at::allclose(frames, wanted.to(at::kFloat), 1e-6, 1e-6));
   EXPECT_THAT(
-      source_kind("image")->frame_names(config, 4),
+      source_kind("image")->frame_names("x", config, 4),
       ElementsAre("row 1, column 1", "row 1, column 2", "row 2, column 1", "row 2, column 2"));
   EXPECT_THAT(refusal([&] {
                 image_frames({2, 2, "abcd"}, config, "y.png");
@@ -171,9 +171,42 @@ TEST(ImageReader, FindsImagesOfAnIdxFile) {
   EXPECT_THAT(refusal([&] { reader.read("none.idx:3"); }), HasSubstr("none.idx"));
 }
 
+TEST(PictureSets, AreInTheOrderOfTheirNames) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "i.idx", idx_bytes({{3, 1, 2}, "abcdef"}));
+  const SourceKind& kind = *source_kind("images");
+  const auto set = [&](std::initializer_list<int> images) {
+    std::string source;
+    for (const int image : images) source += folder / "i.idx:" + std::to_string(image) + " ";
+    return source;
+  };
+  FrameConfig config{.patch = 2};
+  EXPECT_TRUE(kind.names(set({2, 0})));
+  EXPECT_FALSE(kind.names(folder / "i.idx:2")) << "that is an image";
+  kind.measure(set({2, 0}), config);
+  EXPECT_EQ(kind.shape(config).depth, 4) << "a patch with a row of zeros";
+  const at::Tensor frames = kind.reader(config)->read(set({2, 0}));
+  ASSERT_EQ(frames.sizes(), (std::vector<int64_t>{2, 4}));
+  EXPECT_TRUE(at::equal(frames, kind.reader(config)->read(set({0, 2}))));
+  EXPECT_NEAR(frames[0][0].item<float>(), 'a' / 255.0F, 1e-6);
+  EXPECT_THAT(kind.frame_names(set({2, 0}), config, 2),
+              ElementsAre(folder / "i.idx:0", folder / "i.idx:2"));
+  const Image row = kind.picture(frames, config);
+  EXPECT_EQ(row.height, 2);
+  EXPECT_EQ(row.width, 4);
+  EXPECT_EQ(row.pixels, std::string("abef\0\0\0\0", 8));
+  EXPECT_EQ(kind.placed("b.png a.png", "data/t.tsv"), "data/a.png data/b.png");
+  EXPECT_THAT(refusal([&] { kind.placed("a.png", "my data/t.tsv"); }), HasSubstr("has a blank"));
+  EXPECT_THAT(refusal([&] { kind.reader(config)->read(" "); }), HasSubstr("a set is empty"));
+  EXPECT_THAT(refusal([&] {
+                kind.reader(config)->read(set({0, 3}));
+              }),
+              HasSubstr("index 3 is none of the 3 entries"));
+}
+
 TEST(PlaceSources, NamesFilesBesideTheirTable) {
   std::vector<Example> examples = {{"a.png", {"x"}}, {"/b.png", {"y"}}};
-  place_sources(examples, "data/train.tsv");
+  place_sources(examples, *source_kind("image"), "data/train.tsv");
   EXPECT_EQ(examples[0].source, "data/a.png");
   EXPECT_EQ(examples[1].source, "/b.png");
 }

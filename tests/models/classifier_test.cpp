@@ -67,6 +67,16 @@ std::vector<Variant> variants() {
     c.layers = 1;
     c.self.bias = "none";
   });
+  add("multi_head", Pooling::multi_head, nothing);
+  add("self_multi_head", Pooling::multi_head, [](ClassifierConfig& c) {
+    c.layers = 1;
+    c.self.bias = "none";
+  });
+  add("induced", Pooling::multi_head, [](ClassifierConfig& c) {
+    c.layers = 2;
+    c.self.bias = "none";
+    c.inducing_points = 3;
+  });
   for (const Cell cell : {Cell::lstm, Cell::gru})
     add("recurrent_" + name_of(cell), cell == Cell::gru ? Pooling::fixed_dot : Pooling::fixed_mlp,
         [&](ClassifierConfig& c) {
@@ -153,8 +163,8 @@ TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
   const Tensor weights = state->step(start, true, {}).weights;
   ASSERT_EQ(weights.defined(), network->attends());
   const ClassifierConfig& config = GetParam().config;
-  const bool bag = config.layers == 0 && config.pooling != Pooling::fixed_dot &&
-                   config.pooling != Pooling::fixed_mlp;
+  const bool bag =
+      config.layers == 0 && (config.pooling == Pooling::sum || config.pooling == Pooling::mean);
   EXPECT_EQ(network->attends(), !bag && config.self.mechanism != "linear");
   if (!network->attends()) return;
   ASSERT_EQ(weights.sizes(), batch.source.sizes());
@@ -356,6 +366,14 @@ TEST(Classifier, TellsWhatDoesNotFit) {
   EXPECT_THAT(refusal(), HasSubstr("model.normaliser is hard"));
   config = small(Pooling::class_token);
   EXPECT_THAT(refusal(), HasSubstr("set model.layers to 1 or more"));
+  config = small(Pooling::multi_head);
+  config.queries = 2;
+  EXPECT_THAT(refusal(), HasSubstr("take more heads"));
+  config = small();
+  config.inducing_points = 2;
+  EXPECT_THAT(refusal(), HasSubstr("model.layers 0"));
+  config.layers = 1;
+  EXPECT_THAT(refusal(), HasSubstr("inducing points have no positions"));
 }
 
 TEST(Classifier, PoolsAtATemperature) {

@@ -77,6 +77,8 @@ inline std::vector<SomeNetwork> some_networks() {
       {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
+      {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
+      {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"recommender", {"model.context=16"}},

@@ -123,8 +123,8 @@ TEST(NumberModel, TellsWhatAnswersNoNumbers) {
   };
   text.target_units = "line";
   EXPECT_THAT(reason("transformer"), HasSubstr("model.type = transformer does not answer; take "
-                                               "classifier or vit"));
-  EXPECT_THAT(reason("lm"), HasSubstr("take classifier or vit"));
+                                               "classifier or vit or set"));
+  EXPECT_THAT(reason("lm"), HasSubstr("take classifier or vit or set"));
   text.target_units = "char";
   EXPECT_THAT(reason("classifier"), HasSubstr("one whole line"));
   const PairModel model = make(small);

@@ -123,7 +123,7 @@ TEST_F(SoundsTest, ThatAreCutAreARemarkOrRefused) {
   TrainWatch watch;
   watch.remark = [&](const std::string& remark) { remarks.push_back(remark); };
   train_model(options, watch);
-  EXPECT_THAT(remarks, ElementsAre(options.data + ": 6 sounds are cut to their first 2 frames "
+  EXPECT_THAT(remarks, ElementsAre(options.data + ": 6 sources are cut to their first 2 frames "
                                                   "(model.maximum_source_length)"));
   options.out = folder / "strict";
   options.strict = true;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace attend {
+
+// Sets of one to `most` integers from 1 to `largest`, both even chances, and their maxima (Lee et
+// al. 2019, 5.1).
+struct IntegerSets {
+  int64_t count = 20000;  // of the sets
+  int64_t most = 10;
+  int64_t largest = 99;
+  int64_t seed = 1;
+};
+
+// Writes lines "3 17 42 TAB 42". Error on a size below 1 and where the file cannot be written.
+void write_integer_sets(const std::string& path, const IntegerSets& sets);
+
+}  // namespace attend
