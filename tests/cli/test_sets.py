@@ -62,13 +62,13 @@ class Maxima(program.Case):
             picture = json.loads(self.succeed("explain", self.model, " ".join(map(str, numbers)),
                                               "--json").stdout)
             self.assertEqual(picture["source"], [str(number) for number in sorted(numbers)])
-            scores = picture["scores"][0]
-            largest += scores.index(max(scores)) == 3
+            weights = picture["weights"][0]
+            largest += weights.index(max(weights)) == 3
         self.assertGreaterEqual(largest, 15)
 
     def test_bad_sets_are_named(self):
-        self.refuse("predict", self.model, stdin="1 2\n1 inf\n",
-                    names=["line 2", "'inf' is no finite number"])
+        self.refuse("predict", self.model, stdin="1 inf\n",
+                    names=["line 1", "'inf' is no finite number"])
         self.refuse("predict", self.model, stdin="1,2\n", names=["line 1", "this model reads 1"])
         for line, name in (("1 x", "'x' is no finite number"), ("1,2 3", "give each as many"),
                            ("1,2", "this model reads 1"), (",", "'' is no finite number")):
