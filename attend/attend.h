@@ -14,6 +14,7 @@
 #include "attend/models/model_type.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/pair_network.h"
+#include "attend/nn/graph_attention.h"
 #include "attend/nn/learned_attention.h"
 #include "attend/nn/mechanism_table.h"
 #include "attend/nn/multi_head_attention.h"

@@ -81,7 +81,8 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                                         int64_t& left_out) {
   TextConfig text = model.text();
   if (options.references) text.references = *options.references;
-  const bool folder = std::filesystem::is_directory(options.data);
+  const bool folder =
+      std::filesystem::is_directory(options.data) && text.format != DataFormat::graph;
   return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
                         options.source_column, options.target_column},
                        text, print_remark, options.skip_bad ? &left_out : nullptr);

@@ -140,6 +140,7 @@ void show_graph(const ExplainOptions& options, const Subject& subject, Shown& sh
     if (options.words) map = merge_words(map);
   }
   shown.graph = layer_graph(maps);
+  shown.graph->around_first = subject.model.graph != nullptr;
 }
 
 void show_layers(const ExplainOptions& options, const Subject& subject, Shown& shown) {
@@ -229,7 +230,9 @@ std::string footer() {
          "  alignment   what each token of the answer came from, by a method\n"
          "  heads       each head of one layer, --layer N\n"
          "  model       each head of every layer\n"
-         "  graph       all layers as one graph of tokens, to --out FILE that ends in " +
+         "  graph       all layers as one graph of tokens, of a node the nodes around it, to "
+         "--out\n"
+         "              FILE that ends in " +
          listed_layer_graph_files() +
          "\n"
          "Examples:\n"
@@ -252,8 +255,8 @@ void add_explain_command(CLI::App& app) {
   add_search_options(*command, *options);
   command
       ->add_option("text", options->text,
-                   "what to answer and explain: a text, or the file of an "
-                   "image or a sound where the model reads such")
+                   "what to answer and explain: a text, or the file of an image or a sound or the "
+                   "name of a node where the model reads such")
       ->required();
   command->add_option("--target", options->target, "explain this answer in place of the model's");
   command->add_option("--method", options->method, "how; else the weights: see below");

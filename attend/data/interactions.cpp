@@ -51,14 +51,8 @@ Interaction checked(std::string_view user, std::string_view item,
 
 // The fields of a line, between TABs where it has any.
 std::vector<std::string_view> fields_of(std::string_view line) {
-  if (line.find('\t') == std::string_view::npos) return split_words(line);
-  std::vector<std::string_view> fields;
-  for (size_t begin = 0; begin <= line.size();) {
-    const size_t end = std::min(line.find('\t', begin), line.size());
-    fields.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return fields;
+  return line.find('\t') == std::string_view::npos ? split_words(line)
+                                                   : internal::between_tabs(line);
 }
 
 // Reads interactions one at a time; next() is false at the end. After an Error that lines_read()

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/data/characters-inl.h"
@@ -99,6 +101,17 @@ class Lines {
   std::optional<ByteReader> reader_;
   std::string buffer_;
 };
+
+// The parts of a line between its TABs.
+inline std::vector<std::string_view> between_tabs(std::string_view line) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('\t', begin), line.size());
+    parts.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 // Calls `work` and puts the place in front of the message when it fails.
 template <class Work>

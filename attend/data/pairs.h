@@ -19,6 +19,9 @@ struct Example {
   int64_t line = 0;                  // of its file, from 1; of merged ones the first; 0: of none
 };
 
+// An Error where a source or a target is none that can be learned from.
+using PairCheck = std::function<void(const std::string& source, const std::string& target)>;
+
 // Where pairs are: one file whose lines are source TAB target; or a file in columns as CoNLL's,
 // where its name ends in .conll; or a CSV file with a header, where its name ends in .csv or
 // columns are named; or, with a `target`, two files in which lines of the same number are a pair.
@@ -27,8 +30,7 @@ struct PairFiles {
   std::string source;
   std::string target = {};
   std::string source_column = {}, target_column = {};  // as ConllReader and CsvReader take them
-  // An Error where a source or a target is none that can be learned from.
-  std::function<void(const std::string& source, const std::string& target)> check = {};
+  PairCheck check = {};
 
   bool is_conll() const;
   bool is_csv() const;

@@ -7,6 +7,7 @@
 
 #include "attend/base/suffix.h"
 #include "attend/data/interactions.h"
+#include "attend/data/node_graph.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
@@ -29,6 +30,8 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
                                    int64_t* bad) {
   if (text.format == DataFormat::interactions)
     return next_items(read_interactions(files.source, text.interactions, tell, bad));
+  if (text.format == DataFormat::graph)
+    return read_graph(files.source, text.graph, pair_check(text)).test;
   PairFiles checked = files;
   checked.check = pair_check(text);
   std::vector<Example> examples = read_pairs(checked, tell, bad);
@@ -37,8 +40,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;
 }
 
-std::function<void(const std::string& source, const std::string& target)> pair_check(
-    const TextConfig& text) {
+PairCheck pair_check(const TextConfig& text) {
   // A language in front of a source is none of its units.
   const auto source = text.language_token ? std::nullopt : refusing_units(text.source_units);
   const auto target = text.wants_numbers() ? std::nullopt : refusing_units(text.target_units);

@@ -14,14 +14,14 @@ namespace attend {
 // The pairs of files as a model reads them: those of one source are one example where
 // text.references is merged, and the images and sounds that a table names are in its folder,
 // unless they begin with a slash. In interactions each user's last item is the target of those
-// before it. `bad` and errors as read_pairs, checked by pair_check, and as read_interactions.
+// before it; of a graph's folder the nodes of split test are examples, none of which `bad` leaves
+// out. `bad` and errors as read_pairs, checked by pair_check, read_interactions and read_graph.
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 
 // What PairFiles::check is of such pairs: an Error where a molecule cannot be read or a target is
 // no number, where these are wanted; null where all texts are.
-std::function<void(const std::string& source, const std::string& target)> pair_check(
-    const TextConfig& text);
+PairCheck pair_check(const TextConfig& text);
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
 // whose name, without .gz or .xz, ends in none of .tsv, .csv and .conll.

@@ -18,7 +18,11 @@ std::vector<std::string> text_units() {
 const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
 
 Setting TextConfig::format_setting() {
-  return {"data.format", &format, "what files hold: sources and targets, or users and items"};
+  return {
+      "data.format", &format,
+      "what data holds: sources and targets, users and items, or a folder with nodes.tsv (node TAB "
+      "split TAB class TAB features: numbers from 0, or number:value, between blanks) and "
+      "edges.tsv (two nodes)"};
 }
 
 Setting TextConfig::source_units_setting() {
@@ -44,7 +48,19 @@ Settings TextConfig::settings() {
       format_setting(),
       {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
   };
-  append(all, format == DataFormat::interactions ? interactions.settings() : pair_settings());
+  switch (format) {
+    case DataFormat::pairs:
+      append(all, pair_settings());
+      break;
+    case DataFormat::interactions:
+      append(all, interactions.settings());
+      break;
+    case DataFormat::graph:
+      append(all, {target_setting()});
+      append(all, graph.settings());
+      break;
+  }
+  if (wants_numbers()) append(all, target_scale.settings());
   return all;
 }
 
@@ -79,7 +95,6 @@ Settings TextConfig::pair_settings() {
        "whether a source begins with the language to answer in, such as <2de>: one token, "
        "whatever the units"},
   };
-  if (wants_numbers()) append(all, target_scale.settings());
   if (source_kind() != nullptr) append(all, frames.settings());
   return all;
 }

@@ -6,6 +6,7 @@
 
 #include "attend/base/settings.h"
 #include "attend/data/frame_config.h"
+#include "attend/data/graph_config.h"
 #include "attend/data/interaction_config.h"
 #include "attend/data/normalise.h"
 #include "attend/data/number_target.h"
@@ -21,9 +22,10 @@ constexpr std::string_view piece_units = "bpe";
 enum class References { each, merged };
 inline EnumNames names_of(References) { return {"each", "merged"}; }
 
-// What files of data hold: sources and their targets, or users and the items that they took.
-enum class DataFormat { pairs, interactions };
-inline EnumNames names_of(DataFormat) { return {"pairs", "interactions"}; }
+// What data holds: sources and their targets, users and the items that they took, or the nodes and
+// edges of a graph.
+enum class DataFormat { pairs, interactions, graph };
+inline EnumNames names_of(DataFormat) { return {"pairs", "interactions", "graph"}; }
 
 // How texts become tokens, and images and sounds frames.
 struct TextConfig {
@@ -47,16 +49,18 @@ struct TextConfig {
 
   FrameConfig frames = {};
   InteractionConfig interactions = {};
+  GraphConfig graph = {};
 
   bool wants_numbers() const { return target == TargetKind::number; }
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
-  // What other keys there are follows from these two; of interactions source units are no key.
+  // What other keys there are follows from these; source units are a key of pairs alone.
   Setting format_setting();
   Setting source_units_setting();
   Setting target_setting();
-  Settings settings();  // keys data.*, those of frames where the source units are such, and those
-                        // of numbers where targets are
+  // Keys data.*: those of the format, those of frames where the source units are such, and those of
+  // numbers where targets are.
+  Settings settings();
 
  private:
   Settings pair_settings();

@@ -15,7 +15,8 @@ using at::Tensor;
 constexpr size_t rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
-  return model.config.row().is_tokenwise() || model.source_shape().is_image();
+  return model.config.row().is_tokenwise() || model.source_shape().is_image() ||
+         model.graph != nullptr;
 }
 
 EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) {
@@ -42,8 +43,10 @@ EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) 
 
 }  // namespace
 
-Subject make_subject(const PairModel& model, const EncodedPair& encoded) {
-  if (encoded.source_length() == 0) fail("the text is empty; give one to explain");
+Subject make_subject(const PairModel& model, const EncodedPair& given) {
+  if (given.source_length() == 0) fail("the text is empty; give one to explain");
+  EncodedPair encoded = given;
+  encoded.source = model.network->with_surroundings(std::move(encoded.source));
   Subject subject{model, make_batch({encoded}, {0}), {}, {}};
   if (encoded.target_length() == 0) fail("the answer is empty; give one with --target");
   for (const int64_t id : encoded.source)
@@ -81,7 +84,8 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
   if (!forced) subject.target = answer.best().tokens;
-  subject.source = answer.source;
+  std::copy_n(answer.source.begin(), std::min(answer.source.size(), subject.source.size()),
+              subject.source.begin());
   return subject;
 }
 

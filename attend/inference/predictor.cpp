@@ -117,8 +117,9 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
-  if (model_.config.ranks() && !prediction.unknown.empty())
-    fail("item {} was not in training; leave it out, or train a model with it",
+  const std::string_view known = model_.config.row().known_source;
+  if (!known.empty() && !prediction.unknown.empty())
+    fail("{} {} was not in training; leave it out, or train a model with it", known,
          in_quotes(prediction.unknown[0]));
   prediction.source = std::move(tokens);
 }

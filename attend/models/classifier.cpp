@@ -5,6 +5,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/models/labels-inl.h"
 #include "attend/nn/multi_head_state.h"
 
 namespace attend {
@@ -12,8 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// Labels are the target's tokens after the fixed ones.
-constexpr int64_t first_label = Vocabulary::unknown + 1;
+using internal::first_label;
 
 constexpr Site pooling_site{NetworkPart::pooling, 0, false};
 
@@ -168,8 +168,7 @@ Tensor Classifier::answer_scores(const Tensor& source, const Tensor& lengths, co
                                  c10::optional<at::ScalarType> type) {
   const Tensor scores = logits(source, lengths, pass);
   if (answers_numbers_) return scores.to(type.value_or(scores.scalar_type()));
-  return at::constant_pad_nd(scores.log_softmax(-1, type), {first_label, 0},
-                             -std::numeric_limits<double>::infinity());
+  return internal::label_log_probabilities(scores, type);
 }
 
 Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {

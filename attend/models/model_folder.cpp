@@ -1,10 +1,12 @@
 #include "attend/models/model_folder.h"
 
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/node_graph.h"
 #include "attend/models/model_size.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/parameters_file.h"
@@ -30,6 +32,8 @@ void check_size(const PairModel& model, const std::string& path) {
     fail("{}: has {} bytes; config.toml and vocabularies describe a model of {}: {}", path, bytes,
          wanted, largest_part(model));
 }
+
+std::string graph_path(const std::string& folder) { return folder + "/graph.safetensors"; }
 
 std::string weights_path(const std::string& folder) { return folder + "/weights.safetensors"; }
 
@@ -58,6 +62,9 @@ PairModel read_description(const std::string& folder) {
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
+  if (model.text.format == DataFormat::graph)
+    model.graph = std::make_shared<NodeGraph>(
+        load_graph(graph_path(folder), model.source_vocabulary.size() - Vocabulary::unknown - 1));
   // Before a network is made: its size is bounded by the weights that are there, or by the memory.
   if (std::filesystem::exists(weights_path(folder)))
     check_size(model, weights_path(folder));
@@ -89,6 +96,7 @@ void save_description(const PairModel& model, const std::string& folder) {
   save_codes(model.codecs, model.text, folder);
   model.source_vocabulary.save(folder + "/source.vocab");
   model.target_vocabulary.save(folder + "/target.vocab");
+  if (model.graph != nullptr) save_graph(*model.graph, graph_path(folder));
   int64_t format = config_format;
   Settings settings = {format_setting(format)};
   append(settings, all_settings(text, network));

@@ -19,8 +19,8 @@ void check_format(const TomlFile& file, const std::string& path);
 // Reads the settings of such a file, which may tell its format. Errors as TomlFile::read.
 void read_config(const TomlFile& file, Settings settings);
 
-// The model folder: config.toml, source.vocab, target.vocab, byte-pair codes and
-// weights.safetensors, which holds the network's weights once training has validated. config.toml
+// The model folder: config.toml, source.vocab, target.vocab, byte-pair codes, the graph that a
+// model of one reads, graph.safetensors, and weights.safetensors, which holds the network's weights once training has validated. config.toml
 // is written last: where it is, the vocabularies are. Errors name the file.
 void save_description(const PairModel& model, const std::string& folder);
 PairModel load_pair_model(const std::string& folder);

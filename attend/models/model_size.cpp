@@ -67,6 +67,7 @@ std::string largest_part(const PairModel& model) {
   PairModel usual;
   usual.config.type = model.config.type;
   // By which there are as many settings.
+  usual.text.format = model.text.format;
   usual.text.source_units = model.text.source_units;
   usual.text.target = model.text.target;
   const Settings defaults = settings_of(usual);

@@ -119,6 +119,9 @@ struct ModelType {
   std::string name;     // model.type
   std::string summary;  // for help texts, behind the name
   Answers answers = Answers::sequence;
+  // What a token of a source is called where one that was not in training is refused; empty: it is
+  // read as unknown.
+  std::string_view known_source = {};
   // Defaults: how texts are read, and what training minds.
   TextConfig text = {};
   std::string metric = "token_error";                    // train.metric

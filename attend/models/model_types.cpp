@@ -2,6 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/models/classifier.h"
+#include "attend/models/graph_network.h"
 #include "attend/models/language_model.h"
 #include "attend/models/masked_language_model.h"
 #include "attend/models/model_type.h"
@@ -96,6 +97,7 @@ struct Types {
       {.name = "recommender",
        .summary = "ranks the items that somebody may take next",
        .answers = Answers::item,
+       .known_source = "item",
        .text = {.format = DataFormat::interactions,
                 .source_units = "space",
                 .target_units = "space",
@@ -103,6 +105,14 @@ struct Types {
        .metric = "ndcg@10",
        .label_smoothing = 0,
        .config = made_by<make_language_model<RecommenderConfig>, RecommenderConfig>},
+      {.name = "graph",
+       .summary = "a class for each node of a graph, from its neighbours",
+       .answers = Answers::label,
+       .known_source = "node",
+       .text = {.format = DataFormat::graph, .source_units = "line", .target_units = "line"},
+       .metric = "accuracy",
+       .label_smoothing = 0,
+       .config = pairs<GraphNetworkConfig, GraphNetwork>},
       {.name = "encoder",
        .summary = "fills in what is hidden from it",
        .answers = Answers::filled,

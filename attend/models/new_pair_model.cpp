@@ -31,6 +31,12 @@ std::string shown_labels(const Vocabulary& labels) {
 
 }  // namespace
 
+void TokenCounts::add_graph(const LabelledGraph& nodes) {
+  graph = nodes.graph;
+  int64_t count = std::ssize(nodes.names);
+  for (const std::string& name : nodes.names) source[name] = count--;
+}
+
 // Twice the same text is two occurrences, as for a source with two targets.
 void TokenCounts::add(const Example& example, const TextCodecs& codecs) {
   for (const std::string& token : codecs.source.split(example.source)) ++source[token];
@@ -91,6 +97,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
   if (text.wants_numbers() && text.target_scale.deviation == 0)
     result.text.target_scale = scale_of(counts.target);
+  result.graph = counts.graph;
   const auto& [source, target] = result.codecs;
   const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
   if (text.joint_vocabulary) {
@@ -100,7 +107,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
     result.source_vocabulary = result.target_vocabulary = make_vocabulary(
         std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
   } else {
-    result.source_vocabulary = make_vocabulary(sources, source.alphabet(), text.minimum_count);
+    result.source_vocabulary = make_vocabulary(sources, source.alphabet(),
+                                               counts.graph != nullptr ? 1 : text.minimum_count);
     // A rare label is a label: there is no unknown one. Numbers are none.
     if (model.fills())
       result.target_vocabulary = result.source_vocabulary;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "attend/data/node_graph.h"
 #include "attend/models/pair_model.h"
 
 namespace attend {
@@ -10,7 +12,11 @@ namespace attend {
 // How often each token occurs, for making vocabularies.
 struct TokenCounts {
   WordCounts source, target;
+  // Whose nodes the sources are, in the order of falling counts; null: of none.
+  std::shared_ptr<const NodeGraph> graph = nullptr;
 
+  // The nodes of that graph, by their names.
+  void add_graph(const LabelledGraph& nodes);
   void add(const Example& example, const TextCodecs& codecs);
   void add_text(const std::string& text, const TextCodec& codec);
 };

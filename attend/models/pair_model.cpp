@@ -8,7 +8,11 @@ std::shared_ptr<PairNetwork> PairModel::make_network() const {
 
 SourceShape PairModel::source_shape() const {
   const SourceKind* kind = text.source_kind();
-  if (kind == nullptr) return {source_vocabulary.size()};
+  if (kind == nullptr) {
+    SourceShape tokens{source_vocabulary.size()};
+    tokens.graph = graph;
+    return tokens;
+  }
   const FrameShape shape = kind->shape(text.frames);
   return {shape.depth, {shape.rows, shape.columns}};
 }

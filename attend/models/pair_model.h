@@ -31,6 +31,8 @@ struct PairModel {
   int64_t others_read = std::numeric_limits<int64_t>::max();
   // Reads all sources that name files; null: each call has a reader of its own.
   std::shared_ptr<FrameReader> frames = nullptr;
+  // Whose nodes the tokens of sources are; null: of none.
+  std::shared_ptr<const NodeGraph> graph = nullptr;
 
   // A new network, its weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;

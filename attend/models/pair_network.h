@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "attend/data/batches.h"
 #include "attend/nn/devices.h"
@@ -52,6 +53,12 @@ class PairNetwork : public torch::nn::Module {
   // default a type does not tell, and methods that follow its layers say so.
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
 
+  // A source's tokens with all those behind them that its answer depends on, for explaining it: the
+  // tokens themselves, unless the network knows others around them.
+  virtual std::vector<int64_t> with_surroundings(std::vector<int64_t> source) const {
+    return source;
+  }
+
   // The state before the first token, for sources as those of a Batch.
   virtual std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                                const Pass& pass) = 0;
@@ -72,8 +79,9 @@ class PairNetwork : public torch::nn::Module {
 
   // Takes the weights as they are, kept as `weights`, for steps that do without LibTorch; false
   // where the type or its choices have no such steps. start() then makes states for them while no
-  // gradients are recorded and nobody watches. To be called again when the weights have changed or
-  // moved, and not while others step.
+  // gradients are recorded and nobody watches, and objective() may read what they gave while
+  // nothing is drawn either. To be called again when the weights have changed or moved, and not
+  // while others step.
   virtual bool pack(WeightType /*weights*/) { return false; }
 
   // Whether steps have weights to show.

@@ -2,9 +2,11 @@
 
 #include <torch/nn/modules/conv.h>
 
+#include <memory>
 #include <vector>
 
 #include "attend/base/settings.h"
+#include "attend/data/node_graph.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/positions.h"
 
@@ -22,6 +24,8 @@ struct SourceShape {
   int64_t tokens = 0;
   int64_t depth = 0;   // of a frame
   GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
+  std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the tokens are, in their order,
+                                                     // behind the fixed ones; null: of none
 };
 
 // How images enter a network.

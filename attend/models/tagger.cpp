@@ -2,6 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/models/labels-inl.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/token_loss.h"
 
@@ -9,15 +10,8 @@ namespace attend {
 namespace {
 
 using at::Tensor;
-
-// Labels are the target's tokens after the fixed ones.
-constexpr int64_t first_tag = Vocabulary::unknown + 1;
-
-// [.., labels] -> [.., tokens of a target]: labels begin at first_tag.
-Tensor label_log_probabilities(const Tensor& logits, at::ScalarType type) {
-  return at::constant_pad_nd(logits.log_softmax(-1, type), {first_tag, 0},
-                             -std::numeric_limits<double>::infinity());
-}
+using internal::first_label;
+using internal::label_log_probabilities;
 
 }  // namespace
 
@@ -43,7 +37,7 @@ Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t ta
     : TokenwiseNetwork(config, source),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout),
-      output_(register_module("output", Linear(config.depth, target_tokens - first_tag))) {}
+      output_(register_module("output", Linear(config.depth, target_tokens - first_label))) {}
 
 Tensor Tagger::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor read = vectors(drop_words(source, word_dropout_, pass), lengths, pass);
@@ -55,8 +49,8 @@ Tensor Tagger::objective(const Batch& batch, const Pass& pass, double smoothing)
     fail("[tagger] targets of {} tokens for sources of {}; each token has one label",
          batch.target.size(1), batch.source.size(1));
   return smoothed_cross_entropy(logits(batch.source, batch.source_lengths, pass).flatten(0, 1),
-                                to_device(batch.target).flatten() - first_tag, smoothing,
-                                Vocabulary::padding - first_tag);
+                                to_device(batch.target).flatten() - first_label, smoothing,
+                                Vocabulary::padding - first_label);
 }
 
 Tensor Tagger::log_probabilities(const Batch& batch, const Pass& pass) {

@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/pictures/markup-inl.h"
+#include "attend/pictures/neighbourhood-inl.h"
 #include "attend/pictures/theme-inl.h"
 #include "attend/pictures/visible_token-inl.h"
 
@@ -108,6 +109,7 @@ std::string layer_graph_svg(const LayerGraph& graph) {
     if (std::ssize(level.tokens) > kMostTokens)
       fail("{} has {} tokens; a graph shows at most {}: take --view model, or a .html file",
            level.name, level.tokens.size(), kMostTokens);
+  if (graph.around_first) return internal::neighbourhood_svg(graph, token_label, graph_style());
   const GraphPicture picture = layout_of(graph);
   return svg_start(picture.width, picture.height,
                    fmt::format("attention of {} rows of tokens", graph.levels.size())) +

@@ -23,11 +23,14 @@ struct LayerGraph {
   };
   std::vector<Level> levels;  // the source's, then the answer's, the first layer first
   std::vector<Edge> edges;    // in the order of the maps, then from, then to
+  bool around_first = false;  // the levels are one row of tokens, of whose first the top layer's
+                              // vector is read: a picture shows what that looked at in the top
+                              // layer, what these looked at in the one below, and so on, in rings
 };
 
 // A self-contained SVG document, light or dark as the viewer prefers: a line is as opaque as its
-// weight. Where there are more lines than a picture can show, the strongest are drawn. Error where
-// a level has more than 200 tokens.
+// weight. Around the first token, lines have their weights as tooltips. Where there are more lines
+// than a picture can show, the strongest are drawn. Error where a level has more than 200 tokens.
 std::string layer_graph_svg(const LayerGraph& graph);
 
 // The same graph for other programs: a node for each token of each level, "encoder 1: not".

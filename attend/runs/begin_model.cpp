@@ -9,10 +9,15 @@ namespace attend::internal {
 namespace {
 
 PairModel new_model(const RunConfig& config, const PairData& data) {
+  TokenCounts counts;
+  if (data.graph.graph != nullptr) {
+    counts.target = data.train.targets.counts();
+    counts.add_graph(data.graph);
+    return make_pair_model(config.text, config.model, counts);
+  }
   if (data.stream.source.empty() && data.text.empty())
     return make_pair_model(config.text, config.model, data.train);
   const TextCodecs codecs = make_codecs(config.text);
-  TokenCounts counts;
   if (!data.text.empty()) {
     counts.add_text(data.text, codecs.target);
     return make_pair_model(config.text, config.model, counts);

@@ -52,7 +52,8 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
                 const Say& say) {
   const auto& [folder, other, same_type] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
-  if (!model.codecs.source.names_file)
+  // Other nodes have the same weights.
+  if (!model.codecs.source.names_file && model.graph == nullptr)
     take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
                 say);
   if (is_one)

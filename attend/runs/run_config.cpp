@@ -23,8 +23,10 @@ void check_names_in_environment() {
     config.text.source_units = units;
     add(config.text.settings());
   }
-  config.text.format = DataFormat::interactions;
-  add(config.text.settings());
+  for (const DataFormat format : {DataFormat::interactions, DataFormat::graph}) {
+    config.text.format = format;
+    add(config.text.settings());
+  }
   for (const ModelType* type : model_types()) {
     config.model.type = type->name;
     add(config.model.settings());
@@ -78,10 +80,15 @@ void apply_deciding(const Command& command, TextConfig& text) {
 void check_fit(const RunConfig& config) {
   config.model.chosen().check();
   const bool ranks = config.model.ranks();
-  if ((config.text.format == DataFormat::interactions) != ranks)
-    fail("data.format = {}: model.type = {} reads {}; {}", name_of(config.text.format),
-         config.model.type, ranks ? "interactions" : "pairs",
-         ranks ? "leave data.format out" : "set model.type = recommender for interactions");
+  if (const DataFormat read = config.model.row().text.format; config.text.format != read) {
+    std::vector<std::string> readers;
+    for (const ModelType* type : model_types())
+      if (type->text.format == config.text.format) readers.push_back(type->name);
+    fail(
+        "data.format = {}: model.type = {} reads {}; leave data.format out, or set model.type to "
+        "{}",
+        name_of(config.text.format), config.model.type, name_of(read), fmt::join(readers, " or "));
+  }
   const Metric& metric = metric_named(config.train.metric);
   if (!metric.of_answers() || ranks == (metric.needs == MetricNeeds::rank)) return;
   fail("train.metric = {}: {}, and model.type = {} {}; set it to {}", metric.name,

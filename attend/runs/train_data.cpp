@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/interactions.h"
+#include "attend/data/node_graph.h"
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
@@ -48,6 +50,22 @@ void check_interactions(const TrainOptions& options, const RunConfig& config) {
     fail("--data {}: is a folder; give the file of interactions", options.data);
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; interactions are held in memory: set it to 0");
+}
+
+// A folder says all that there is to say.
+void check_graph(const TrainOptions& options, const RunConfig& config) {
+  for (const auto& [flag, value] :
+       {std::pair{"--target", options.target}, std::pair{"--valid", options.valid},
+        std::pair{"--source-column", options.source_column},
+        std::pair{"--target-column", options.target_column}})
+    if (!value.empty())
+      fail("{} {}: nodes.tsv in --data says which nodes are for what; leave it out", flag, value);
+  if (!fs::is_directory(options.data))
+    fail("--data {}: is no folder; give that of nodes.tsv and edges.tsv", options.data);
+  if (options.skip_bad)
+    fail("--skip-bad: without one of its lines a graph is another; mend the line");
+  if (config.train.shuffle_buffer > 0)
+    fail("train.shuffle_buffer: is for pairs; a graph is held in memory: set it to 0");
 }
 
 void check_files(const TrainOptions& options, const TextConfig& text) {
@@ -142,6 +160,17 @@ Texts read_sequences(const TrainOptions& options, const RunConfig& config, const
         "before them are learned from",
         options.data);
   return texts;
+}
+
+Texts read_nodes(const TrainOptions& options, const RunConfig& config, LabelledGraph& graph) {
+  check_graph(options, config);
+  graph = read_graph(options.data, config.text.graph, pair_check(config.text));
+  for (const auto& [examples, split] :
+       {std::pair{&graph.train, "train"}, std::pair{&graph.valid, "valid"}})
+    if (examples->empty())
+      fail("{}/nodes.tsv: no node is of split {}; give some to {}", options.data, split,
+           examples == &graph.train ? "learn from" : "validate with");
+  return {graph.train, graph.valid};
 }
 
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
@@ -265,9 +294,11 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   const bool streamed = !text && config.train.shuffle_buffer > 0;
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
-  const bool interactions = config.text.format == DataFormat::interactions;
-  Texts texts = text           ? read_text_lines(options, config)
-                : interactions ? read_sequences(options, config, tell, bad)
+  const DataFormat format = config.text.format;
+  LabelledGraph graph;
+  Texts texts = text                                 ? read_text_lines(options, config)
+                : format == DataFormat::interactions ? read_sequences(options, config, tell, bad)
+                : format == DataFormat::graph        ? read_nodes(options, config, graph)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
   std::shared_ptr<FrameReader> frames;
@@ -285,12 +316,16 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     tell_cut_sources(config, result.sources, name, tell);
     return result;
   };
+  const bool one_file = is_split(options) || format == DataFormat::graph;
+  const std::string whole =
+      format == DataFormat::graph ? options.data + "/nodes.tsv" : options.data;
   PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
-                .train_file = training_files(options).source,
-                .valid_file = is_split(options) ? options.data : validation_files(options).source,
+                .train_file = one_file ? whole : training_files(options).source,
+                .valid_file = one_file ? whole : validation_files(options).source,
                 .left_out = left_out,
-                .frames = frames};
+                .frames = frames,
+                .graph = std::move(graph)};
   if (streamed) {
     data.stream = training_files(options);
     data.stream.check = pair_check(config.text);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/data/node_graph.h"
 #include "attend/data/pairs.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tokenised.h"
@@ -20,6 +21,7 @@ struct PairData {
   int64_t left_out = 0;                    // lines, images and sounds that cannot be read
   // Reads each image or sound once and holds its frames until training ends; null: of texts.
   std::shared_ptr<FrameReader> frames = nullptr;
+  LabelledGraph graph = {};  // whose nodes the sources are; without one its own `graph` is null
 };
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
@@ -29,7 +31,7 @@ struct PairData {
 // header that became a label, targets in another normal form than answers, colours. Error where
 // nothing could be learned. With train.shuffle_buffer the training examples are not read here, and
 // are neither split nor reported. Without --valid the last tenth of a text is set aside;
-// of interactions the last two items of each user.
+// of interactions the last two items of each user. A graph's folder says which node is for what.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);
 
 // Error where a text or a sound is longer than the model reads or answers; `frames` reads sounds,

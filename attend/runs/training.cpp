@@ -62,8 +62,8 @@ std::vector<Example> read_test(const TrainOptions& options, const std::string& p
 Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (options.data.empty())
     fail(
-        "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, or of a language "
-        "model a text");
+        "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, of a language model "
+        "a text, or of a graph a folder with nodes.tsv and edges.tsv");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
   const std::unique_ptr<Communicator> one = single_process();
   Communicator& world = options.world ? *options.world : *one;
@@ -88,6 +88,9 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   PairModel model = resume ? load_description(options.out)
                            : internal::begin_model(options, config, data, initial,
                                                    folder ? &*folder : nullptr, watch.say);
+  if (resume && model.graph != nullptr && !(*model.graph == *data.graph.graph))
+    fail("--data {}: holds another graph than {}/graph.safetensors; train into a new folder",
+         options.data, options.out);
   model.frames = data.frames;
   if (resume) check_memory(model, config.train.replicas);
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())

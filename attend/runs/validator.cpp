@@ -96,6 +96,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
 
 Validation Validator::operator()() {
   Predictor& predictor = Predictor::of(averaged_);
+  if (metric_.of_answers()) predictor.pack();
   const double loss = sum(world_, predictor.loss(pairs_) * (tokens_ / all_tokens_));
   // As of one token, so that of the loss itself no digit changes.
   if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
@@ -103,7 +104,6 @@ Validation Validator::operator()() {
   MetricCounts counts;
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {
-    predictor.pack();
     try {
       counts = count_answers(metric_, evaluate(averaged_, examples_, {}).answers, options);
     } catch (const NotANumber&) {

@@ -62,6 +62,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
     : world_(world),
       clip_norm_(config.clip_norm),
       weight_decay_(config.weight_decay),
+      l2_(config.l2),
       weight_average_(config.weight_average),
       beta1_(config.beta1),
       beta2_(config.beta2),
@@ -144,8 +145,12 @@ double Optimiser::sum_gradients(WorkerThreads& threads) {
   }
   std::vector<double> squares(slices_.size());
   threads.run(std::ssize(slices_), [&](int64_t slice) {
+    torch::NoGradGuard no_gradient;
     const auto s = static_cast<size_t>(slice);
-    const auto norm = slices_[s].of(gradients_[0]).norm().item<double>();
+    const Tensor gradient = slices_[s].of(gradients_[0]);
+    // l2 / 2 |w|^2
+    if (l2_ > 0) gradient.addcmul_(slices_[s].of(weights_->values()), slices_[s].of(decayed_), l2_);
+    const auto norm = gradient.norm().item<double>();
     squares[s] = norm * norm;
   });
   return std::sqrt(std::reduce(squares.begin(), squares.end()));

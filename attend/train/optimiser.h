@@ -34,8 +34,8 @@ class Optimiser {
   // may round a step differently.
   bool bring_together();
 
-  // Sums the gradients of the replicas, and of all processes, into that of the first; returns its
-  // norm.
+  // Sums the gradients of the replicas, and of all processes, into that of the first, with that of
+  // the L2 penalty; returns its norm.
   double sum_gradients(WorkerThreads& threads);
 
   // Scales the sum, whose norm is `norm`, to at most train.clip_norm, takes one step of Adam
@@ -64,6 +64,7 @@ class Optimiser {
   Communicator& world_;
   const double clip_norm_;
   const double weight_decay_;
+  const double l2_;
   const double weight_average_;
   const double beta1_, beta2_, epsilon_;
   int64_t updates_ = 0;

@@ -78,6 +78,10 @@ Settings optimiser_settings(TrainConfig& config) {
       {"train.weight_decay", &config.weight_decay,
        "share of the rate that weights shrink by each step, as in AdamW; biases and norms do not",
        0, 10},
+      {"train.l2", &config.l2,
+       "share of the weights that is added to their gradient, so that Adam scales it too; biases "
+       "and norms have none",
+       0, 10},
       {"train.label_smoothing", &config.label_smoothing,
        "probability spread over all tokens that may come", 0, 0.9},
       {"train.clip_norm", &config.clip_norm, "longest gradient; longer ones are scaled", 1e-6, 1e9},

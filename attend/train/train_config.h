@@ -46,6 +46,7 @@ struct TrainConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  double l2 = 0;
   double label_smoothing = 0.1;
   double clip_norm = 1.0;
   double weight_average = 0.999;  // decay of the moving average that is saved; 0: the last weights

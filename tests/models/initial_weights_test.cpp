@@ -32,6 +32,7 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   model.text.joint_vocabulary =
       model.config.chosen().wants_joint_vocabulary() || model.config.row().learns_from_text();
   if (network.target_tokens == number_targets) model.text.target = TargetKind::number;
+  if (network.source.graph != nullptr) model.graph = test::ring_graph(5 * std::ssize(source));
   model.source_vocabulary = of_tokens(source);
   model.target_vocabulary = of_tokens(model.text.joint_vocabulary ? source : target);
   model.network = model.make_network();

@@ -1,14 +1,39 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "attend/data/node_graph.h"
+#include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
 
 namespace attend::test {
+
+// Nodes in a ring, where each third one sees the one four places on too, with one to three features
+// of five.
+inline std::shared_ptr<const NodeGraph> ring_graph(int64_t nodes) {
+  std::string lines, edges;
+  for (int64_t i = 0; i < nodes; ++i) {
+    lines += fmt::format("n{}\t-\t\t{}{}{}\n", i, i % 5,
+                         i % 2 == 0 ? "" : fmt::format(" {}:0.5", (i + 1) % 5),
+                         i % 3 == 0 ? fmt::format(" {}:-2", (i + 2) % 5) : "");
+    if (nodes > 2 || i + 1 < nodes) edges += fmt::format("n{} n{}\n", i, (i + 1) % nodes);
+    if (i % 3 == 0 && i + 4 < nodes - 1) edges += fmt::format("n{} n{}\n", i, i + 4);
+  }
+  return parse_graph(lines, "nodes", edges, "edges", {}).graph;
+}
+
+inline SourceShape ring_source(int64_t tokens) {
+  SourceShape source{tokens};
+  source.graph = ring_graph(tokens - Vocabulary::unknown - 1);
+  return source;
+}
 
 // A small network of every type and of the choices that compute in their own ways.
 struct SomeNetwork {
@@ -79,6 +104,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"vit_number", {}, image, number_targets},
       {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
       {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
+      {"graph", {}, ring_source(12)},
+      {"graph_mean", {"model.output_heads=3", "model.score=general"}, ring_source(12)},
+      {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"recommender", {"model.context=16"}},

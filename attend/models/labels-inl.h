@@ -1,0 +1,23 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "attend/data/vocabulary.h"
+
+namespace attend::internal {
+
+// Labels are the target's tokens after the fixed ones.
+constexpr int64_t first_label = Vocabulary::unknown + 1;
+
+// Scores [.., labels] as log probabilities [.., tokens of a target] of that type; without one of
+// theirs.
+inline at::Tensor label_log_probabilities(const at::Tensor& scores,
+                                          c10::optional<at::ScalarType> type = {}) {
+  return at::constant_pad_nd(scores.log_softmax(-1, type), {first_label, 0},
+                             -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace attend::internal
