@@ -5,11 +5,13 @@
 #include "attend/base/error.h"
 #include "attend/cli/file_formats.h"
 #include "attend/cli/graph_files.h"
+#include "attend/data/molecule.h"
 #include "attend/data/npz.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/label_track.h"
+#include "attend/pictures/molecule_drawing.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
@@ -48,6 +50,41 @@ std::string maps_npz(const Shown& shown) {
 
 std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); }
 
+// The tokens of the source together are SMILES. An atom weighs as much as its tokens do.
+std::string molecule_drawing(const Shown& shown) {
+  const Alignment& map = shown.maps[0];
+  if (map.target.size() != 1)
+    fail("a molecule shows where one label or number comes from, and this map has {} rows",
+         map.target.size());
+  std::string text;
+  std::vector<size_t> token_of;  // of each byte
+  for (size_t token = 0; token < map.source.size(); ++token) {
+    text += map.source[token];
+    token_of.resize(text.size(), token);
+  }
+  const Molecule molecule = read_molecule(text);
+  MoleculeDrawing drawing;
+  drawing.title = fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
+  size_t place = 0;
+  for (const Atom& atom : molecule.atoms) {
+    place = text.find(atom.text, place);
+    const size_t first = token_of[place];
+    place += atom.text.size();
+    double weight = 0;
+    for (size_t token = first; token <= token_of[place - 1]; ++token)
+      weight += map.weights.at(0, static_cast<int64_t>(token));
+    drawing.atoms.push_back({atom.text, weight});
+  }
+  for (const Bond& bond : molecule.bonds) {
+    const bool is_aromatic = bond.type == BondType::aromatic;
+    drawing.bonds.push_back({bond.first, bond.second,
+                             is_aromatic ? 1 : static_cast<int64_t>(bond.type) + 1, is_aromatic});
+  }
+  return molecule_svg(drawing);
+}
+
+std::string molecule_png(const Shown& shown) { return render_png(molecule_drawing(shown)); }
+
 std::string method_pharaoh(const Shown& shown) {
   if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
   return pharaoh(shown.methods[0].scores) + '\n';
@@ -73,6 +110,8 @@ const std::vector<ExplainFile>& explain_files() {
   static const std::vector<ExplainFile> table = [] {
     std::vector<ExplainFile> rows = {
         {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
+        {".molecule.svg", " (SMILES, its atoms coloured)", molecule_drawing, nullptr},
+        {".molecule.png", "", molecule_png, nullptr},
         {".svg", "", maps_svg, layer_graph_svg},
         {".png", "", maps_png, layers_png},
         {".json", "", shown_json, nullptr},

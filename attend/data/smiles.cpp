@@ -6,6 +6,8 @@
 
 #include "attend/base/error.h"
 #include "attend/data/characters-inl.h"
+#include "attend/data/molecule.h"
+#include "attend/data/smiles-inl.h"
 
 namespace attend {
 namespace {
@@ -17,9 +19,9 @@ constexpr std::string_view bonds = "-=#$:/\\.";
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Reads one molecule, symbol by symbol.
-class SmilesReader {
+class SymbolReader {
  public:
-  explicit SmilesReader(std::string_view text) : text_(text), rest_(text) {}
+  explicit SymbolReader(std::string_view text) : text_(text), rest_(text) {}
 
   std::vector<std::string> read() {
     std::vector<std::string> tokens;
@@ -92,11 +94,16 @@ class SmilesReader {
 
 }  // namespace
 
-std::vector<std::string> split_smiles(std::string_view text) {
-  const size_t first = text.find_first_not_of(internal::white_space);
+std::vector<std::string> internal::smiles_symbols(std::string_view text) {
+  const size_t first = text.find_first_not_of(white_space);
   if (first == std::string_view::npos) return {};
-  const size_t last = text.find_last_not_of(internal::white_space);
-  return SmilesReader(text.substr(first, last - first + 1)).read();
+  const size_t last = text.find_last_not_of(white_space);
+  return SymbolReader(text.substr(first, last - first + 1)).read();
+}
+
+std::vector<std::string> split_smiles(std::string_view text) {
+  read_molecule(text);  // which names what cannot be read
+  return internal::smiles_symbols(text);
 }
 
 }  // namespace attend

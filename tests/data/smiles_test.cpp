@@ -75,6 +75,9 @@ TEST(Smiles, AFileWithOtherTextsIsRefusedAtTheLine) {
   EXPECT_EQ(examples.size(), 1U);
   EXPECT_EQ(bad, 1);
   EXPECT_THAT(told[0], HasSubstr(lines + ":2: SMILES"));
+  const std::string itself = folder.write("i.tsv", "CCO\t1\nC[Xx]\t0\n");
+  EXPECT_THAT(error_of([&] { read_examples({itself}, text); }),
+              HasSubstr(itself + ":2: SMILES 'C[Xx]': atom '[Xx]': names no element"));
   const std::string table = folder.write("m.csv", "y,smiles\n0,CC)\n");
   EXPECT_THAT(error_of([&] {
                 read_examples({table, "", "smiles", "y"}, text);

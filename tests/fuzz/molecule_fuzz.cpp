@@ -1,0 +1,28 @@
+#include <algorithm>
+
+#include "attend/data/molecule.h"
+#include "tests/fuzz/fuzz.h"
+
+// Atoms in the order of the text, and bonds between two of them.
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  const std::string text(fuzz::text(data, size));
+  return fuzz::accept_errors(
+      [&] {
+        const Molecule molecule = read_molecule(text);
+        size_t place = 0;
+        for (const Atom& atom : molecule.atoms) {
+          place = text.find(atom.text, place);
+          fuzz::expect(place != std::string::npos && atom.hydrogens >= 0);
+          place += atom.text.size();
+        }
+        const auto count = static_cast<int64_t>(molecule.atoms.size());
+        for (const Bond& bond : molecule.bonds) {
+          fuzz::expect(0 <= bond.first && bond.first < bond.second && bond.second < count);
+          const bool ring_atoms = molecule.atoms[static_cast<size_t>(bond.first)].in_ring &&
+                                  molecule.atoms[static_cast<size_t>(bond.second)].in_ring;
+          fuzz::expect(!bond.in_ring || ring_atoms);
+        }
+      },
+      "SMILES ");
+}
