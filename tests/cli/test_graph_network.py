@@ -80,8 +80,8 @@ class GraphNetwork(program.Case):
         self.assertEqual(len(answers), 3)
         self.assertTrue(all(answer in CLASSES for answer in answers))
         self.assertEqual(answers[0], answers[2])
-        self.refuse("predict", self.model, stdin="p9\nelsewhere\n",
-                    names=["line 2", "node 'elsewhere'", "not in training"])
+        self.refuse("predict", self.model, stdin="elsewhere\np9\n",
+                    names=["line 1", "node 'elsewhere'", "not in training"])
 
     def test_resumes_to_the_same_weights(self):
         self.succeed("train", "--data", self.data, "--out", "half",
