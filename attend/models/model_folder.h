@@ -20,8 +20,9 @@ void check_format(const TomlFile& file, const std::string& path);
 void read_config(const TomlFile& file, Settings settings);
 
 // The model folder: config.toml, source.vocab, target.vocab, byte-pair codes, the graph that a
-// model of one reads, graph.safetensors, and weights.safetensors, which holds the network's weights once training has validated. config.toml
-// is written last: where it is, the vocabularies are. Errors name the file.
+// model of one reads, graph.safetensors, and weights.safetensors, which holds the network's weights
+// once training has validated. config.toml is written last: where it is, the vocabularies are.
+// Errors name the file.
 void save_description(const PairModel& model, const std::string& folder);
 PairModel load_pair_model(const std::string& folder);
 
