@@ -105,6 +105,7 @@ class GraphBuilder {
     std::vector<int64_t> offsets = {0}, neighbours;
     for (auto& list : seen_) {
       std::vector<int64_t> ordered;
+      ordered.reserve(list.size());
       for (const auto& [node, line] : list) ordered.push_back(node);
       std::sort(ordered.begin(), ordered.end());
       neighbours.insert(neighbours.end(), ordered.begin(), ordered.end());
