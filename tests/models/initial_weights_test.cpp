@@ -79,12 +79,41 @@ TEST_P(EveryInitialNetwork, TakesTheRowsOfItsTokens) {
       EXPECT_TRUE(at::equal(now.select(axis, id - left_out), wanted)) << item.key() << " " << id;
     }
   }
-  const bool has_tokens = !GetParam().source.is_frames() || other.target_tokens() > 0;
-  EXPECT_EQ(axes > 0, has_tokens);
+  const bool reads_tokens = !GetParam().source.is_frames() && GetParam().source.graph == nullptr;
+  EXPECT_EQ(axes > 0, reads_tokens || other.target_tokens() > 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryInitialNetwork, testing::ValuesIn(test::some_networks()),
+std::vector<test::SomeNetwork> networks(bool mix_tokens) {
+  std::vector<test::SomeNetwork> found;
+  for (const test::SomeNetwork& network : test::some_networks())
+    if (network.mixes_tokens == mix_tokens) found.push_back(network);
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryInitialNetwork, testing::ValuesIn(networks(false)),
                          [](const auto& info) { return info.param.name; });
+
+// A weight whose rows belong to no single token begins anew, the others as they were.
+TEST(InitialWeights, LeaveWhatMixesTokens) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  for (const test::SomeNetwork& network : networks(true)) {
+    torch::manual_seed(3);
+    const PairModel other = model_of(network, {"a", "b", "c"}, {"x", "y", "z"});
+    save_weights(*other.network, path);
+    const PairModel model = model_of(network, {"d", "c", "a", "b"}, {"z", "x", "y"});
+    std::map<std::string, Tensor> before;
+    for (const auto& item : model.network->named_parameters())
+      before.emplace(item.key(), item.value().detach().clone());
+    const int64_t taken = load_initial_weights(model, other, path);
+    EXPECT_GT(taken, 0) << network.name;
+    EXPECT_LT(taken, std::ssize(before)) << network.name;
+    int64_t left = 0;
+    for (const auto& item : model.network->named_parameters())
+      left += at::equal(item.value(), before.at(item.key())) ? 1 : 0;
+    EXPECT_EQ(left, std::ssize(before) - taken) << network.name;
+  }
+}
 
 TEST(InitialWeights, LeaveWhatHasAnotherShape) {
   const test::TemporaryFolder folder;

@@ -41,6 +41,7 @@ struct SomeNetwork {
   std::vector<std::string> settings;  // beside type, as key=value
   SourceShape source = {12};
   int64_t target_tokens = 12;
+  bool mixes_tokens = false;  // an axis of some weights has several rows per token, or two have one
 
   // All depths are such that they fill no vector.
   ModelConfig config() const {
@@ -105,7 +106,11 @@ inline std::vector<SomeNetwork> some_networks() {
       {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
       {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
       {"graph", {}, ring_source(12)},
-      {"graph_mean", {"model.output_heads=3", "model.score=general"}, ring_source(12)},
+      {"graph_mean",
+       {"model.output_heads=3", "model.score=general"},
+       ring_source(12),
+       12,
+       /*mixes_tokens=*/true},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
