@@ -11,7 +11,7 @@
 namespace attend {
 namespace {
 
-// Images, or what is drawn from them.
+// The options of a command that reads labelled images; Written says what it writes.
 template <class Written>
 struct ImageOptions : Written {
   bool json = false;
@@ -50,7 +50,7 @@ void add_images_command(CLI::App& data) {
   command->callback([options] { print_tables(write_image_tables(*options), options->json); });
 }
 
-// Those of what is drawn, which is `drawn`: rows, sets.
+// Options of a command that draws examples from the images; help texts name these by `drawn`.
 template <class Written>
 void add_drawing_options(CLI::App& command, ImageOptions<Written>& options,
                          const std::string& drawn) {

@@ -8,9 +8,9 @@
 
 namespace attend {
 
-// Sentences of a file in columns, as those of the shared tasks of CoNLL: one token per line, its
-// label in a column beside it, a blank line behind each sentence. Columns are set apart by TABs
-// where the line has one, otherwise by white space. Lines that begin with # before the first token
+// Reads sentences from a file in columns, the format of CoNLL's shared tasks: each line has one
+// token and its label, and a blank line ends a sentence. TABs separate columns where the line has
+// one, otherwise white space does. Lines that begin with # before the first token
 // of a sentence are comments; a line of -DOCSTART- is like a blank one.
 class ConllReader {
  public:

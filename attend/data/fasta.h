@@ -8,10 +8,10 @@ namespace attend {
 // Whether a file holds sequences of residues, by its name: .fasta, .fa or .faa, packed or not.
 bool is_fasta(std::string_view path);
 
-// The sequences of a file of the FASTA format, one per line: a line that begins with > names one,
-// the lines behind it are its residues: letters, * and -. White space and lines that begin with ;
-// are passed over. Errors name file and line: another character, residues before the first name, a
-// name without residues, no sequence.
+// Returns the sequences of a FASTA file, one per line. In the file a line that begins with > names
+// a sequence, and the following lines hold its residues: letters, * and -. White space and lines
+// that begin with ; are ignored. Errors name file and line: another character, residues before the
+// first name, a name without residues, no sequence.
 std::string parse_fasta(std::string_view bytes, const std::string& name);
 
 }  // namespace attend

@@ -74,7 +74,7 @@ std::string_view taken_while(std::string_view& text, Fits fits) {
   return front;
 }
 
-// Reads what is inside of brackets: isotope, element, chirality, H, charge, class.
+// Reads the fields of a bracket atom: isotope, element, chirality, hydrogens, charge, class.
 class BracketReader {
  public:
   BracketReader(std::string_view token, std::string_view molecule)
@@ -137,7 +137,7 @@ class BracketReader {
     taken_while(rest_, [](char c) { return c == '@'; });
     for (const std::string_view family : {"TH", "AL", "SP", "TB", "OH"}) {
       if (all.size() == rest_.size() || !rest_.starts_with(family)) continue;
-      // H alone is a hydrogen, and so is that of OH without a number.
+      // Without a number these letters are no chirality: the H of OH is a hydrogen.
       std::string_view behind = rest_.substr(family.size());
       if (taken_while(behind, is_digit_of_bracket).empty()) continue;
       rest_ = behind;

@@ -14,7 +14,8 @@ using at::Tensor;
 struct Expected {
   double weight, first = 0, second = 0;
 
-  void step(double gradient, double t, double rate, double decay) {
+  void step(double gradient, double t, double rate, double decay, double l2) {
+    gradient += l2 * weight;
     first = 0.8 * first + 0.2 * gradient;
     second = 0.95 * second + 0.05 * gradient * gradient;
     const double corrected_first = first / (1 - std::pow(0.8, t));
@@ -24,8 +25,9 @@ struct Expected {
 };
 
 // A matrix decays, its bias does not; three slices of which none ends where a tensor does.
-TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
+void expect_adam(double l2) {
   TrainConfig config;
+  config.l2 = l2;
   config.replicas = 3;
   config.beta1 = 0.8;
   config.beta2 = 0.95;
@@ -53,10 +55,13 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
     }
     const double gradient = 0.6 * t;
     const double norm = optimiser.sum_gradients(threads);
-    EXPECT_NEAR(norm, gradient * std::sqrt(8.0), 1e-5);
+    double squares = 0;
+    for (size_t i = 0; i < expected.size(); ++i)
+      squares += std::pow(gradient + (i < 6 ? l2 * expected[i].weight : 0), 2);
+    EXPECT_NEAR(norm, std::sqrt(squares), 1e-5);
     optimiser.step(threads, norm, rate);
     for (size_t i = 0; i < expected.size(); ++i)
-      expected[i].step(gradient, t, rate, i < 6 ? 0.3 : 0);
+      expected[i].step(gradient, t, rate, i < 6 ? 0.3 : 0, i < 6 ? l2 : 0);
   }
   size_t i = 0;
   // Float keeps 24 bits of each of the four steps' few operations.
@@ -64,6 +69,11 @@ TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) {
     for (int64_t j = 0; j < parameter.numel(); ++j)
       EXPECT_NEAR(parameter.view({-1})[j].item<double>(), expected[i++].weight, 1e-6) << i;
 }
+
+TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) { expect_adam(0); }
+
+// The penalty is part of the gradient and of its norm, of matrices alone.
+TEST(Optimiser, AddsThePenaltyToTheGradient) { expect_adam(0.7); }
 
 // What is drawn and left so, such as random features, is a parameter without a gradient.
 TEST(Optimiser, LeavesWhatHasNoGradient) {
