@@ -79,6 +79,18 @@ PairReader::PairReader(const PairFiles& files, int64_t maximum_line)
 PairReader::~PairReader() = default;
 
 bool PairReader::next(std::string& source, std::string& target) {
+  while (true) {
+    const int64_t behind = lines_read();
+    try {
+      return next_checked(source, target);
+    } catch (const Error& error) {
+      if (!files_.leave_out || lines_read() == behind) throw;
+      files_.leave_out(error.what());
+    }
+  }
+}
+
+bool PairReader::next_checked(std::string& source, std::string& target) {
   if (!next_pair(source, target)) return false;
   try {
     if (files_.check) files_.check(source, target);
@@ -192,31 +204,31 @@ std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name
   return examples;
 }
 
-std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {
-  const int64_t before = bad == nullptr ? 0 : *bad;
+void each_pair(PairFiles files, const std::function<void(Example&&)>& take, const Tell& tell,
+               int64_t* bad) {
+  int64_t left_out = 0;
+  if (bad != nullptr)
+    files.leave_out = [&](const std::string& error) {
+      ++left_out;
+      if (tell) tell(error);
+    };
   PairReader reader(files);
+  for (std::string source, target; reader.next(source, target);)
+    take({source, {target}, reader.line()});
+  if (bad != nullptr) *bad += left_out;
+  if (!tell) return;
+  for (const std::string& remark : reader.remarks()) tell(remark);
+  if (left_out > 0)
+    tell(fmt::format("{}: {} lines cannot be read and are left out", files.source, left_out));
+}
+
+std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {
   std::vector<Example> examples;
-  std::string source, target;
-  const auto next = [&] {
-    while (true) {
-      const int64_t behind = reader.lines_read();
-      try {
-        return reader.next(source, target);
-      } catch (const Error& error) {
-        if (bad == nullptr || reader.lines_read() == behind) throw;
-        ++*bad;
-        if (tell) tell(error.what());
-      }
-    }
-  };
-  while (next()) examples.push_back({source, {target}, reader.line()});
+  each_pair(
+      files, [&](Example&& example) { examples.push_back(std::move(example)); }, tell, bad);
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
          files.target.empty() ? wanted_lines : "line i of both files must be a pair");
-  if (!tell) return examples;
-  for (const std::string& remark : reader.remarks()) tell(remark);
-  if (bad != nullptr && *bad > before)
-    tell(fmt::format("{}: {} lines cannot be read and are left out", files.source, *bad - before));
   return examples;
 }
 

@@ -22,6 +22,9 @@ struct Example {
 // An Error where a source or a target is none that can be learned from.
 using PairCheck = std::function<void(const std::string& source, const std::string& target)>;
 
+// Takes a remark for the user on the data.
+using Tell = std::function<void(const std::string& remark)>;
+
 // Where pairs are: one file whose lines are source TAB target; or a file in columns as CoNLL's,
 // where its name ends in .conll; or a CSV file with a header, where its name ends in .csv or
 // columns are named; or, with a `target`, two files in which lines of the same number are a pair.
@@ -31,6 +34,9 @@ struct PairFiles {
   std::string target = {};
   std::string source_column = {}, target_column = {};  // as ConllReader and CsvReader take them
   PairCheck check = {};
+  // Where set, a line that cannot be read is left out, and its error is told to it; a file that
+  // cannot be read is an Error all the same.
+  Tell leave_out = {};
 
   bool is_conll() const;
   bool is_csv() const;
@@ -41,17 +47,13 @@ struct PairFiles {
 // missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or a
 // lone carriage return, a line over `maximum_line` bytes, two files of different lengths.
 // Further errors are those of ByteReader, ConllReader and CsvReader, and of PairFiles::check,
-// behind file and line.
+// behind file and line. PairFiles::leave_out takes those of lines.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);
   ~PairReader();
 
-  // False at the end. After an Error that lines_read() has counted the next call continues behind
-  // it.
-  bool next(std::string& source, std::string& target);
-  // The number of lines, rows or pairs of lines, including the one reported last.
-  int64_t lines_read() const;
+  bool next(std::string& source, std::string& target);  // false at the end
   // The line, or row of CSV, on which the pair reported last begins.
   int64_t line() const;
   // Remarks for the user on the part read so far, as "t.csv: ..": names taken from the first row of
@@ -60,7 +62,10 @@ class PairReader {
 
  private:
   struct Streams;
+  bool next_checked(std::string& source, std::string& target);
   bool next_pair(std::string& source, std::string& target);
+  // The number of lines, rows or pairs of lines, including the one reported last.
+  int64_t lines_read() const;
   std::string where() const;  // "pairs.tsv:17", of what was read last
   bool next_line(std::string& source, std::string& target);
   bool next_sentence(std::string& source, std::string& target);
@@ -73,12 +78,12 @@ class PairReader {
   int64_t skipped_ = 0;  // pairs with an empty side
 };
 
-// Takes a remark for the user on the data.
-using Tell = std::function<void(const std::string& remark)>;
+// Hands each pair to `take` as an example of its own, in their order. With `bad`, lines that cannot
+// be read are told, left out and added to it; a file that cannot be read is an Error all the same.
+void each_pair(PairFiles files, const std::function<void(Example&&)>& take, const Tell& tell = {},
+               int64_t* bad = nullptr);
 
-// Each pair as an example of its own, in their order. Error also where there are none. With `bad`,
-// lines that cannot be read are reported, left out and added to it; a file that cannot be read is
-// an Error all the same.
+// each_pair, held in memory. Error also where there are none.
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {},
                                 int64_t* bad = nullptr);
 

@@ -173,6 +173,19 @@ Texts read_nodes(const TrainOptions& options, const RunConfig& config, LabelledG
   return {graph.train, graph.valid};
 }
 
+// With options.skip_bad the file is read once for the lines that are left out, each of which is
+// told once, not in each epoch, and added to `left_out`.
+PairFiles stream_of(const TrainOptions& options, const TextConfig& text, const Tell& tell,
+                    int64_t& left_out) {
+  PairFiles files = training_files(options);
+  files.check = pair_check(text);
+  if (!options.skip_bad) return files;
+  each_pair(
+      files, [](Example&&) {}, tell, &left_out);
+  files.leave_out = [](const std::string&) {};
+  return files;
+}
+
 std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
                                               const Tell& tell, int64_t* bad) {
   if (text.source_kind() != nullptr)
@@ -327,8 +340,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                 .frames = frames,
                 .graph = std::move(graph)};
   if (streamed) {
-    data.stream = training_files(options);
-    data.stream.check = pair_check(config.text);
+    data.stream = stream_of(options, config.text, tell, data.left_out);
   } else {
     check_targets(data.train.targets, options.data);
   }

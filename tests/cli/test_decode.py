@@ -278,9 +278,12 @@ class BadLines(Models):
         self.assertEqual(self.attend("predict", self.models[0], "--skip-bad",
                                      stdin="bab\n").returncode, 0)
 
-    def test_of_data_are_left_out(self):
+    def setUp(self):
+        super().setUp()
         self.write("good.tsv", "bab\tB A B\nbub\tB U B\n")
         self.write("bad.tsv", b"bab\tB A B\nno TAB\n\xff\tB\nbub\tB U B\n")
+
+    def test_of_data_are_left_out(self):
         good = self.succeed("evaluate", self.models[0], "--data", "good.tsv", "--json")
         run = self.attend("evaluate", self.models[0], "--data", "bad.tsv", "--json", "--skip-bad")
         self.assertEqual(run.returncode, 1)
@@ -299,6 +302,24 @@ class BadLines(Models):
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("attend: bad.tsv: 2 lines cannot be read and are left out\n", run.stderr)
         self.assertIn("2 training and 2 validation examples", run.stderr)
+
+    def test_a_stream_leaves_the_same_lines_out_of_every_epoch(self):
+        values = {"model.hidden": 4, "model.embedding": 4, "train.epochs": 3, "train.batch": 1,
+                  "train.replicas": 1, "train.shuffle_buffer": 2}
+        files = [["--data", name, "--valid", "good.tsv"] for name in ("bad.tsv", "good.tsv")]
+        run = self.attend("train", *files[0], "--out", "stopped", *settings(values))
+        self.assertEqual((run.returncode, "bad.tsv:2: no TAB" in run.stderr), (2, True), run.stderr)
+        skipping = self.attend("train", *files[0], "--out", "streamed", "--skip-bad",
+                               *settings(values))
+        self.assertEqual(skipping.returncode, 1, skipping.stderr)
+        for line in (2, 3):
+            self.assertEqual(skipping.stderr.count(f"bad.tsv:{line}: "), 1, skipping.stderr)
+        self.assertIn("attend: bad.tsv: 2 lines cannot be read and are left out\n",
+                      skipping.stderr)
+        self.succeed("train", *files[1], "--out", "of_good", *settings(values))
+        weights = [(self.folder / name / "weights.safetensors").read_bytes()
+                   for name in ("streamed", "of_good")]
+        self.assertEqual(*weights)
 
 
 class TextsOfLines(program.Case):
