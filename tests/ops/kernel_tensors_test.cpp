@@ -2,10 +2,13 @@
 #include "attend/ops/kernel_tensors.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "tests/ops/bias_cases.h"
@@ -239,6 +242,55 @@ TEST(Gaussian, OfTheLeastWidthIsItsCentre) {
       EXPECT_EQ(context.item<float>(), 1);
       for (const Tensor& gradient : gradients(context.sum(), {centre, widths}, false))
         EXPECT_EQ(gradient.item<float>(), 0);
+    }
+}
+
+// What float32 may lose of the gradients of a centre and a width, [queries] each: four roundings of
+// each key's share, whose weight the rounding of its score moves, too. Far from its keys a centre
+// has large shares that cancel.
+Tensors rounding_of_gradients(const Tensor& weights, const Tensor& toward, const Tensor& distance,
+                              const Tensor& width) {
+  const Tensor widths_away = distance / width;
+  const Tensor mean = (weights * toward).sum(-1, true);
+  const Tensor share = weights * (toward.abs() + mean.abs()) * (16 + widths_away.square()) / width;
+  const double rounding = 4 * std::numeric_limits<float>::epsilon();
+  return {rounding * (share * widths_away.abs()).sum(-1),
+          rounding * (share * widths_away.square()).sum(-1)};
+}
+
+TEST(Gaussian, GradientsInFloat32AreExactToRounding) {
+  const at::Generator generator = at::detail::createCPUGenerator(5);
+  const auto random = [&](at::IntArrayRef shape) {
+    return at::randn(shape, generator).to(at::kDouble);
+  };
+  const Tensor query = random({130, 16}), key = random({200, 16}), value = random({200, 16}),
+               outward = random({130, 16}), shift = random({130});
+  for (const double centre : {-100.0, 100.0, 350.0})
+    for (const double width : {1.0, 20.0}) {
+      SCOPED_TRACE(fmt::format("centre {}, width {}", centre, width));
+      const Tensor centres = shift + centre, widths = shift.abs() + width;
+      const auto gradients_in = [&](at::ScalarType type, Path path) {
+        const Tensor c = centres.to(type).requires_grad_(), w = widths.to(type).requires_grad_();
+        const AttentionSpec spec = {.bias = gaussian(c, w), .path = path};
+        const Tensor context =
+            attention(query.to(type), key.to(type), value.to(type), spec).context;
+        return gradients((context * outward.to(type)).sum(), {c, w}, false);
+      };
+      const AttentionSpec whole = {.bias = gaussian(centres, widths), .path = Path::composed};
+      const Tensor lse = attention(query, key, value, whole).lse;
+      const Tensor weights = attention_weights(query, key, lse, whole);
+      const Tensors rounding = rounding_of_gradients(
+          weights, outward.mm(value.t()),
+          at::arange(200, at::kDouble).unsqueeze(0) - centres.unsqueeze(-1), widths.unsqueeze(-1));
+      const auto exact = gradients_in(at::kDouble, Path::composed);
+      for (const Path path : paths) {
+        const auto found = gradients_in(at::kFloat, path);
+        for (size_t i = 0; i < exact.size(); ++i) {
+          const Tensor error = (found[i].to(at::kDouble) - exact[i]).abs();
+          EXPECT_TRUE(error.le(rounding[i] + 1e-30).all().item<bool>())
+              << (i == 0 ? "centres" : "widths") << ": " << (error / rounding[i]).max();
+        }
+      }
     }
 }
 
