@@ -44,17 +44,32 @@ struct Task {
   }
 };
 
-void decode(const Task& task, int64_t size, WorkerThreads& threads) {
+void decode(const Task& task, const std::vector<int64_t>& indices) {
+  at::NoGradGuard no_gradient;
+  const Batch batch = make_batch(task.pairs, indices);
+  std::vector<SearchTask> tasks;
+  for (const int64_t i : indices) tasks.push_back({.longest = task.steps(i)});
+  search(task.network->start(batch.source, batch.source_lengths, {}), tasks,
+         {Vocabulary::bos, Vocabulary::eos}, task.search);
+}
+
+// Batches of `size`. One worker is timed by its own processor time: that of the thread which waits
+// for it is nothing.
+bench::Probe seconds_to_decode(const Task& task, int64_t size, WorkerThreads& workers) {
   const auto batches = batches_by_length(task.pairs, size, 0, 0);
-  threads.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
-    at::NoGradGuard no_gradient;
-    const std::vector<int64_t>& indices = batches[static_cast<size_t>(b)];
-    const Batch batch = make_batch(task.pairs, indices);
-    std::vector<SearchTask> tasks;
-    for (const int64_t i : indices) tasks.push_back({.longest = task.steps(i)});
-    search(task.network->start(batch.source, batch.source_lengths, {}), tasks,
-           {Vocabulary::bos, Vocabulary::eos}, task.search);
+  if (workers.count() > 1)
+    return bench::seconds_of(static_cast<int>(workers.count()), [&task, &workers, batches] {
+      workers.run(std::ssize(batches),
+                  [&](int64_t b) { decode(task, batches[static_cast<size_t>(b)]); });
+    });
+  const auto all = bench::seconds_of(1, [&task, batches] {
+    for (const auto& indices : batches) decode(task, indices);
   });
+  return [&workers, all] {
+    double seconds = 0;
+    workers.run(1, [&](int64_t) { seconds = all(); });
+    return seconds;
+  };
 }
 
 // The beam search that one writes first: every step runs the decoder again over all targets so far.
@@ -125,13 +140,11 @@ void words(Threads& threads, double seconds, Figures& figures) {
   model.network->pack(WeightType::float32);
   const Task task{model.network.get(), model.encode(examples)},
       plain{unpacked.network.get(), task.pairs};
-  const auto rounds =
-      bench::take_turns({bench::seconds_of(1, [&] { decode(task, 1, threads.one); }),
-                         bench::seconds_of(1, [&] { decode(task, batch_size, threads.one); }),
-                         bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); }),
-                         bench::seconds_of(1, [&] { decode(plain, 1, threads.one); }),
-                         bench::seconds_of(1, [&] { decode(plain, batch_size, threads.one); })},
-                        seconds);
+  const auto rounds = bench::take_turns(
+      {seconds_to_decode(task, 1, threads.one), seconds_to_decode(task, batch_size, threads.one),
+       seconds_to_decode(task, batch_size, threads.all), seconds_to_decode(plain, 1, threads.one),
+       seconds_to_decode(plain, batch_size, threads.one)},
+      seconds);
   fmt::print(
       "{} words greedily: one by one {:.2f} s; batches of {} on one thread {:.3f} s, {:.1f}x; on "
       "{} "
@@ -180,10 +193,9 @@ void packed_steps(const Task& packed, const Task& unpacked, Threads& threads, do
                                       {batch_size, &threads.all},
                                       {int64_t{1}, &threads.one}}) {
     const auto count = static_cast<int>(workers->count());
-    const auto rounds =
-        bench::take_turns({bench::seconds_of(count, [&] { decode(packed, size, *workers); }),
-                           bench::seconds_of(count, [&] { decode(unpacked, size, *workers); })},
-                          seconds);
+    const auto rounds = bench::take_turns(
+        {seconds_to_decode(packed, size, *workers), seconds_to_decode(unpacked, size, *workers)},
+        seconds);
     fmt::print(
         "{} sentences, beam {}, batches of {}, {} threads: packed {:.2f} s, steps of LibTorch "
         "{:.2f} "
@@ -203,15 +215,14 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
   Task task{network.get(), sentences(500)};
   task.search.beam = beam;
   packed_steps(task, {unpacked.get(), task.pairs, task.search}, threads, seconds, figures);
-  const auto rounds =
-      bench::take_turns({bench::seconds_of(2, [&] { decode(task, batch_size, threads.all); }),
-                         bench::seconds_of(2,
-                                           [&] {
-                                             at::set_num_threads(2);
-                                             plain_beam(plain, task);
-                                             at::set_num_threads(1);
-                                           })},
-                        seconds);
+  const auto rounds = bench::take_turns({seconds_to_decode(task, batch_size, threads.all),
+                                         bench::seconds_of(2,
+                                                           [&] {
+                                                             at::set_num_threads(2);
+                                                             plain_beam(plain, task);
+                                                             at::set_num_threads(1);
+                                                           })},
+                                        seconds);
   fmt::print(
       "{} sentences, beam {}, batches of {}: attend {:.2f} s; "
       "torch::nn::Transformer run again each step {:.2f} s, {:.1f}x (bar: 2x)\n",

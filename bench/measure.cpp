@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "attend/base/error.h"
 #include "attend/machine/blas.h"
 
 namespace attend::bench {
@@ -39,9 +40,12 @@ Probe seconds_of(int threads, std::function<void()> run) {
   constexpr double kShortest = 2e-3;
   return [clock, run = std::move(run), runs = 0]() mutable {
     if (runs == 0) {
-      const double start = now(clock);
+      const double start = now(clock), process_start = now(CLOCK_PROCESS_CPUTIME_ID);
       run();
       const double once = std::max(1e-9, now(clock) - start);
+      if (clock == CLOCK_THREAD_CPUTIME_ID &&
+          once < 0.01 * (now(CLOCK_PROCESS_CPUTIME_ID) - process_start))
+        fail("[seconds_of] other threads did the work of a run on one thread");
       runs = static_cast<int>(std::ceil(std::min(1e5, kShortest / once)));
     }
     const double start = now(clock);
