@@ -84,6 +84,9 @@ class PairNetwork : public torch::nn::Module {
   // while others step.
   virtual bool pack(WeightType /*weights*/) { return false; }
 
+  // Whether objective() reads what pack() keeps, so that packing serves it too.
+  virtual bool packs_objective() const { return false; }
+
   // Whether steps have weights to show.
   virtual bool attends() const = 0;
 
