@@ -8,6 +8,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/data/data_check.h"
+#include "attend/data/json_line.h"
 
 namespace attend {
 namespace {
@@ -136,9 +137,7 @@ void run_check(const CheckOptions& options) {
                        options.source_column, options.target_column});
   const DataSummary summary = check_data(files);
   if (options.json) {
-    // A path need not be UTF-8.
-    const auto handler = ordered_json::error_handler_t::replace;
-    fmt::print("{}\n", as_json(summary).dump(-1, ' ', false, handler));
+    fmt::print("{}\n", json_line(as_json(summary)));
     return;
   }
   for (const FileSummary& file : summary.files) print_file(file);
