@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -81,10 +80,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                                         int64_t& left_out) {
   TextConfig text = model.text();
   if (options.references) text.references = *options.references;
-  const bool folder =
-      std::filesystem::is_directory(options.data) && text.format != DataFormat::graph;
-  return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
-                        options.source_column, options.target_column},
+  return read_examples({options.data, options.target, options.source_column, options.target_column},
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 

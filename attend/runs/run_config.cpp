@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/data/data_format.h"
 #include "attend/metrics/metric.h"
 #include "attend/models/model_folder.h"
 #include "attend/runs/size_defaults.h"
@@ -23,10 +24,7 @@ void check_names_in_environment() {
     config.text.source_units = units;
     add(config.text.settings());
   }
-  for (const DataFormat format : {DataFormat::interactions, DataFormat::graph}) {
-    config.text.format = format;
-    add(config.text.settings());
-  }
+  for (const DataFormatRow& row : data_formats()) add(row.settings(config.text));
   for (const ModelType* type : model_types()) {
     config.model.type = type->name;
     add(config.model.settings());
@@ -74,7 +72,7 @@ class Command {
 // What other keys of texts there are follows from these.
 void apply_deciding(const Command& command, TextConfig& text) {
   command.apply(text.format_setting());
-  if (text.format == DataFormat::pairs) command.apply(text.source_units_setting());
+  if (!text.format_row().is_split()) command.apply(text.source_units_setting());
 }
 
 void check_fit(const RunConfig& config) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/data/node_graph.h"
 #include "attend/data/tables.h"
 #include "attend/machine/blas.h"
 #include "attend/models/model_folder.h"
