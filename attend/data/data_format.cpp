@@ -79,8 +79,10 @@ const std::vector<DataFormatRow>& data_formats() {
       "no user has three items; the last two are for validation and a test, and those before them "
       "are learned from";
   static const std::vector<DataFormatRow> formats = {
-      {.settings = [](TextConfig& text) { return text.pair_settings(); }},
-      {.settings = [](TextConfig& text) { return text.interactions.settings(); },
+      {.format = DataFormat::pairs,
+       .settings = [](TextConfig& text) { return text.pair_settings(); }},
+      {.format = DataFormat::interactions,
+       .settings = [](TextConfig& text) { return text.interactions.settings(); },
        .read = read_items,
        .counts = count_items,
        .wanted = "the file of interactions",
@@ -88,7 +90,8 @@ const std::vector<DataFormatRow>& data_formats() {
                 "data.item_column and data.time_column name the columns of a CSV file",
        .no_train = no_third,
        .no_valid = no_third},
-      {.settings = graph_settings,
+      {.format = DataFormat::graph,
+       .settings = graph_settings,
        .read = read_nodes,
        .counts = count_nodes,
        .examples_file = "nodes.tsv",

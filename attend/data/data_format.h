@@ -16,6 +16,7 @@ namespace attend {
 // What code must know of a DataFormat. Where data is not of pairs, it is one file or one folder,
 // which says itself what each example is for.
 struct DataFormatRow {
+  DataFormat format;
   // Keys data.* that belong to the format alone.
   Settings (*settings)(TextConfig& text);
   // Reads everything, as read_split has it; null: pairs, whose files are parts of their own.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
+#include "attend/data/tokenised.h"
 #include "attend/data/units.h"
 
 namespace attend {
@@ -29,8 +29,7 @@ std::optional<Units> refusing_units(const std::string& name) {
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
-  if (text.format_row().is_split())
-    return read_split(files, text, std::numeric_limits<int64_t>::max(), tell, bad).test;
+  if (text.format_row().is_split()) return read_split(files, text, no_limit, tell, bad).test;
   PairFiles checked = files;
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = pair_check(text);

@@ -25,6 +25,7 @@ TEST(DataFormat, HasARowForEachValue) {
   EXPECT_FALSE(text_of(DataFormat::interactions).format_row().is_folder());
   EXPECT_TRUE(text_of(DataFormat::graph).format_row().is_folder());
   for (const DataFormatRow& row : data_formats()) {
+    EXPECT_EQ(&text_of(row.format).format_row(), &row);
     if (!row.is_split()) continue;
     EXPECT_NE(row.counts, nullptr);
     for (const std::string_view told : {row.wanted, row.parts, row.no_train, row.no_valid})
