@@ -144,7 +144,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
-                  [](const Metric* metric) { return metric->needs == MetricNeeds::scores; }))
+                  [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);
   tell_form(options, model, result);
   if (model.answers_labels())

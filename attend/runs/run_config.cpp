@@ -120,9 +120,12 @@ void check_train(const RunConfig& config) {
         "train.label_smoothing = {}: spreads probability over labels, of which data.target = "
         "number has none; set it to 0",
         train.label_smoothing);
-  if (numbers && metric.of_texts())
-    fail("train.metric = {}: compares texts, and data.target is number; set it to one of {}",
+  if (numbers && metric.of_answers() && !metric.of_numbers())
+    fail("train.metric = {}: compares no numbers, and data.target is number; set it to one of {}",
          train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
+  if (metric.of_scores() && !config.model.answers_labels())
+    fail("train.metric = {}: is of two labels, and model.type = {} answers none; set it to {}",
+         train.metric, config.model.type, config.model.row().metric);
   if (!numbers && metric.of_numbers())
     fail("train.metric = {}: compares numbers; set data.target = number, or another metric",
          train.metric);

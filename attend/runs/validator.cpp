@@ -105,7 +105,7 @@ Validation Validator::operator()() {
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {
     try {
-      counts = count_answers(metric_, evaluate(averaged_, examples_, {}).answers, options);
+      counts = count_answers(metric_, measured_answers(metric_, averaged_, examples_), options);
     } catch (const NotANumber&) {
       failed = true;
     }
