@@ -24,6 +24,7 @@ struct TopVectors {
   // [T, vectors of a layer]: the shares of the top layer's vectors in what each token of the answer
   // is read off. Undefined where an attention behind the layers, of a decoder or a pooling, says.
   at::Tensor shares = {};
+  bool layers_add = true;  // to what they read, by residual connections
 };
 
 // A network from a sequence of tokens to another; a label is a target of one token, and so is a
