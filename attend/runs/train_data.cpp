@@ -102,6 +102,22 @@ void tell_colours(const SourceKind& kind, const std::string& file, const Tell& t
     tell(fmt::format("{}: is in colour; images are read in grey", file));
 }
 
+// A network learns badly from numbers far from those that its first weights are drawn for.
+void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
+                        const std::vector<Example>& examples, const std::string& name,
+                        const Tell& tell) {
+  constexpr double most = 10;
+  if (kind.scale_key == nullptr) return;
+  double largest = 0;
+  for (const Example& example : examples)
+    largest = std::max(largest, frames.read(example.source).abs().max().item<double>());
+  if (largest > most)
+    tell(
+        fmt::format("{}: numbers of up to {:.4g} are learned from badly; make {} {:.2g} times as "
+                    "large",
+                    name, largest, kind.scale_key, largest / 2));
+}
+
 Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                 int64_t* bad) {
   const PairFiles files = training_files(options);
@@ -271,6 +287,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     if (options.skip_bad)
       left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
     tell_colours(*kind, texts.train[0].source, tell);
+    tell_large_numbers(*kind, *frames, texts.train, options.data, tell);
   }
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {

@@ -90,6 +90,12 @@ class Maxima(program.Case):
         self.assertIn("'nan' is no finite number", run.stderr)
         self.assertTrue((self.folder / "other" / "weights.safetensors").exists(), run.stderr)
 
+    def test_large_numbers_are_told(self):
+        for scale, is_told in ((1, True), (10, False)):
+            run = self.succeed("train", "--data", self.shared, "--out", f"by-{scale}", *settings(
+                MAXIMA | {"data.set_scale": scale, "train.steps": 1, "train.epochs": 1}))
+            self.assertEqual("make data.set_scale 10 times as large" in run.stderr, is_told)
+
     def test_what_does_not_fit(self):
         for values, name in (({"model.bias": "buckets:8"}, "inducing points have no positions"),
                              ({"model.layers": 0}, "model.inducing_points is 8"),
