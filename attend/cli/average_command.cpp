@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
+#include "attend/data/json_line.h"
 #include "attend/runs/average.h"
 
 namespace attend {
@@ -19,7 +20,7 @@ struct AverageOptions {
 void run_average(const AverageOptions& options) {
   const std::vector<int64_t> steps = average_model(options.model, options.out, options.last);
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"model", options.out}, {"steps", steps}}.dump());
+    fmt::print("{}\n", json_line(nlohmann::json{{"model", options.out}, {"steps", steps}}));
   else
     fmt::print(stderr, "the mean of the weights after steps {}; model in {}\n",
                fmt::join(steps, ", "), options.out);

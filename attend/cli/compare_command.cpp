@@ -154,7 +154,7 @@ void run_compare(CompareOptions options) {
   if (!fs::is_directory(options.train.data))
     fail("--data {}: is no folder; a folder with train.tsv, valid.tsv and test.tsv is wanted",
          options.train.data);
-  if (options.test.empty()) options.test = options.train.data + "/test.tsv";
+  if (options.test.empty()) options.test = options.train.data;
   const std::vector<Choice> choices = choices_of(options);
   check_rows(options, choices);
   const FolderLock lock = claim_folder(options, choices);

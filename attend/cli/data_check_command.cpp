@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,8 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/data/data_check.h"
+#include "attend/data/data_format.h"
+#include "attend/data/json_line.h"
 
 namespace attend {
 namespace {
@@ -15,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct CheckOptions {
-  std::vector<std::string> files, targets;
+  std::vector<std::string> files, targets, assignments;
   std::string source_column, target_column;
   bool json = false;
 };
@@ -50,6 +53,14 @@ ordered_json as_json(const FileSummary& file) {
     result["labels"] = ordered_json::object();
     for (const auto& [label, count] : file.labels) result["labels"][label] = count;
   }
+  return result;
+}
+
+ordered_json as_json(const FormatSummary& file) {
+  ordered_json result = {{"path", file.path}};
+  for (const auto& [name, count] : file.counts) result[name] = count;
+  result["malformed"] = file.malformed;
+  result["remarks"] = file.remarks;
   return result;
 }
 
@@ -96,6 +107,18 @@ void print_file(const FileSummary& file) {
   fmt::print("\n");
 }
 
+void print_format(const FormatSummary& file) {
+  fmt::print("{}\n", file.path);
+  for (auto [name, count] : file.counts) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    fmt::print("  {:<28}{:>9}\n", name, count);
+  }
+  if (file.malformed > 0)
+    fmt::print("  {:<28}{:>9}\n", "lines that cannot be read", file.malformed);
+  for (const std::string& remark : file.remarks) fmt::print("    {}\n", remark);
+  fmt::print("\n");
+}
+
 void print_overlap(const std::string& first, const Overlap& overlap, const FileSummary& file) {
   if (overlap.sources == 0) {
     fmt::print("{} shares no source with {}\n", overlap.path, first);
@@ -121,8 +144,24 @@ std::vector<std::string> files_of(const std::string& path) {
   for (const char* name :
        {"train.tsv", "valid.tsv", "test.tsv", "train.txt", "valid.txt", "test.txt"})
     if (const fs::path file = fs::path(path) / name; fs::exists(file)) files.push_back(file);
-  if (files.empty()) fail("{}: holds no train.tsv, valid.tsv, test.tsv or the like of .txt", path);
+  if (files.empty())
+    fail("{}: holds no train.tsv, valid.tsv, test.tsv or the like of .txt, and no nodes.tsv", path);
   return files;
+}
+
+// How data is read: as --set says, or in the format whose file its folder holds.
+TextConfig text_of(const CheckOptions& options, const std::string& path) {
+  TextConfig text;
+  for (const DataFormatRow& row : data_formats())
+    if (row.is_folder() && std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
+      text.format = row.format;
+  for (const std::string& assignment : options.assignments)
+    if (assigned_key(assignment) == text.format_setting().key)
+      assign({text.format_setting()}, assignment);
+  const Settings known =
+      text.format_row().is_split() ? text.settings() : Settings{text.format_setting()};
+  for (const std::string& assignment : options.assignments) assign(known, assignment);
+  return text;
 }
 
 void run_check(const CheckOptions& options) {
@@ -130,17 +169,25 @@ void run_check(const CheckOptions& options) {
     fail("--target: {} files for {} files of sources; give one each", options.targets.size(),
          options.files.size());
   std::vector<PairFiles> files;
-  for (size_t i = 0; i < options.files.size(); ++i)
+  std::vector<FormatSummary> others;
+  for (size_t i = 0; i < options.files.size(); ++i) {
+    const TextConfig text = text_of(options, options.files[i]);
+    if (text.format_row().is_split()) {
+      others.push_back(check_format(options.files[i], text));
+      continue;
+    }
     for (const std::string& path : files_of(options.files[i]))
       files.push_back({path, options.targets.empty() ? "" : options.targets[i],
                        options.source_column, options.target_column});
-  const DataSummary summary = check_data(files);
+  }
+  const DataSummary summary = files.empty() ? DataSummary() : check_data(files);
   if (options.json) {
-    // A path need not be UTF-8.
-    const auto handler = ordered_json::error_handler_t::replace;
-    fmt::print("{}\n", as_json(summary).dump(-1, ' ', false, handler));
+    ordered_json report = as_json(summary);
+    for (const FormatSummary& file : others) report["files"].push_back(as_json(file));
+    fmt::print("{}\n", json_line(report));
     return;
   }
+  for (const FormatSummary& file : others) print_format(file);
   for (const FileSummary& file : summary.files) print_file(file);
   for (size_t i = 0; i < summary.overlaps.size(); ++i)
     print_overlap(summary.files[0].path, summary.overlaps[i], summary.files[i + 1]);
@@ -154,25 +201,31 @@ void add_data_check_command(CLI::App& data) {
       "check", "Look for what is wrong with data: odd lines, repetitions, test lines in training");
   command
       ->add_option("files", options->files,
-                   "TSV or CSV files of pairs, texts, or folders with train.tsv and the like; the "
-                   "first, such as the training's, is compared with each other")
+                   "TSV or CSV files of pairs, texts, or folders with train.tsv and the like, of "
+                   "which the first, such as the training's, is compared with each other; folders "
+                   "of graphs, with nodes.tsv and edges.tsv; or what data.format says")
       ->type_name("FILE")
       ->required();
   command->add_option("--target", options->targets,
                       "the files of targets, where the others hold sources alone");
   add_column_options(*command, options->source_column, options->target_column);
+  command->add_option("--set", options->assignments,
+                      "KEY=VALUE: data.format, and of formats other than pairs their data.*");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"
       "  attend data check train.tsv valid.tsv test.tsv\n"
       "  attend data check train.en.gz test.en.gz --target train.de.gz test.de.gz\n"
       "  attend data check data    # train.tsv, valid.tsv and test.tsv of a folder\n"
+      "  attend data check cora    # nodes.tsv and edges.tsv\n"
+      "  attend data check shop.csv --set data.format=interactions\n"
       "Where sources name images or sounds, these are read too.\n"
       "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source: {words,\n"
       "characters: {median, percent_90, percent_99, longest, longest_line}}, odd: [{kind, count,\n"
       "lines}]}], of pairs also several_targets and target, of CSV columns, of labels labels:\n"
       "{label: lines}; overlaps with the first file:\n"
-      "[{path, sources, pairs, examples, new_labels}].");
+      "[{path, sources, pairs, examples, new_labels}]. Of graphs and interactions: files:\n"
+      "[{path, what there is of each kind, malformed (lines that cannot be read), remarks}].");
   command->callback([options] { run_check(*options); });
 }
 

@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/data/cmudict.h"
+#include "attend/data/json_line.h"
 
 namespace attend {
 namespace {
@@ -34,9 +35,7 @@ void print_json(const CmudictOptions& options, const std::vector<PartReport>& pa
     report[name + "_words"] = part.words;
     report[name + "_pairs"] = part.pairs;
   }
-  // A path need not be UTF-8.
-  const auto handler = nlohmann::ordered_json::error_handler_t::replace;
-  fmt::print("{}\n", report.dump(-1, ' ', false, handler));
+  fmt::print("{}\n", json_line(report));
 }
 
 void run_cmudict(CmudictOptions options) {

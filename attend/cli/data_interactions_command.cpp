@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attend/cli/commands.h"
+#include "attend/data/json_line.h"
 #include "attend/data/planted_interactions.h"
 
 namespace attend {
@@ -19,11 +20,10 @@ struct InteractionsOptions {
 void run_interactions(const InteractionsOptions& options) {
   const PlantedSummary summary = write_planted(options.out, options.planted);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"path", options.out},
-                                      {"lines", summary.lines},
-                                      {"best_hit@10", options.planted.best_hit()},
-                                      {"last_hit@10", summary.last_hit}}
-                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(nlohmann::json{{"path", options.out},
+                                                {"lines", summary.lines},
+                                                {"best_hit@10", options.planted.best_hit()},
+                                                {"last_hit@10", summary.last_hit}}));
     return;
   }
   fmt::print("{} lines of user, item and time: {}\n", summary.lines, options.out);

@@ -10,6 +10,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/named_option.h"
+#include "attend/data/json_line.h"
 #include "attend/data/line_reader.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokeniser.h"
@@ -56,10 +57,9 @@ void run_learn(const LearnOptions& options) {
   const auto codes = BytePairEncoding::learn(counts, options.merges, options.minimum_count);
   codes.save(options.out);
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"path", options.out},
-                                      {"merges", codes.merges().size()},
-                                      {"words", counts.size()}}
-                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(nlohmann::json{{"path", options.out},
+                                                {"merges", codes.merges().size()},
+                                                {"words", counts.size()}}));
   else
     fmt::print("{} merges learned from {} different words: {}\n", codes.merges().size(),
                counts.size(), options.out);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -81,10 +80,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                                         int64_t& left_out) {
   TextConfig text = model.text();
   if (options.references) text.references = *options.references;
-  const bool folder =
-      std::filesystem::is_directory(options.data) && text.format != DataFormat::graph;
-  return read_examples({folder ? options.data + "/test.tsv" : options.data, options.target,
-                        options.source_column, options.target_column},
+  return read_examples({options.data, options.target, options.source_column, options.target_column},
                        text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
@@ -148,7 +144,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
-                  [](const Metric* metric) { return metric->needs == MetricNeeds::scores; }))
+                  [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);
   tell_form(options, model, result);
   if (model.answers_labels())

@@ -71,8 +71,8 @@ Subject explained(const ExplainOptions& options, const Model& model) {
 std::string method_of(const ExplainOptions& options, const Model& model, const Subject& subject) {
   if (!options.method.empty()) return options.method;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  // A label or a number is read off what layers have mixed.
-  if ((model.answers_labels() || model.answers_numbers()) &&
+  // A label or a number is read off what layers have mixed, all of it where they only add.
+  if ((model.answers_labels() || model.answers_numbers()) && layers_add(subject) &&
       why_not(find_method("rollout"), subject, trace).empty())
     return "rollout";
   if (model.attends()) return "attention";

@@ -7,11 +7,13 @@
 #include "attend/cli/graph_files.h"
 #include "attend/data/molecule.h"
 #include "attend/data/npz.h"
+#include "attend/data/number_set.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/label_track.h"
 #include "attend/pictures/molecule_drawing.h"
+#include "attend/pictures/points_drawing.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
@@ -50,12 +52,22 @@ std::string maps_npz(const Shown& shown) {
 
 std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); }
 
-// The tokens of the source together are SMILES. An atom weighs as much as its tokens do.
-std::string molecule_drawing(const Shown& shown) {
+// The map, which a drawing of its source shows one row of.
+const Alignment& one_row(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (map.target.size() != 1)
-    fail("a molecule shows where one label or number comes from, and this map has {} rows",
+    fail("a drawing shows where one label or number comes from, and this map has {} rows",
          map.target.size());
+  return map;
+}
+
+std::string title_of(const Alignment& map) {
+  return fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
+}
+
+// The tokens of the source together are SMILES. An atom weighs as much as its tokens do.
+std::string molecule_drawing(const Shown& shown) {
+  const Alignment& map = one_row(shown);
   std::string text;
   std::vector<size_t> token_of;  // of each byte
   for (size_t token = 0; token < map.source.size(); ++token) {
@@ -64,7 +76,7 @@ std::string molecule_drawing(const Shown& shown) {
   }
   const Molecule molecule = read_molecule(text);
   MoleculeDrawing drawing;
-  drawing.title = fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
+  drawing.title = title_of(map);
   size_t place = 0;
   for (const Atom& atom : molecule.atoms) {
     place = text.find(atom.text, place);
@@ -84,6 +96,24 @@ std::string molecule_drawing(const Shown& shown) {
 }
 
 std::string molecule_png(const Shown& shown) { return render_png(molecule_drawing(shown)); }
+
+// The elements of the source are points of a plane.
+std::string points_drawing(const Shown& shown) {
+  const Alignment& map = one_row(shown);
+  PointsDrawing drawing;
+  drawing.title = title_of(map);
+  for (size_t i = 0; i < map.source.size(); ++i) {
+    const NumberSet point = parse_number_set(map.source[i]);
+    if (point.numbers.size() != 2)
+      fail("{} is no point of a plane; two numbers with a comma between are wanted",
+           in_quotes(map.source[i]));
+    drawing.points.push_back(
+        {point.numbers[0], point.numbers[1], map.weights.at(0, static_cast<int64_t>(i))});
+  }
+  return points_svg(drawing);
+}
+
+std::string points_png(const Shown& shown) { return render_png(points_drawing(shown)); }
 
 std::string method_pharaoh(const Shown& shown) {
   if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
@@ -112,6 +142,8 @@ const std::vector<ExplainFile>& explain_files() {
         {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
         {".molecule.svg", " (SMILES, its atoms coloured)", molecule_drawing, nullptr},
         {".molecule.png", "", molecule_png, nullptr},
+        {".points.svg", " (a set of points of a plane)", points_drawing, nullptr},
+        {".points.png", "", points_png, nullptr},
         {".svg", "", maps_svg, layer_graph_svg},
         {".png", "", maps_png, layers_png},
         {".json", "", shown_json, nullptr},

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
-
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
@@ -70,11 +68,8 @@ void run_faithfulness(FaithfulnessCommand command) {
   ModelOptions loading;
   loading.threads = command.options.threads;
   const Model model(command.folder, loading);
-  const bool folder = std::filesystem::is_directory(command.data);
-  const std::vector<Example> examples =
-      read_examples({folder ? command.data + "/test.tsv" : command.data, "", command.source_column,
-                     command.target_column},
-                    model.text(), print_remark);
+  const std::vector<Example> examples = read_examples(
+      {command.data, "", command.source_column, command.target_column}, model.text(), print_remark);
   CountPrinter printer("explained");
   const Faithfulness measured =
       measure_faithfulness(model, examples, command.options,

@@ -41,9 +41,7 @@ std::string name_of(const std::string& folder) {
 }
 
 std::vector<ModelFlow> measure(const GradientsOptions& options) {
-  const bool is_folder = std::filesystem::is_directory(options.data);
-  auto examples = read_examples({is_folder ? options.data + "/test.tsv" : options.data},
-                                Model(options.models.at(0)).text(), print_remark);
+  auto examples = read_examples({options.data}, Model(options.models.at(0)).text(), print_remark);
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
   std::vector<ModelFlow> flows;

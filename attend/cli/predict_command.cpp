@@ -6,6 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/data/json_line.h"
 #include "attend/data/line_reader.h"
 #include "attend/inference/answer_json.h"
 
@@ -33,10 +34,7 @@ std::string in_one_line(const Model& model, const std::string& text) {
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
                   const Answer& answer) {
   if (options.json) {
-    // A source that cannot be read may be no UTF-8.
-    const auto handler = nlohmann::json::error_handler_t::replace;
-    fmt::print("{}\n",
-               answer_json(model, source, answer, options.details).dump(-1, ' ', false, handler));
+    fmt::print("{}\n", json_line(answer_json(model, source, answer, options.details)));
   } else if (options.search.nbest == 1) {
     fmt::print("{}\n", answer.candidates.empty() ? "" : in_one_line(model, answer.best().text));
   } else if (answer.candidates.empty()) {

@@ -12,6 +12,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
+#include "attend/data/json_line.h"
 #include "attend/parallel/process_world.h"
 #include "attend/runs/child_processes.h"
 #include "attend/runs/training.h"
@@ -98,15 +99,14 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
   if (place_of_environment().rank > 0) return;
   const auto& [outcome, metric] = trained;
   if (command.json)
-    fmt::print("{}\n", nlohmann::json{{"model", options.out},
-                                      {"steps", outcome.steps},
-                                      {"steps_before", outcome.steps_before},
-                                      {"ended_by", outcome.ended_by},
-                                      {"skipped_steps", outcome.skipped},
-                                      {"rollbacks", outcome.rollbacks},
-                                      {"valid_" + metric.key, outcome.best_metric},
-                                      {"seconds", outcome.seconds}}
-                           .dump());
+    fmt::print("{}\n", json_line(nlohmann::json{{"model", options.out},
+                                                {"steps", outcome.steps},
+                                                {"steps_before", outcome.steps_before},
+                                                {"ended_by", outcome.ended_by},
+                                                {"skipped_steps", outcome.skipped},
+                                                {"rollbacks", outcome.rollbacks},
+                                                {"valid_" + metric.key, outcome.best_metric},
+                                                {"seconds", outcome.seconds}}));
   else
     print_outcome(trained, options.out);
   if (outcome.left_out > 0) throw CLI::RuntimeError(1);

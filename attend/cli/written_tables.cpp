@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "attend/data/json_line.h"
+
 namespace attend {
 
 void add_tables_json(CLI::App& command, bool& json) {
@@ -19,10 +21,7 @@ void print_tables(const std::vector<WrittenTable>& tables, bool json) {
     report[table.name + "_examples"] = table.examples;
     if (!json) fmt::print("{:<6}{:>8} examples  {}\n", table.name, table.examples, table.path);
   }
-  // A path need not be UTF-8.
-  if (json)
-    fmt::print("{}\n",
-               report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  if (json) fmt::print("{}\n", json_line(report));
 }
 
 }  // namespace attend

@@ -13,9 +13,11 @@
 #include "attend/data/characters-inl.h"
 #include "attend/data/conll.h"
 #include "attend/data/csv.h"
+#include "attend/data/data_format.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
+#include "attend/data/tokenised.h"
 
 namespace attend {
 namespace {
@@ -346,6 +348,19 @@ DataSummary check_data(const std::vector<PairFiles>& files) {
     summary.files.push_back(other.finish());
     summary.overlaps.push_back(compare(first, other, summary.files[0], summary.files[i], files[i]));
   }
+  return summary;
+}
+
+FormatSummary check_format(const std::string& path, const TextConfig& text) {
+  constexpr size_t most_remarks = 20;
+  const DataFormatRow& row = text.format_row();
+  FormatSummary summary{.path = path};
+  std::vector<std::string>& remarks = summary.remarks;
+  const auto tell = [&remarks](const std::string& remark) {
+    if (remarks.size() == most_remarks) remarks.erase(remarks.begin() + most_remarks / 2);
+    remarks.push_back(remark);
+  };
+  summary.counts = row.counts(row.read(path, text, no_limit, tell, &summary.malformed));
   return summary;
 }
 

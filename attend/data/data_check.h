@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/data/pairs.h"
+#include "attend/data/text_config.h"
 
 namespace attend {
 
@@ -64,5 +65,17 @@ struct DataSummary {
 // source is written as the name of an image or of a sound, these files are read. Errors: a file
 // that cannot be read at all, two files of different lengths, no file.
 DataSummary check_data(const std::vector<PairFiles>& files);
+
+// What data holds that says itself what its examples are for (DataFormatRow::is_split).
+struct FormatSummary {
+  std::string path;
+  std::vector<std::pair<std::string, int64_t>> counts;  // as DataFormatRow::counts
+  int64_t malformed = 0;                                // lines that cannot be read
+  // On these lines and on what is left out; where there are many, the first and the last.
+  std::vector<std::string> remarks;
+};
+
+// Looks through such data as text.format reads it. Error where it cannot be read at all.
+FormatSummary check_format(const std::string& path, const TextConfig& text);
 
 }  // namespace attend

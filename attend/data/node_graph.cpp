@@ -86,22 +86,20 @@ Node parse_node(std::string_view line, bool normalise) {
 // Puts the lines of both files together.
 class GraphBuilder {
  public:
-  GraphBuilder(const GraphConfig& config, const PairCheck& check)
-      : config_(config), check_(check) {}
+  GraphBuilder(const GraphConfig& config, PairCheck check, Tell tell, int64_t* bad)
+      : config_(config), check_(std::move(check)), tell_(std::move(tell)), bad_(bad) {}
 
   void read_nodes(Lines& lines, const std::string& name) {
-    std::string_view line;
-    while (lines.next(line)) internal::at_line(lines, [&] { add_node(line, lines.number()); });
+    each_line(lines, [&](std::string_view line) { add_node(line, lines.number()); });
     if (result_.names.empty()) fail("{}: holds no node", name);
     seen_.resize(result_.names.size());
   }
 
   void read_edges(Lines& lines) {
-    std::string_view line;
-    while (lines.next(line)) internal::at_line(lines, [&] { add_edge(line, lines.number()); });
+    each_line(lines, [&](std::string_view line) { add_edge(line, lines.number()); });
   }
 
-  LabelledGraph built() {
+  SplitData built() {
     std::vector<int64_t> offsets = {0}, neighbours;
     for (auto& list : seen_) {
       std::vector<int64_t> ordered;
@@ -119,8 +117,25 @@ class GraphBuilder {
   }
 
  private:
+  template <class Add>
+  void each_line(Lines& lines, const Add& add) {
+    while (true) {
+      const int64_t before = lines.number();
+      try {
+        std::string_view line;
+        if (!lines.next(line)) return;
+        internal::at_line(lines, [&] { add(line); });
+      } catch (const Error& error) {
+        if (bad_ == nullptr || lines.number() == before) throw;
+        ++*bad_;
+        if (tell_) tell_(error.what());
+      }
+    }
+  }
+
   void add_node(std::string_view line, int64_t number) {
     Node node = parse_node(line, config_.normalise_features);
+    if (check_ && node.split != "-") check_(node.name, node.label);
     static const Vocabulary fixed;
     for (int64_t id = 0; id < fixed.size(); ++id)
       if (node.name == fixed.token(id))
@@ -135,13 +150,11 @@ class GraphBuilder {
       values_.push_back(static_cast<float>(feature.value));
     }
     feature_offsets_.push_back(std::ssize(features_));
-    if (node.split != "-") {
-      if (check_) check_(node.name, node.label);
+    if (node.split != "-")
       (node.split == "train"   ? result_.train
        : node.split == "valid" ? result_.valid
                                : result_.test)
           .push_back({node.name, {node.label}, number});
-    }
     result_.names.push_back(std::move(node.name));
   }
 
@@ -176,22 +189,16 @@ class GraphBuilder {
   }
 
   const GraphConfig& config_;
-  const PairCheck& check_;
-  LabelledGraph result_;
+  const PairCheck check_;
+  const Tell tell_;
+  int64_t* const bad_;
+  SplitData result_;
   std::unordered_map<std::string, int64_t> places_;
   std::vector<int64_t> node_lines_;
   std::vector<int64_t> feature_offsets_ = {0}, features_;
   std::vector<float> values_;
   std::vector<std::unordered_map<int64_t, int64_t>> seen_;  // of each node, and in which line
 };
-
-LabelledGraph graph_of(Lines& nodes, const std::string& nodes_name, Lines& edges,
-                       const GraphConfig& config, const PairCheck& check) {
-  GraphBuilder builder(config, check);
-  builder.read_nodes(nodes, nodes_name);
-  builder.read_edges(edges);
-  return builder.built();
-}
 
 }  // namespace
 
@@ -214,18 +221,25 @@ bool NodeGraph::operator==(const NodeGraph& other) const {
          feature_values.equal(other.feature_values);
 }
 
-LabelledGraph read_graph(const std::string& folder, const GraphConfig& config,
-                         const PairCheck& check) {
-  const std::string nodes_name = folder + "/nodes.tsv", edges_name = folder + "/edges.tsv";
-  Lines nodes(ByteReader(nodes_name), longest_line), edges(ByteReader(edges_name), longest_line);
-  return graph_of(nodes, nodes_name, edges, config, check);
+SplitData read_graph(const std::string& folder, const GraphConfig& config, const PairCheck& check,
+                     const Tell& tell, int64_t* bad) {
+  const std::string nodes_name = folder + "/nodes.tsv";
+  Lines nodes(ByteReader(nodes_name), longest_line);
+  Lines edges(ByteReader(folder + "/edges.tsv"), longest_line);
+  GraphBuilder builder(config, check, tell, bad);
+  builder.read_nodes(nodes, nodes_name);
+  builder.read_edges(edges);
+  return builder.built();
 }
 
-LabelledGraph parse_graph(std::string_view nodes, const std::string& nodes_name,
-                          std::string_view edges, const std::string& edges_name,
-                          const GraphConfig& config, int64_t maximum_line) {
+SplitData parse_graph(std::string_view nodes, const std::string& nodes_name, std::string_view edges,
+                      const std::string& edges_name, const GraphConfig& config,
+                      int64_t maximum_line) {
   Lines node_lines(nodes, nodes_name, maximum_line), edge_lines(edges, edges_name, maximum_line);
-  return graph_of(node_lines, nodes_name, edge_lines, config, {});
+  GraphBuilder builder(config, {}, {}, nullptr);
+  builder.read_nodes(node_lines, nodes_name);
+  builder.read_edges(edge_lines);
+  return builder.built();
 }
 
 }  // namespace attend

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "attend/data/graph_config.h"
 #include "attend/data/line_reader.h"
 #include "attend/data/pairs.h"
+#include "attend/data/split_data.h"
 
 namespace attend {
 
@@ -32,15 +32,8 @@ struct NodeGraph {
 // Features have numbers below this.
 constexpr int64_t most_features = int64_t{1} << 24;
 
-// A graph and the nodes whose answers are known: each is an example, its name the source and its
-// class the target.
-struct LabelledGraph {
-  std::shared_ptr<const NodeGraph> graph;
-  std::vector<std::string> names;  // of the nodes, in their order
-  std::vector<Example> train, valid, test;
-};
-
-// The files of a folder, nodes.tsv and edges.tsv. A line of nodes.tsv is
+// The files of a folder, nodes.tsv and edges.tsv. The nodes whose answers are known are examples,
+// the name of each its source and the class its target. A line of nodes.tsv is
 //   node TAB split TAB class TAB features
 // with split train, valid, test or -, a class of - or nothing where it is not known, and features
 // between blanks, each a number from 0 (its value is 1) or number:value; a node without features
@@ -51,14 +44,14 @@ struct LabelledGraph {
 // the split is not -, a feature that is no number below most_features, is there twice or has a
 // value that is not finite, an edge to a node that is not there or to itself, one that is there
 // twice, those of `check` for a node and its class, and those of PairReader for what is no text; or
-// the file: no node.
-LabelledGraph read_graph(const std::string& folder, const GraphConfig& config,
-                         const PairCheck& check = {});
+// the file: no node. `bad` as read_pairs has it.
+SplitData read_graph(const std::string& folder, const GraphConfig& config,
+                     const PairCheck& check = {}, const Tell& tell = {}, int64_t* bad = nullptr);
 
 // The same of the bytes of two files; the names are theirs in messages.
-LabelledGraph parse_graph(std::string_view nodes, const std::string& nodes_name,
-                          std::string_view edges, const std::string& edges_name,
-                          const GraphConfig& config, int64_t maximum_line = longest_line);
+SplitData parse_graph(std::string_view nodes, const std::string& nodes_name, std::string_view edges,
+                      const std::string& edges_name, const GraphConfig& config,
+                      int64_t maximum_line = longest_line);
 
 // A graph in a file of safetensors. What is read is held against the rules of NodeGraph; Error,
 // naming the file, where it breaks one or is not of so many nodes.

@@ -112,6 +112,7 @@ SourceKind number_set_kind() {
   return {.name = "set",
           .on_grid = false,
           .has_colours = false,
+          .scale_key = "data.set_scale",
           .names = nullptr,
           .placed = nullptr,
           .measure = take_depth,

@@ -45,6 +45,8 @@ struct SourceKind {
   const char* name;  // in data.source_units
   bool on_grid;      // frames of all sources lie on one grid, else in a row
   bool has_colours;  // its files may have some, which are not read
+  // The setting that divides the numbers of frames; null: they are near 1 by themselves.
+  const char* scale_key = nullptr;
   // Whether a source is written as the name of such files. Null: it names none and could be a text.
   bool (*names)(std::string_view source);
   // The source where the files that it names are in the folder of that table. Null: a source names

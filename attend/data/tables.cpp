@@ -5,11 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/base/suffix.h"
-#include "attend/data/interactions.h"
-#include "attend/data/node_graph.h"
+#include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
+#include "attend/data/tokenised.h"
 #include "attend/data/units.h"
 
 namespace attend {
@@ -28,16 +29,29 @@ std::optional<Units> refusing_units(const std::string& name) {
 
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
-  if (text.format == DataFormat::interactions)
-    return next_items(read_interactions(files.source, text.interactions, tell, bad));
-  if (text.format == DataFormat::graph)
-    return read_graph(files.source, text.graph, pair_check(text)).test;
+  if (text.format_row().is_split()) return read_split(files, text, no_limit, tell, bad).test;
   PairFiles checked = files;
+  if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = pair_check(text);
   std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (const SourceKind* kind = text.source_kind(); kind != nullptr)
-    place_sources(examples, *kind, files.source);
+    place_sources(examples, *kind, checked.source);
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;
+}
+
+SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t longest,
+                     const Tell& tell, int64_t* bad) {
+  const DataFormatRow& row = text.format_row();
+  for (const auto& [flag, value] :
+       {std::pair{"--target", files.target}, std::pair{"--source-column", files.source_column},
+        std::pair{"--target-column", files.target_column}})
+    if (!value.empty())
+      fail("{} {}: is of pairs, and data.format is {}: {}; leave it out", flag, value,
+           name_of(text.format), row.parts);
+  if (std::filesystem::is_directory(files.source) != row.is_folder())
+    fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "no" : "a", row.wanted);
+  if (bad != nullptr && !row.why_no_skipping.empty()) fail("--skip-bad: {}", row.why_no_skipping);
+  return row.read(files.source, text, longest, tell, bad);
 }
 
 PairCheck pair_check(const TextConfig& text) {

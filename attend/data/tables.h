@@ -7,17 +7,25 @@
 #include <vector>
 
 #include "attend/data/pairs.h"
+#include "attend/data/split_data.h"
 #include "attend/data/text_config.h"
 
 namespace attend {
 
 // The pairs of files as a model reads them: those of one source are one example where
 // text.references is merged, and the images and sounds that a table names are in its folder,
-// unless they begin with a slash. In interactions each user's last item is the target of those
-// before it; of a graph's folder the nodes of split test are examples, none of which `bad` leaves
-// out. `bad` and errors as read_pairs, checked by pair_check, read_interactions and read_graph.
+// unless they begin with a slash. A folder of pairs gives those of its test.tsv, and data of
+// another format the examples of its test. `bad` and errors as read_pairs, checked by pair_check,
+// or as read_split.
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
                                    const Tell& tell = {}, int64_t* bad = nullptr);
+
+// The same of all parts, of a format that is split (DataFormatRow::is_split): files.source is what
+// is read. Error where `files` says more, or is no folder where that is wanted, or the reverse, on
+// `bad` where no line can be left out, and as the reader of the format. `longest` is of the targets
+// that are learned from, in tokens.
+SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t longest,
+                     const Tell& tell = {}, int64_t* bad = nullptr);
 
 // What PairFiles::check is of such pairs: an Error where a molecule cannot be read or a target is
 // no number, where these are wanted; null where all texts are.

@@ -1,5 +1,6 @@
 #include "attend/data/text_config.h"
 
+#include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/units.h"
 
@@ -14,6 +15,10 @@ std::vector<std::string> text_units() {
 }
 
 }  // namespace
+
+const DataFormatRow& TextConfig::format_row() const {
+  return data_formats().at(static_cast<size_t>(format));
+}
 
 const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
 
@@ -48,18 +53,7 @@ Settings TextConfig::settings() {
       format_setting(),
       {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
   };
-  switch (format) {
-    case DataFormat::pairs:
-      append(all, pair_settings());
-      break;
-    case DataFormat::interactions:
-      append(all, interactions.settings());
-      break;
-    case DataFormat::graph:
-      append(all, {target_setting()});
-      append(all, graph.settings());
-      break;
-  }
+  append(all, format_row().settings(*this));
   if (wants_numbers()) append(all, target_scale.settings());
   return all;
 }

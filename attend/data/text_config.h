@@ -13,6 +13,7 @@
 
 namespace attend {
 
+struct DataFormatRow;
 struct SourceKind;
 
 // In place of units: words, which byte-pair codes split further.
@@ -23,7 +24,7 @@ enum class References { each, merged };
 inline EnumNames names_of(References) { return {"each", "merged"}; }
 
 // What data holds: sources and their targets, users and the items that they took, or the nodes and
-// edges of a graph.
+// edges of a graph; each has its row in data_formats() (data/data_format.h).
 enum class DataFormat { pairs, interactions, graph };
 inline EnumNames names_of(DataFormat) { return {"pairs", "interactions", "graph"}; }
 
@@ -52,6 +53,7 @@ struct TextConfig {
   GraphConfig graph = {};
 
   bool wants_numbers() const { return target == TargetKind::number; }
+  const DataFormatRow& format_row() const;
   const SourceKind* source_kind() const;  // of sources that name files; null: texts
 
   // What other keys there are follows from these; source units are a key of pairs alone.
@@ -61,9 +63,7 @@ struct TextConfig {
   // Keys data.*: those of the format, those of frames where the source units are such, and those of
   // numbers where targets are.
   Settings settings();
-
- private:
-  Settings pair_settings();
+  Settings pair_settings();  // those of pairs
 };
 
 }  // namespace attend

@@ -56,7 +56,7 @@ Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const M
   std::vector<Tensor> layers;
   const TracedAttention* pooling = nullptr;
   for (const TracedAttention& one : trace.attentions) {
-    if (one.site.layer > 0) layers.push_back(with_residual(one).contiguous());
+    if (one.site.layer > 0) layers.push_back(layer_map(subject, one).contiguous());
     if (one.site.layer == 0) pooling = &one;
   }
   const int64_t vectors = layers[0].size(0), source = subject.source_length();

@@ -45,9 +45,9 @@ at::Tensor answer_scope(const Subject&, const NetworkTrace&, const MethodChoice&
 at::Tensor shifted_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor layers_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
 
-// The mean weights of a layer's heads, [rows, columns] in float64, half of them kept for what the
-// layer adds to.
-at::Tensor with_residual(const TracedAttention& attention);
+// The mean weights of a layer's heads, [rows, columns] in float64; where layers add to what they
+// read, half of them kept for that.
+at::Tensor layer_map(const Subject& subject, const TracedAttention& attention);
 
 at::Tensor gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor gradient_x_input(const Subject&, const NetworkTrace&, const MethodChoice&);

@@ -36,15 +36,15 @@ Tensor output_maps(const TracedAttention& attention) {
   return at::cat(parts);
 }
 
-Tensor with_residual(const Tensor& map) {
-  return 0.5 * (map + at::eye(map.size(0), map.options()));
+Tensor with_residual(const Subject& subject, const Tensor& map) {
+  return layers_add(subject) ? 0.5 * (map + at::eye(map.size(0), map.options())) : map;
 }
 
 // Each row of the answer becomes that of the next; the last stays.
 Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice(0, -1)}); }
 
-// The maps [rows, columns] of all layers, followed from the source to the answer, what a layer adds
-// to as half of it.
+// The maps [rows, columns] of all layers, followed from the source to the answer; what a layer adds
+// to is half of it.
 Tensor followed(const Subject& subject, const NetworkTrace& trace,
                 Tensor (*map_of)(const TracedAttention& attention)) {
   Tensor encoder, decoder;
@@ -61,9 +61,9 @@ Tensor followed(const Subject& subject, const NetworkTrace& trace,
                                     : 0.5 * read;
     } else if (is_decoder(one.site)) {
       if (decoder.defined() && one.site.layer > 0)
-        decoder = with_residual(map_of(one)).matmul(decoder);
+        decoder = with_residual(subject, map_of(one)).matmul(decoder);
     } else {
-      encoder = seen(with_residual(map_of(one)));
+      encoder = seen(with_residual(subject, map_of(one)));
     }
   }
   if (decoder.defined()) return decoder;
@@ -164,8 +164,12 @@ Tensor shifted_scope(const Subject& subject, const NetworkTrace& trace,
   return next_rows(answer_scope(subject, trace, choice));
 }
 
-Tensor with_residual(const TracedAttention& attention) {
-  return with_residual(mean_of_heads(attention));
+bool layers_add(const Subject& subject) {
+  return subject.network().top_vectors(subject.source_length(), subject.target_length()).layers_add;
+}
+
+Tensor layer_map(const Subject& subject, const TracedAttention& attention) {
+  return with_residual(subject, mean_of_heads(attention));
 }
 
 // Abnar & Zuidema 2020, eq. 1, followed from the source to the answer.

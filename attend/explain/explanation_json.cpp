@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attend/data/json_line.h"
+
 namespace attend {
 namespace {
 
@@ -40,10 +42,6 @@ ordered_json figure_json(const EvidenceFigure& figure) {
   return result;
 }
 
-std::string one_line(const ordered_json& document) {
-  return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string alignment_json(const Alignment& alignment,
@@ -58,7 +56,7 @@ std::string alignment_json(const Alignment& alignment,
     document["scores"] = grid_json(*alignment.scores);
   }
   for (const EvidenceFigure& figure : evidence) document["evidence"].push_back(figure_json(figure));
-  return one_line(document);
+  return json_line(document);
 }
 
 std::string faithfulness_json(const Faithfulness& measured) {
@@ -76,7 +74,7 @@ std::string faithfulness_json(const Faithfulness& measured) {
   for (const LeftOut& one : measured.left_out)
     document["left_out"].push_back(
         {{"method", one.what}, {"examples", one.examples}, {"why", one.why}});
-  return one_line(document);
+  return json_line(document);
 }
 
 }  // namespace attend

@@ -72,6 +72,10 @@ const MethodRow& find_method(const std::string& name);
 // Why the method says nothing about an answer that was computed like this; empty where it does.
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);
 
+// Whether the layers of the subject's network add to what they read, so that methods which follow
+// them keep a half for it.
+bool layers_add(const Subject& subject);
+
 // The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a choice
 // that does not exist. `trace` is the subject's, with TraceOptions::gradients.
 at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,

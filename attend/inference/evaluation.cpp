@@ -70,7 +70,7 @@ std::vector<int64_t> Evaluation::source_lengths() const {
 }
 
 const std::vector<ScoredAnswer>& Evaluation::measured_by(const Metric& metric) const {
-  return metric.needs == MetricNeeds::scores ? scores : answers;
+  return metric.of_scores() ? scores : answers;
 }
 
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples) {
@@ -92,6 +92,11 @@ std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Exa
       score.references.emplace_back(codec.join(codec.split(target)) == second ? "1" : "0");
   }
   return scores;
+}
+
+std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& model,
+                                           const std::vector<Example>& examples) {
+  return metric.of_scores() ? class_scores(model, examples) : evaluate(model, examples, {}).answers;
 }
 
 MetricOptions metric_options(const TextConfig& text) {

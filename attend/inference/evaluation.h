@@ -37,6 +37,10 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 // that one, else 0. Error of another model.
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples);
 
+// What a metric of answers measures of those examples: the best answers, or class_scores().
+std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& model,
+                                           const std::vector<Example>& examples);
+
 // The negative log-likelihood of all targets; of ranked items, of those that were in training. The
 // end of a target counts as a byte, like the line break at its end in a file.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);

@@ -85,6 +85,9 @@ struct Metric {
 
   bool of_answers() const { return static_cast<bool>(count); }
   bool of_numbers() const { return needs == MetricNeeds::numbers; }
+  bool of_scores() const { return needs == MetricNeeds::scores; }
+  // Whether a validation has what the metric needs: it does not count bytes.
+  bool of_validation() const { return needs != MetricNeeds::bytes; }
   bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }
   std::string shown(double figure) const;  // "2.05 %"
   // The JSON value under the key: the details, or the figure. Error for a metric of a likelihood.

@@ -60,6 +60,7 @@ class GraphNetwork : public PairNetwork {
                                        const Pass& pass) override;
   // Keeps the scores of all nodes; as float32 alone.
   bool pack(WeightType weights) override;
+  bool packs_objective() const override { return true; }
   // Weights of its steps: the shares of the nodes of a source, as the means of the heads spread
   // them from layer to layer.
   bool attends() const override { return true; }

@@ -19,6 +19,10 @@ using at::Tensor;
 struct SharedTokens {
   int64_t size_here = 0, size_there = 0;
   std::vector<int64_t> here = {}, there = {};
+
+  bool are_all() const {
+    return size_here == size_there && std::ssize(here) == size_here && here == there;
+  }
 };
 
 SharedTokens shared_tokens(const Vocabulary& here, const Vocabulary& there) {
@@ -54,12 +58,16 @@ class VocabularyAxes {
         source_(shared_tokens(model.source_vocabulary, other.source_vocabulary)),
         target_(shared_tokens(model.target_vocabulary, other.target_vocabulary)) {}
 
-  // Null where the axis counts none.
+  // Null where the axis counts none, or both models have the same tokens at the same places: a
+  // parameter is then copied whole, whatever else its axes count.
   const SharedTokens* tokens_of(const std::string& name, const Tensor& parameter,
                                 int64_t axis) const {
-    if (with_source_[name].size(axis) != parameter.size(axis)) return &source_;
-    if (with_target_[name].size(axis) != parameter.size(axis)) return &target_;
-    return nullptr;
+    const SharedTokens* tokens = nullptr;
+    if (with_source_[name].size(axis) != parameter.size(axis))
+      tokens = &source_;
+    else if (with_target_[name].size(axis) != parameter.size(axis))
+      tokens = &target_;
+    return tokens == nullptr || tokens->are_all() ? nullptr : tokens;
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/data/data_format.h"
 #include "attend/data/node_graph.h"
 #include "attend/models/model_size.h"
 #include "attend/models/new_pair_model.h"
@@ -62,7 +63,7 @@ PairModel read_description(const std::string& folder) {
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
   model.target_vocabulary = Vocabulary::load(folder + "/target.vocab");
-  if (model.text.format == DataFormat::graph)
+  if (model.text.format_row().has_graph)
     model.graph = std::make_shared<NodeGraph>(
         load_graph(graph_path(folder), model.source_vocabulary.size() - Vocabulary::unknown - 1));
   // Before a network is made: its size is bounded by the weights that are there, or by the memory.

@@ -31,7 +31,7 @@ std::string shown_labels(const Vocabulary& labels) {
 
 }  // namespace
 
-void TokenCounts::add_graph(const LabelledGraph& nodes) {
+void TokenCounts::add_graph(const SplitData& nodes) {
   graph = nodes.graph;
   int64_t count = std::ssize(nodes.names);
   for (const std::string& name : nodes.names) source[name] = count--;

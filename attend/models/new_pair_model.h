@@ -16,7 +16,7 @@ struct TokenCounts {
   std::shared_ptr<const NodeGraph> graph = nullptr;
 
   // The nodes of that graph, by their names.
-  void add_graph(const LabelledGraph& nodes);
+  void add_graph(const SplitData& nodes);
   void add(const Example& example, const TextCodecs& codecs);
   void add_text(const std::string& text, const TextCodec& codec);
 };

@@ -24,6 +24,7 @@ struct TopVectors {
   // [T, vectors of a layer]: the shares of the top layer's vectors in what each token of the answer
   // is read off. Undefined where an attention behind the layers, of a decoder or a pooling, says.
   at::Tensor shares = {};
+  bool layers_add = true;  // to what they read, by residual connections
 };
 
 // A network from a sequence of tokens to another; a label is a target of one token, and so is a
@@ -83,6 +84,9 @@ class PairNetwork : public torch::nn::Module {
   // nothing is drawn either. To be called again when the weights have changed or moved, and not
   // while others step.
   virtual bool pack(WeightType /*weights*/) { return false; }
+
+  // Whether objective() reads what pack() keeps, so that packing serves it too.
+  virtual bool packs_objective() const { return false; }
 
   // Whether steps have weights to show.
   virtual bool attends() const = 0;

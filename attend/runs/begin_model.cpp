@@ -4,6 +4,7 @@
 #include "attend/models/new_pair_model.h"
 #include "attend/nn/devices.h"
 #include "attend/runs/begin_model-inl.h"
+#include "attend/runs/training_checks-inl.h"
 
 namespace attend::internal {
 namespace {
@@ -37,6 +38,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   check_memory(model, config.train.replicas);
   check_labels(model, data.train, data.train_file);
   check_labels(model, data.valid, data.valid_file);
+  check_metric(config, model);
   model.network->place(devices_of(options.placement));
   if (!folder) return model;
   folder->create();

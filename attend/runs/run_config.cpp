@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/data/data_format.h"
 #include "attend/metrics/metric.h"
 #include "attend/models/model_folder.h"
 #include "attend/runs/size_defaults.h"
@@ -23,10 +24,7 @@ void check_names_in_environment() {
     config.text.source_units = units;
     add(config.text.settings());
   }
-  for (const DataFormat format : {DataFormat::interactions, DataFormat::graph}) {
-    config.text.format = format;
-    add(config.text.settings());
-  }
+  for (const DataFormatRow& row : data_formats()) add(row.settings(config.text));
   for (const ModelType* type : model_types()) {
     config.model.type = type->name;
     add(config.model.settings());
@@ -74,7 +72,7 @@ class Command {
 // What other keys of texts there are follows from these.
 void apply_deciding(const Command& command, TextConfig& text) {
   command.apply(text.format_setting());
-  if (text.format == DataFormat::pairs) command.apply(text.source_units_setting());
+  if (!text.format_row().is_split()) command.apply(text.source_units_setting());
 }
 
 void check_fit(const RunConfig& config) {
@@ -122,9 +120,12 @@ void check_train(const RunConfig& config) {
         "train.label_smoothing = {}: spreads probability over labels, of which data.target = "
         "number has none; set it to 0",
         train.label_smoothing);
-  if (numbers && metric.of_texts())
-    fail("train.metric = {}: compares texts, and data.target is number; set it to one of {}",
+  if (numbers && metric.of_answers() && !metric.of_numbers())
+    fail("train.metric = {}: compares no numbers, and data.target is number; set it to one of {}",
          train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
+  if (metric.of_scores() && !config.model.answers_labels())
+    fail("train.metric = {}: is of two labels, and model.type = {} answers none; set it to {}",
+         train.metric, config.model.type, config.model.row().metric);
   if (!numbers && metric.of_numbers())
     fail("train.metric = {}: compares numbers; set data.target = number, or another metric",
          train.metric);

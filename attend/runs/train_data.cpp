@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/interactions.h"
-#include "attend/data/node_graph.h"
+#include "attend/data/data_format.h"
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
@@ -33,39 +32,6 @@ bool is_split(const TrainOptions& options) {
 PairFiles validation_files(const TrainOptions& options) {
   if (options.valid.empty()) return {options.data + "/valid.tsv"};
   return {options.valid, options.valid_target, options.source_column, options.target_column};
-}
-
-// Every flag beside --data is of pairs.
-void check_interactions(const TrainOptions& options, const RunConfig& config) {
-  if (!options.target.empty() || !options.source_column.empty() || !options.target_column.empty())
-    fail(
-        "--target, --source-column, --target-column: are of pairs; data.user_column, "
-        "data.item_column and data.time_column name the columns of a CSV file of interactions");
-  if (!options.valid.empty())
-    fail(
-        "--valid {}: of interactions the item before the last of each user is for validation; "
-        "leave it out",
-        options.valid);
-  if (fs::is_directory(options.data))
-    fail("--data {}: is a folder; give the file of interactions", options.data);
-  if (config.train.shuffle_buffer > 0)
-    fail("train.shuffle_buffer: is for pairs; interactions are held in memory: set it to 0");
-}
-
-// A folder says all that there is to say.
-void check_graph(const TrainOptions& options, const RunConfig& config) {
-  for (const auto& [flag, value] :
-       {std::pair{"--target", options.target}, std::pair{"--valid", options.valid},
-        std::pair{"--source-column", options.source_column},
-        std::pair{"--target-column", options.target_column}})
-    if (!value.empty())
-      fail("{} {}: nodes.tsv in --data says which nodes are for what; leave it out", flag, value);
-  if (!fs::is_directory(options.data))
-    fail("--data {}: is no folder; give that of nodes.tsv and edges.tsv", options.data);
-  if (options.skip_bad)
-    fail("--skip-bad: without one of its lines a graph is another; mend the line");
-  if (config.train.shuffle_buffer > 0)
-    fail("train.shuffle_buffer: is for pairs; a graph is held in memory: set it to 0");
 }
 
 void check_files(const TrainOptions& options, const TextConfig& text) {
@@ -136,6 +102,22 @@ void tell_colours(const SourceKind& kind, const std::string& file, const Tell& t
     tell(fmt::format("{}: is in colour; images are read in grey", file));
 }
 
+// A network learns badly from numbers far from those that its first weights are drawn for.
+void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
+                        const std::vector<Example>& examples, const std::string& name,
+                        const Tell& tell) {
+  constexpr double most = 10;
+  if (kind.scale_key == nullptr) return;
+  double largest = 0;
+  for (const Example& example : examples)
+    largest = std::max(largest, frames.read(example.source).abs().max().item<double>());
+  if (largest > most)
+    tell(
+        fmt::format("{}: numbers of up to {:.4g} are learned from badly; make {} {:.2g} times as "
+                    "large",
+                    name, largest, kind.scale_key, largest / 2));
+}
+
 Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                 int64_t* bad) {
   const PairFiles files = training_files(options);
@@ -147,30 +129,29 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
 }
 
-Texts read_sequences(const TrainOptions& options, const RunConfig& config, const Tell& tell,
-                     int64_t* bad) {
-  check_interactions(options, config);
-  const std::vector<ItemSequence> sequences =
-      read_interactions(options.data, config.text.interactions, tell, bad);
-  Texts texts{items_to_learn(sequences, config.model.chosen().maximum_target_length()),
-              next_items(sequences, /*behind=*/1)};
-  if (texts.train.empty())
-    fail(
-        "{}: no user has three items; the last two are for validation and a test, and those "
-        "before them are learned from",
-        options.data);
-  return texts;
+// The file of the examples.
+std::string file_of(const TrainOptions& options, const DataFormatRow& row) {
+  return row.is_folder() ? fmt::format("{}/{}", options.data, row.examples_file) : options.data;
 }
 
-Texts read_nodes(const TrainOptions& options, const RunConfig& config, LabelledGraph& graph) {
-  check_graph(options, config);
-  graph = read_graph(options.data, config.text.graph, pair_check(config.text));
-  for (const auto& [examples, split] :
-       {std::pair{&graph.train, "train"}, std::pair{&graph.valid, "valid"}})
-    if (examples->empty())
-      fail("{}/nodes.tsv: no node is of split {}; give some to {}", options.data, split,
-           examples == &graph.train ? "learn from" : "validate with");
-  return {graph.train, graph.valid};
+// Data that says itself what its examples are for; `graph` takes the nodes that they are.
+Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tell& tell,
+                 int64_t* bad, SplitData& graph) {
+  const DataFormatRow& row = config.text.format_row();
+  if (!options.valid.empty())
+    fail("--valid {}: is of pairs, and data.format is {}: {}; leave it out", options.valid,
+         name_of(config.text.format), row.parts);
+  if (config.train.shuffle_buffer > 0)
+    fail("train.shuffle_buffer: is for pairs; data of format {} is held in memory: set it to 0",
+         name_of(config.text.format));
+  SplitData data =
+      read_split({options.data, options.target, options.source_column, options.target_column},
+                 config.text, config.model.chosen().maximum_target_length(), tell, bad);
+  if (data.train.empty()) fail("{}: {}", file_of(options, row), row.no_train);
+  if (data.valid.empty()) fail("{}: {}", file_of(options, row), row.no_valid);
+  graph.graph = std::move(data.graph);
+  graph.names = std::move(data.names);
+  return {std::move(data.train), std::move(data.valid)};
 }
 
 // With options.skip_bad the file is read once for the lines that are left out, each of which is
@@ -307,11 +288,10 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   const bool streamed = !text && config.train.shuffle_buffer > 0;
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
-  const DataFormat format = config.text.format;
-  LabelledGraph graph;
-  Texts texts = text                                 ? read_text_lines(options, config)
-                : format == DataFormat::interactions ? read_sequences(options, config, tell, bad)
-                : format == DataFormat::graph        ? read_nodes(options, config, graph)
+  const DataFormatRow& format = config.text.format_row();
+  SplitData graph;
+  Texts texts = text                ? read_text_lines(options, config)
+                : format.is_split() ? read_parts(options, config, tell, bad, graph)
                 : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
                            : read_both(options, config, tell, bad);
   std::shared_ptr<FrameReader> frames;
@@ -320,6 +300,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     if (options.skip_bad)
       left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
     tell_colours(*kind, texts.train[0].source, tell);
+    tell_large_numbers(*kind, *frames, texts.train, options.data, tell);
   }
   const TextCodecs codecs = make_codecs(config.text);
   const auto prepared = [&](std::vector<Example>& examples, const std::string& part) {
@@ -329,9 +310,8 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     tell_cut_sources(config, result.sources, name, tell);
     return result;
   };
-  const bool one_file = is_split(options) || format == DataFormat::graph;
-  const std::string whole =
-      format == DataFormat::graph ? options.data + "/nodes.tsv" : options.data;
+  const bool one_file = format.is_split() || is_split(options);
+  const std::string whole = file_of(options, format);
   PairData data{.train = prepared(texts.train, ", training"),
                 .valid = prepared(texts.valid, ", validation"),
                 .train_file = one_file ? whole : training_files(options).source,

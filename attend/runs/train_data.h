@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/node_graph.h"
 #include "attend/data/pairs.h"
 #include "attend/data/source_kind.h"
+#include "attend/data/split_data.h"
 #include "attend/data/tokenised.h"
 #include "attend/runs/run_config.h"
 
@@ -21,7 +21,7 @@ struct PairData {
   int64_t left_out = 0;                    // lines, images and sounds that cannot be read
   // Reads each image or sound once and holds its frames until training ends; null: of texts.
   std::shared_ptr<FrameReader> frames = nullptr;
-  LabelledGraph graph = {};  // whose nodes the sources are; without one its own `graph` is null
+  SplitData graph = {};  // whose nodes the sources are, without its examples; or a null `graph`
 };
 
 // What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split

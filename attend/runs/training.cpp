@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/data/node_graph.h"
 #include "attend/data/tables.h"
 #include "attend/machine/blas.h"
 #include "attend/models/model_folder.h"
@@ -92,7 +93,10 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
     fail("--data {}: holds another graph than {}/graph.safetensors; train into a new folder",
          options.data, options.out);
   model.frames = data.frames;
-  if (resume) check_memory(model, config.train.replicas);
+  if (resume) {
+    internal::check_metric(config, model);
+    check_memory(model, config.train.replicas);
+  }
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);
   watch.say(description(data, model));

@@ -1,6 +1,7 @@
 #include <iterator>
 
 #include "attend/base/error.h"
+#include "attend/metrics/metric.h"
 #include "attend/runs/training_checks-inl.h"
 
 namespace attend::internal {
@@ -28,6 +29,13 @@ void check_work_for_all(const TrainOptions& options, const RunConfig& config, co
   if (examples > 0 && examples < world.size())
     fail("{}: holds {} examples, fewer than the {} processes; start at most {}", options.data,
          examples, world.size(), examples);
+}
+
+void check_metric(const RunConfig& config, const PairModel& model) {
+  const int64_t labels = model.target_vocabulary.size() - Vocabulary::unknown - 1;
+  if (metric_named(config.train.metric).of_scores() && labels != 2)
+    fail("train.metric = {}: is of two labels, and the data has {}; set it to {}",
+         config.train.metric, labels, config.model.row().metric);
 }
 
 }  // namespace attend::internal

@@ -96,7 +96,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
 
 Validation Validator::operator()() {
   Predictor& predictor = Predictor::of(averaged_);
-  if (metric_.of_answers()) predictor.pack();
+  if (metric_.of_answers() || predictor.model().network->packs_objective()) predictor.pack();
   const double loss = sum(world_, predictor.loss(pairs_) * (tokens_ / all_tokens_));
   // As of one token, so that of the loss itself no digit changes.
   if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
@@ -105,7 +105,7 @@ Validation Validator::operator()() {
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {
     try {
-      counts = count_answers(metric_, evaluate(averaged_, examples_, {}).answers, options);
+      counts = count_answers(metric_, measured_answers(metric_, averaged_, examples_), options);
     } catch (const NotANumber&) {
       failed = true;
     }

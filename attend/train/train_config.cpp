@@ -101,10 +101,7 @@ Settings validation_settings(TrainConfig& config) {
        "what says which weights are best",
        {},
        {},
-       metric_names([](const Metric& row) {
-         return row.of_texts() || row.of_numbers() || row.needs == MetricNeeds::rank ||
-                row.needs == MetricNeeds::loss;
-       })},
+       metric_names(&Metric::of_validation)},
       {"train.patience", &config.patience,
        "validations without improvement before stopping; 0: never", 0, 1e6},
       {"train.validate_steps", &config.validate_steps,

@@ -98,6 +98,28 @@ class Data(program.Case):
         (self.folder / "empty").mkdir()
         self.refuse("data", "check", "empty", names=["empty: holds no train.tsv"])
 
+    def test_check_of_other_formats(self):
+        (self.folder / "cora").mkdir()
+        self.write("cora/nodes.tsv", "a\ttrain\tx\t1\nb\tvalid\ty\nc\ttest\tx\nc\t-\t\n")
+        self.write("cora/edges.tsv", "a b\na d\n")
+        page = self.succeed("data", "check", "cora").stdout
+        for part in ("nodes of other classes", "lines that cannot be read", "cora/nodes.tsv:4: ",
+                     "cora/edges.tsv:2: "):
+            self.assertIn(part, page)
+        told = json.loads(self.succeed("data", "check", "cora", "--json").stdout)["files"][0]
+        self.assertEqual([told[key] for key in ("nodes", "nodes_to_learn_from", "malformed")],
+                         [3, 1, 2])
+        self.write("shop.csv", "who,item\nu,a\nu,b\nu,c\nv,a\n")
+        shop = ["--set", "data.format=interactions", "--set", "data.user_column=who"]
+        told = json.loads(self.succeed("data", "check", "shop.csv", *shop, "--json").stdout)
+        self.assertEqual(told["files"][0]["items"], 3)
+        self.assertIn("1 users have one item", told["files"][0]["remarks"][0])
+        self.write("many.tsv", "u a\nu b\n" + "u\n" * 100)
+        told = json.loads(self.succeed("data", "check", "many.tsv", *shop, "--json").stdout)
+        self.assertEqual(told["files"][0]["malformed"], 100)
+        self.assertEqual(len(told["files"][0]["remarks"]), 20)
+        self.refuse("data", "check", "many.tsv", "--set", "data.bpe=codes", names=["data.bpe"])
+
     def test_tokens(self):
         text = "Don't stop (ever)!\n\nnaïve 3.5\n"
         tokens = self.succeed("data", "tokenise", stdin=text).stdout

@@ -159,6 +159,12 @@ class GraphNetwork(program.Case):
         (self.folder / "empty").mkdir()
         refuse("empty", names=["empty/nodes.tsv"])
 
+    def test_refuses_to_leave_lines_out(self):
+        for more in ("--skip-bad", "--target=t.tsv"):
+            self.refuse("evaluate", self.model, "--data", self.data, more, names=[more.split("=")[0]])
+        self.succeed("faithfulness", self.model, "--data", self.data, "--examples", 2, "--method",
+                     "attention", "--figure", "comprehensiveness")
+
     def test_a_damaged_graph_is_refused(self):
         shutil.copytree(self.model, self.folder / "damaged")
         path = self.folder / "damaged/graph.safetensors"

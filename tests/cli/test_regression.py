@@ -268,6 +268,28 @@ class Scores(program.Case):
         self.assertEqual(figures["roc_auc"], 1)
         self.assertEqual(figures["accuracy"], 1)
 
+    def test_the_area_says_which_weights_are_best(self):
+        small = {key: value for key, value in SMALL.items() if key != "data.target"} | {
+            "train.metric": "roc_auc", "train.epochs": 5}
+        self.write("labels.tsv", "good fine\tyes\nbad\tno\nfine good\tyes\nbad bad\tno\n" * 10)
+        data = ("--data", "labels.tsv", "--valid", "labels.tsv")
+        told = json.loads(self.succeed("train", *data, "--out", "model", *settings(small),
+                                       "--json").stdout)
+        self.assertEqual(told["valid_roc_auc"], 1)
+        rows = [json.loads(row) for row in
+                (self.folder / "model/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(rows[0]["metric"], "roc_auc")
+        best = [row["valid_metric"] for row in rows if row["best"]]
+        self.assertEqual(best[-1], max(row["valid_metric"] for row in rows))
+        self.write("three.tsv", "good\tyes\nbad\tno\nso so\tperhaps\n" * 10)
+        self.refuse("train", "--data", "three.tsv", "--valid", "three.tsv", "--out", "refused",
+                    *settings(small), names=["train.metric = roc_auc", "the data has 3"])
+        self.assertFalse((self.folder / "refused").exists())
+        for chosen in ({"model.type": "transformer", "train.metric": "roc_auc"},
+                       small | {"data.target": "number"}):
+            self.refuse("train", *data, "--out", "refused", *settings(chosen),
+                        names=["train.metric = roc_auc"])
+
 
 if __name__ == "__main__":
     program.main()

@@ -90,6 +90,17 @@ class Maxima(program.Case):
         self.assertIn("'nan' is no finite number", run.stderr)
         self.assertTrue((self.folder / "other" / "weights.safetensors").exists(), run.stderr)
 
+    def test_numbers_are_no_points(self):
+        self.refuse("explain", self.model, "1 2", "--out", "x.points.svg",
+                    names=["x.points.svg", "'1' is no point of a plane"])
+        self.assertFalse((self.folder / "x.points.svg").exists())
+
+    def test_large_numbers_are_told(self):
+        for scale, is_told in ((1, True), (10, False)):
+            run = self.succeed("train", "--data", self.shared, "--out", f"by-{scale}", *settings(
+                MAXIMA | {"data.set_scale": scale, "train.steps": 1, "train.epochs": 1}))
+            self.assertEqual("make data.set_scale 10 times as large" in run.stderr, is_told)
+
     def test_what_does_not_fit(self):
         for values, name in (({"model.bias": "buckets:8"}, "inducing points have no positions"),
                              ({"model.layers": 0}, "model.inducing_points is 8"),
@@ -116,6 +127,9 @@ class Points(program.Case):
                                           "--json").stdout)
         self.assertGreater(figures["accuracy"], 0.85)
         self.succeed("explain", "model", "0.5,0.1 -0.2,0.3", "--out", "page.html")
+        self.succeed("explain", "model", "0.5,0.1 -0.2,0.3", "--out", "x.points.svg")
+        self.assertIn("<title>-0.2, 0.3: ", (self.folder / "x.points.svg").read_text())
+        self.succeed("explain", "model", "0.5,0.1 -0.2,0.3", "--out", "x.points.png")
 
 
 class Pictures(program.Case):

@@ -15,8 +15,8 @@ using at::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-LabelledGraph parse(const std::string& nodes, const std::string& edges,
-                    const GraphConfig& config = {}) {
+SplitData parse(const std::string& nodes, const std::string& edges,
+                const GraphConfig& config = {}) {
   return parse_graph(nodes, "nodes.tsv", edges, "edges.tsv", config, 1000);
 }
 
@@ -31,7 +31,7 @@ const std::string four =
     "a\ttrain\tx\t3 0:-3\nb\tvalid\tthe second\t\r\nc\ttest\tx\nd\t-\t\t7:0.5\n";
 
 TEST(NodeGraph, HasNodesInTheOrderOfTheirLines) {
-  const LabelledGraph read = parse(four, "a\tb\nd a\n  c   a\n");
+  const SplitData read = parse(four, "a\tb\nd a\n  c   a\n");
   EXPECT_THAT(read.names, ElementsAre("a", "b", "c", "d"));
   ASSERT_EQ(read.train.size(), 1U);
   EXPECT_EQ(read.train[0].source, "a");

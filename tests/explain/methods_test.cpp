@@ -155,7 +155,8 @@ TEST(Methods, FlowThroughOneLayerIsItsWeight) {
       {"model.depth=8", "model.heads=2", "model.layers=1", "model.pooling=class"});
   const Subject subject = small.subject();
   const Tensor flow = method_scores(find_method("flow"), subject);
-  const Tensor weights = with_residual(traced(subject).attentions[0]).slice(0, 0, 1).slice(1, 1);
+  const Tensor weights =
+      layer_map(subject, traced(subject).attentions[0]).slice(0, 0, 1).slice(1, 1);
   EXPECT_LE((flow - weights).abs().max().item<double>(), 1e-8);
 }
 

@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view edges =
         place == std::string_view::npos ? "" : input.substr(place + between.size());
     for (const bool directed : {false, true}) {
-      const LabelledGraph read =
-          parse_graph(nodes, "input", edges, "input", {.directed = directed});
+      const SplitData read = parse_graph(nodes, "input", edges, "input", {.directed = directed});
       const NodeGraph& graph = *read.graph;
       const std::unordered_set<std::string> names(read.names.begin(), read.names.end());
       fuzz::expect(names.size() == read.names.size());

@@ -171,6 +171,7 @@ TEST(GraphNetwork, KeepsItsScoresWhenPacked) {
   const Tensor before = network->objective(batch_of({3, 6}), {}, 0).detach();
   EXPECT_FALSE(network->pack(WeightType::int8));
   EXPECT_TRUE(network->pack(WeightType::float32));
+  EXPECT_TRUE(network->packs_objective());
   {
     const at::NoGradGuard no_gradient;
     network->named_parameters()["layer2.bias"].add_(at::arange(labels, at::kDouble));

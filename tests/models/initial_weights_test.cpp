@@ -115,6 +115,21 @@ TEST(InitialWeights, LeaveWhatMixesTokens) {
   }
 }
 
+TEST(InitialWeights, TakeWhatMixesTokensThatAreTheSame) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  for (const test::SomeNetwork& network : networks(true)) {
+    torch::manual_seed(3);
+    const PairModel other = model_of(network, {"a", "b", "c"}, {"x", "y", "z"});
+    save_weights(*other.network, path);
+    const PairModel model = model_of(network, {"d", "c", "a", "b"}, {"x", "y", "z"});
+    const auto own = model.network->named_parameters();
+    EXPECT_EQ(load_initial_weights(model, other, path), static_cast<int64_t>(own.size()));
+    for (const auto& item : other.network->named_parameters())
+      EXPECT_TRUE(at::equal(own[item.key()], item.value())) << network.name << ' ' << item.key();
+  }
+}
+
 TEST(InitialWeights, LeaveWhatHasAnotherShape) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";
