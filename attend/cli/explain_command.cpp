@@ -204,6 +204,7 @@ void run_explain(const ExplainOptions& options) {
   const ExplainFile* file = format_of(explain_files(), options.out);
   const bool whole_page = file && file->page;
   Shown shown;
+  shown.text = options.text;
   if (!whole_page || options.json) {
     if (options.view == View::alignment) {
       show_method(options, subject, method, shown);
@@ -242,7 +243,8 @@ std::string footer() {
          "  attend explain model attention --view heads --layer 1 --out heads.png\n"
          "  attend explain model attention --view graph --out graph.svg\n"
          "  attend explain model attention --target 'AH0 T' --out attention.align\n"
-         "  attend explain model images.idx:17 --method grad_cam --out image.png";
+         "  attend explain model images.idx:17 --method grad_cam --out image.png\n"
+         "  attend explain model 'CC(=O)N' --view heads --layer 1 --head 2 --out x.molecule.svg";
 }
 
 }  // namespace

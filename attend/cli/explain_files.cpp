@@ -65,32 +65,68 @@ std::string title_of(const Alignment& map) {
   return fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
 }
 
-// The tokens of the source together are SMILES. An atom weighs as much as its tokens do.
+// For each part of a text, in which they follow each other, the place behind it.
+std::vector<size_t> ends_of(const std::vector<std::string>& parts, const std::string& text) {
+  std::vector<size_t> ends;
+  size_t end = 0;
+  for (const std::string& part : parts) {
+    const size_t begin = text.find(part, end);
+    if (begin == std::string::npos)
+      fail("{} is no part of {}; a molecule is drawn where tokens are of its SMILES",
+           in_quotes(part), in_quotes(text));
+    end = begin + part.size();
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+// The tokens that each atom is written by: one, some letters, or none where the source was cut.
+std::vector<std::vector<int64_t>> tokens_of_atoms(const Molecule& molecule,
+                                                  const std::vector<std::string>& tokens,
+                                                  const std::string& text) {
+  std::vector<std::string> atoms;
+  for (const Atom& atom : molecule.atoms) atoms.push_back(atom.text);
+  const std::vector<size_t> atom_ends = ends_of(atoms, text), token_ends = ends_of(tokens, text);
+  std::vector<std::vector<int64_t>> all(atoms.size());
+  for (size_t atom = 0; atom < atoms.size(); ++atom)
+    for (size_t token = 0; token < tokens.size(); ++token)
+      if (token_ends[token] > atom_ends[atom] - atoms[atom].size() &&
+          token_ends[token] - tokens[token].size() < atom_ends[atom])
+        all[atom].push_back(static_cast<int64_t>(token));
+  return all;
+}
+
+// How much the rows, as one, look at those columns.
+double weight_between(const WeightGrid& weights, const std::vector<int64_t>& rows,
+                      const std::vector<int64_t>& columns) {
+  double sum = 0;
+  for (const int64_t row : rows)
+    for (const int64_t column : columns) sum += weights.at(row, column);
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+// Of an answer's weights an atom has those of its tokens. Of attention within the source it has
+// that to itself, and its end of a bond that to the atom at the other end.
 std::string molecule_drawing(const Shown& shown) {
-  const Alignment& map = one_row(shown);
-  std::string text;
-  std::vector<size_t> token_of;  // of each byte
-  for (size_t token = 0; token < map.source.size(); ++token) {
-    text += map.source[token];
-    token_of.resize(text.size(), token);
-  }
-  const Molecule molecule = read_molecule(text);
+  const bool within = shown.of_one_sequence;
+  const Alignment& map = within ? shown.maps[0] : one_row(shown);
+  const Molecule molecule = read_molecule(shown.text);
+  const auto tokens = tokens_of_atoms(molecule, map.source, shown.text);
   MoleculeDrawing drawing;
-  drawing.title = title_of(map);
-  size_t place = 0;
-  for (const Atom& atom : molecule.atoms) {
-    place = text.find(atom.text, place);
-    const size_t first = token_of[place];
-    place += atom.text.size();
-    double weight = 0;
-    for (size_t token = first; token <= token_of[place - 1]; ++token)
-      weight += map.weights.at(0, static_cast<int64_t>(token));
-    drawing.atoms.push_back({atom.text, weight});
-  }
+  drawing.title = within ? map.title : title_of(map);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    drawing.atoms.push_back(
+        {molecule.atoms[i].text,
+         weight_between(map.weights, within ? tokens[i] : std::vector<int64_t>{0}, tokens[i])});
   for (const Bond& bond : molecule.bonds) {
     const bool is_aromatic = bond.type == BondType::aromatic;
     drawing.bonds.push_back({bond.first, bond.second,
                              is_aromatic ? 1 : static_cast<int64_t>(bond.type) + 1, is_aromatic});
+    if (!within) continue;
+    const auto &first = tokens[static_cast<size_t>(bond.first)],
+               &second = tokens[static_cast<size_t>(bond.second)];
+    drawing.bonds.back().first_weight = weight_between(map.weights, first, second);
+    drawing.bonds.back().second_weight = weight_between(map.weights, second, first);
   }
   return molecule_svg(drawing);
 }
@@ -140,7 +176,8 @@ const std::vector<ExplainFile>& explain_files() {
   static const std::vector<ExplainFile> table = [] {
     std::vector<ExplainFile> rows = {
         {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
-        {".molecule.svg", " (SMILES, its atoms coloured)", molecule_drawing, nullptr},
+        {".molecule.svg", " (SMILES, its atoms coloured, its bonds by --view heads)",
+         molecule_drawing, nullptr},
         {".molecule.png", "", molecule_png, nullptr},
         {".points.svg", " (a set of points of a plane)", points_drawing, nullptr},
         {".points.png", "", points_png, nullptr},

@@ -18,6 +18,7 @@ struct Shown {
   std::vector<Alignment> maps;
   bool of_one_sequence = false;            // the first map's sides are one
   std::vector<TestedMethod> methods = {};  // of the first maps, in their order
+  std::string text = {};                   // the source, as it was given
   std::optional<SourcePicture> picture = {};
   std::optional<LayerGraph> graph = {};  // in place of maps
 };

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// How images, sounds and sets become frames.
+// How images, sounds, sets and molecules become frames.
 struct FrameConfig {
   int64_t patch = 4;         // pixels per side
   int64_t image_height = 0;  // of all images; 0: as the first of training

@@ -39,7 +39,7 @@ Settings FrameConfig::settings() {
 
 const std::vector<SourceKind>& source_kinds() {
   static const std::vector<SourceKind> kinds = {picture_set_kind(), image_kind(), sound_kind(),
-                                                number_set_kind()};
+                                                number_set_kind(), molecule_kind()};
   return kinds;
 }
 

@@ -22,8 +22,8 @@ struct FileForm {
   bool coloured = false;             // colours are read in grey
 };
 
-// Reads files of one kind, or sets that are written in the source. Errors name the file, or what
-// of the set cannot be read.
+// Reads files of one kind, or what the source itself writes, as sets and molecules. Errors name the
+// file, or what of the source cannot be read.
 class FrameReader {
  public:
   virtual ~FrameReader() = default;
@@ -37,10 +37,15 @@ class FrameReader {
 struct FrameShape {
   int64_t depth = 0;              // numbers of a frame
   int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
+  // Where frames see their neighbours alone, as the atoms of a molecule do, how many neighbours a
+  // frame has at most. Its last numbers are so many steps, from its place to those of its
+  // neighbours, and then of what kind the edge to each of them is, from 1; 0: there is none.
+  int64_t neighbours = 0;
+  int64_t neighbour_kinds = 0;  // 1 more than the largest of them
 };
 
-// A kind of sources that are read as frames: they name files, or are sets. Sources of no kind are
-// texts.
+// A kind of sources that are read as frames: they name files, or are sets or molecules. Sources of
+// no kind are texts.
 struct SourceKind {
   const char* name;  // in data.source_units
   bool on_grid;      // frames of all sources lie on one grid, else in a row
@@ -57,7 +62,7 @@ struct SourceKind {
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
   // What the first `count` frames of a source are called: "row 1, column 2", counted from 1,
-  // "0.03 s", or an element of a set as it is written there.
+  // "0.03 s", or an element of a set or an atom as it is written there.
   std::vector<std::string> (*frame_names)(const std::string& source, const FrameConfig& config,
                                           int64_t count);
   // What frames show: the image, those of a set from left to right, or a sound's spectrogram, time
@@ -84,7 +89,7 @@ class KeptFrames : public FrameReader {
   std::unordered_map<std::string, at::Tensor> frames_;
 };
 
-// Images, sounds and sets of numbers or images.
+// Images, sounds, sets of numbers or images, and molecules in SMILES.
 const std::vector<SourceKind>& source_kinds();
 
 // The kind that data.source_units names; null: texts.

@@ -36,7 +36,8 @@ Setting TextConfig::source_units_setting() {
   return {"data.source_units",
           &source_units,
           "what a token of the source is; image, sound: a patch or some windows of that file; set, "
-          "images: an element, or the image of that name",
+          "images: an element, or the image of that name; molecule: an atom of SMILES, which sees "
+          "those that it is bound to",
           {},
           {},
           std::move(names)};

@@ -15,7 +15,8 @@ using at::Tensor;
 constexpr size_t rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
-  return model.config.row().is_tokenwise() || model.source_shape().is_image() ||
+  const SourceShape shape = model.source_shape();
+  return model.config.row().is_tokenwise() || shape.is_image() || shape.has_neighbours() ||
          model.graph != nullptr;
 }
 

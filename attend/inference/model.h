@@ -92,8 +92,8 @@ class SourceError : public Error {
   std::string reason_;
 };
 
-// A model, ready for use. A source is a text, a set or, for a model that reads images or sounds,
-// the name of an image's file (or "images.idx:17") or of a sound's.
+// A model, ready for use. A source is a text, a set, a molecule or, for a model that reads images
+// or sounds, the name of an image's file (or "images.idx:17") or of a sound's.
 //
 // Any number of threads may call one model at once: its weights are only read, and all calls share
 // its threads, taking turns. On the CPU the answer to a source, its scores and weights included,

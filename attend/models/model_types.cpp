@@ -28,8 +28,8 @@ std::unique_ptr<NetworkConfig> pairs() {
 void refuse_frames(const SourceShape& source, const char* type) {
   if (source.is_frames())
     fail(
-        "model.type is {}, which reads no images, sounds or sets; take seq2seq, transformer, vit "
-        "or set",
+        "model.type is {}, which reads no images, sounds, sets or molecules; take transformer, "
+        "classifier, vit or set",
         type);
 }
 

@@ -14,7 +14,10 @@ SourceShape PairModel::source_shape() const {
     return tokens;
   }
   const FrameShape shape = kind->shape(text.frames);
-  return {shape.depth, {shape.rows, shape.columns}};
+  SourceShape frames{shape.depth, {shape.rows, shape.columns}};
+  frames.neighbours = shape.neighbours;
+  frames.neighbour_kinds = shape.neighbour_kinds;
+  return frames;
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {

@@ -59,6 +59,8 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
       extra_depth_(config.source_depth()),
       grid_(source.grid) {
   config.check();
+  if (source.has_neighbours())
+    fail("model.type is seq2seq, which reads no bonds; take transformer, classifier or set");
   if (config.wants_joint_vocabulary() && source.tokens != target_tokens)
     fail(
         "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "

@@ -1,9 +1,11 @@
 #include "attend/models/source_encoder.h"
 
 #include <cmath>
+#include <optional>
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/models/frame_neighbours.h"
 
 namespace attend {
 namespace {
@@ -62,12 +64,15 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
         "recurrent", std::make_shared<BidirectionalEncoder>(
                          config.cell, config.depth, config.depth,
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
+  if (class_token && shape.has_neighbours())
+    fail("model.pooling is class, and no bond leads to its token; take mean, sum or multi_head");
   // Small, as learned positions are.
   if (class_token)
     class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
   if (config.layers > 0) {
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
     stack.inducing_points = config.inducing_points;
+    stack.neighbour_kinds = shape.neighbour_kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
   }
 }
@@ -93,7 +98,11 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
     result.lengths = lengths + 1;
   }
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
-  if (layers_) result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass);
+  if (!layers_) return result;
+  std::optional<Neighbours> neighbours;
+  if (shape_.has_neighbours()) neighbours = frame_neighbours(source, lengths, shape_.neighbours);
+  result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass,
+                                    neighbours ? &*neighbours : nullptr);
   return result;
 }
 

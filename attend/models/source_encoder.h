@@ -36,7 +36,8 @@ struct SourceEncoderConfig : LayersConfig {
 // Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
 // Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps bidirectional recurrent
 // layers, perhaps a vector more that belongs to no token, the class token, and a TransformerStack
-// over them.
+// over them. Where frames tell of neighbours, as the atoms of a molecule do, each sees itself and
+// those alone in its layers (graph attention), with a learned bias for each kind of edge.
 class SourceEncoder : public torch::nn::Module {
  public:
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);

@@ -87,7 +87,7 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
     torch::nn::init::normal_(weight_, 0, 1 / std::sqrt(static_cast<double>(depth)));
     return;
   }
-  int64_t channels = shape.depth;
+  int64_t channels = shape.features();
   if (image.convolutions > 0) {
     channels = 1;
     for (int64_t i = 0; i <= image.convolutions; ++i) {
@@ -136,9 +136,9 @@ Tensor SourceInput::forward(const Tensor& source, const Pass& pass) {
   if (shape_.is_image() && source.size(1) != patches)
     fail("[source] got {} patches; this network reads images of {} by {}", source.size(1),
          shape_.grid.height, shape_.grid.width);
-  Tensor frames = source;
+  Tensor frames = source.narrow(2, 0, shape_.features());
   if (pass.generator && (flip_ || shift_ > 0))
-    frames = patches_of(moved(image_of(source, shape_), pass), shape_);
+    frames = patches_of(moved(image_of(frames, shape_), pass), shape_);
   if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
   return pass.watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
 }

@@ -13,19 +13,24 @@
 namespace attend {
 
 // What a network reads: the tokens of a vocabulary or, where `depth` is set, vectors (frames),
-// such as those of a sound or the patches of an image.
+// such as those of a sound, the patches of an image or the atoms of a molecule.
 struct SourceShape {
   SourceShape(int64_t tokens) : tokens(tokens) {}  // NOLINT: a vocabulary's size is a shape
   SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
 
   bool is_frames() const { return depth > 0; }
   bool is_image() const { return grid.height > 0; }
+  // Whether frames tell which of them see each other.
+  bool has_neighbours() const { return neighbours > 0; }
+  // The numbers that a frame tells of itself, in front of those of its neighbours.
+  int64_t features() const { return depth - 2 * neighbours; }
 
   int64_t tokens = 0;
   int64_t depth = 0;   // of a frame
   GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
   std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the tokens are, in their order,
                                                      // behind the fixed ones; null: of none
+  int64_t neighbours = 0, neighbour_kinds = 0;       // of frames, as FrameShape has them
 };
 
 // How images enter a network.

@@ -19,7 +19,8 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
   config.check();
   if (source.is_frames())
     fail(
-        "a model of this type reads texts, no images, sounds or sets; take seq2seq, transformer, "
+        "a model of this type reads texts, no images, sounds, sets or molecules; take seq2seq, "
+        "transformer, "
         "vit or set");
   encoder_ = register_module("encoder", std::make_shared<SourceEncoder>(
                                             source, config, /*class_token=*/config.layers > 0));

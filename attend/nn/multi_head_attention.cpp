@@ -129,6 +129,13 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   key_ = linear("key", source_depth, key_heads * head_depth_);
   value_ = linear("value", source_depth, key_heads * head_depth_);
   output_ = linear("output", heads * head_depth_, config.depth);
+  if (config.neighbour_kinds == 0) return;
+  if (is_positional())
+    fail(
+        "[multi-head attention] heads go by positions, and neighbours have none; take scope all, "
+        "no bias of positions (as model.bias = none) and no rotation");
+  neighbour_bias_ =
+      register_parameter("neighbour_bias", torch::zeros({config.neighbour_kinds, heads}));
 }
 
 bool MultiHeadAttention::is_positional() const {
@@ -167,8 +174,13 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
   state.keys_ += source.size(1);
 }
 
+Bias MultiHeadAttention::neighbour_bias(const Group& group, const Neighbours& neighbours) const {
+  const Tensor own = neighbour_bias_.narrow(1, group.first_head, group.config.heads);
+  return edge_bias(at::embedding(own, neighbours.kinds).permute({0, 2, 1}));
+}
+
 Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bool others_follow,
-                                  const Pass& pass) {
+                                  const Pass& pass, const Neighbours* neighbours) {
   check_sequence(query, "query", query_->options.in_features());
   if (state.groups_.empty())
     fail("[multi-head attention] the state holds nothing to read; prepare() a source");
@@ -189,6 +201,10 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
                       with_keys(held.past.total, state.keys_)};
     placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
     AttentionSpec spec = group.spec->spec(own, placement);
+    if (neighbours != nullptr) {
+      spec.scope = neighbours->scope;
+      spec.bias = spec.bias + neighbour_bias(group, *neighbours);
+    }
     Tensor asking = group.config.rotary
                         ? rotated(own, positions_here(pass, state.queries_, query.size(1)))
                         : own;
@@ -212,9 +228,9 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& source, const Tensor& lengths,
-                                   const Pass& pass) {
+                                   const Pass& pass, const Neighbours* neighbours) {
   MultiHeadState state = prepare(source, lengths, pass);
-  return attend(query, state, /*others_follow=*/false, pass);
+  return attend(query, state, /*others_follow=*/false, pass, neighbours);
 }
 
 MultiHeadState MultiHeadAttention::prepare(const Tensor& source, const Tensor& lengths,

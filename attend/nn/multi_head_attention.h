@@ -21,6 +21,13 @@ struct HeadGroup {
   bool rotary = false;    // queries and keys are turned by their positions: rotate() of positions.h
 };
 
+// Whom the positions of each sequence see, as the atoms of a molecule see those that they are bound
+// to.
+struct Neighbours {
+  Scope scope;       // edges() with a list for each batch entry
+  at::Tensor kinds;  // int64 [B, E], of the edges of a list in their order, E of the longest
+};
+
 struct MultiHeadConfig {
   int64_t depth = 0;                   // of queries and of the output
   int64_t source_depth = 0;            // of what keys and values are made from; 0: as depth
@@ -29,6 +36,8 @@ struct MultiHeadConfig {
   int64_t attention_depth = 0;         // as AttentionSizes has it; 0: head_depth
   int64_t keys = 0;                    // the same: positions of the location score
   double dropout = 0;                  // of the weights, where there is a generator
+  int64_t neighbour_kinds = 0;         // of edges between Neighbours, for each of which every head
+                                       // learns a bias, at first 0; 0: there are no Neighbours
 };
 
 // Multi-head attention (Vaswani et al. 2017, 3.2.2) whose heads may be of any mechanism: queries,
@@ -38,14 +47,17 @@ struct MultiHeadConfig {
 // source are the positions that are here.
 class MultiHeadAttention : public torch::nn::Module {
  public:
-  // Error when the depths do not divide among the heads, and as LearnedAttention.
+  // Error when the depths do not divide among the heads, when heads that go by positions would read
+  // Neighbours, and as LearnedAttention.
   explicit MultiHeadAttention(const MultiHeadConfig& config);
 
   // query [B, Tq, depth], source [B, Tk, source_depth] -> [B, Tq, depth]; lengths [B] int64 says
   // where the source's padding begins, undefined: there is none. With a generator weights are
-  // dropped and hard heads draw. Each group of heads is a call of Pass::attention().
+  // dropped and hard heads draw. Each group of heads is a call of Pass::attention(). Whom a query
+  // sees say `neighbours`, which leave padding out, or, where they are null, choices and lengths.
   at::Tensor forward(const at::Tensor& query, const at::Tensor& source,
-                     const at::Tensor& lengths = {}, const Pass& pass = {});
+                     const at::Tensor& lengths = {}, const Pass& pass = {},
+                     const Neighbours* neighbours = nullptr);
 
   // A state that holds the source; then read() it, in any number of calls: cross-attention of a
   // decoder. The results are those of forward with all queries at once.
@@ -71,12 +83,14 @@ class MultiHeadAttention : public torch::nn::Module {
   void append(const at::Tensor& source, MultiHeadState& state, const Pass& pass);
   // The state takes what later queries have to know of these where `others_follow`.
   at::Tensor attend(const at::Tensor& query, MultiHeadState& state, bool others_follow,
-                    const Pass& pass);
+                    const Pass& pass, const Neighbours* neighbours = nullptr);
+  Bias neighbour_bias(const Group& group, const Neighbours& neighbours) const;
 
   int64_t head_depth_;
   double dropout_;
   std::vector<Group> groups_;
   Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
+  at::Tensor neighbour_bias_;  // [neighbour_kinds, heads]; undefined: none
 };
 
 }  // namespace attend

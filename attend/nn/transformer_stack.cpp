@@ -41,21 +41,26 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
                                                      int64_t index) {
   const auto name = [&](const char* part) { return fmt::format("layer{}_{}", index, part); };
   const auto attention = [&](const char* part, const std::vector<HeadGroup>& groups,
-                             int64_t source_depth) {
+                             int64_t source_depth, int64_t neighbour_kinds) {
     return register_module(name(part), std::make_shared<MultiHeadAttention>(
                                            MultiHeadConfig{.depth = config.depth,
                                                            .source_depth = source_depth,
                                                            .groups = groups,
-                                                           .dropout = config.attention_dropout}));
+                                                           .dropout = config.attention_dropout,
+                                                           .neighbour_kinds = neighbour_kinds}));
   };
   Layer layer;
-  layer.self = attention("self", config.self, 0);
+  layer.self = attention("self", config.self, 0, config.neighbour_kinds);
   if (config.inducing_points > 0) {
     if (layer.self->is_positional())
       fail(
           "[transformer] inducing points have no positions, by which the heads go; take "
           "scope "
           "all, no bias of positions (as model.bias = none) and no rotation");
+    if (config.neighbour_kinds > 0)
+      fail(
+          "[transformer] inducing points read all positions, and neighbours each other alone; take "
+          "no points (as model.inducing_points = 0)");
     layer.points =
         register_module(name("points"), std::make_shared<LearnedQueries>(LearnedQueriesConfig{
                                             .queries = config.inducing_points,
@@ -68,7 +73,7 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   }
   layer.self_norm = register_module(name("self_norm"), layer_norm(config.depth));
   if (!config.cross.empty()) {
-    layer.cross = attention("cross", config.cross, config.source_depth);
+    layer.cross = attention("cross", config.cross, config.source_depth, 0);
     layer.cross_norm = register_module(name("cross_norm"), layer_norm(config.depth));
   }
   if (config.experts > 0)
@@ -120,19 +125,19 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
 }
 
 Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Tensor& lengths,
-                                   const Pass& pass) {
-  if (!layer.points) return layer.self->forward(x, x, lengths, pass);
+                                   const Neighbours* neighbours, const Pass& pass) {
+  if (!layer.points) return layer.self->forward(x, x, lengths, pass, neighbours);
   Pass unseen = pass;
   unseen.watch = nullptr;
   return layer.self->forward(x, layer.points->forward(x, lengths, unseen), {}, unseen);
 }
 
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
-                                 const Pass& pass) {
+                                 const Pass& pass, const Neighbours* neighbours) {
   return through(
       x, config_.experts > 0 ? present_positions(x, lengths) : Tensor(), pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
-        return read_self(layers_[i], in, lengths, here);
+        return read_self(layers_[i], in, lengths, neighbours, here);
       },
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].cross->forward(in, source.vectors, source.lengths, here);

@@ -34,6 +34,7 @@ struct TransformerStackConfig {
   // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
   // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
+  int64_t neighbour_kinds = 0;     // as MultiHeadConfig has it
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
   double attention_dropout = 0.0;  // of the weights
 };
@@ -60,12 +61,13 @@ struct StackCaches {
 class TransformerStack : public torch::nn::Module {
  public:
   // Error as MultiHeadAttention, where there are no layers, and where heads that go by positions
-  // would read inducing points.
+  // or edges would read inducing points.
   explicit TransformerStack(const TransformerStackConfig& config);
 
-  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same.
+  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `neighbours` as
+  // MultiHeadAttention has them.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
-                     const Pass& pass);
+                     const Pass& pass, const Neighbours* neighbours = nullptr);
 
   // The caches before the first position, with the source's keys and values.
   StackCaches start(const StackSource& source, const Pass& pass);
@@ -89,7 +91,7 @@ class TransformerStack : public torch::nn::Module {
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
   // What the positions x of a layer read of each other.
   static at::Tensor read_self(Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
-                              const Pass& pass);
+                              const Neighbours* neighbours, const Pass& pass);
 
   // x with what `sublayer` makes of it, normalised before or after.
   template <class Sublayer>

@@ -17,6 +17,7 @@ namespace {
 constexpr double bond_length = 42;  // pixels
 constexpr double atom_radius = 13;
 constexpr double line_gap = 4;
+constexpr double shade_width = 14;
 constexpr double margin = 24;
 constexpr double atom_font = 13;
 constexpr double title_height = 24;
@@ -61,10 +62,45 @@ std::string bond_lines(const MoleculeDrawing::Bond& bond, const MoleculePicture&
   return out;
 }
 
+double strength_of(double weight, double largest) {
+  return largest > 0 && std::isfinite(weight) ? std::max(weight / largest, 0.0) : 0;
+}
+
+// Behind the lines, from the atom to the middle of the bond.
+std::string half_shade(const DrawnPlace& from, const DrawnPlace& to, double weight,
+                       double largest) {
+  const double strength = strength_of(weight, largest);
+  if (strength == 0) return "";
+  return fmt::format(
+      "<path class=\"shade\" stroke-opacity=\"{:.3f}\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\">"
+      "<title>{:.3g}</title></path>\n",
+      strength, from.x, from.y, (from.x + to.x) / 2, (from.y + to.y) / 2, weight);
+}
+
+std::string bond_shades(const MoleculeDrawing::Bond& bond, const MoleculePicture& picture,
+                        double largest) {
+  const DrawnPlace& first = picture.places[static_cast<size_t>(bond.first)];
+  const DrawnPlace& second = picture.places[static_cast<size_t>(bond.second)];
+  return half_shade(first, second, bond.first_weight, largest) +
+         half_shade(second, first, bond.second_weight, largest);
+}
+
+double largest_weight(const MoleculeDrawing& molecule) {
+  double largest = 0;
+  const auto take = [&](double weight) {
+    if (std::isfinite(weight)) largest = std::max(largest, weight);
+  };
+  for (const MoleculeDrawing::Atom& atom : molecule.atoms) take(atom.weight);
+  for (const MoleculeDrawing::Bond& bond : molecule.bonds) {
+    take(bond.first_weight);
+    take(bond.second_weight);
+  }
+  return largest;
+}
+
 // Above the lines, so that these end at its edge.
 std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPlace& place, double largest) {
-  const bool is_drawn = largest > 0 && std::isfinite(atom.weight);
-  const double strength = is_drawn ? std::max(atom.weight / largest, 0.0) : 0;
+  const double strength = strength_of(atom.weight, largest);
   const std::string label = shorten(visible_token(atom.label), 12);
   const double width = estimated_width(label, atom_font);
   const double font = atom_font * std::min(1.0, 2 * (atom_radius - 1) / std::max(width, 1.0));
@@ -79,9 +115,11 @@ std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPlace& place
 
 std::string molecule_style() {
   const auto rules = [](Scheme scheme) {
-    return fmt::format(".mark{{fill:{}}}.bond{{stroke:{};stroke-width:1.6px}}",
-                       hex(scale_color(scheme == Scheme::light ? 0.55 : 0.5, scheme)),
-                       hex(scale_color(scheme == Scheme::light ? 0.9 : 0.7, scheme)));
+    return fmt::format(
+        ".mark{{fill:{0}}}.shade{{stroke:{0};stroke-width:{2:g}px}}"
+        ".bond{{stroke:{1};stroke-width:1.6px}}",
+        hex(scale_color(scheme == Scheme::light ? 0.55 : 0.5, scheme)),
+        hex(scale_color(scheme == Scheme::light ? 0.9 : 0.7, scheme)), shade_width);
   };
   return style_element(rules(Scheme::light), rules(Scheme::dark));
 }
@@ -100,12 +138,12 @@ std::string molecule_svg(const MoleculeDrawing& molecule) {
   if (!molecule.title.empty())
     out += fmt::format("<text class=\"soft\" x=\"{:g}\" y=\"{:g}\">{}</text>\n", margin, margin - 4,
                        escape_markup(visible_text(molecule.title)));
+  const double largest = largest_weight(molecule);
+  for (const MoleculeDrawing::Bond& bond : molecule.bonds)
+    out += bond_shades(bond, picture, largest);
   out += "<g class=\"bond\" fill=\"none\">\n";
   for (const MoleculeDrawing::Bond& bond : molecule.bonds) out += bond_lines(bond, picture);
   out += "</g>\n<g text-anchor=\"middle\">\n";
-  double largest = 0;
-  for (const MoleculeDrawing::Atom& atom : molecule.atoms)
-    if (std::isfinite(atom.weight)) largest = std::max(largest, atom.weight);
   for (size_t i = 0; i < molecule.atoms.size(); ++i)
     out += atom_mark(molecule.atoms[i], picture.places[i], largest);
   return out + "</g>\n</svg>\n";

@@ -10,12 +10,14 @@ namespace attend {
 struct MoleculeDrawing {
   struct Atom {
     std::string label;
-    double weight = 0;  // 0 or more; the strongest colour is that of the largest
+    double weight = 0;  // 0 or more; the strongest colour is that of the largest, bonds' too
   };
   struct Bond {
     int64_t first = 0, second = 0;  // atoms
     int64_t lines = 1;
     bool has_dashes = false;  // beside the last line a dashed one, of an aromatic bond
+    // Of the half at each of its atoms, as an atom's.
+    double first_weight = 0, second_weight = 0;
   };
   std::vector<Atom> atoms;
   std::vector<Bond> bonds;

@@ -171,8 +171,8 @@ std::vector<Example> read_streamed_validation(const TrainOptions& options, const
                                               const Tell& tell, int64_t* bad) {
   if (text.source_kind() != nullptr)
     fail(
-        "train.shuffle_buffer: is for texts; images, sounds and sets are held in memory: set it to "
-        "0");
+        "train.shuffle_buffer: is for texts; images, sounds, sets and molecules are held in "
+        "memory: set it to 0");
   if (is_split(options))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
   return read_examples(validation_files(options), text, tell, bad);

@@ -11,7 +11,7 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
   if (const std::string why = config.model.chosen().why_not_shared(); !why.empty())
     fail("train.sequence_parallel: {}", why);
   if (config.text.source_kind() != nullptr)
-    fail("train.sequence_parallel: takes sources of tokens, not images, sounds or sets");
+    fail("train.sequence_parallel: takes sources of tokens, not images, sounds, sets or molecules");
   if (config.train.replicas != 1)
     fail(
         "train.sequence_parallel: takes one replica per process, and train.replicas is {}; add "

@@ -64,6 +64,19 @@ class Motif(program.Case):
         self.assertGreaterEqual(self.found(places), 0.95)
         self.draws()
 
+    def test_gradient_x_input_finds_it_among_atoms(self):
+        self.train(**{"data.source_units": "molecule", "model.layers": 3, "model.bias": "none",
+                      "model.feed_forward": 32, "model.dropout": 0})
+
+        def places(text, source):
+            atoms = re.findall("Cl|Br|[A-Za-z]", text)
+            self.assertEqual(source, atoms)
+            before = re.findall("Cl|Br|[A-Za-z]", text[:text.index(MOTIF)])
+            return range(len(before), len(before) + 3)
+
+        self.assertGreaterEqual(self.found(places), 0.95)
+        self.draws()
+
     def draws(self):
         """The atoms of a molecule, the motif's in the strongest colour."""
         self.succeed("explain", "model", "CCBrC(=O)NC", "--method", "gradient_x_input",
@@ -77,6 +90,97 @@ class Motif(program.Case):
         self.assertEqual((self.folder / "x.molecule.png").read_bytes()[:4], b"\x89PNG")
 
 
+# Of one nitrogen and one oxygen within a chain of carbons: is there a bond between them? Counts of
+# atoms, of their bonds and of their hydrogens do not tell.
+def chains(count, seed):
+    chance = random.Random(seed)
+    for i in range(count):
+        length, bound = chance.randint(7, 11), i % 2
+        places = list(range(1, length - 1))
+        first = chance.choice(places[:-1])
+        second = first + 1 if bound else chance.choice([p for p in places if abs(p - first) > 1])
+        atoms = ["C"] * length
+        atoms[first], atoms[second] = chance.sample("NO", 2)
+        yield "".join(atoms), "bound" if bound else "apart"
+
+
+BONDS = {"model.type": "classifier", "data.source_units": "molecule", "model.bias": "none",
+         "model.depth": 24, "model.heads": 2, "model.feed_forward": 24, "model.pooling": "sum",
+         "model.dropout": 0, "model.output_dropout": 0, "train.replicas": 1, "train.batch": 20,
+         "train.warmup_steps": 20, "train.epochs": 12, "train.learning_rate": 5e-3}
+
+
+class Bonds(program.Case):
+    def setUp(self):
+        super().setUp()
+        for part, count, seed in (("train", 600, 1), ("valid", 100, 2), ("test", 100, 3)):
+            self.write(f"{part}.tsv", "".join(f"{text}\t{label}\n"
+                                              for text, label in chains(count, seed)))
+
+    def train(self, out, *more, **changed):
+        run = self.succeed("train", "--data", ".", "--out", out, "--json", *more,
+                           *settings(BONDS | changed))
+        return json.loads(run.stdout)["valid_accuracy"]
+
+    def test_decide(self):
+        self.assertLess(self.train("bag", **{"model.layers": 0}), 0.7)
+        self.assertGreater(self.train("model", **{"model.layers": 2}), 0.97)
+        figures = json.loads(self.succeed("evaluate", "model", "--data", ".", "--json").stdout)
+        self.assertGreater(figures["accuracy"], 0.97)
+        self.answers()
+        self.explains()
+        self.continues()
+
+    def answers(self):
+        """The same in whatever order the molecule is written, and beside others."""
+        texts = ["CCNOCCCC", "CCCCONCC", "C(CC)CONCC", "CCNCOCCC"]
+        alone = [self.succeed("predict", "model", "--json", stdin=f"{text}\n").stdout
+                 for text in texts]
+        answers = [json.loads(line)["predictions"][0] for line in alone]
+        self.assertEqual([answer["target"] for answer in answers],
+                         ["bound", "bound", "bound", "apart"])
+        for answer in answers[1:3]:
+            self.assertAlmostEqual(answer["log_probability"], answers[0]["log_probability"],
+                                   places=4)
+        together = self.succeed("predict", "model", "--json",
+                                stdin="".join(f"{text}\n" for text in texts)).stdout
+        self.assertEqual(together, "".join(alone))
+
+    def explains(self):
+        """Weights are along bonds alone, and are drawn there."""
+        shown = ("explain", "model", "CC(Cl)NO", "--view", "heads", "--layer", "1", "--head", "2")
+        weights = json.loads(self.succeed(*shown, "--json").stdout)
+        self.assertEqual(weights["source"], ["C", "C", "Cl", "N", "O"])
+        bonds = {(0, 1), (1, 2), (1, 3), (3, 4)}
+        for i, row in enumerate(weights["weights"]):
+            self.assertAlmostEqual(sum(row), 1, places=5)
+            for j, weight in enumerate(row):
+                is_seen = i == j or (i, j) in bonds or (j, i) in bonds
+                self.assertEqual(weight > 0, is_seen, (i, j))
+        self.succeed(*shown, "--out", "x.molecule.svg")
+        svg = (self.folder / "x.molecule.svg").read_text()
+        self.assertEqual(svg.count('class="shade"'), 2 * len(bonds))
+        self.assertIn("encoder 1, head 2", svg)
+        answer = self.succeed("explain", "model", "CC(Cl)NO", "--method", "attention", "--json")
+        self.assertEqual(len(json.loads(answer.stdout)["weights"][0]), 5)
+        self.succeed("explain", "model", "CC(Cl)NO", "--out", "x.molecule.svg")
+        self.assertNotIn("shade\"", (self.folder / "x.molecule.svg").read_text())
+        self.succeed("explain", "model", "CC(Cl)NO", "--out", "x.html")
+
+    def continues(self):
+        """By --resume to the same weights as without a break, and by --init."""
+        whole = {"model.layers": 1, "train.epochs": 2, "train.schedule": "inverse_sqrt"}
+        self.train("whole", **whole)
+        self.train("parts", **(whole | {"train.epochs": 1}))
+        self.succeed("train", "--data", ".", "--out", "parts", "--resume", "--set",
+                     "train.epochs=2")
+        weights = [(self.folder / name / "weights.safetensors").read_bytes()
+                   for name in ("whole", "parts")]
+        self.assertEqual(*weights)
+        self.assertGreater(self.train("more", "--init", "model",
+                                      **{"model.layers": 2, "train.epochs": 1}), 0.97)
+
+
 class BadMolecules(program.Case):
     def test_are_named_with_their_line(self):
         for text, reason in (("C11C", "ring 1 begins and ends at atom 1"),
@@ -85,17 +189,38 @@ class BadMolecules(program.Case):
                              ("C1CC", "ring 1 is opened and not closed"),
                              ("CC(C", "a branch is opened")):
             self.write("m.tsv", f"CCO\t1\n{text}\t0\n")
-            self.refuse("train", "--data", "m.tsv", "--valid", "m.tsv", "--out", "model", "--set",
-                        "model.type=classifier", "--set", "data.source_units=smiles",
-                        names=["m.tsv:2", reason])
+            for units in ("smiles", "molecule"):
+                self.refuse("train", "--data", "m.tsv", "--valid", "m.tsv", "--out", "model", "--set",
+                            "model.type=classifier", "--set", f"data.source_units={units}",
+                            names=["m.tsv:2", reason])
+                self.assertFalse((self.folder / "model").exists())
+
+    def test_settings_that_read_no_bonds_are_named(self):
+        self.write("m.tsv", "CCO\t1\nCC\t0\n" * 10)
+        for wrong, remedy in (({"model.layers": 1}, "model.bias = none"),
+                              ({"model.type": "set"}, "model.inducing_points = 0"),
+                              ({"model.type": "seq2seq"}, "take transformer, classifier or set"),
+                              ({"model.type": "tagger"}, "no images, sounds, sets or molecules")):
+            self.refuse("train", "--data", "m.tsv", "--valid", "m.tsv", "--out", "model",
+                        *settings({"model.type": "classifier", "data.source_units": "molecule"}
+                                  | wrong), names=[remedy])
             self.assertFalse((self.folder / "model").exists())
+
+    def test_are_refused_by_a_model(self):
+        self.write("m.tsv", "CCO\t1\nCC\t0\n" * 10)
+        self.succeed("train", "--data", "m.tsv", "--valid", "m.tsv", "--out", "model",
+                     *settings(BONDS | {"model.layers": 1, "train.epochs": 1}))
+        self.refuse("predict", "model", stdin="C1C\n", names=["line 1", "ring 1 is opened"])
+        self.write("bad.tsv", "CC\t1\nC(C\t0\n")
+        self.refuse("evaluate", "model", "--data", "bad.tsv", names=["bad.tsv:2", "a branch is"])
+        self.refuse("explain", "model", "C1C", names=["ring 1 is opened"])
 
     def test_what_is_no_molecule_is_not_drawn(self):
         self.write("t.tsv", "good film\t1\nbad film\t0\n" * 10)
         self.succeed("train", "--data", "t.tsv", "--valid", "t.tsv", "--out", "model",
                      *settings({"model.type": "classifier", "model.depth": 8, "train.steps": 2}))
         self.refuse("explain", "model", "good film", "--method", "gradient", "--out",
-                    "x.molecule.svg", names=["x.molecule.svg", "SMILES 'goodfilm'"])
+                    "x.molecule.svg", names=["x.molecule.svg", "SMILES 'good film'"])
         self.assertFalse((self.folder / "x.molecule.svg").exists())
 
 

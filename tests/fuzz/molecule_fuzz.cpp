@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "attend/data/molecule.h"
+#include "attend/data/source_kind.h"
 #include "tests/fuzz/fuzz.h"
 
-// Atoms in the order of the text, and bonds between two of them.
+// Atoms in the order of the text, and bonds between two of them; frames of the same atoms.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));
@@ -23,6 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                   molecule.atoms[static_cast<size_t>(bond.second)].in_ring;
           fuzz::expect(!bond.in_ring || ring_atoms);
         }
+        const at::Tensor frames = source_kind("molecule")->reader({})->read(text);
+        fuzz::expect(frames.size(0) == count && frames.isfinite().all().item<bool>());
       },
       "SMILES ");
 }

@@ -38,9 +38,7 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
     config = GetParam().config();
     network = config.chosen().make_network(source, vocabulary);
     network->eval();
-    sources = source.is_frames()
-                  ? at::rand({3, 12, source.depth})
-                  : at::randint(Vocabulary::unknown + 1, vocabulary, {3, 5}, at::kLong);
+    sources = test::some_sources(source, 3, /*tokens=*/5);
     lengths = at::full({3}, sources.size(1), at::kLong);
   }
 

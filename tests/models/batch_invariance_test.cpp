@@ -27,10 +27,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     network =
         GetParam().config().chosen().make_network(GetParam().source, GetParam().target_tokens);
     network->eval();
-    const int64_t length = GetParam().source.is_frames() ? 12 : 9;
-    sources = GetParam().source.is_frames()
-                  ? at::rand({count, length, GetParam().source.depth})
-                  : at::randint(Vocabulary::unknown + 1, vocabulary, {count, length}, at::kLong);
+    sources = test::some_sources(GetParam().source, count, /*tokens=*/9);
     tokens = at::randint(Vocabulary::unknown + 1, vocabulary, {count, steps}, at::kLong);
     tokens.select(1, 0).fill_(Vocabulary::bos);
   }

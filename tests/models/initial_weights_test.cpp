@@ -24,7 +24,7 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   PairModel model;
   model.config = network.config();
   if (network.source.is_frames()) {
-    model.text.source_units = "image";
+    model.text.source_units = network.source.has_neighbours() ? "molecule" : "image";
     model.text.frames.patch = 2;
     model.text.frames.image_height = 6;
     model.text.frames.image_width = 8;

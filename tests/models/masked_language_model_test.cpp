@@ -189,7 +189,7 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
   EXPECT_THAT(error_of([&] { make(config); }),
               testing::HasSubstr("model.normaliser is monotonic_hard"));
   EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
-              testing::HasSubstr("reads texts, no images, sounds or sets"));
+              testing::HasSubstr("reads texts, no images, sounds, sets or molecules"));
 }
 
 }  // namespace masked_language_model_test

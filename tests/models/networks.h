@@ -35,6 +35,32 @@ inline SourceShape ring_source(int64_t tokens) {
   return source;
 }
 
+// Frames of two numbers that have up to two neighbours, by edges of three kinds.
+inline SourceShape bound_source() {
+  SourceShape source{6, {}};
+  source.neighbours = 2;
+  source.neighbour_kinds = 4;
+  return source;
+}
+
+// Drawn sources of one length: as many tokens, or 12 frames, the patches of 3 rows and 4 columns.
+// Frames that have neighbours see the one before them and the one behind them.
+inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t tokens) {
+  if (!shape.is_frames())
+    return at::randint(Vocabulary::unknown + 1, shape.tokens, {count, tokens}, at::kLong);
+  at::Tensor frames = at::rand({count, 12, shape.depth});
+  if (!shape.has_neighbours()) return frames;
+  const int64_t steps = shape.features(), kinds = steps + shape.neighbours;
+  frames.slice(2, steps).zero_();
+  for (const int64_t step : {-1, 1}) {
+    const int64_t slot = step > 0 ? 1 : 0;
+    at::Tensor bound = step > 0 ? frames.slice(1, 0, 11) : frames.slice(1, 1);
+    bound.select(2, steps + slot).fill_(step);
+    bound.select(2, kinds + slot).copy_(at::randint(1, shape.neighbour_kinds, {count, 11}));
+  }
+  return frames;
+}
+
 // A small network of every type and of the choices that compute in their own ways.
 struct SomeNetwork {
   std::string name;
@@ -105,6 +131,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"vit_number", {}, image, number_targets},
       {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
       {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
+      {"set_bound", {"model.inducing_points=0"}, bound_source()},
+      {"classifier_bound", {"model.bias=none"}, bound_source(), number_targets},
+      {"transformer_bound", {}, bound_source()},
       {"graph", {}, ring_source(12)},
       {"graph_mean",
        {"model.output_heads=3", "model.score=general"},

@@ -146,7 +146,7 @@ TEST(Tagger, BeginsAsAMaskedLanguageModel) {
 
 TEST(Tagger, TellsWhatDoesNotFit) {
   EXPECT_THAT(error_of([] { Tagger(small(1, 1), SourceShape(3, {}), targets); }),
-              HasSubstr("reads texts, no images, sounds or sets"));
+              HasSubstr("reads texts, no images, sounds, sets or molecules"));
   const auto network = make(small(0, 1));
   const Batch batch = make_batch({sentence({4, 5}, {4})}, {0});
   EXPECT_THAT(error_of([&] { network->objective(batch, {}, 0); }),

@@ -109,5 +109,19 @@ TEST(MoleculeDrawing, IsAPicture) {
   EXPECT_EQ(count(molecule_svg(ring(6)), "stroke-dasharray"), 6);
 }
 
+TEST(MoleculeDrawing, ShadesTheHalvesOfBonds) {
+  MoleculeDrawing molecule{{{"C", 0.25}, {"N", 0}, {"O", 0}}, {{0, 1}, {1, 2}}};
+  EXPECT_EQ(count(molecule_svg(molecule), "class=\"shade\""), 0);
+  molecule.bonds[0].first_weight = 0.5;
+  molecule.bonds[0].second_weight = 1;
+  molecule.bonds[1].first_weight = std::numeric_limits<double>::quiet_NaN();
+  const std::string svg = molecule_svg(molecule);
+  EXPECT_EQ(count(svg, "class=\"shade\""), 2);
+  EXPECT_EQ(count(svg, "stroke-opacity=\"0.500\""), 1);
+  EXPECT_EQ(count(svg, "stroke-opacity=\"1.000\""), 1);
+  EXPECT_EQ(count(svg, " fill-opacity=\"0.250\""), 1) << "on the scale of the bonds";
+  EXPECT_THAT(svg, HasSubstr("<title>0.5</title>"));
+}
+
 }  // namespace molecule_drawing_test
 }  // namespace attend
