@@ -169,7 +169,10 @@ class Killed(program.Case):
                    refuses_when_done=True)
 
     def test_data(self):
-        self.check(0.05, DATA, "rows", contents, chosen=list)
+        self.check(0.04, DATA, "rows", contents, chosen=list)
+
+    def test_data_of_a_family(self):
+        self.check(0.01, ["data", "contacts", "--out", "family", "--count", 300], "family", contents)
 
     def test_compare(self):
         """Its own files, and checkpoints; what else its trainings change, the others look at."""
