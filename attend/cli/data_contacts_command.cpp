@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attend/cli/commands.h"
+#include "attend/data/json_line.h"
 #include "attend/data/planted_contacts.h"
 
 namespace attend {
@@ -20,11 +21,10 @@ void run_contacts(const ContactsOptions& options) {
   const PlantedContacts& planted = options.planted;
   const std::vector<Contact> contacts = write_planted_contacts(options.folder, planted);
   if (options.json)
-    fmt::print("{}\n", nlohmann::json{{"path", options.folder},
-                                      {"train_proteins", planted.count},
-                                      {"valid_proteins", planted.valid},
-                                      {"contacts", contacts}}
-                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(nlohmann::json{{"path", options.folder},
+                                                {"train_proteins", planted.count},
+                                                {"valid_proteins", planted.valid},
+                                                {"contacts", contacts}}));
   else
     fmt::print("{} proteins, {} to validate with, and their {} contacts: {}\n", planted.count,
                planted.valid, contacts.size(), options.folder);
