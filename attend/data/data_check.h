@@ -69,10 +69,10 @@ DataSummary check_data(const std::vector<PairFiles>& files);
 // What data holds that says itself what its examples are for (DataFormatRow::is_split).
 struct FormatSummary {
   std::string path;
-  std::vector<std::pair<std::string, int64_t>> counts;  // as DataFormatRow::counts
-  int64_t malformed = 0;                                // lines that cannot be read
+  std::vector<std::pair<std::string, int64_t>> counts = {};  // as DataFormatRow::counts
+  int64_t malformed = 0;                                     // lines that cannot be read
   // On these lines and on what is left out; where there are many, the first and the last.
-  std::vector<std::string> remarks;
+  std::vector<std::string> remarks = {};
 };
 
 // Looks through such data as text.format reads it. Error where it cannot be read at all.

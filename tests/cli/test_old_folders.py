@@ -28,7 +28,8 @@ class OldFolders(program.Case):
 
     def test_are_of_every_type(self):
         types = {path.name.split("_")[0] for path in OLD.glob("format_1/*/")}
-        self.assertEqual(types, {"seq2seq", "transformer", "classifier", "vit", "lm", "encoder"})
+        self.assertEqual(types, {"seq2seq", "transformer", "classifier", "vit", "lm", "encoder",
+                                 "tagger", "recommender", "set", "graph"})
 
     def test_a_newer_format_is_refused_by_its_number(self):
         model = self.folder / "model"
