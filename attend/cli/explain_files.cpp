@@ -7,12 +7,14 @@
 #include "attend/cli/graph_files.h"
 #include "attend/data/molecule.h"
 #include "attend/data/npz.h"
+#include "attend/data/number_set.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/label_track.h"
 #include "attend/pictures/molecule_drawing.h"
 #include "attend/pictures/render.h"
+#include "attend/pictures/scatter.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
 
@@ -85,6 +87,27 @@ std::string molecule_drawing(const Shown& shown) {
 
 std::string molecule_png(const Shown& shown) { return render_png(molecule_drawing(shown)); }
 
+// The tokens of the source are elements of a set, of one or two numbers.
+std::string scattered_points(const Shown& shown) {
+  const Alignment& map = shown.maps[0];
+  if (map.target.size() != 1)
+    fail("points show where one label or number comes from, and this map has {} rows",
+         map.target.size());
+  Scatter scatter;
+  scatter.title = fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
+  for (size_t i = 0; i < map.source.size(); ++i) {
+    const NumberSet element = parse_number_set(map.source[i]);
+    if (element.depth > 2)
+      fail("element {} has {} numbers; points have two, or one", in_quotes(map.source[i]),
+           element.depth);
+    scatter.points.push_back({element.numbers[0], element.depth > 1 ? element.numbers[1] : 0,
+                              map.source[i], map.weights.at(0, static_cast<int64_t>(i))});
+  }
+  return scatter_svg(scatter);
+}
+
+std::string scattered_png(const Shown& shown) { return render_png(scattered_points(shown)); }
+
 std::string method_pharaoh(const Shown& shown) {
   if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
   return pharaoh(shown.methods[0].scores) + '\n';
@@ -112,6 +135,8 @@ const std::vector<ExplainFile>& explain_files() {
         {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
         {".molecule.svg", " (SMILES, its atoms coloured)", molecule_drawing, nullptr},
         {".molecule.png", "", molecule_png, nullptr},
+        {".points.svg", " (elements of a set as points, coloured)", scattered_points, nullptr},
+        {".points.png", "", scattered_png, nullptr},
         {".svg", "", maps_svg, layer_graph_svg},
         {".png", "", maps_png, layers_png},
         {".json", "", shown_json, nullptr},

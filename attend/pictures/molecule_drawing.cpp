@@ -10,6 +10,7 @@
 #include "attend/pictures/markup-inl.h"
 #include "attend/pictures/theme-inl.h"
 #include "attend/pictures/visible_token-inl.h"
+#include "attend/pictures/weight_disc-inl.h"
 
 namespace attend {
 namespace {
@@ -63,24 +64,19 @@ std::string bond_lines(const MoleculeDrawing::Bond& bond, const MoleculePicture&
 
 // Above the lines, so that these end at its edge.
 std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPlace& place, double largest) {
-  const bool is_drawn = largest > 0 && std::isfinite(atom.weight);
-  const double strength = is_drawn ? std::max(atom.weight / largest, 0.0) : 0;
   const std::string label = shorten(visible_token(atom.label), 12);
   const double width = estimated_width(label, atom_font);
   const double font = atom_font * std::min(1.0, 2 * (atom_radius - 1) / std::max(width, 1.0));
-  return fmt::format(
-      "<circle class=\"page line\" cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2:g}\"/>"
-      "<circle class=\"mark\" fill-opacity=\"{3:.3f}\" cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"{2:g}\">"
-      "<title>{4}: {5:.3g}</title></circle>"
-      "<text class=\"text\" font-size=\"{6:.1f}\" x=\"{0:.1f}\" y=\"{7:.1f}\">{4}</text>\n",
-      place.x, place.y, atom_radius, strength, escape_markup(label), atom.weight, font,
-      place.y + 0.36 * font);
+  return weight_disc(place.x, place.y, atom_radius, atom.weight, largest, label) +
+         fmt::format(
+             "<text class=\"text\" font-size=\"{:.1f}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+             font, place.x, place.y + 0.36 * font, escape_markup(label));
 }
 
 std::string molecule_style() {
   const auto rules = [](Scheme scheme) {
-    return fmt::format(".mark{{fill:{}}}.bond{{stroke:{};stroke-width:1.6px}}",
-                       hex(scale_color(scheme == Scheme::light ? 0.55 : 0.5, scheme)),
+    return weight_disc_rules(scheme) +
+           fmt::format(".bond{{stroke:{};stroke-width:1.6px}}",
                        hex(scale_color(scheme == Scheme::light ? 0.9 : 0.7, scheme)));
   };
   return style_element(rules(Scheme::light), rules(Scheme::dark));

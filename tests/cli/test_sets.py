@@ -116,6 +116,10 @@ class Points(program.Case):
                                           "--json").stdout)
         self.assertGreater(figures["accuracy"], 0.85)
         self.succeed("explain", "model", "0.5,0.1 -0.2,0.3", "--out", "page.html")
+        self.succeed("explain", "model", "0.5,0.1 -0.2,0.3 0.5,0.2", "--out", "x.points.svg")
+        text = (self.folder / "x.points.svg").read_text()
+        self.assertEqual(text.count('class="mark"'), 3)
+        self.assertIn("<title>-0.2,0.3: ", text)
 
 
 class Pictures(program.Case):
