@@ -6,6 +6,7 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/written_tables.h"
+#include "attend/data/digit_pictures.h"
 #include "attend/data/media_sets.h"
 
 namespace attend {
@@ -100,6 +101,25 @@ void add_digits_command(CLI::App& data) {
   command->callback([options] { print_tables(write_digit_rows(*options), options->json); });
 }
 
+void add_digit_sums_command(CLI::App& data) {
+  auto options = std::make_shared<ImageOptions<DigitSums>>();
+  auto* command = data.add_subcommand(
+      "digit-sums",
+      "Draw pictures of two digits of MNIST and the sign between them, with targets in words");
+  add_drawing_options(*command, *options, "Pictures");
+  command->footer(
+      "Writes part.idx and its table, with targets such as three minus five is minus two, and\n"
+      "part-places.tsv: picture, word, and top, left, height and width in pixels of each digit "
+      "and\n"
+      "sign. From left to right they stand anywhere where they fit, each at a height of its "
+      "own.\n\n"
+      "Example:\n"
+      "  attend data digit-sums --images train-images-idx3-ubyte.gz \\\n"
+      "    --labels train-labels-idx1-ubyte.gz --out data --count 20000 --valid 1000\n"
+      "  attend train --data data --out model --recipe digit_sums");
+  command->callback([options] { print_tables(write_digit_sums(*options), options->json); });
+}
+
 struct SoundOptions {
   std::string recordings, folder;
   bool json = false;
@@ -133,6 +153,7 @@ void add_sounds_command(CLI::App& data) {
 void add_data_media_commands(CLI::App& data) {
   add_images_command(data);
   add_digits_command(data);
+  add_digit_sums_command(data);
   add_digit_sets_command(data);
   add_sounds_command(data);
 }

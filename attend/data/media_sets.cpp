@@ -10,16 +10,16 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
+#include "attend/data/media_sets-inl.h"
 #include "attend/data/random-inl.h"
 
 namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t most_digits = 5;
-constexpr int64_t most_shift = 2;  // pixels
-constexpr int64_t maximum_bytes = int64_t{1} << 31;
+using internal::DrawnPart;
+using internal::label_of;
+using internal::write_table;
 
 // A path as a table in the folder names it: a relative path stays relative. The folder need not be
 // there yet, and relative() would not make it alone absolute.
@@ -32,15 +32,6 @@ std::string seen_from(const std::string& folder, const std::string& path) {
   return name;
 }
 
-WrittenTable write_table(const std::string& folder, const std::string& name,
-                         const std::vector<std::string>& lines) {
-  const std::string path = (fs::path(folder) / (name + ".tsv")).string();
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  write_file(path, text);
-  return {name, path, static_cast<int64_t>(lines.size())};
-}
-
 // Where validation begins among `count` images.
 int64_t first_valid(int64_t count, int64_t valid, const std::string& name) {
   if (valid >= count)
@@ -48,89 +39,15 @@ int64_t first_valid(int64_t count, int64_t valid, const std::string& name) {
   return count - valid;
 }
 
-int label_of(const LabelledImages& set, int64_t index) {
-  return static_cast<unsigned char>(set.labels.bytes[static_cast<size_t>(index)]);
-}
-
-class RowDrawer {
- public:
-  RowDrawer(const LabelledImages& set, uint64_t seed, int64_t stream)
-      : set_(set), random_(internal::generator(seed, stream)) {}
-
-  // A picture of images `first` to `last` - 1, put behind `pixels`, and its target.
-  std::string draw(int64_t first, int64_t last, std::string& pixels) {
-    const int64_t height = set_.images.shape[1], width = set_.images.shape[2];
-    std::string picture(static_cast<size_t>(height * most_digits * width), 0);
-    const int64_t digits = 1 + below(most_digits);
-    const int64_t begin = below((most_digits - digits) * width + 1);
-    std::string target;
-    for (int64_t i = 0; i < digits; ++i) {
-      const int64_t image = first + below(last - first);
-      const int64_t down = below(2 * most_shift + 1) - most_shift;
-      const int64_t right = below(2 * most_shift + 1) - most_shift;
-      put(set_.images.entry(image), down, begin + i * width + right, picture);
-      if (i > 0) target += ' ';
-      target += std::to_string(label_of(set_, image));
-    }
-    pixels += picture;
-    return target;
-  }
-
- private:
-  int64_t below(int64_t count) {
-    return static_cast<int64_t>(internal::draw_below(static_cast<uint64_t>(count), random_));
-  }
-
-  // Neighbours may overlap: the brighter pixel stays. What leaves the picture is cut.
-  void put(std::string_view image, int64_t top, int64_t left, std::string& picture) const {
-    const int64_t height = set_.images.shape[1], width = set_.images.shape[2];
-    for (int64_t y = std::max<int64_t>(0, -top); y < height - std::max<int64_t>(0, top); ++y) {
-      for (int64_t x = 0; x < width; ++x) {
-        if (left + x < 0 || left + x >= most_digits * width) continue;
-        char& pixel = picture[static_cast<size_t>((top + y) * most_digits * width + left + x)];
-        const char other = image[static_cast<size_t>(y * width + x)];
-        if (static_cast<unsigned char>(other) > static_cast<unsigned char>(pixel)) pixel = other;
-      }
-    }
-  }
-
-  const LabelledImages& set_;
-  std::mt19937_64 random_;
-};
-
-struct RowPart {
-  std::string name;
-  int64_t rows, first, last;
-  int64_t stream;  // of random numbers
-};
-
-WrittenTable write_rows(const DigitRows& rows, const LabelledImages& set, const RowPart& part) {
-  const auto& shape = set.images.shape;
-  IdxArray pictures{{part.rows, shape[1], most_digits * shape[2]}, {}};
-  if (part.rows > maximum_bytes / pictures.entry_size())
-    fail("{} rows of {} bytes are over {} bytes; ask for fewer", part.rows, pictures.entry_size(),
-         maximum_bytes);
-  pictures.bytes.reserve(static_cast<size_t>(part.rows * pictures.entry_size()));
-  std::vector<std::string> lines;
-  lines.reserve(static_cast<size_t>(part.rows));
-  RowDrawer drawer(set, static_cast<uint64_t>(rows.seed), part.stream);
-  for (int64_t i = 0; i < part.rows; ++i) {
-    const std::string target = drawer.draw(part.first, part.last, pictures.bytes);
-    lines.push_back(fmt::format("{}.idx:{}\t{}", part.name, i, target));
-  }
-  write_file((fs::path(rows.folder) / (part.name + ".idx")).string(), idx_bytes(pictures));
-  return write_table(rows.folder, part.name, lines);
-}
-
 WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
-                        const std::string& file, const RowPart& part) {
+                        const std::string& file, const DrawnPart& part) {
   std::mt19937_64 random = internal::generator(static_cast<uint64_t>(sets.seed), part.stream);
   const auto below = [&](int64_t count) {
     return static_cast<int64_t>(internal::draw_below(static_cast<uint64_t>(count), random));
   };
   std::vector<std::string> lines;
-  lines.reserve(static_cast<size_t>(part.rows));
-  for (int64_t i = 0; i < part.rows; ++i) {
+  lines.reserve(static_cast<size_t>(part.count));
+  for (int64_t i = 0; i < part.count; ++i) {
     std::string names;
     std::set<int> digits;
     const int64_t size = 1 + below(sets.most);
@@ -160,6 +77,32 @@ std::pair<std::string, int64_t> parse_recording(const fs::path& path) {
 }
 
 }  // namespace
+
+namespace internal {
+
+WrittenTable write_table(const std::string& folder, const std::string& name,
+                         const std::vector<std::string>& lines) {
+  const std::string path = (fs::path(folder) / (name + ".tsv")).string();
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  write_file(path, text);
+  return {name, path, static_cast<int64_t>(lines.size())};
+}
+
+int label_of(const LabelledImages& set, int64_t index) {
+  return static_cast<unsigned char>(set.labels.bytes[static_cast<size_t>(index)]);
+}
+
+std::vector<DrawnPart> drawn_parts(const DrawnImages& drawn, const LabelledImages& images) {
+  const int64_t count = images.labels.shape[0];
+  const int64_t aside = drawn.valid > 0 ? std::max<int64_t>(count / 10, 1) : 0;
+  const int64_t valid = first_valid(count, aside, drawn.images);
+  std::vector<DrawnPart> parts = {{drawn.part, drawn.count, 0, valid, /*stream=*/0}};
+  if (drawn.valid > 0) parts.push_back({"valid", drawn.valid, valid, count, /*stream=*/1});
+  return parts;
+}
+
+}  // namespace internal
 
 LabelledImages read_labelled_images(const std::string& images, const std::string& labels) {
   LabelledImages set{read_idx(images), read_idx(labels)};
@@ -193,38 +136,19 @@ std::vector<WrittenTable> write_image_tables(const ImageSet& set) {
   return tables;
 }
 
-std::vector<WrittenTable> write_digit_rows(const DigitRows& rows) {
-  const LabelledImages read = read_labelled_images(rows.images, rows.labels);
-  const int64_t count = read.labels.shape[0];
-  const int64_t aside = rows.valid > 0 ? std::max<int64_t>(count / 10, 1) : 0;
-  const int64_t valid = first_valid(count, aside, rows.images);
-  create_folder(rows.folder, rows.folder);
-  remove_temporary_files(rows.folder);
-  std::vector<WrittenTable> tables = {
-      write_rows(rows, read, {rows.part, rows.count, 0, valid, /*stream=*/0})};
-  if (rows.valid > 0)
-    tables.push_back(write_rows(rows, read, {"valid", rows.valid, valid, count, /*stream=*/1}));
-  return tables;
-}
-
 std::vector<WrittenTable> write_digit_sets(const DigitSets& sets) {
   if (sets.count < 1 || sets.most < 1 || sets.valid < 0)
     fail("[digit sets] {} sets of up to {} digits; take 1 or more of both", sets.count, sets.most);
   const LabelledImages read = read_labelled_images(sets.images, sets.labels);
-  const int64_t count = read.labels.shape[0];
-  const int64_t aside = sets.valid > 0 ? std::max<int64_t>(count / 10, 1) : 0;
-  const int64_t valid = first_valid(count, aside, sets.images);
+  const std::vector<DrawnPart> parts = internal::drawn_parts(sets, read);
   const std::string file = seen_from(sets.folder, sets.images);
   if (file.find(' ') != std::string::npos)
     fail("{}: a set names images with blanks between, and this name has one; rename it",
          in_quotes(file));
   create_folder(sets.folder, sets.folder);
   remove_temporary_files(sets.folder);
-  std::vector<WrittenTable> tables = {
-      write_sets(sets, read, file, {sets.part, sets.count, 0, valid, /*stream=*/0})};
-  if (sets.valid > 0)
-    tables.push_back(
-        write_sets(sets, read, file, {"valid", sets.valid, valid, count, /*stream=*/1}));
+  std::vector<WrittenTable> tables;
+  for (const DrawnPart& part : parts) tables.push_back(write_sets(sets, read, file, part));
   return tables;
 }
 

@@ -36,22 +36,16 @@ struct ImageSet {
 // Error as read_labelled_images, and where none are left.
 std::vector<WrittenTable> write_image_tables(const ImageSet& set);
 
-// Pictures of one to five digits side by side, as wide as five images and as high as one. The row
-// begins anywhere where it fits, and each digit is moved by up to two pixels either way. The digits
-// of `valid` such rows are from the last tenth of the images, those of the others from the rest.
-struct DigitRows : ImageSet {
-  int64_t count = 20000;  // rows of part.tsv
+// What is drawn from such images: `valid` examples from the last tenth of them, the others from the
+// rest.
+struct DrawnImages : ImageSet {
+  int64_t count = 20000;  // examples of part.tsv
   int64_t seed = 1;       // of what is drawn
 };
 
-// part.idx, valid.idx and their tables; targets such as "3 1 4".
-std::vector<WrittenTable> write_digit_rows(const DigitRows& rows);
-
-// Sets of one to `most` digits, drawn from the images as the digits of DigitRows are.
-struct DigitSets : ImageSet {
-  int64_t count = 20000;  // sets of part.tsv
+// Sets of one to `most` digits.
+struct DigitSets : DrawnImages {
   int64_t most = 6;
-  int64_t seed = 1;
 };
 
 // part.tsv and valid.tsv, whose lines name the images of a set, with blanks between; targets are

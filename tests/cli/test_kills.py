@@ -169,7 +169,10 @@ class Killed(program.Case):
                    refuses_when_done=True)
 
     def test_data(self):
-        self.check(0.04, DATA, "rows", contents, chosen=list)
+        self.check(0.03, DATA, "rows", contents, chosen=list)
+
+    def test_data_with_places(self):
+        self.check(0.01, ["data", "digit-sums", *DATA[2:]], "rows", contents)
 
     def test_data_of_a_family(self):
         self.check(0.01, ["data", "contacts", "--out", "family", "--count", 300], "family", contents)

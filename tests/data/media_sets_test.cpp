@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "attend/base/files.h"
+#include "attend/data/digit_pictures.h"
 #include "attend/data/image_source.h"
 #include "attend/data/pairs.h"
 #include "attend/data/source_kind.h"
