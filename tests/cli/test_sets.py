@@ -105,7 +105,7 @@ class Maxima(program.Case):
         for values, name in (({"model.bias": "buckets:8"}, "inducing points have no positions"),
                              ({"model.layers": 0}, "model.inducing_points is 8"),
                              ({"model.queries": 2}, "take more heads"),
-                             ({"train.shuffle_buffer": 10}, "sets are held in memory")):
+                             ({"train.shuffle_buffer": 10}, "sets and molecules are held in memory")):
             self.refuse("train", "--data", self.shared, "--out", "other",
                         *settings(MAXIMA | values), names=[name])
 
