@@ -148,6 +148,7 @@ std::vector<WrittenTable> write_digit_sets(const DigitSets& sets) {
   create_folder(sets.folder, sets.folder);
   remove_temporary_files(sets.folder);
   std::vector<WrittenTable> tables;
+  tables.reserve(parts.size());
   for (const DrawnPart& part : parts) tables.push_back(write_sets(sets, read, file, part));
   return tables;
 }

@@ -160,7 +160,7 @@ GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& 
 // [B, S] of numbers of nodes, -1 for tokens that are none.
 Tensor GraphNetwork::nodes_of(const Tensor& source) const {
   if (source.is_floating_point()) fail("[graph] got frames; this network reads nodes");
-  const Tensor nodes = (source.cpu() - first_node).clamp_min(-1).contiguous();
+  Tensor nodes = (source.cpu() - first_node).clamp_min(-1).contiguous();
   if (nodes.numel() > 0 && nodes.max().item<int64_t>() >= graph_->node_count())
     fail("[graph] a source holds token {}; there are {} nodes", source.max().item<int64_t>(),
          graph_->node_count());
