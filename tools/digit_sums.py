@@ -18,7 +18,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
-HARD = {"model.mechanism": "hard", "model.entropy_weight": 0.01, "train.epochs": 5}
+HARD = {"model.mechanism": "hard", "model.entropy_weight": 0.01}
 
 
 def attend(*arguments, stdin="", cwd=None):
