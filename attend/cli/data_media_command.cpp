@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// The options of a command that reads labelled images; Written says what it writes.
+// The options of a command that reads labelled images and writes what a `Written` describes.
 template <class Written>
 struct ImageOptions : Written {
   bool json = false;

@@ -65,7 +65,7 @@ std::string title_of(const Alignment& map) {
   return fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
 }
 
-// For each part of a text, in which they follow each other, the place behind it.
+// The end of each part in a text that holds the parts in their order.
 std::vector<size_t> ends_of(const std::vector<std::string>& parts, const std::string& text) {
   std::vector<size_t> ends;
   size_t end = 0;

@@ -41,7 +41,7 @@ void put(const Image& image, int64_t top, int64_t left, Image& picture) {
   }
 }
 
-// Draws from the images of one part, and puts what it draws into a black picture.
+// Draws numbers, and images of one part.
 class Drawer {
  public:
   Drawer(const LabelledImages& set, const DrawnPart& part, int64_t seed)
@@ -160,7 +160,7 @@ void put_apart(Drawer& drawer, const std::array<Item, 3>& items, int64_t gap,
                const std::string& name, Image& picture, std::vector<std::string>& places) {
   int64_t room = picture.width - gap * (std::ssize(items) - 1);
   for (const Item& item : items) room -= item.image.width;
-  // Sorted draws part what is left in all ways alike.
+  // Sorted draws split the free width, every split being equally probable.
   std::array<int64_t, 3> before = {};
   for (int64_t& each : before) each = drawer.below(room + 1);
   std::sort(before.begin(), before.end());

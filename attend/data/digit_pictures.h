@@ -15,8 +15,8 @@ struct DigitRows : DrawnImages {};
 std::vector<WrittenTable> write_digit_rows(const DigitRows& rows);
 
 // Pictures of two digits and the sign of plus or minus between them, three images wide and one and
-// a half high. From left to right they stand anywhere where they fit, and each at a height of its
-// own; neither touches another. A digit is as large as what is not black of its image.
+// a half high. Each has a random place, without touching the others, and keeps the order from
+// left to right. A digit is the smallest part of its image that holds all pixels not black.
 struct DigitSums : DrawnImages {};
 
 // part.idx, valid.idx and their tables; targets such as "three minus five is minus two". For each
