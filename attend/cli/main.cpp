@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   attend::add_inspect_command(app);
   attend::add_doctor_command(app);
   attend::add_score_command(app);
+  attend::add_serve_command(app);
   attend::add_selftest_command(app);
   attend::add_compute_command(app);
   attend::add_mechanisms_command(app);

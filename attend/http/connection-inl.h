@@ -1,0 +1,137 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "attend/http/http_message.h"
+#include "attend/http/http_server.h"
+#include "attend/http/leavers-inl.h"
+
+namespace attend {
+
+class HttpConnection;
+using HttpSocket = boost::asio::generic::stream_protocol::socket;
+
+// What the connections of a server share. All of it is of the server's thread.
+struct HttpShared {
+  HttpShared(const HttpOptions& chosen, HttpServer::Handler handles, HttpServer::Watch watches)
+      : options(chosen), handler(std::move(handles)), watch(std::move(watches)), leavers(context) {}
+
+  HttpOptions options;
+  HttpRules rules;
+  HttpServer::Handler handler;
+  HttpServer::Watch watch;
+  boost::asio::io_context context{1};
+  Leavers leavers;
+  std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections;
+  std::function<void()> closed;  // called when one of them has gone
+  uint64_t last_connection = 0, last_exchange = 0;
+  std::string request_prefix;  // of ids, which differ between runs of the program
+  int64_t body_bytes = 0;      // that all bodies take
+  bool drains = false;
+};
+
+// A request on its way, between the connection and whoever answers; the replies share it. A reply's
+// thread reaches the connection only by posting to the server's, which alone makes and destroys
+// connections.
+class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
+ public:
+  HttpExchange(boost::asio::io_context& context, std::weak_ptr<HttpConnection> connection,
+               uint64_t number)
+      : context_(context), connection_(std::move(connection)), number_(number) {}
+  ~HttpExchange();
+  HttpExchange(const HttpExchange&) = delete;
+  HttpExchange& operator=(const HttpExchange&) = delete;
+
+  void send(HttpResponse response, bool is_whole);
+  void add(std::string part);
+  void end();
+
+  std::atomic<bool> is_abandoned = false;
+  std::atomic<int64_t> waiting_bytes = 0;
+
+ private:
+  boost::asio::io_context& context_;
+  std::weak_ptr<HttpConnection> connection_;
+  uint64_t number_;
+  std::atomic<bool> is_begun_ = false, is_ended_ = false;
+};
+
+// One client. It reads a request, has it answered, writes the answer and reads the next: while one
+// is answered no other is read, so that what a client sends ahead stays with the system.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number);
+
+  void start();                         // reads the first request
+  void refuse(const HttpRefusal& why);  // says so and ends
+  void end_if_idle();                   // where no request is under way
+  void client_left(bool entirely);      // `entirely`: it will not read the answer either
+  void close(bool at_once = false);     // `at_once`: what the system still holds is dropped
+
+  // What an exchange posts, with its number.
+  void begin_answer(uint64_t exchange, const HttpResponse& response, bool is_whole);
+  void add_part(uint64_t exchange, const std::string& part);
+  void end_answer(uint64_t exchange);
+  void give_up_answer(uint64_t exchange);  // nobody will answer, or end the answer
+
+ private:
+  enum class Phase { idle, head, body, waiting, streaming, writing, lingering, closed };
+
+  // Begins a phase that ends in time, or expire() is called.
+  void enter(Phase phase, HttpOptions::Time time);
+  void expire();
+
+  void read(void (HttpConnection::*next)());
+  void read_head();
+  void take_head(HttpHead head);
+  void read_body();
+  bool make_room(size_t size);
+  void drop_body();
+  void dispatch();
+  void linger();
+
+  void answer(const HttpResponse& response);
+  void put_head(const HttpResponse& response, bool has_length);
+  void put_part(const std::string& part);
+  void write();
+  void finish_answer();
+  void abandon();
+  void tell(HttpEvent::Kind kind);
+
+  HttpShared& shared_;
+  HttpSocket socket_;
+  boost::asio::steady_timer timer_, leave_timer_;
+  uint64_t number_;
+  Phase phase_ = Phase::idle;
+  uint64_t phases_ = 0;  // that it entered: the timer of an earlier one is late
+
+  std::array<char, 8192> chunk_;  // what one read brings
+  bool is_reading_ = false, is_ended_by_client_ = false;
+  void (HttpConnection::*after_read_)() = nullptr;
+  std::string ahead_;  // what arrived and is not taken yet
+  HttpHead head_;
+  std::string body_;
+  int64_t room_ = 0;  // bytes that body_ takes, or took before the handler had it
+  size_t lingered_ = 0;
+
+  std::weak_ptr<HttpExchange> exchange_;
+  uint64_t exchange_number_ = 0;
+  bool keeps_alive_ = true, has_chunks_ = false, is_ended_ = true, is_writing_ = false;
+  std::string out_, next_;  // what is written now, and what comes behind it
+  int64_t out_part_bytes_ = 0, next_part_bytes_ = 0;  // in them, of parts, without framing
+  HttpEvent event_;
+  std::chrono::steady_clock::time_point begun_;
+};
+
+}  // namespace attend

@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <exception>
+#include <utility>
+
+#include "attend/http/connection-inl.h"
+
+namespace attend {
+namespace {
+
+using boost::system::error_code;
+
+// What is read and dropped behind a refused request, so that its client reads why before the
+// system tells it that the connection is gone.
+constexpr size_t lingering_bytes = 16 << 20;
+constexpr HttpOptions::Time lingering_time{2000};
+constexpr int64_t least_room = 16384;
+
+}  // namespace
+
+HttpConnection::HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number)
+    : shared_(shared),
+      socket_(std::move(socket)),
+      timer_(shared.context),
+      leave_timer_(shared.context),
+      number_(number) {}
+
+void HttpConnection::start() {
+  enter(Phase::idle, shared_.options.idle_time);
+  read_head();
+}
+
+void HttpConnection::enter(Phase phase, HttpOptions::Time time) {
+  phase_ = phase;
+  timer_.expires_after(time);
+  timer_.async_wait([self = shared_from_this(), entered = ++phases_](const error_code& error) {
+    if (!error && entered == self->phases_) self->expire();
+  });
+}
+
+void HttpConnection::expire() {
+  const auto seconds = [](HttpOptions::Time time) {
+    return static_cast<double>(time.count()) / 1e3;
+  };
+  const HttpOptions& options = shared_.options;
+  switch (phase_) {
+    case Phase::head:
+      return refuse({408, fmt::format("the head of the request took over {} s; send it at once",
+                                      seconds(options.head_time))});
+    case Phase::body:
+      return refuse({408, fmt::format("the body of the request took over {} s; send it faster",
+                                      seconds(options.body_time))});
+    case Phase::waiting: {
+      abandon();
+      HttpResponse late =
+          http_error(504, fmt::format("the answer took over {} s; ask for less, or later",
+                                      seconds(options.answer_time)));
+      late.fields = {{"X-Should-Retry", "false"}};
+      return answer(late);
+    }
+    case Phase::streaming:
+    case Phase::writing:
+      return client_left(true);
+    default:
+      return close();
+  }
+}
+
+void HttpConnection::read(void (HttpConnection::*next)()) {
+  after_read_ = next;
+  // A refusal by a deadline finds a read under way.
+  if (std::exchange(is_reading_, true)) return;
+  socket_.async_read_some(boost::asio::buffer(chunk_),
+                          [self = shared_from_this()](const error_code& error, size_t size) {
+                            self->is_reading_ = false;
+                            if (self->phase_ == Phase::closed) return;
+                            if (error == boost::asio::error::eof)
+                              self->is_ended_by_client_ = true;
+                            else if (error)
+                              return self->close();
+                            if (self->phase_ == Phase::lingering)
+                              self->lingered_ += size;
+                            else
+                              self->ahead_.append(self->chunk_.data(), size);
+                            ((*self).*self->after_read_)();
+                          });
+}
+
+void HttpConnection::read_head() {
+  // While a refusal is written, nothing is read.
+  if (phase_ != Phase::idle && phase_ != Phase::head) return;
+  HttpHeadReading reading = read_http_head(ahead_, shared_.rules);
+  if (auto* refusal = std::get_if<HttpRefusal>(&reading)) return refuse(*refusal);
+  if (auto* head = std::get_if<HttpHead>(&reading)) return take_head(std::move(*head));
+  if (is_ended_by_client_) {
+    if (ahead_.empty()) return close();
+    return refuse({400, "the request ended in its head"});
+  }
+  if (ahead_.empty() && shared_.drains) return linger();
+  if (!ahead_.empty() && phase_ == Phase::idle) enter(Phase::head, shared_.options.head_time);
+  read(&HttpConnection::read_head);
+}
+
+void HttpConnection::take_head(HttpHead head) {
+  head_ = std::move(head);
+  ahead_.erase(0, head_.size);
+  keeps_alive_ = head_.keeps_alive;
+  exchange_number_ = ++shared_.last_exchange;
+  event_ = {};
+  event_.id = head_.request_id.empty()
+                  ? fmt::format("{}-{}", shared_.request_prefix, exchange_number_)
+                  : head_.request_id;
+  event_.method = head_.method;
+  event_.target = head_.target;
+  event_.path = head_.path;
+  enter(Phase::body, shared_.options.body_time);
+  if (!head_.awaits_continue || !ahead_.empty()) return read_body();
+  // A socket that was silent takes so few bytes at once.
+  static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+  error_code error;
+  if (socket_.write_some(boost::asio::buffer(go_on), error) != go_on.size()) return close();
+  read_body();
+}
+
+void HttpConnection::read_body() {
+  if (phase_ != Phase::body) return;
+  const auto length = static_cast<size_t>(head_.content_length);
+  const size_t taken = std::min(length - body_.size(), ahead_.size());
+  if (taken > 0) {
+    if (!make_room(body_.size() + taken))
+      return refuse({503, fmt::format("the bodies of all requests take over {} bytes; ask later",
+                                      shared_.options.all_bodies)});
+    body_.append(ahead_, 0, taken);
+    ahead_.erase(0, taken);
+  }
+  if (body_.size() == length) return dispatch();
+  if (is_ended_by_client_) return refuse({400, "the request ended in its body"});
+  read(&HttpConnection::read_body);
+}
+
+// The body's memory grows with what arrived, whatever length was announced.
+bool HttpConnection::make_room(size_t size) {
+  const auto wanted = static_cast<int64_t>(size);
+  if (wanted <= room_) return true;
+  const int64_t room = std::min(head_.content_length, std::max({wanted, 2 * room_, least_room}));
+  if (shared_.body_bytes + room - room_ > shared_.options.all_bodies) return false;
+  shared_.body_bytes += room - room_;
+  room_ = room;
+  body_.reserve(static_cast<size_t>(room));
+  return true;
+}
+
+void HttpConnection::drop_body() {
+  shared_.body_bytes -= room_;
+  room_ = 0;
+  body_ = {};
+}
+
+void HttpConnection::dispatch() {
+  enter(Phase::waiting, shared_.options.answer_time);
+  begun_ = std::chrono::steady_clock::now();
+  event_.received = head_.content_length;
+  const auto exchange =
+      std::make_shared<HttpExchange>(shared_.context, weak_from_this(), exchange_number_);
+  exchange_ = exchange;
+  shared_.leavers.watch(socket_.native_handle(), number_);
+  const HttpReply reply(exchange);
+  try {
+    shared_.handler({head_, std::move(body_), event_.id}, reply);
+  } catch (const std::exception& error) {
+    reply.send(http_error(500, error.what()));
+  }
+}
+
+void HttpConnection::refuse(const HttpRefusal& why) {
+  begun_ = std::chrono::steady_clock::now();
+  const HttpResponse response = http_error(why.status, why.message);
+  event_ = {};
+  event_.kind = HttpEvent::Kind::refused;
+  head_ = {};
+  keeps_alive_ = false;
+  answer(response);
+}
+
+void HttpConnection::linger() {
+  if (phase_ != Phase::lingering) {
+    error_code error;
+    socket_.shutdown(boost::asio::socket_base::shutdown_send, error);
+    lingered_ = ahead_.size();
+    ahead_ = {};
+    drop_body();
+    enter(Phase::lingering, lingering_time);
+  }
+  if (is_ended_by_client_ || lingered_ > lingering_bytes) return close();
+  read(&HttpConnection::linger);
+}
+
+void HttpConnection::end_if_idle() {
+  if (phase_ == Phase::idle) linger();
+}
+
+void HttpConnection::client_left(bool entirely) {
+  if (phase_ != Phase::waiting && phase_ != Phase::streaming && phase_ != Phase::writing) return;
+  if (entirely) {
+    if (event_.kind == HttpEvent::Kind::answered) event_.kind = HttpEvent::Kind::left;
+    tell(event_.kind);
+    return close(/*at_once=*/true);
+  }
+  // Who has sent all may still read; who has closed the connection looks the same.
+  leave_timer_.expires_after(shared_.options.leave_time);
+  leave_timer_.async_wait(
+      [self = shared_from_this(), left = exchange_number_](const error_code& error) {
+        if (error || left != self->exchange_number_) return;
+        if (self->phase_ == Phase::waiting || self->phase_ == Phase::streaming)
+          self->client_left(true);
+      });
+}
+
+void HttpConnection::close(bool at_once) {
+  if (phase_ == Phase::closed) return;
+  abandon();
+  drop_body();
+  phase_ = Phase::closed;
+  ++phases_;
+  timer_.cancel();
+  leave_timer_.cancel();
+  error_code error;
+  if (at_once) socket_.set_option(boost::asio::socket_base::linger(true, 0), error);
+  socket_.close(error);
+  boost::asio::post(shared_.context, [&shared = shared_, number = number_] {
+    shared.connections.erase(number);
+    shared.closed();
+  });
+}
+
+}  // namespace attend

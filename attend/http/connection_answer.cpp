@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "attend/http/connection-inl.h"
+
+namespace attend {
+namespace {
+
+// One deadline is for so many bytes, so that who reads a little at a time is no better off than
+// who reads nothing.
+constexpr size_t bytes_per_write = 256 << 10;
+
+}  // namespace
+
+HttpExchange::~HttpExchange() {
+  if (is_ended_ || is_abandoned) return;
+  boost::asio::post(context_, [connection = connection_, number = number_] {
+    if (const auto found = connection.lock()) found->give_up_answer(number);
+  });
+}
+
+void HttpExchange::send(HttpResponse response, bool is_whole) {
+  if (is_begun_.exchange(true)) return;
+  if (is_whole)
+    is_ended_ = true;
+  else
+    waiting_bytes += static_cast<int64_t>(response.body.size());
+  boost::asio::post(context_,
+                    [self = shared_from_this(), response = std::move(response), is_whole] {
+                      if (const auto found = self->connection_.lock())
+                        found->begin_answer(self->number_, response, is_whole);
+                    });
+}
+
+void HttpExchange::add(std::string part) {
+  if (is_ended_ || is_abandoned) return;
+  waiting_bytes += static_cast<int64_t>(part.size());
+  boost::asio::post(context_, [self = shared_from_this(), part = std::move(part)] {
+    if (const auto found = self->connection_.lock()) found->add_part(self->number_, part);
+  });
+}
+
+void HttpExchange::end() {
+  if (is_ended_.exchange(true)) return;
+  boost::asio::post(context_, [self = shared_from_this()] {
+    if (const auto found = self->connection_.lock()) found->end_answer(self->number_);
+  });
+}
+
+void HttpReply::send(HttpResponse response) const { exchange_->send(std::move(response), true); }
+void HttpReply::begin(HttpResponse response) const { exchange_->send(std::move(response), false); }
+void HttpReply::add(std::string part) const { exchange_->add(std::move(part)); }
+void HttpReply::end() const { exchange_->end(); }
+bool HttpReply::is_abandoned() const { return exchange_->is_abandoned; }
+int64_t HttpReply::waiting_bytes() const { return exchange_->waiting_bytes; }
+
+void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& response, bool is_whole) {
+  if (exchange != exchange_number_ || phase_ != Phase::waiting) return;
+  try {
+    if (is_whole) return answer(response);
+    put_head(response, /*has_length=*/false);
+  } catch (const std::logic_error&) {
+    return answer(http_error(500, "the answer has a head that cannot be sent"));
+  }
+  phase_ = Phase::streaming;
+  is_ended_ = false;
+  put_part(response.body);
+  write();
+  // Who asked for the head alone has all of it.
+  if (head_.method == "HEAD") {
+    abandon();
+    end_answer(exchange);
+  }
+}
+
+void HttpConnection::add_part(uint64_t exchange, const std::string& part) {
+  if (exchange != exchange_number_ || phase_ != Phase::streaming || is_ended_) return;
+  put_part(part);
+  if (next_part_bytes_ > shared_.options.stream_bytes) return client_left(true);
+  write();
+}
+
+void HttpConnection::end_answer(uint64_t exchange) {
+  if (exchange != exchange_number_ || phase_ != Phase::streaming || is_ended_) return;
+  is_ended_ = true;
+  if (has_chunks_) next_ += "0\r\n\r\n";
+  write();
+}
+
+void HttpConnection::give_up_answer(uint64_t exchange) {
+  if (exchange != exchange_number_) return;
+  if (phase_ == Phase::waiting) return answer(http_error(500, "the request was dropped"));
+  // The client must see that the answer is not whole.
+  if (phase_ == Phase::streaming && !is_ended_) client_left(true);
+}
+
+void HttpConnection::answer(const HttpResponse& response) {
+  put_head(response, /*has_length=*/true);
+  if (head_.method != "HEAD") next_ += response.body;
+  phase_ = Phase::writing;
+  is_ended_ = true;
+  write();
+}
+
+void HttpConnection::put_head(const HttpResponse& response, bool has_length) {
+  if (shared_.drains || (!has_length && !head_.takes_chunks)) keeps_alive_ = false;
+  has_chunks_ = !has_length && head_.takes_chunks && head_.method != "HEAD";
+  event_.status = response.status;
+  next_ += http_response_head(
+      response, event_.id,
+      {.has_length = has_length, .takes_chunks = head_.takes_chunks, .keeps_alive = keeps_alive_});
+}
+
+void HttpConnection::put_part(const std::string& part) {
+  if (part.empty() || head_.method == "HEAD") return;
+  next_part_bytes_ += static_cast<int64_t>(part.size());
+  if (has_chunks_)
+    next_ += fmt::format("{:x}\r\n{}\r\n", part.size(), part);
+  else
+    next_ += part;
+}
+
+void HttpConnection::write() {
+  if (is_writing_) return;
+  if (out_.empty()) {
+    if (const auto exchange = exchange_.lock()) exchange->waiting_bytes -= out_part_bytes_;
+    std::swap(out_, next_);
+    out_part_bytes_ = std::exchange(next_part_bytes_, 0);
+  }
+  if (out_.empty()) {
+    if (is_ended_) return finish_answer();
+    // The next part comes when it comes.
+    ++phases_;
+    timer_.cancel();
+    return;
+  }
+  is_writing_ = true;
+  enter(phase_, shared_.options.write_time);
+  boost::asio::async_write(
+      socket_, boost::asio::buffer(out_.data(), std::min(out_.size(), bytes_per_write)),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+        self->is_writing_ = false;
+        self->event_.sent += static_cast<int64_t>(size);
+        if (self->phase_ == Phase::closed) return;
+        if (error) return self->client_left(true);
+        self->out_.erase(0, size);
+        self->write();
+      });
+}
+
+void HttpConnection::finish_answer() {
+  tell(event_.kind);
+  exchange_.reset();
+  exchange_number_ = 0;
+  drop_body();
+  leave_timer_.cancel();
+  if (!keeps_alive_ || shared_.drains) return linger();
+  enter(Phase::idle, shared_.options.idle_time);
+  read_head();
+}
+
+void HttpConnection::abandon() {
+  if (const auto exchange = exchange_.lock()) exchange->is_abandoned = true;
+}
+
+void HttpConnection::tell(HttpEvent::Kind kind) {
+  event_.kind = kind;
+  event_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  shared_.watch(event_);
+}
+
+}  // namespace attend

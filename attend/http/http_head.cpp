@@ -1,0 +1,215 @@
+#include "attend/http/http_head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <optional>
+
+#include "attend/base/error.h"
+#include "attend/base/parse_number.h"
+
+namespace attend {
+namespace {
+
+namespace beast = boost::beast::http;
+using beast::field;
+using Fields = beast::request<beast::empty_body>;
+using Check = std::optional<HttpRefusal>;
+
+// A number of so many digits fits into 64 bits.
+constexpr size_t length_digits = 18;
+constexpr size_t request_id_bytes = 64;
+// RFC 9112, 2.2: a client may send one behind the body of its last request.
+constexpr int skipped_lines = 2;
+
+bool is_visible(char c) { return c >= 0x21 && c <= 0x7e; }
+
+std::string small(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+HttpRefusal refuse(int status, std::string message) { return {status, std::move(message)}; }
+
+// Method, target and version, with one space between two of them.
+Check check_request_line(std::string_view line) {
+  if (std::count(line.begin(), line.end(), ' ') != 2 ||
+      !std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || is_visible(c); }))
+    return refuse(400, "the first line must be a method, a target and HTTP/1.1, one space between");
+  if (line.ends_with(" HTTP/1.1") || line.ends_with(" HTTP/1.0")) return {};
+  if (line.find(" HTTP/") == std::string_view::npos)
+    return refuse(400, "the first line must end with HTTP/1.1");
+  return refuse(505, "the server speaks HTTP/1.1 and HTTP/1.0; send HTTP/1.1");
+}
+
+Check check_line(std::string_view line, size_t number) {
+  if (number == 0) return check_request_line(line);
+  if (line.starts_with(' ') || line.starts_with('\t'))
+    return refuse(400, "a field begins with white space; send each in one line");
+  if (number > http_head_fields)
+    return refuse(431, fmt::format("over {} fields; send fewer", http_head_fields));
+  for (const char c : line)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f)
+      return refuse(400, "a field holds a control character; leave it out");
+  return {};
+}
+
+// Checks the lines as they arrive. `end` is set behind the empty line, where it is there.
+Check check_lines(std::string_view text, size_t& end) {
+  const std::string_view within = text.substr(0, http_head_bytes);
+  size_t begin = 0;
+  for (size_t number = 0;; ++number) {
+    const size_t stop = within.find_first_of("\r\n", begin);
+    if (stop == std::string_view::npos || stop + 1 == within.size()) {
+      if (stop != std::string_view::npos && within[stop] == '\n') break;
+      if (text.size() < http_head_bytes) return {};
+      return refuse(431,
+                    fmt::format("the head of a request has at most {} bytes; send fewer fields",
+                                http_head_bytes));
+    }
+    if (within[stop] == '\n' || within[stop + 1] != '\n') break;
+    const std::string_view line = within.substr(begin, stop - begin);
+    begin = stop + 2;
+    if (number > 0 && line.empty()) {
+      end = begin;
+      return {};
+    }
+    if (Check refusal = check_line(line, number)) return refusal;
+  }
+  return refuse(400, "a line must end with CR LF, and hold neither of them");
+}
+
+Check check_host(std::string_view host, const HttpRules& rules) {
+  const std::string name = small(host);
+  if (std::find(rules.hosts.begin(), rules.hosts.end(), name) != rules.hosts.end()) return {};
+  return refuse(421, fmt::format("host {} is not served here; --host of the server names more",
+                                 in_quotes(host)));
+}
+
+// Takes scheme and host off a target that has them, which then count instead of the field Host.
+Check check_target(const Fields& fields, const HttpRules& rules, HttpHead& head) {
+  const auto hosts = fields.count(field::host);
+  if (hosts > 1 || (hosts == 0 && head.takes_chunks))
+    return refuse(400, "a request must have one field Host");
+  bool names_host = hosts > 0;
+  std::string_view host{fields[field::host]};
+  std::string_view target{fields.target()};
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!small(target.substr(0, scheme.size())).starts_with(scheme)) continue;
+    const size_t slash = std::min(target.find_first_of("/?", scheme.size()), target.size());
+    host = target.substr(scheme.size(), slash - scheme.size());
+    target.remove_prefix(slash);
+    if (target.empty()) target = "/";
+    names_host = true;
+    break;
+  }
+  if (names_host)
+    if (Check refusal = check_host(host, rules)) return refusal;
+  if (!target.starts_with('/') || target.find_first_of("#\\") != std::string_view::npos)
+    return refuse(400, "a target must begin with / and hold neither # nor \\");
+  head.target = target;
+  head.path = target.substr(0, target.find('?'));
+  return {};
+}
+
+Check check_length(const Fields& fields, const HttpRules& rules, HttpHead& head) {
+  if (fields.count(field::transfer_encoding) > 0)
+    return refuse(411,
+                  "the server reads no Transfer-Encoding; send the body with a Content-Length");
+  const auto lengths = fields.count(field::content_length);
+  if (lengths > 1) return refuse(400, "a request must have at most one Content-Length");
+  if (lengths == 0) {
+    if (head.method == "POST")
+      return refuse(411, "a POST must say how long its body is; send a Content-Length");
+    return {};
+  }
+  const std::string_view text{fields[field::content_length]};
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos)
+    return refuse(400, "Content-Length must be a number, digits alone");
+  const auto length = parse_number<int64_t>(text);
+  if (text.size() > length_digits || !length || *length > rules.body_bytes)
+    return refuse(413, fmt::format("a body has at most {} bytes; send fewer", rules.body_bytes));
+  head.content_length = *length;
+  return {};
+}
+
+// What a page of a foreign site can have a browser send without asking this server first.
+Check check_origin(const Fields& fields, const HttpRules& rules, const HttpHead& head) {
+  if (fields.count(field::origin) > 0) {
+    const std::string origin = small(std::string_view(fields[field::origin]));
+    const size_t host = origin.find("//");
+    if (fields.count(field::origin) > 1 || host == std::string::npos ||
+        check_host(std::string_view(origin).substr(host + 2), rules))
+      return refuse(403, "the request comes from a page of another site, which may not ask");
+  }
+  if (head.method != "POST") return {};
+  const std::string type = small(std::string_view(fields[field::content_type]));
+  const size_t end = type.find_first_of("; \t");
+  if (fields.count(field::content_type) == 1 && type.substr(0, end) == "application/json")
+    return {};
+  return refuse(415, "a body must be JSON; send Content-Type: application/json");
+}
+
+Check check_expectation(const Fields& fields, HttpHead& head) {
+  if (fields.count(field::expect) == 0) return {};
+  if (fields.count(field::expect) > 1 ||
+      small(std::string_view(fields[field::expect])) != "100-continue")
+    return refuse(417, "the server knows no expectation but 100-continue");
+  head.awaits_continue = head.takes_chunks && head.content_length > 0;
+  return {};
+}
+
+bool is_request_id(std::string_view id) {
+  return !id.empty() && id.size() <= request_id_bytes &&
+         std::all_of(id.begin(), id.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
+
+HttpHeadReading read_fields(std::string_view text, const HttpRules& rules) {
+  beast::request_parser<beast::empty_body> parser;
+  parser.header_limit(2 * http_head_bytes);  // that of check_lines counts
+  parser.body_limit(boost::none);            // and that of check_length
+  boost::system::error_code error;
+  parser.put(boost::asio::buffer(text.data(), text.size()), error);
+  if (error || !parser.is_header_done())
+    return refuse(400, "this is no request of HTTP: " + error.message());
+  const Fields& fields = parser.get();
+  HttpHead head;
+  head.method = std::string_view(fields.method_string());
+  head.takes_chunks = fields.version() == 11;
+  head.keeps_alive = head.takes_chunks && fields.keep_alive();
+  head.authorization = std::string_view(fields[field::authorization]);
+  if (const std::string_view id{fields["X-Request-Id"]}; is_request_id(id)) head.request_id = id;
+  if (Check refusal = check_length(fields, rules, head)) return *refusal;
+  if (Check refusal = check_target(fields, rules, head)) return *refusal;
+  if (Check refusal = check_origin(fields, rules, head)) return *refusal;
+  if (Check refusal = check_expectation(fields, head)) return *refusal;
+  return head;
+}
+
+}  // namespace
+
+HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules) {
+  size_t skipped = 0;
+  for (int line = 0; arrived.substr(skipped).starts_with("\r\n"); ++line, skipped += 2)
+    if (line == skipped_lines) return refuse(400, "a request must begin with its method");
+  const std::string_view text = arrived.substr(skipped);
+  if (text.empty() || text == "\r") return HttpIncomplete{};
+  if (text[0] < 'A' || text[0] > 'Z')
+    return refuse(400, "a request must begin with its method, in capital letters");
+  size_t end = 0;
+  if (Check refusal = check_lines(text, end)) return *refusal;
+  if (end == 0) return HttpIncomplete{};
+  HttpHeadReading reading = read_fields(text.substr(0, end), rules);
+  if (auto* head = std::get_if<HttpHead>(&reading)) head->size = skipped + end;
+  return reading;
+}
+
+}  // namespace attend

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace attend {
+
+// Of one request, from its first letter to the empty line behind its fields.
+constexpr size_t http_head_bytes = 8192;
+constexpr size_t http_head_fields = 100;
+
+// Which requests a server takes.
+struct HttpRules {
+  // The hosts that requests may be for, as the field Host names them, in small letters:
+  // "localhost:8080". Others are refused: a page of a foreign site may have a name of its own that
+  // leads to this server (DNS rebinding).
+  std::vector<std::string> hosts;
+  int64_t body_bytes = 1 << 20;  // of a request's body, at most
+};
+
+// What the server reads of a request's head (RFC 9110 and 9112).
+struct HttpHead {
+  size_t size = 0;               // bytes that it took, empty lines before it included
+  std::string method;            // capital letters
+  std::string target;            // path, and behind a question mark the query; printable ASCII
+  std::string path;              // begins with a slash; nothing in it is decoded
+  bool takes_chunks = true;      // false: HTTP/1.0
+  bool keeps_alive = true;       // the client may ask once more
+  bool awaits_continue = false;  // the client sends its body when it is told to
+  int64_t content_length = 0;    // within HttpRules::body_bytes
+  std::string authorization;     // the field's value; empty where it is not there
+  std::string request_id;  // X-Request-Id where it is 1 to 64 of A-Z a-z 0-9 . _ -, else empty
+};
+
+// Why a request is not read: a status of 4xx or 5xx, and what the client can do.
+struct HttpRefusal {
+  int status = 400;
+  std::string message;
+};
+
+struct HttpIncomplete {};
+
+using HttpHeadReading = std::variant<HttpIncomplete, HttpRefusal, HttpHead>;
+
+// Reads the head that `arrived` begins with. The answer is HttpIncomplete until the head is there
+// or cannot become a good one. After an HttpRefusal nothing that follows can be read.
+//
+// Strict, for what two programs read differently lets a request hide in another: lines end with
+// CR LF, fields are not folded, a Content-Length is one number, and Transfer-Encoding is refused
+// (411), so that bodies have no chunks.
+HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules);
+
+}  // namespace attend

@@ -1,0 +1,235 @@
+#include "attend/http/http_server.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <random>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/http/connection-inl.h"
+
+namespace attend {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using StreamProtocol = asio::generic::stream_protocol;
+
+// Connections beyond the limit that are told so; others are closed without a word.
+constexpr size_t told_connections = 64;
+// Where the process has no descriptors left, those who wait are taken so much later.
+constexpr HttpOptions::Time starved_time{100};
+// A client that does not read has so many bytes of an answer wait in the system.
+constexpr int send_buffer_bytes = 128 << 10;
+
+asio::ip::address address_of(const HttpOptions& options) {
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(options.address, error);
+  if (error)
+    fail("--address {}: it must be a number, such as 127.0.0.1 or ::1", in_quotes(options.address));
+  return address;
+}
+
+// A socket's file that no process listens on any more is removed.
+void remove_stale(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISSOCK(status.st_mode)) fail("{}: is there and no socket; take another path", path);
+  asio::io_context context;
+  asio::local::stream_protocol::socket socket(context);
+  boost::system::error_code error;
+  socket.connect(asio::local::stream_protocol::endpoint(path), error);
+  if (!error) fail("{}: another process listens on it; take another path", path);
+  unlink(path.c_str());
+}
+
+std::string new_prefix() {
+  std::random_device device;
+  return fmt::format("{:08x}", device());
+}
+
+}  // namespace
+
+class HttpServer::State {
+ public:
+  State(const HttpOptions& options, Handler handler, Watch watch)
+      : shared(options, std::move(handler), std::move(watch)),
+        acceptor_(shared.context),
+        starved_(shared.context),
+        drain_(shared.context),
+        signals_(shared.context) {
+    if (options.socket_path.empty())
+      listen_at_address();
+    else
+      listen_at_path();
+    shared.rules.body_bytes = options.body_bytes;
+    shared.request_prefix = new_prefix();
+    shared.closed = [this] { end_if_drained(); };
+    shared.leavers.start([this](uint64_t number, bool entirely) {
+      const auto found = shared.connections.find(number);
+      if (found != shared.connections.end()) std::shared_ptr(found->second)->client_left(entirely);
+    });
+    accept();
+  }
+
+  ~State() {
+    if (!shared.options.socket_path.empty()) unlink(shared.options.socket_path.c_str());
+  }
+
+  void take_signals(Signalled signalled) {
+    signalled_ = std::move(signalled);
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    wait_for_signal();
+  }
+
+  void drain() {
+    shared.drains = true;
+    boost::system::error_code error;
+    acceptor_.close(error);
+    starved_.cancel();
+    for (const auto& [number, connection] : shared.connections) connection->end_if_idle();
+    drain_.expires_after(shared.options.drain_time);
+    drain_.async_wait([this](const boost::system::error_code& late) {
+      if (!late) shared.context.stop();
+    });
+    end_if_drained();
+  }
+
+  HttpShared shared;
+  std::string url;
+
+ private:
+  void listen_at_address();
+  void listen_at_path();
+  void accept();
+  void take(HttpSocket socket);
+
+  void end_if_drained() {
+    if (shared.drains && shared.connections.empty()) shared.context.stop();
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      signalled_(++signals_seen_);
+      wait_for_signal();
+    });
+  }
+
+  asio::basic_socket_acceptor<StreamProtocol> acceptor_;
+  asio::steady_timer starved_, drain_;
+  asio::signal_set signals_;
+  Signalled signalled_;
+  int signals_seen_ = 0;
+};
+
+void HttpServer::State::listen_at_address() {
+  const HttpOptions& options = shared.options;
+  const tcp::endpoint wanted(address_of(options), static_cast<uint16_t>(options.port));
+  boost::system::error_code error;
+  acceptor_.open(wanted.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), error);
+  if (!error) acceptor_.bind(wanted, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error)
+    fail("cannot listen at {} port {}: {}; take another --port, or 0 for a free one",
+         options.address, options.port, error.message());
+  const auto bound = acceptor_.local_endpoint();
+  tcp::endpoint endpoint;
+  std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
+              reinterpret_cast<char*>(endpoint.data()));
+  const uint16_t port = endpoint.port();
+  const std::string address = options.address.find(':') == std::string::npos
+                                  ? options.address
+                                  : fmt::format("[{}]", options.address);
+  url = fmt::format("http://{}:{}", address, port);
+  std::vector<std::string> names = {address, "localhost", "127.0.0.1", "[::1]"};
+  names.insert(names.end(), options.hosts.begin(), options.hosts.end());
+  for (const std::string& name : names)
+    shared.rules.hosts.push_back(fmt::format("{}:{}", name, port));
+  // A proxy in front hands on the name that its clients know, without this port.
+  const auto& bare = port == 80 ? names : options.hosts;
+  shared.rules.hosts.insert(shared.rules.hosts.end(), bare.begin(), bare.end());
+}
+
+void HttpServer::State::listen_at_path() {
+  const std::string& path = shared.options.socket_path;
+  remove_stale(path);
+  boost::system::error_code error;
+  try {
+    const asio::local::stream_protocol::endpoint wanted(path);
+    acceptor_.open(wanted.protocol(), error);
+    if (!error) acceptor_.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), error);
+    if (!error) acceptor_.bind(wanted, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  } catch (const boost::system::system_error& long_path) {
+    error = long_path.code();
+  }
+  if (error) fail("cannot listen at the socket {}: {}", path, error.message());
+  url = "unix:" + path;
+  shared.rules.hosts = shared.options.hosts;
+  shared.rules.hosts.emplace_back("localhost");
+}
+
+void HttpServer::State::accept() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, HttpSocket socket) {
+    if (shared.drains || error == asio::error::operation_aborted) return;
+    if (!error) {
+      take(std::move(socket));
+      return accept();
+    }
+    starved_.expires_after(starved_time);
+    starved_.async_wait([this](const boost::system::error_code& ended) {
+      if (!ended) accept();
+    });
+  });
+}
+
+void HttpServer::State::take(HttpSocket socket) {
+  const size_t count = shared.connections.size();
+  const size_t most = shared.options.connections;
+  if (count >= most + told_connections) return;
+  boost::system::error_code ignored;  // a Unix socket has no such option
+  socket.set_option(tcp::no_delay(true), ignored);
+  const uint64_t number = ++shared.last_connection;
+  const auto connection = std::make_shared<HttpConnection>(std::move(socket), shared, number);
+  shared.connections.emplace(number, connection);
+  if (count < most) return connection->start();
+  connection->refuse(
+      {503, fmt::format("{} connections are open, and no more are taken; ask later", most)});
+}
+
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Watch watch)
+    : state_(std::make_unique<State>(options, std::move(handler), std::move(watch))) {}
+HttpServer::~HttpServer() = default;
+
+std::string HttpServer::url() const { return state_->url; }
+
+void HttpServer::take_signals(Signalled signalled) { state_->take_signals(std::move(signalled)); }
+
+void HttpServer::run() { state_->shared.context.run(); }
+
+void HttpServer::call_after(HttpOptions::Time time, std::function<void()> work) {
+  const auto timer = std::make_shared<asio::steady_timer>(state_->shared.context, time);
+  timer->async_wait([timer, work = std::move(work)](const boost::system::error_code& error) {
+    if (!error) work();
+  });
+}
+
+void HttpServer::drain() {
+  asio::post(state_->shared.context, [state = state_.get()] { state->drain(); });
+}
+
+void HttpServer::stop() { state_->shared.context.stop(); }
+
+}  // namespace attend

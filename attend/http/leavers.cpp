@@ -1,0 +1,50 @@
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "attend/http/leavers-inl.h"
+
+namespace attend {
+namespace {
+
+int new_epoll() {
+  const int descriptor = epoll_create1(EPOLL_CLOEXEC);
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+  return descriptor;
+}
+
+}  // namespace
+
+Leavers::Leavers(boost::asio::io_context& context) : events_(context, new_epoll()) {}
+
+void Leavers::start(Left left) {
+  left_ = std::move(left);
+  wait();
+}
+
+void Leavers::watch(int socket, uint64_t number) {
+  epoll_event event{};
+  event.events = EPOLLRDHUP | EPOLLONESHOT;
+  event.data.u64 = number;
+  // A socket that was watched before, for an earlier request, is changed.
+  if (epoll_ctl(events_.native_handle(), EPOLL_CTL_MOD, socket, &event) != 0)
+    epoll_ctl(events_.native_handle(), EPOLL_CTL_ADD, socket, &event);
+}
+
+void Leavers::wait() {
+  events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                     [this](const boost::system::error_code& error) {
+                       if (error) return;
+                       epoll_event events[64];
+                       int count = 0;
+                       while ((count = epoll_wait(events_.native_handle(), events, 64, 0)) > 0)
+                         for (int i = 0; i < count; ++i)
+                           left_(events[i].data.u64,
+                                 (events[i].events & (EPOLLHUP | EPOLLERR)) != 0);
+                       wait();
+                     });
+}
+
+}  // namespace attend

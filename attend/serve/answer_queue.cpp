@@ -1,0 +1,153 @@
+#include "attend/serve/answer_queue.h"
+
+#include <exception>
+#include <utility>
+
+namespace attend {
+namespace {
+
+// More at once would only keep the first waiting.
+constexpr size_t sources_per_batch = 256;
+
+// Thrown through a model's call to end it.
+struct AllHaveLeft {};
+
+// Questions of one call, and what it has answered.
+class QuestionBatch {
+ public:
+  explicit QuestionBatch(std::vector<Question> questions)
+      : questions_(std::move(questions)), answers_(questions_.size()) {}
+
+  void ask(const AnswerQueue::Ask& ask) {
+    std::vector<std::string> sources, prefixes;
+    for (size_t i = 0; i < questions_.size(); ++i) {
+      const Question& question = questions_[i];
+      sources.insert(sources.end(), question.sources.begin(), question.sources.end());
+      prefixes.insert(prefixes.end(), question.prefixes.begin(), question.prefixes.end());
+      owners_.resize(sources.size(), i);
+    }
+    ask(sources, questions_[0].search, prefixes,
+        [this](size_t index, Answer answer) { take(owners_[index], std::move(answer)); });
+  }
+
+  void fail_rest(const std::exception& error) {
+    for (size_t i = 0; i < questions_.size(); ++i)
+      if (!is_answered(i)) questions_[i].failed(error);
+  }
+
+ private:
+  bool is_answered(size_t question) const {
+    return answers_[question].size() == questions_[question].sources.size();
+  }
+
+  void take(size_t question, Answer answer) {
+    answers_[question].push_back(std::move(answer));
+    if (is_answered(question)) questions_[question].answered(answers_[question]);
+    bool is_awaited = false, is_done = true;
+    for (size_t i = 0; i < questions_.size(); ++i) {
+      if (is_answered(i)) continue;
+      is_done = false;
+      is_awaited |= !questions_[i].is_abandoned();
+    }
+    if (!is_done && !is_awaited) throw AllHaveLeft();
+  }
+
+  std::vector<Question> questions_;
+  std::vector<size_t> owners_;  // the question of each source
+  std::vector<std::vector<Answer>> answers_;
+};
+
+}  // namespace
+
+AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads)
+    : ask_(std::move(ask)), most_(most), watch_(std::move(watch)) {
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+AnswerQueue::~AnswerQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ended_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool AnswerQueue::add(Question question) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= most_) drop_abandoned();
+    if (waiting_.size() >= most_) return false;
+    waiting_.push_back({std::move(question), std::chrono::steady_clock::now()});
+  }
+  changed_.notify_one();
+  return true;
+}
+
+size_t AnswerQueue::size() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+bool AnswerQueue::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty() && working_ == 0;
+}
+
+void AnswerQueue::drop_abandoned() {
+  std::erase_if(waiting_, [](const Waiting& one) { return one.question.is_abandoned(); });
+}
+
+std::vector<Question> AnswerQueue::next_batch() {
+  drop_abandoned();
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<Question> batch;
+  std::vector<double> queued_seconds;
+  size_t sources = 0;
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    const Question& question = one->question;
+    const bool joins =
+        batch.empty() || (!question.options.empty() && question.options == batch[0].options &&
+                          question.prefixes.empty() == batch[0].prefixes.empty());
+    if (!joins) {
+      ++one;
+      continue;
+    }
+    sources += question.sources.size();
+    if (!batch.empty() && sources > sources_per_batch) break;
+    queued_seconds.push_back(std::chrono::duration<double>(now - one->since).count());
+    batch.push_back(std::move(one->question));
+    one = waiting_.erase(one);
+  }
+  if (!batch.empty()) watch_(queued_seconds);
+  return batch;
+}
+
+void AnswerQueue::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return is_ended_ || !waiting_.empty(); });
+    if (is_ended_) return;
+    std::vector<Question> batch = next_batch();
+    if (batch.empty()) continue;
+    ++working_;
+    lock.unlock();
+    answer(std::move(batch));
+    lock.lock();
+    --working_;
+  }
+}
+
+void AnswerQueue::answer(std::vector<Question> questions) const {
+  QuestionBatch batch(std::move(questions));
+  try {
+    batch.ask(ask_);
+  } catch (const AllHaveLeft&) {
+    return;
+  } catch (const std::exception& error) {
+    batch.fail_rest(error);
+  }
+}
+
+}  // namespace attend

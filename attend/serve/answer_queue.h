@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attend/inference/model.h"
+
+namespace attend {
+
+// What one request asks a model.
+struct Question {
+  std::vector<std::string> sources;
+  std::vector<std::string> prefixes;  // none, or one for each source
+  SearchOptions search;
+  // Questions of equal text have equal options and are answered together; others, and those
+  // without a text, are not.
+  std::string options;
+  std::function<bool()> is_abandoned;  // whether nobody waits for the answers any more
+  std::function<void(const std::vector<Answer>&)> answered;  // one for each source
+  std::function<void(const std::exception&)> failed;         // what the call threw
+};
+
+// Questions that wait for a model, and the threads that ask it: each asks all that wait and have
+// the same options at once, which costs the model less than one after another. The answers to a
+// question do not depend on those beside it; the model must skip what it cannot read
+// (ModelOptions::skip_bad), so that errors do not either.
+class AnswerQueue {
+ public:
+  // Answers as Model::answer_each does, on any thread.
+  using Ask =
+      std::function<void(const std::vector<std::string>& sources, const SearchOptions& search,
+                         const std::vector<std::string>& prefixes, const Model::Take& take)>;
+  // Told about each batch: how long its questions had waited.
+  using Watch = std::function<void(const std::vector<double>& queued_seconds)>;
+
+  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads = 2);
+  // Ends when what the threads are at is answered. What waits is dropped.
+  ~AnswerQueue();
+  AnswerQueue(const AnswerQueue&) = delete;
+  AnswerQueue& operator=(const AnswerQueue&) = delete;
+
+  // False where `most` questions that somebody waits for are in it.
+  bool add(Question question);
+  size_t size() const;   // questions that wait
+  bool is_idle() const;  // nothing waits and nothing is being answered
+
+ private:
+  struct Waiting {
+    Question question;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  void work();
+  void drop_abandoned();
+  std::vector<Question> next_batch();
+  void answer(std::vector<Question> batch) const;
+
+  Ask ask_;
+  size_t most_;
+  Watch watch_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Waiting> waiting_;
+  size_t working_ = 0;  // threads that are at a batch
+  bool is_ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace attend

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace attend {
+
+// Counts values by upper bounds, as Prometheus reads it.
+class Histogram {
+ public:
+  explicit Histogram(std::vector<double> bounds)
+      : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+  void add(double value);
+  // NAME_bucket{le=".."}, NAME_sum and NAME_count.
+  std::string text(const std::string& name) const;
+
+ private:
+  std::vector<double> bounds_;   // ascending
+  std::vector<int64_t> counts_;  // values up to each bound and above the one before; then the rest
+  double sum_ = 0;
+};
+
+// What a server tells Prometheus. Any thread may call it.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(std::string version) : version_(std::move(version)) {}
+
+  // `route`: a path that the server has, or "other".
+  void count_request(const std::string& route, int status, double seconds);
+  // Requests that one call of a model answered, and how long each of them had waited.
+  void count_batch(const std::vector<double>& queued_seconds);
+  void count_tokens(int64_t tokens);  // of sources and answers
+
+  // In the text format 0.0.4; `queue_size`: requests that wait for a model.
+  std::string text(size_t queue_size) const;
+
+ private:
+  static std::vector<double> second_bounds();
+
+  std::string version_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, int64_t> requests_;
+  Histogram request_seconds_{second_bounds()}, queue_seconds_{second_bounds()};
+  Histogram batch_size_{{1, 2, 4, 8, 16, 32, 64, 128, 256}};
+  int64_t tokens_ = 0;
+};
+
+}  // namespace attend

@@ -1,0 +1,179 @@
+#include "attend/serve/predict_route.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attend/decode/search_options.h"
+#include "attend/inference/answer_json.h"
+#include "attend/serve/request_fields.h"
+#include "attend/serve/service.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+constexpr double most_texts = 32;
+// Strangers must not have one request compute for minutes.
+constexpr double most_tokens = 4096, most_answers = 64;
+
+struct PredictRequest {
+  std::string model;
+  std::vector<std::string> texts, prefixes;
+  SearchOptions search;
+  Sampling sampling;
+  int64_t samples = 1, seed = 1;
+  bool has_wu_penalty = false, has_details = false;
+  UnknownTokens unknown = UnknownTokens::forbid;
+
+  std::vector<RequestField> what() {
+    return {{"model", &model},
+            {"texts", &texts, 1, most_texts, true},
+            {"prefixes", &prefixes, 1, most_texts}};
+  }
+
+  // Requests with other values are not answered in one call.
+  std::vector<RequestField> how() {
+    return {{"beam", &search.beam, 1, most_answers},
+            {"nbest", &search.nbest, 1, most_answers},
+            {"length_penalty", &search.length_penalty, 0, 10},
+            {"wu_length_penalty", &has_wu_penalty},
+            {"coverage_penalty", &search.coverage_penalty, 0, 10},
+            {"minimum_length", &search.minimum_length, 0, most_tokens},
+            {"maximum_length", &search.maximum_length, 1, most_tokens},
+            {"unknown", &unknown},
+            {"keep_seen", &search.keep_seen},
+            {"details", &has_details}};
+  }
+
+  // Any of them draws the answers.
+  std::vector<RequestField> draws() {
+    return {{"samples", &samples, 1, most_answers},
+            {"temperature", &sampling.temperature, 1e-3, 1e3},
+            {"top_k", &sampling.top_k, 1, 1e9},
+            {"top_p", &sampling.top_p, 1e-6, 1},
+            {"seed", &seed, 0, 9e15}};
+  }
+};
+
+bool any_present(const std::vector<RequestField>& fields, const std::set<std::string>& present) {
+  for (const RequestField& field : fields)
+    if (present.contains(field.name)) return true;
+  return false;
+}
+
+PredictRequest read_predict(const std::string& body) {
+  PredictRequest asked;
+  std::vector<RequestField> fields = asked.what();
+  for (const auto& more : {asked.how(), asked.draws()})
+    fields.insert(fields.end(), more.begin(), more.end());
+  const std::set<std::string> present = read_request(body, fields);
+  if (!asked.prefixes.empty() && asked.prefixes.size() != asked.texts.size())
+    throw RequestError(
+        422,
+        fmt::format("there are {} prefixes for {} texts; give one for each text, or none",
+                    asked.prefixes.size(), asked.texts.size()),
+        "prefixes", "invalid_value");
+  SearchOptions& search = asked.search;
+  if (asked.has_wu_penalty) search.length_penalty_form = LengthPenalty::wu;
+  if (present.contains("unknown")) search.unknown = asked.unknown;
+  search.with_weights = asked.has_details;
+  if (any_present(asked.draws(), present)) {
+    if (present.contains("beam") || present.contains("nbest"))
+      throw RequestError(422, "answers are drawn or searched for; leave beam and nbest out", "beam",
+                         "invalid_value");
+    asked.sampling.seed = static_cast<uint64_t>(asked.seed);
+    search.sampling = asked.sampling;
+    search.nbest = asked.samples;
+  } else if (search.nbest > search.beam) {
+    throw RequestError(422,
+                       fmt::format("nbest is {}; a beam of {} has no more answers, raise beam",
+                                   search.nbest, search.beam),
+                       "nbest", "invalid_value");
+  }
+  search.check();
+  return asked;
+}
+
+// The options as text; nothing where answers are drawn, by numbers that depend on a text's place in
+// its call.
+std::string options_text(PredictRequest& asked) {
+  if (asked.search.sampling) return "";
+  std::string text = asked.search.unknown ? "unknown " : "";
+  for (const RequestField& field : asked.how())
+    std::visit(
+        [&](const auto& value) {
+          if constexpr (requires { value.name(); })
+            text += value.name() + ' ';
+          else
+            text += fmt::format("{} ", *value);
+        },
+        field.value);
+  return text;
+}
+
+HttpResponse predict_response(const ServedModel& served, const std::vector<std::string>& texts,
+                              bool details, const std::vector<Answer>& answers) {
+  for (size_t i = 0; i < answers.size(); ++i)
+    if (!answers[i].error.empty())
+      return RequestError(422, fmt::format("texts[{}]: {}", i, answers[i].error), "texts",
+                          "unreadable")
+          .response();
+  std::string body = fmt::format("{{\"model\":{},\"answers\":[", json(served.name).dump());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (i > 0) body += ',';
+    body += answer_json(*served.model, texts[i], answers[i], details)
+                .dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  return {.body = body + "]}"};
+}
+
+int64_t token_count(const std::vector<Answer>& answers) {
+  size_t count = 0;
+  for (const Answer& answer : answers) {
+    count += answer.source.size();
+    for (const Candidate& candidate : answer.candidates) count += candidate.tokens.size();
+  }
+  return static_cast<int64_t>(count);
+}
+
+}  // namespace
+
+void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  PredictRequest asked = read_predict(request.body);
+  const ServedModel& served = service.model_named(asked.model);
+  if (served.model->has_source_image())
+    throw RequestError(422, "the model reads images or sounds, and the server takes texts alone",
+                       "model", "invalid_value");
+  if (asked.search.keep_seen && !served.model->ranks())
+    throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
+                       "invalid_value");
+  Question question;
+  question.options = options_text(asked);
+  question.sources = asked.texts;
+  question.prefixes = std::move(asked.prefixes);
+  question.search = asked.search;
+  question.is_abandoned = [reply] { return reply.is_abandoned(); };
+  question.answered = [&service, &served, reply, texts = std::move(asked.texts),
+                       details = asked.has_details](const std::vector<Answer>& answers) {
+    service.metrics().count_tokens(token_count(answers));
+    reply.send(predict_response(served, texts, details, answers));
+  };
+  question.failed = [reply](const std::exception& error) {
+    reply.send(http_error(dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500, error.what()));
+  };
+  if (served.queue->add(std::move(question))) return;
+  HttpResponse full =
+      RequestError(429, "too many requests wait for the model; ask later", "", "queue_full")
+          .response();
+  full.fields = {{"Retry-After", "1"}};
+  reply.send(full);
+}
+
+}  // namespace attend

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "attend/http/http_message.h"
+
+namespace attend {
+
+class Service;
+
+// POST /v1/predict: {"texts": [..], "beam", ..} to {"model", "answers": [answer_json() of each]}.
+// The fields are those of the table in predict_route.cpp, which are the options of
+// `attend predict`.
+void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply);
+
+}  // namespace attend

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "attend/base/enum_names.h"
+#include "attend/base/error.h"
+#include "attend/http/http_message.h"
+
+namespace attend {
+
+// What is wrong with a request: a status of 4xx or 5xx, the field and a word for programs.
+class RequestError : public Error {
+ public:
+  RequestError(int status, const std::string& message, std::string param = "",
+               std::string code = "")
+      : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
+
+  HttpResponse response() const { return http_error(status_, what(), param_, code_); }
+
+ private:
+  int status_;
+  std::string param_, code_;
+};
+
+// One field of a request's JSON, bound to the variable that it sets.
+struct RequestField {
+  std::string name;
+  std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, NamedVariable>
+      value;
+  double minimum = 0, maximum = 0;  // of numbers; of arrays the number of elements
+  bool is_required = false;
+};
+
+// JSON is nested so deep at most, and holds so many values.
+constexpr int json_depth = 8;
+constexpr size_t json_values = 10000;
+
+// Reads a request's body, one JSON object, into the variables; the names of the fields that were
+// there. RequestError on what is no JSON (400), and (422) on unknown fields, which names the
+// nearest, on a field that is twice there, on one of another type or range, on one that is missing,
+// and on JSON beyond the limits.
+std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
+
+}  // namespace attend

@@ -1,0 +1,109 @@
+#include "attend/serve/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "attend/serve/predict_route.h"
+#include "attend/serve/request_fields.h"
+#include "attend/serve/service.h"
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+void answer_alive(Service&, const HttpRequest&, const HttpReply& reply) {
+  reply.send({.body = R"({"status":"alive"})"});
+}
+
+void answer_ready(Service& service, const HttpRequest&, const HttpReply& reply) {
+  if (!service.is_ready())
+    throw RequestError(503, service.is_loaded() ? "the server is about to end; ask another"
+                                                : "the models are being loaded; ask later");
+  reply.send({.body = R"({"status":"ready"})"});
+}
+
+void answer_metrics(Service& service, const HttpRequest&, const HttpReply& reply) {
+  reply.send({.type = "text/plain; version=0.0.4; charset=utf-8",
+              .body = service.metrics().text(service.queue_size())});
+}
+
+// As OpenAI's clients read it.
+void answer_models(Service& service, const HttpRequest&, const HttpReply& reply) {
+  json data = json::array();
+  for (const ServedModel& served : service.models())
+    data.push_back({{"id", served.name},
+                    {"object", "model"},
+                    {"created", served.loaded},
+                    {"owned_by", "attend"},
+                    {"type", served.model->type()}});
+  reply.send({.body = json{{"object", "list"}, {"data", data}}.dump()});
+}
+
+// Takes as long for every key that is as long.
+bool is_key(const std::string& authorization, const std::string& key) {
+  const std::string wanted = "Bearer " + key;
+  if (authorization.size() != wanted.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    difference |= static_cast<unsigned char>(authorization[i] ^ wanted[i]);
+  return difference == 0;
+}
+
+bool takes(const Route& route, const std::string& method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
+}  // namespace
+
+const std::vector<Route>& route_table() {
+  static const std::vector<Route> table = {
+      {"GET", "/health", false, false, answer_alive},
+      {"GET", "/livez", false, false, answer_alive},
+      {"GET", "/ready", false, false, answer_ready},
+      {"GET", "/readyz", false, false, answer_ready},
+      {"GET", "/metrics", false, true, answer_metrics},
+      {"GET", "/v1/models", true, true, answer_models},
+      {"POST", "/v1/predict", true, true, answer_predict},
+  };
+  return table;
+}
+
+void answer_by_route(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  const HttpHead& head = request.head;
+  std::string allowed;
+  for (const Route& route : route_table()) {
+    if (route.path != head.path) continue;
+    if (!takes(route, head.method)) {
+      allowed += (allowed.empty() ? "" : ", ") + route.method;
+      if (route.method == "GET") allowed += ", HEAD";
+      continue;
+    }
+    if (route.needs_key && !service.key().empty() && !is_key(head.authorization, service.key())) {
+      HttpResponse response = RequestError(401, "send Authorization: Bearer and the server's key",
+                                           "", "invalid_api_key")
+                                  .response();
+      response.fields = {{"WWW-Authenticate", "Bearer"}};
+      return reply.send(response);
+    }
+    if (route.needs_models && !service.is_loaded())
+      throw RequestError(503, "the models are being loaded; ask later");
+    return route.answer(service, request, reply);
+  }
+  if (allowed.empty()) throw RequestError(404, "there is no such path", "", "unknown_path");
+  HttpResponse response = RequestError(405, fmt::format("this path takes {}", allowed)).response();
+  response.fields = {{"Allow", allowed}};
+  reply.send(response);
+}
+
+std::string route_label(const std::string& path) {
+  const auto& table = route_table();
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Route& route) { return route.path == path; })
+             ? path
+             : "other";
+}
+
+}  // namespace attend

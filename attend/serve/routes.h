@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/http/http_message.h"
+
+namespace attend {
+
+class Service;
+
+// What a server answers at one path to one method. HEAD is GET without the body.
+struct Route {
+  std::string method, path;
+  bool needs_models;  // 503 until they are loaded
+  bool needs_key;     // 401 without the service's key, where it has one
+  // Answers now or later, on another thread. May throw RequestError and Error (422).
+  void (*answer)(Service& service, const HttpRequest& request, const HttpReply& reply);
+};
+
+const std::vector<Route>& route_table();
+
+// Finds the request's route and answers it: 404 where no route has the path, 405 where none of the
+// path has the method.
+void answer_by_route(Service& service, const HttpRequest& request, const HttpReply& reply);
+
+// The path as metrics count it: that of a route, or "other".
+std::string route_label(const std::string& path);
+
+}  // namespace attend

@@ -1,0 +1,128 @@
+#include "attend/serve/service.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attend/serve/request_fields.h"
+#include "attend/serve/routes.h"
+
+namespace attend {
+namespace {
+
+std::string event_word(HttpEvent::Kind kind) {
+  switch (kind) {
+    case HttpEvent::Kind::answered:
+      return "request";
+    case HttpEvent::Kind::refused:
+      return "refused";
+    default:
+      return "gone";
+  }
+}
+
+std::string time_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string log_line(const HttpEvent& event) {
+  return fmt::format("{} {} {} {} {} {} {:.6f} s {} B", time_now(), event_word(event.kind),
+                     event.id.empty() ? "-" : event.id, event.method.empty() ? "-" : event.method,
+                     event.target.empty() ? "-" : event.target, event.status, event.seconds,
+                     event.sent);
+}
+
+std::string log_json(const HttpEvent& event) {
+  nlohmann::json line = {{"time", time_now()},
+                         {"event", event_word(event.kind)},
+                         {"status", event.status},
+                         {"seconds", event.seconds},
+                         {"sent", event.sent}};
+  if (event.kind != HttpEvent::Kind::refused)
+    line.update({{"id", event.id},
+                 {"method", event.method},
+                 {"target", event.target},
+                 {"length", event.received}});
+  return line.dump();
+}
+
+// "runs/words/" is called words.
+std::string folder_name(const std::string& folder) {
+  const auto path = std::filesystem::weakly_canonical(folder);
+  return path.filename().string();
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)), metrics_(options_.version) {
+  options_.model.skip_bad = true;
+}
+
+void Service::load() {
+  for (const std::string& folder : options_.folders) {
+    ServedModel served{.name = folder_name(folder)};
+    for (const ServedModel& other : models_)
+      if (other.name == served.name)
+        fail("two models are called {}; rename the folder of one", in_quotes(served.name));
+    served.model = std::make_unique<const Model>(folder, options_.model);
+    served.loaded = std::time(nullptr);
+    served.queue = std::make_unique<AnswerQueue>(
+        [&model = *served.model](
+            const std::vector<std::string>& sources, const SearchOptions& search,
+            const std::vector<std::string>& prefixes,
+            const Model::Take& take) { model.answer_each(sources, search, prefixes, take); },
+        options_.queue,
+        [this](const std::vector<double>& queued_seconds) {
+          metrics_.count_batch(queued_seconds);
+        });
+    models_.push_back(std::move(served));
+  }
+  is_loaded_ = true;
+}
+
+bool Service::is_idle() const {
+  return !is_loaded_ || std::all_of(models_.begin(), models_.end(), [](const ServedModel& served) {
+    return served.queue->is_idle();
+  });
+}
+
+void Service::handle(const HttpRequest& request, const HttpReply& reply) {
+  try {
+    answer_by_route(*this, request, reply);
+  } catch (const RequestError& error) {
+    reply.send(error.response());
+  } catch (const Error& error) {
+    reply.send(http_error(422, error.what()));
+  }
+}
+
+void Service::watch(const HttpEvent& event) {
+  if (event.kind != HttpEvent::Kind::left)
+    metrics_.count_request(route_label(event.path), event.status, event.seconds);
+  if (options_.log) options_.log(options_.logs_json ? log_json(event) : log_line(event));
+}
+
+const ServedModel& Service::model_named(const std::string& name) const {
+  if (name.empty()) {
+    if (models_.size() == 1) return models_[0];
+    throw RequestError(422, "several models are served; name one", "model", "missing_field");
+  }
+  for (const ServedModel& served : models_)
+    if (served.name == name) return served;
+  throw RequestError(404, fmt::format("there is no model {}; /v1/models has them", in_quotes(name)),
+                     "model", "model_not_found");
+}
+
+size_t Service::queue_size() const {
+  if (!is_loaded_) return 0;
+  size_t size = 0;
+  for (const ServedModel& served : models_) size += served.queue->size();
+  return size;
+}
+
+}  // namespace attend

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attend/http/http_server.h"
+#include "attend/inference/model.h"
+#include "attend/serve/answer_queue.h"
+#include "attend/serve/metrics.h"
+
+namespace attend {
+
+// A model that is served, under the name of its folder.
+struct ServedModel {
+  std::string name;
+  int64_t loaded = 0;  // seconds since 1970
+  std::unique_ptr<const Model> model = {};
+  std::unique_ptr<AnswerQueue> queue = {};
+};
+
+struct ServiceOptions {
+  std::vector<std::string> folders = {};  // of the models
+  ModelOptions model = {};                // skip_bad is set
+  size_t queue = 256;                     // requests that wait for each model; more are told 429
+  std::string key = {};                   // that clients must send; empty: none
+  std::string version = {};
+  // Called on the server's thread for each request and each one that was refused, where it is set:
+  // a line of JSON, or one for people.
+  std::function<void(const std::string&)> log = {};
+  bool logs_json = false;
+};
+
+// What `attend serve` answers: a table of routes (attend/serve/routes.h) over models. Nothing that
+// a request says is opened or loaded.
+class Service {
+ public:
+  explicit Service(ServiceOptions options);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // Loads the models; requests that need one are told 503 until then. Error as that of Model, and
+  // on two folders of one name.
+  void load();
+  // From here on it is told not to be ready, and goes on answering.
+  void begin_drain() { is_draining_ = true; }
+  bool is_loaded() const { return is_loaded_; }
+  bool is_idle() const;  // no model has anything to answer
+
+  // For HttpServer.
+  void handle(const HttpRequest& request, const HttpReply& reply);
+  void watch(const HttpEvent& event);
+
+  // For the routes.
+  const std::vector<ServedModel>& models() const { return models_; }
+  bool is_ready() const { return is_loaded_ && !is_draining_; }
+  const std::string& key() const { return options_.key; }
+  // The model of that name; where there is one model the name may be empty. RequestError (404)
+  // where there is none.
+  const ServedModel& model_named(const std::string& name) const;
+  ServerMetrics& metrics() { return metrics_; }
+  size_t queue_size() const;
+
+ private:
+  ServiceOptions options_;
+  ServerMetrics metrics_;
+  std::vector<ServedModel> models_;  // not changed once is_loaded_
+  std::atomic<bool> is_loaded_ = false, is_draining_ = false;
+};
+
+}  // namespace attend

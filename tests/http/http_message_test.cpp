@@ -1,0 +1,54 @@
+#include "attend/http/http_message.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace attend::http_message_test {
+
+TEST(HttpMessage, AHeadNamesWhatFollows) {
+  const HttpResponse response{.status = 405, .body = "body", .fields = {{"Allow", "GET"}}};
+  const std::string head = http_response_head(response, "id-1", {});
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
+  EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+  for (const char* line : {"\r\nContent-Length: 4\r\n", "\r\nConnection: keep-alive\r\n",
+                           "\r\nX-Request-Id: id-1\r\n", "\r\nAllow: GET\r\n"})
+    EXPECT_NE(head.find(line), std::string::npos) << line << head;
+  const std::string chunks = http_response_head(response, "", {.has_length = false});
+  EXPECT_NE(chunks.find("\r\nTransfer-Encoding: chunked\r\n"), std::string::npos);
+  EXPECT_EQ(chunks.find("Content-Length"), std::string::npos);
+  const std::string old =
+      http_response_head(response, "", {.has_length = false, .takes_chunks = false});
+  EXPECT_EQ(old.find("Transfer-Encoding"), std::string::npos);
+}
+
+TEST(HttpMessage, NothingThatEndsALineGetsIntoAHead) {
+  const std::vector<std::string> texts = {"a\r\nX: b", "a\nb", std::string("a\0b", 3), "\x7f",
+                                          "\xc3\xa9"};
+  for (const std::string& text : texts) {
+    EXPECT_THROW(http_response_head({.type = text}, "", {}), std::logic_error);
+    EXPECT_THROW(http_response_head({.fields = {{"Allow", text}}}, "", {}), std::logic_error);
+    EXPECT_THROW(http_response_head({.fields = {{text, "x"}}}, "", {}), std::logic_error);
+    EXPECT_THROW(http_response_head({}, text, {}), std::logic_error);
+  }
+  EXPECT_THROW(http_response_head({.status = 299}, "", {}), std::logic_error);
+}
+
+TEST(HttpMessage, AnErrorIsAsOpenAIsClientsReadIt) {
+  const auto error = [](const HttpResponse& response) {
+    return nlohmann::json::parse(response.body).at("error");
+  };
+  const auto whole = error(http_error(422, "the beam is 0", "beam", "out_of_range"));
+  EXPECT_EQ(whole, (nlohmann::json{{"message", "the beam is 0"},
+                                   {"type", "invalid_request_error"},
+                                   {"param", "beam"},
+                                   {"code", "out_of_range"}}));
+  const auto bare = error(http_error(503, "busy \xff"));
+  EXPECT_EQ(bare.at("type"), "server_error");
+  EXPECT_TRUE(bare.at("param").is_null() && bare.at("code").is_null());
+}
+
+}  // namespace attend::http_message_test

@@ -1,0 +1,340 @@
+#include "attend/http/http_server.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tests/http/support.h"
+#include "tests/support/files.h"
+
+namespace attend::http_server_test {
+
+using namespace std::chrono_literals;
+using test::Client;
+using test::RunningServer;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string get(uint16_t port, const std::string& path = "/", const std::string& lines = "") {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: localhost:{}\r\n{}\r\n", path, port, lines);
+}
+
+std::string post(uint16_t port, size_t length, const std::string& lines = "") {
+  return fmt::format(
+      "POST / HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n{}\r\n",
+      port, length, lines);
+}
+
+void echo(const HttpRequest& request, const HttpReply& reply) {
+  reply.send({.body = request.head.target + request.body});
+}
+
+// Keeps the reply to each request, for the test to answer; those to /now are answered at once.
+class Holder {
+ public:
+  HttpServer::Handler handler() {
+    return [this](const HttpRequest& request, const HttpReply& reply) {
+      if (request.head.path == "/now") return reply.send({.body = "now"});
+      const std::lock_guard lock(mutex_);
+      replies_.push_back(reply);
+      changed_.notify_all();
+    };
+  }
+  HttpReply next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !replies_.empty(); });
+    HttpReply reply = std::move(replies_.front());
+    replies_.erase(replies_.begin());
+    return reply;
+  }
+  static void wait_until_abandoned(const HttpReply& reply) {
+    while (!reply.is_abandoned()) std::this_thread::yield();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<HttpReply> replies_;
+};
+
+TEST(HttpServer, AnswersRequestAfterRequest) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  client.send(get(server.port(), "/a", "X-Request-Id: mine\r\n"));
+  const std::string first = client.answer();
+  EXPECT_THAT(first, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(first, HasSubstr("X-Request-Id: mine\r\n"));
+  EXPECT_THAT(first, EndsWith("\r\n\r\n/a"));
+  client.send(post(server.port(), 5) + "12345" + get(server.port(), "/b"));
+  EXPECT_THAT(client.answer(), EndsWith("\r\n\r\n/12345"));
+  EXPECT_THAT(client.answer(), EndsWith("\r\n\r\n/b"));
+  EXPECT_EQ(server.next_event().id, "mine");
+  const HttpEvent event = server.next_event();
+  EXPECT_EQ(event.kind, HttpEvent::Kind::answered);
+  EXPECT_EQ(event.method, "POST");
+  EXPECT_EQ(event.received, 5);
+  EXPECT_EQ(event.status, 200);
+}
+
+TEST(HttpServer, AnswersAThousandRequestsOfOneWrite) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  std::string requests;
+  for (int i = 0; i < 1000; ++i) requests += get(server.port(), fmt::format("/{}", i));
+  std::thread sender([&] { client.send(requests); });
+  for (int i = 0; i < 1000; ++i) EXPECT_THAT(client.answer(), EndsWith(fmt::format("\n/{}", i)));
+  sender.join();
+}
+
+TEST(HttpServer, EndsTheConnectionWhereItIsAskedTo) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  client.send(get(server.port(), "/a", "Connection: close\r\n") + get(server.port(), "/b"));
+  EXPECT_THAT(client.answer(), HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(client.rest(), "");
+  Client old(server.port());
+  old.send("HEAD /a HTTP/1.0\r\n\r\n");
+  const std::string head = old.rest();
+  EXPECT_THAT(head, HasSubstr("Content-Length: 2\r\nConnection: close\r\n"));
+  EXPECT_THAT(head, EndsWith("\r\n\r\n"));
+}
+
+TEST(HttpServer, ASlowHeadIsRefused) {
+  RunningServer server({.head_time = 20ms}, echo);
+  Client client(server.port());
+  client.send("GET / HTTP/1.1\r\n");
+  EXPECT_EQ(client.status(), 408);
+  EXPECT_EQ(client.rest(), "");
+  EXPECT_EQ(server.next_event().kind, HttpEvent::Kind::refused);
+}
+
+TEST(HttpServer, ASlowBodyIsRefused) {
+  RunningServer server({.body_time = 20ms}, echo);
+  Client client(server.port());
+  client.send(post(server.port(), 5) + "1234");
+  EXPECT_EQ(client.status(), 408);
+  EXPECT_EQ(client.rest(), "");
+}
+
+TEST(HttpServer, AnIdleConnectionIsClosed) {
+  RunningServer server({.idle_time = 20ms}, echo);
+  Client client(server.port());
+  EXPECT_EQ(client.rest(), "");
+}
+
+TEST(HttpServer, ALateAnswerIsGivenUp) {
+  Holder holder;
+  RunningServer server({.answer_time = 20ms}, holder.handler());
+  Client client(server.port());
+  client.send(get(server.port()));
+  const HttpReply reply = holder.next();
+  const std::string answer = client.answer();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 504 "));
+  EXPECT_THAT(answer, HasSubstr("X-Should-Retry: false\r\n"));
+  EXPECT_TRUE(reply.is_abandoned());
+  // What comes now is nobody's answer, and the connection takes the next request.
+  reply.send({.body = "late"});
+  client.send(get(server.port(), "/now"));
+  EXPECT_THAT(client.answer(), EndsWith("now"));
+}
+
+TEST(HttpServer, AClientThatLeavesIsNoticed) {
+  Holder holder;
+  RunningServer server({.leave_time = 1ms}, holder.handler());
+  const auto leave = [&](const std::string& more, void (Client::*how)()) {
+    Client client(server.port());
+    client.send(get(server.port(), "/slow") + more);
+    const HttpReply reply = holder.next();
+    (client.*how)();
+    Holder::wait_until_abandoned(reply);
+    const HttpEvent event = server.next_event();
+    EXPECT_EQ(event.kind, HttpEvent::Kind::left);
+    EXPECT_EQ(event.target, "/slow");
+    reply.send({});
+  };
+  leave("", &Client::close);
+  leave("", &Client::reset);
+  leave(get(server.port()), &Client::close);  // behind bytes that are not read yet
+}
+
+TEST(HttpServer, AClientThatHasSentAllGetsItsAnswer) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  client.send(get(server.port(), "/half"));
+  client.end_sending();
+  EXPECT_THAT(client.rest(), EndsWith("/half"));
+  Client cut(server.port());
+  cut.send("GET / HTTP/1.1\r\n");
+  cut.end_sending();
+  EXPECT_THAT(cut.rest(), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST(HttpServer, MoreConnectionsAreTold) {
+  RunningServer server({.connections = 2}, echo);
+  Client first(server.port());
+  std::optional<Client> second(std::in_place, server.port());
+  Client third(server.port());
+  EXPECT_THAT(third.rest(), StartsWith("HTTP/1.1 503 "));
+  first.send(get(server.port()));
+  EXPECT_EQ(first.status(), 200);
+  second.reset();
+  // The server notices it at its own time.
+  for (int status = 503; status != 200;) {
+    Client next(server.port());
+    next.send(get(server.port()));
+    status = next.status();
+    ASSERT_TRUE(status == 200 || status == 503) << status;
+  }
+}
+
+TEST(HttpServer, AllBodiesTogetherAreBounded) {
+  Holder holder;
+  RunningServer server({.body_bytes = 100000, .all_bodies = 150000}, holder.handler());
+  const std::string half(50000, ' ');
+  Client first(server.port()), second(server.port());
+  first.send(post(server.port(), 100000) + half + half);
+  const HttpReply reply = holder.next();
+  // An announced length takes nothing; what arrives does.
+  second.send(post(server.port(), 100000) + half + half);
+  EXPECT_THAT(second.rest(), StartsWith("HTTP/1.1 503 "));
+  reply.send({});
+  EXPECT_EQ(first.status(), 200);
+  first.send(post(server.port(), 100000) + half + half);
+  holder.next().send({});
+  EXPECT_EQ(first.status(), 200);
+}
+
+TEST(HttpServer, ARefusalReachesAClientThatStillSends) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  client.send(post(server.port(), 8 << 20));
+  client.send(std::string(8 << 20, ' '));
+  EXPECT_THAT(client.rest(), StartsWith("HTTP/1.1 413 "));
+  EXPECT_FALSE(client.was_reset());
+}
+
+TEST(HttpServer, ABodyIsInvited) {
+  RunningServer server({}, echo);
+  Client client(server.port());
+  client.send(post(server.port(), 5, "Expect: 100-continue\r\n"));
+  EXPECT_EQ(client.answer(), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("12345");
+  EXPECT_THAT(client.answer(), EndsWith("12345"));
+}
+
+TEST(HttpServer, AStreamHasChunksOrEndsWithTheConnection) {
+  RunningServer server({}, [](const HttpRequest&, const HttpReply& reply) {
+    reply.begin({.type = "text/event-stream", .body = "one"});
+    reply.add("0123456789abcdef");
+    reply.end();
+    reply.add("late");
+  });
+  Client client(server.port());
+  client.send(get(server.port(), "/", "Connection: close\r\n"));
+  EXPECT_THAT(client.rest(), EndsWith("\r\n\r\n3\r\none\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n"));
+  Client old(server.port());
+  old.send("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(old.rest(), EndsWith("\r\n\r\none0123456789abcdef"));
+  Client head(server.port());
+  head.send(fmt::format("HEAD / HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", server.port()) +
+            get(server.port(), "/", "Connection: close\r\n"));
+  EXPECT_THAT(head.answer(), EndsWith("\r\n\r\n"));
+  EXPECT_THAT(head.rest(), EndsWith("0\r\n\r\n"));
+}
+
+TEST(HttpServer, AStreamWhoseClientDoesNotReadIsCutOff) {
+  Holder holder;
+  RunningServer server({.stream_bytes = 100000}, holder.handler());
+  Client client(server.port(), 4096);
+  client.send(get(server.port()));
+  const HttpReply reply = holder.next();
+  reply.begin({});
+  // More wait than may: a write has at most stream_bytes and a part, and as many come behind it.
+  while (!reply.is_abandoned())
+    if (reply.waiting_bytes() < 300000) reply.add(std::string(10000, 'x'));
+  EXPECT_EQ(server.next_event().kind, HttpEvent::Kind::left);
+}
+
+TEST(HttpServer, AnAnswerThatIsNotReadIsCutOff) {
+  RunningServer server({.write_time = 20ms}, [](const HttpRequest&, const HttpReply& reply) {
+    reply.send({.body = std::string(32 << 20, 'x')});
+  });
+  Client client(server.port(), 4096);
+  client.send(get(server.port()));
+  EXPECT_EQ(server.next_event().kind, HttpEvent::Kind::left);
+}
+
+TEST(HttpServer, AnAnswerThatNobodyGivesIsA500) {
+  RunningServer server({}, [](const HttpRequest& request, const HttpReply& reply) {
+    if (request.head.path == "/throws") throw std::runtime_error("broken");
+    if (request.head.path == "/bad") reply.send({.type = "a\r\nb"});
+    if (request.head.path == "/part") reply.begin({.body = "some"});
+  });
+  Client client(server.port());
+  for (const char* path : {"/throws", "/drops", "/bad"}) {
+    client.send(get(server.port(), path));
+    EXPECT_EQ(client.status(), 500) << path;
+  }
+  // A part of an answer must not look like a whole one.
+  client.send(get(server.port(), "/part"));
+  EXPECT_THAT(client.rest(), testing::Not(EndsWith("0\r\n\r\n")));
+}
+
+TEST(HttpServer, ADrainAnswersWhatIsUnderWay) {
+  Holder holder;
+  RunningServer server({}, holder.handler());
+  Client idle(server.port()), busy(server.port());
+  busy.send(get(server.port()));
+  const HttpReply reply = holder.next();
+  server->drain();
+  EXPECT_EQ(idle.rest(), "");
+  EXPECT_THROW(Client(server.port()), std::runtime_error);
+  reply.send({.body = "last"});
+  EXPECT_THAT(busy.rest(), testing::AllOf(HasSubstr("Connection: close"), EndsWith("last")));
+  busy.close();
+  idle.close();
+  server.wait_for_end();
+}
+
+TEST(HttpServer, ADrainEndsInTime) {
+  Holder holder;
+  RunningServer server({.drain_time = 20ms}, holder.handler());
+  Client client(server.port());
+  client.send(get(server.port()));
+  const HttpReply reply = holder.next();
+  server->drain();
+  server.wait_for_end();
+}
+
+TEST(HttpServer, ListensAtAUnixSocket) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  for (int time = 0; time < 2; ++time) {
+    RunningServer server({.socket_path = path}, echo);
+    EXPECT_EQ(server->url(), "unix:" + path);
+    Client client(path);
+    client.send("GET /unix HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(client.answer(), EndsWith("/unix"));
+    EXPECT_THAT(test::error_of([&] { HttpServer({.socket_path = path}, echo, {}); }),
+                HasSubstr("another process listens"));
+  }
+  EXPECT_THAT(test::error_of([&] { HttpServer({.socket_path = folder.write("f", "")}, echo, {}); }),
+              HasSubstr("no socket"));
+}
+
+TEST(HttpServer, AnAddressThatCannotBeHadIsAnError) {
+  RunningServer server({}, echo);
+  EXPECT_THAT(test::error_of([&] { HttpServer({.port = server.port()}, echo, {}); }),
+              HasSubstr("cannot listen"));
+  EXPECT_THAT(test::error_of([] { HttpServer({.address = "no"}, echo, {}); }), HasSubstr("'no'"));
+}
+
+}  // namespace attend::http_server_test

@@ -1,0 +1,163 @@
+#include "attend/serve/answer_queue.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+#include <stdexcept>
+
+namespace attend::answer_queue_test {
+
+using Texts = std::vector<std::string>;
+using testing::ElementsAre;
+
+// Answers each source with itself. Calls wait at a gate, so that the test says what waits when.
+class Model {
+ public:
+  AnswerQueue::Ask ask() {
+    return [this](const Texts& sources, const SearchOptions&, const Texts&,
+                  const attend::Model::Take& take) {
+      std::unique_lock lock(mutex_);
+      calls_.push_back(sources);
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return is_open_; });
+      lock.unlock();
+      for (size_t i = 0; i < sources.size(); ++i) {
+        if (sources[i] == "throws") throw std::runtime_error("broken");
+        Answer answer;
+        answer.source = {sources[i]};
+        take(i, std::move(answer));
+        ++taken;
+      }
+    };
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  // The calls, once there are so many.
+  std::vector<Texts> calls(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return calls_.size() >= count; });
+    return calls_;
+  }
+
+  std::atomic<int> taken = 0;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Texts> calls_;
+  bool is_open_ = false;
+};
+
+// A question, and what became of it: its answers' sources, or "failed: " and why.
+struct Asked {
+  std::promise<Texts> promise;
+  std::atomic<bool> is_abandoned = false;
+
+  Question question(const Texts& sources, const std::string& options = "equal") {
+    Question question;
+    question.sources = sources;
+    question.options = options;
+    question.is_abandoned = [this] { return is_abandoned.load(); };
+    question.answered = [this](const std::vector<Answer>& answers) {
+      Texts texts;
+      for (const Answer& answer : answers) texts.push_back(answer.source[0]);
+      promise.set_value(texts);
+    };
+    question.failed = [this](const std::exception& error) {
+      promise.set_value({"failed: " + std::string(error.what())});
+    };
+    return question;
+  }
+  Texts result() { return promise.get_future().get(); }
+};
+
+TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
+  Model model;
+  std::vector<size_t> batches;
+  Asked first, second, other, drawn, drawn_too, third;
+  AnswerQueue queue(
+      model.ask(), 256, [&](const auto& seconds) { batches.push_back(seconds.size()); }, 1);
+  queue.add(first.question({"a"}));
+  model.calls(1);
+  queue.add(second.question({"b", "c"}));
+  queue.add(other.question({"d"}, "other"));
+  queue.add(drawn.question({"e"}, ""));
+  queue.add(drawn_too.question({"f"}, ""));
+  queue.add(third.question({"g"}));
+  EXPECT_EQ(queue.size(), 5);
+  EXPECT_FALSE(queue.is_idle());
+  model.open();
+  EXPECT_THAT(drawn_too.result(), ElementsAre("f"));
+  EXPECT_THAT(third.result(), ElementsAre("g"));
+  EXPECT_THAT(second.result(), ElementsAre("b", "c"));
+  EXPECT_THAT(model.calls(5),
+              ElementsAre(Texts{"a"}, Texts{"b", "c", "g"}, Texts{"d"}, Texts{"e"}, Texts{"f"}));
+  EXPECT_THAT(batches, ElementsAre(1, 2, 1, 1, 1));
+}
+
+TEST(AnswerQueue, IsFullOnlyOfQuestionsThatSomebodyWaitsFor) {
+  Model model;
+  Asked running, left, waits, late, next;
+  AnswerQueue queue(
+      model.ask(), 2, [](const auto&) {}, 1);
+  EXPECT_TRUE(queue.add(running.question({"a"})));
+  model.calls(1);
+  EXPECT_TRUE(queue.add(left.question({"b"})));
+  EXPECT_TRUE(queue.add(waits.question({"c"})));
+  EXPECT_FALSE(queue.add(late.question({"d"})));
+  left.is_abandoned = true;
+  EXPECT_TRUE(queue.add(next.question({"e"})));
+  model.open();
+  EXPECT_THAT(next.result(), ElementsAre("e"));
+  EXPECT_THAT(model.calls(2), ElementsAre(Texts{"a"}, Texts{"c", "e"}));
+}
+
+TEST(AnswerQueue, ACallEndsWhenAllOfItsClientsHaveLeft) {
+  Model model;
+  Asked left;
+  std::optional<AnswerQueue> queue(
+      std::in_place, model.ask(), 256, [](const auto&) {}, 1);
+  queue->add(left.question({"x", "y", "z"}));
+  model.calls(1);
+  left.is_abandoned = true;
+  model.open();
+  queue.reset();  // waits for the call
+  EXPECT_EQ(model.taken, 0);
+}
+
+TEST(AnswerQueue, WhoLeavesTakesNoAnswerOfAnother) {
+  Model model;
+  Asked first, left, stays;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&) {}, 1);
+  queue.add(first.question({"a"}));
+  model.calls(1);
+  queue.add(left.question({"b"}));
+  queue.add(stays.question({"c"}));
+  left.is_abandoned = true;
+  model.open();
+  EXPECT_THAT(stays.result(), ElementsAre("c"));
+}
+
+TEST(AnswerQueue, AFailureReachesWhoIsNotAnswered) {
+  Model model;
+  Asked first, answered, broken, behind;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&) {}, 1);
+  queue.add(first.question({"a"}));
+  model.calls(1);
+  queue.add(answered.question({"b"}));
+  queue.add(broken.question({"throws"}));
+  queue.add(behind.question({"c"}));
+  model.open();
+  EXPECT_THAT(answered.result(), ElementsAre("b"));
+  EXPECT_THAT(broken.result(), ElementsAre("failed: broken"));
+  EXPECT_THAT(behind.result(), ElementsAre("failed: broken"));
+}
+
+}  // namespace attend::answer_queue_test

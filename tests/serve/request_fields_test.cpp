@@ -1,0 +1,115 @@
+#include "attend/serve/request_fields.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace attend::request_fields_test {
+
+using testing::HasSubstr;
+
+enum class Colour { red, green };
+EnumNames names_of(Colour) { return {"red", "green"}; }
+
+struct Values {
+  int64_t whole = 7;
+  double number = 0.5;
+  bool flag = false;
+  std::string text;
+  std::vector<std::string> texts;
+  Colour colour = Colour::red;
+
+  std::set<std::string> read(const std::string& body) {
+    return read_request(body, {{"whole", &whole, 1, 10},
+                               {"number", &number, 0, 1},
+                               {"flag", &flag},
+                               {"text", &text},
+                               {"texts", &texts, 1, 3, true},
+                               {"colour", &colour}});
+  }
+};
+
+struct Refusal {
+  int status = 0;
+  std::string message;
+  nlohmann::json param, code;
+};
+
+Refusal refusal(const std::string& body) {
+  try {
+    Values().read(body);
+  } catch (const RequestError& error) {
+    const HttpResponse response = error.response();
+    const auto told = nlohmann::json::parse(response.body).at("error");
+    return {response.status, told.at("message"), told.at("param"), told.at("code")};
+  }
+  return {};
+}
+
+TEST(RequestFields, AreRead) {
+  Values values;
+  const auto present = values.read(
+      R"({"texts": ["a", "\u00e9"], "whole": 10, "number": 1, "flag": true, "text": "x",
+          "colour": "green"})");
+  EXPECT_EQ(present.size(), 6);
+  EXPECT_EQ(values.texts, (std::vector<std::string>{"a", "\u00e9"}));
+  EXPECT_EQ(values.whole, 10);
+  EXPECT_EQ(values.number, 1);
+  EXPECT_TRUE(values.flag);
+  EXPECT_EQ(values.text, "x");
+  EXPECT_EQ(values.colour, Colour::green);
+  EXPECT_EQ(Values().read(R"({"texts": ["a"]})"), std::set<std::string>{"texts"});
+}
+
+TEST(RequestFields, WhatIsNoJsonIs400) {
+  for (const char* body : {"", "{", "{\"texts\": [\"a\"]} x", "{\"texts\": [\"\xff\"]}", "{'a': 1}",
+                           "{\"whole\": 1e999}", "\xef\xbb", "{\"number\": NaN}"})
+    EXPECT_EQ(refusal(body).status, 400) << body;
+}
+
+TEST(RequestFields, EachProblemNamesItsField) {
+  struct Case {
+    std::string body, param, message;
+  };
+  for (const Case& one : std::vector<Case>{
+           {R"("texts")", "", "one JSON object"},
+           {"[]", "", "one JSON object"},
+           {"{}", "texts", "missing"},
+           {R"({"texts": []})", "texts", "from 1 to 3"},
+           {R"({"texts": ["a", "b", "c", "d"]})", "texts", "4 strings"},
+           {R"({"texts": ["a", 1]})", "texts", "array of strings"},
+           {R"({"texts": "a"})", "texts", "array of strings"},
+           {R"({"texts": ["a"], "whole": 0})", "whole", "from 1 to 10"},
+           {R"({"texts": ["a"], "whole": -1})", "whole", "is -1"},
+           {R"({"texts": ["a"], "whole": 18446744073709551615})", "whole", "from 1 to 10"},
+           {R"({"texts": ["a"], "whole": 2.5})", "whole", "whole number"},
+           {R"({"texts": ["a"], "number": 1.01})", "number", "from 0 to 1"},
+           {R"({"texts": ["a"], "number": "1"})", "number", "a number"},
+           {R"({"texts": ["a"], "flag": 1})", "flag", "true or false"},
+           {R"({"texts": ["a"], "text": null})", "text", "is null"},
+           {R"({"texts": ["a"], "colour": "blue"})", "colour", "red, green"},
+           {R"({"texts": ["a"], "texts": ["b"]})", "texts", "twice"},
+           {R"({"texts": ["a"], "wohle": 1})", "wohle", "did you mean whole?"},
+           {R"({"texts": ["a"], "\u0000\n": 1})", std::string("\0\n", 2), "there are whole"}}) {
+    const Refusal found = refusal(one.body);
+    EXPECT_EQ(found.status, 422) << one.body;
+    EXPECT_THAT(found.message, HasSubstr(one.message)) << one.body;
+    EXPECT_EQ(found.param.is_null() ? "" : found.param.get<std::string>(), one.param) << one.body;
+  }
+}
+
+TEST(RequestFields, DepthAndValuesAreBounded) {
+  const auto nested = [](int depth) {
+    return "{\"texts\": " + std::string(static_cast<size_t>(depth - 1), '[') +
+           std::string(static_cast<size_t>(depth - 1), ']') + "}";
+  };
+  EXPECT_THAT(refusal(nested(json_depth)).message, HasSubstr("array of strings"));
+  EXPECT_THAT(refusal(nested(json_depth + 1)).message, HasSubstr("nested 8 deep"));
+  EXPECT_THAT(refusal(std::string(1 << 20, '[')).message, HasSubstr("nested 8 deep"));
+  std::string many = "{\"texts\": [0";
+  for (size_t i = 0; i < json_values; ++i) many += ",0";
+  EXPECT_THAT(refusal(many + "]}").message, HasSubstr("10000 values"));
+}
+
+}  // namespace attend::request_fields_test

@@ -1,0 +1,121 @@
+// What is answered without a model; tests/cli/test_serve.py has those with one.
+#include "attend/serve/service.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "attend/serve/routes.h"
+#include "tests/http/support.h"
+#include "tests/support/files.h"
+
+namespace attend::service_test {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class ServiceTest : public testing::Test {
+ protected:
+  // The whole answer to a request, head and body.
+  std::string ask(const std::string& method, const std::string& path, const std::string& lines = "",
+                  const std::string& body = "") {
+    test::Client client(server_->port());
+    client.send(
+        fmt::format("{} {} HTTP/1.1\r\nHost: localhost:{}\r\nConnection: close\r\n"
+                    "Content-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+                    method, path, server_->port(), body.size(), lines, body));
+    return client.rest();
+  }
+
+  void serve(ServiceOptions options = {}) {
+    service_.emplace(std::move(options));
+    server_.emplace(
+        HttpOptions{},
+        [this](const HttpRequest& request, const HttpReply& reply) {
+          service_->handle(request, reply);
+        },
+        [this](const HttpEvent& event) { service_->watch(event); });
+  }
+
+  std::optional<Service> service_;
+  std::optional<test::RunningServer> server_;
+};
+
+TEST_F(ServiceTest, IsReadyOnceItIsLoadedAndUntilItEnds) {
+  serve();
+  EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET", "/livez"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET", "/ready"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("loaded")));
+  EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 503 "));
+  service_->load();
+  EXPECT_THAT(ask("GET", "/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 400 "));
+  service_->begin_drain();
+  EXPECT_THAT(ask("GET", "/ready"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("end")));
+  EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
+  serve();
+  service_->load();
+  for (const Route& route : route_table()) {
+    const std::string other = route.method == "GET" ? "POST" : "GET";
+    const std::string allowed = route.method == "GET" ? "GET, HEAD" : route.method;
+    EXPECT_THAT(ask(other, route.path),
+                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: " + allowed + "\r\n")))
+        << route.path;
+  }
+  EXPECT_THAT(ask("HEAD", "/health"), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
+  for (const char* path : {"/", "/health/", "/Health", "/v1", "/health%00", "/../health"})
+    EXPECT_THAT(ask("GET", path), AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("unknown_path")))
+        << path;
+}
+
+TEST_F(ServiceTest, AKeyIsAsked) {
+  serve({.key = "secret"});
+  service_->load();
+  for (const char* line : {"", "Authorization: secret\r\n", "Authorization: Bearer secreT\r\n",
+                           "Authorization: Bearer secret1\r\n", "Authorization: Bearer \r\n"})
+    EXPECT_THAT(ask("GET", "/v1/models", line),
+                AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer\r\n")))
+        << line;
+  EXPECT_THAT(ask("GET", "/v1/models", "Authorization: Bearer secret\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
+  EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, CountsRequests) {
+  serve({.version = "1.2.3"});
+  ask("GET", "/health");
+  ask("GET", "/health?a");
+  ask("GET", "/no-such\"path");
+  for (int i = 0; i < 3; ++i) server_->next_event();
+  const std::string text = ask("GET", "/metrics");
+  for (const char* line :
+       {"\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n",
+        "\nattend_build_info{version=\"1.2.3\"} 1\n",
+        "\nattend_requests_total{route=\"/health\",code=\"200\"} 2\n",
+        "\nattend_requests_total{route=\"other\",code=\"404\"} 1\n",
+        "\nattend_request_duration_seconds_count 3\n", "\nattend_queue_size 0\n",
+        "\n# TYPE attend_batch_size histogram\n", "\nattend_batch_size_bucket{le=\"+Inf\"} 0\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {
+  Service service({.folders = {"/no/such/model"}});
+  EXPECT_THAT(test::error_of([&] { service.load(); }), HasSubstr("/no/such/model"));
+  EXPECT_FALSE(service.is_ready());
+}
+
+TEST(Metrics, AHistogramCountsUpToEachBound) {
+  Histogram histogram({1, 2.5});
+  for (const double value : {0.5, 1.0, 1.5, 3.0}) histogram.add(value);
+  EXPECT_EQ(histogram.text("x"),
+            "x_bucket{le=\"1\"} 2\nx_bucket{le=\"2.5\"} 3\nx_bucket{le=\"+Inf\"} 4\n"
+            "x_sum 6\nx_count 4\n");
+}
+
+}  // namespace attend::service_test
