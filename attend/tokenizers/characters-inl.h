@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attend::internal {
+
+// Classes of code points, as bits.
+enum CharacterClass : uint16_t {
+  bert_removed = 1 << 0,
+  bert_space = 1 << 1,
+  bert_cjk = 1 << 2,
+  bert_mark = 1 << 3,
+  bert_punctuation = 1 << 4,
+  white_space = 1 << 5,
+  letter = 1 << 6,
+  number = 1 << 7,
+  regex_space = 1 << 8,
+  word_character = 1 << 9,
+  combining = 1 << 10,
+  nfd_changes = 1 << 11,
+  untouched = 1 << 12,
+  has_lower = 1 << 13,
+};
+
+// The classes of every code point, in blocks of 256 of which equal ones are kept once.
+class CharacterClasses {
+ public:
+  CharacterClasses();
+  uint16_t classes(char32_t point) const {
+    return blocks_[size_t{index_[point >> 8]} << 8 | (point & 0xFF)];
+  }
+
+ private:
+  std::array<uint16_t, 0x1100> index_ = {};
+  std::vector<uint16_t> blocks_;
+};
+
+const CharacterClasses& character_classes();
+
+inline bool is(char32_t point, uint16_t wanted) {
+  static const CharacterClasses& table = character_classes();
+  return (table.classes(point) & wanted) != 0;
+}
+
+inline bool is_ascii(char character) { return static_cast<unsigned char>(character) < 0x80; }
+
+// Bytes of the character that begins with this byte, in well-formed UTF-8.
+inline size_t character_size(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+// The code point at `position` of well-formed UTF-8, which moves behind it.
+inline char32_t next_point(std::string_view text, size_t& position) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
+  const size_t size = character_size(text[position]);
+  char32_t point = 0;
+  if (size == 1) point = byte(0);
+  if (size == 2) point = (byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
+  if (size == 3) point = (byte(0) & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
+  if (size == 4)
+    point = (byte(0) & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
+            (byte(3) & 0x3Fu);
+  position += size;
+  return point;
+}
+
+inline char32_t first_point(std::string_view text) {
+  size_t position = 0;
+  return next_point(text, position);
+}
+
+// The last code point of well-formed UTF-8 that is not empty.
+inline char32_t last_point(std::string_view text) {
+  size_t position = text.size() - 1;
+  while ((static_cast<unsigned char>(text[position]) & 0xC0) == 0x80) --position;
+  return next_point(text, position);
+}
+
+size_t count_points(std::string_view text);
+
+void append_point(std::string& text, char32_t point);
+
+// Appends the lower case of the code point.
+void append_lower(std::string& text, char32_t point);
+
+// The text with U+FFFD for each longest run of bytes that begins a character and goes wrong (as
+// Unicode recommends it and Python and Rust do it). `changed` holds the result where it differs.
+std::string_view well_formed(std::string_view text, std::string& changed);
+
+bool is_well_formed(std::string_view text);
+
+// The character at the front of a text that is not empty, as it is; empty where it is malformed.
+std::string_view front_character(std::string_view text);
+
+}  // namespace attend::internal

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/base/error.h"
+
+namespace attend::internal {
+
+using Json = nlohmann::json;
+
+// The value of a JSON text. Error, naming the file, on what is none and on over 64 levels.
+Json parse_json(std::string_view bytes, const std::string& name);
+
+// A value within a JSON file and its place there, for messages. The file's value and its name stay.
+class JsonPlace {
+ public:
+  JsonPlace(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
+
+  const Json& value() const { return *value_; }
+  const std::string& file() const { return *file_; }
+
+  // Whether the object has that member and it is not null. Error where it is no object.
+  bool has(const char* key) const;
+  JsonPlace member(const char* key) const;  // Error where there is none
+  // The elements of an array. Errors where it is none, and has over `maximum`.
+  std::vector<JsonPlace> list(size_t maximum = 1 << 16) const;
+
+  // Values of a type; Error on another. With a key that of a member, or the default where there is
+  // none.
+  std::string text() const;
+  int64_t number() const;  // whole, 0 to 2^31 - 1
+  std::string text(const char* key, std::string_view otherwise) const;
+  bool flag(const char* key, bool otherwise) const;
+  int64_t number(const char* key, int64_t otherwise) const;
+
+  // Error: what is wrong with the value at this place.
+  template <class... Arguments>
+  [[noreturn]] void refuse(fmt::format_string<Arguments...> format,
+                           Arguments&&... arguments) const {
+    fail("{}: {} {}", *file_, path_.empty() ? "the value" : path_,
+         fmt::format(format, std::forward<Arguments>(arguments)...));
+  }
+
+  // The row of a table that the member `type` names. Error where there is none.
+  template <class Row>
+  const Row& row_of_type(const std::vector<Row>& table) const {
+    const JsonPlace type = member("type");
+    const std::string name = type.text();
+    std::string known;
+    for (const Row& row : table) {
+      if (row.type == name) return row;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", row.type);
+    }
+    type.refuse("is {}, which is not read; {} are", in_quotes(name), known);
+  }
+
+ private:
+  const Json* find(const char* key) const;
+
+  const Json* value_;
+  const std::string* file_;
+  std::string path_ = {};
+};
+
+}  // namespace attend::internal

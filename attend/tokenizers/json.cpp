@@ -1,0 +1,85 @@
+#include <limits>
+
+#include "attend/tokenizers/json-inl.h"
+
+namespace attend::internal {
+namespace {
+
+constexpr int maximum_depth = 64;
+
+}  // namespace
+
+Json parse_json(std::string_view bytes, const std::string& name) {
+  // The parser takes a NUL for the end of the text.
+  if (const size_t nul = bytes.find('\0'); nul != bytes.npos)
+    fail("{}: is no JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
+  const auto within_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > maximum_depth)
+      fail("{}: is nested over {} deep; this is no tokenizer", name, maximum_depth);
+    return true;
+  };
+  try {
+    return Json::parse(bytes.begin(), bytes.end(), within_depth);
+  } catch (const Json::parse_error& error) {
+    fail("{}: is no JSON at byte {}; fetch the file anew", name, error.byte);
+  } catch (const Json::exception&) {
+    fail("{}: is no JSON: it has a number out of range; fetch the file anew", name);
+  }
+}
+
+const Json* JsonPlace::find(const char* key) const {
+  if (!value_->is_object()) refuse("is no object");
+  const auto found = value_->find(key);
+  return found == value_->end() || found->is_null() ? nullptr : &*found;
+}
+
+bool JsonPlace::has(const char* key) const { return find(key) != nullptr; }
+
+JsonPlace JsonPlace::member(const char* key) const {
+  const Json* value = find(key);
+  if (value == nullptr) refuse("has no {}", key);
+  JsonPlace place(*value, *file_);
+  place.path_ = path_.empty() ? key : fmt::format("{}.{}", path_, key);
+  return place;
+}
+
+std::vector<JsonPlace> JsonPlace::list(size_t maximum) const {
+  if (!value_->is_array()) refuse("is no array");
+  if (value_->size() > maximum) refuse("has over {} elements", maximum);
+  std::vector<JsonPlace> places;
+  for (const Json& element : *value_) {
+    JsonPlace place(element, *file_);
+    place.path_ = fmt::format("{}[{}]", path_, places.size());
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+std::string JsonPlace::text() const {
+  if (!value_->is_string()) refuse("is no string");
+  return value_->get<std::string>();
+}
+
+int64_t JsonPlace::number() const {
+  constexpr uint64_t greatest = std::numeric_limits<int32_t>::max();
+  if (!value_->is_number_unsigned() || value_->get<uint64_t>() > greatest)
+    refuse("is no whole number from 0 to {}", greatest);
+  return value_->get<int64_t>();
+}
+
+std::string JsonPlace::text(const char* key, std::string_view otherwise) const {
+  return has(key) ? member(key).text() : std::string(otherwise);
+}
+
+bool JsonPlace::flag(const char* key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const JsonPlace place = member(key);
+  if (!place.value().is_boolean()) place.refuse("is neither true nor false");
+  return place.value().get<bool>();
+}
+
+int64_t JsonPlace::number(const char* key, int64_t otherwise) const {
+  return has(key) ? member(key).number() : otherwise;
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,109 @@
+#include <utility>
+
+#include "attend/tokenizers/charsmap-inl.h"
+#include "attend/tokenizers/read_parts-inl.h"
+
+namespace attend::internal {
+namespace {
+
+struct NormaliserType {
+  std::string type;
+  NormaliserPointer (*read)(const JsonPlace& place);
+};
+
+NormaliserPointer read_bert_normaliser(const JsonPlace& place) {
+  BertNormalisation options;
+  options.clean = place.flag("clean_text", true);
+  options.separate_cjk = place.flag("handle_chinese_chars", true);
+  options.lowercase = place.flag("lowercase", true);
+  options.strip_accents = place.flag("strip_accents", options.lowercase);
+  return bert_normaliser(options);
+}
+
+// A text that others are replaced by.
+std::string read_short(const JsonPlace& place, const char* key) {
+  constexpr size_t longest = 256;
+  std::string text = place.member(key).text();
+  if (text.size() > longest) place.refuse("has a {} of over {} bytes", key, longest);
+  return text;
+}
+
+// A replacement of a text, or of what an expression finds; of the latter, " {2,}" is read alone.
+NormaliserPointer read_replace(const JsonPlace& place) {
+  const JsonPlace pattern = place.member("pattern");
+  std::string content = read_short(place, "content");
+  if (pattern.has("String"))
+    return replace_normaliser(read_filled(pattern, "String", ""), std::move(content));
+  const std::string expression = pattern.member("Regex").text();
+  constexpr std::string_view several_spaces = " {2,}";
+  if (expression != several_spaces)
+    pattern.refuse("is the expression {}, which is not read; {} is", in_quotes(expression),
+                   in_quotes(several_spaces));
+  return spaces_normaliser(std::move(content));
+}
+
+int sextet_of(char character) {
+  constexpr std::string_view alphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const size_t found = alphabet.find(character);
+  return found == alphabet.npos ? -1 : static_cast<int>(found);
+}
+
+std::string from_base64(std::string_view text, const JsonPlace& place) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char character : text) {
+    const int sextet = sextet_of(character);
+    if (sextet < 0) place.refuse("is not base64");
+    bits = bits << 6 | static_cast<uint32_t>(sextet);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>(bits >> count & 0xFF));
+  }
+  return bytes;
+}
+
+NormaliserPointer read_precompiled(const JsonPlace& place) {
+  const JsonPlace rules = place.member("precompiled_charsmap");
+  return precompiled_normaliser(Charsmap(from_base64(rules.text(), rules), rules.file()));
+}
+
+NormaliserPointer read_normalisers(const JsonPlace& place) {
+  std::vector<NormaliserPointer> parts;
+  for (const JsonPlace& part : place.member("normalizers").list())
+    parts.push_back(read_normaliser(part));
+  return sequence_normaliser(std::move(parts));
+}
+
+const std::vector<NormaliserType>& normaliser_types() {
+  static const std::vector<NormaliserType> table = {
+      {"BertNormalizer", read_bert_normaliser},
+      {"NFC", [](const JsonPlace&) { return normal_form_normaliser(false, true); }},
+      {"NFD", [](const JsonPlace&) { return normal_form_normaliser(false, false); }},
+      {"NFKC", [](const JsonPlace&) { return normal_form_normaliser(true, true); }},
+      {"NFKD", [](const JsonPlace&) { return normal_form_normaliser(true, false); }},
+      {"Lowercase", [](const JsonPlace&) { return lowercase_normaliser(); }},
+      {"StripAccents", [](const JsonPlace&) { return strip_accents_normaliser(); }},
+      {"Strip",
+       [](const JsonPlace& place) {
+         return strip_normaliser(place.flag("strip_left", true), place.flag("strip_right", true));
+       }},
+      {"Replace", read_replace},
+      {"Prepend",
+       [](const JsonPlace& place) { return prepend_normaliser(read_short(place, "prepend")); }},
+      {"Precompiled", read_precompiled},
+      {"Sequence", read_normalisers},
+  };
+  return table;
+}
+
+}  // namespace
+
+NormaliserPointer read_normaliser(const JsonPlace& place) {
+  return place.row_of_type(normaliser_types()).read(place);
+}
+
+}  // namespace attend::internal

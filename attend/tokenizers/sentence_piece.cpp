@@ -1,0 +1,245 @@
+#include "attend/tokenizers/sentence_piece.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/tokenizers/characters-inl.h"
+#include "attend/tokenizers/sentence_piece_model-inl.h"
+
+namespace attend {
+namespace internal {
+
+struct SentencePieceParts {
+  SentencePieceFile file;
+  Trie user_defined = {};
+  std::array<bool, 128> unchanged = {};  // ASCII characters that stay, whatever is behind them
+  bool by_words = false;                 // no piece goes from one word into the next
+  TokenModelPointer model = nullptr;
+};
+
+namespace {
+
+constexpr int64_t maximum_model = int64_t{256} << 20;
+constexpr std::string_view marked_space = "\u2581";
+constexpr std::string_view replacement_character = "\uFFFD";
+
+// The scores as the unigram model takes them: user-defined pieces always win, for what they span,
+// and those that texts do not have are not taken.
+std::vector<double> unigram_scores(const SentencePieceFile& file) {
+  const auto is_normal = [&](size_t i) { return file.kinds[i] == PieceKind::normal; };
+  // Scores are logarithms, so that this is the greatest: sentencepiece begins with it.
+  float greatest = std::numeric_limits<float>::min();
+  for (size_t i = 0; i < file.pieces.size(); ++i)
+    if (is_normal(i)) greatest = std::max(greatest, file.scores[i]);
+  std::vector<double> scores(file.pieces.size(), std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (is_normal(i)) scores[i] = static_cast<double>(file.scores[i]);
+    if (file.kinds[i] == PieceKind::user_defined)
+      scores[i] = static_cast<double>(static_cast<float>(file.pieces[i].size()) * greatest) - 0.1;
+  }
+  return scores;
+}
+
+// What an unknown character counts.
+double unknown_score(const SentencePieceFile& file) {
+  float least = std::numeric_limits<float>::max();
+  for (size_t i = 0; i < file.pieces.size(); ++i)
+    if (file.kinds[i] == PieceKind::normal) least = std::min(least, file.scores[i]);
+  return static_cast<double>(least - static_cast<float>(unknown_penalty));
+}
+
+TokenModelPointer unigram_of(TokenTable tokens, const SentencePieceFile& file) {
+  UnigramOptions options;
+  options.unknown = file.unknown;
+  options.unknown_score = unknown_score(file);
+  options.by_bytes = file.by_bytes;
+  options.look_up_unknown = false;
+  options.single_precision = true;
+  return unigram_model(std::move(tokens), unigram_scores(file), options);
+}
+
+Trie user_defined_pieces(const SentencePieceFile& file) {
+  std::vector<Trie::Entry> entries;
+  for (size_t i = 0; i < file.pieces.size(); ++i)
+    if (file.kinds[i] == PieceKind::user_defined)
+      entries.emplace_back(file.pieces[i], static_cast<int32_t>(i));
+  return Trie(std::move(entries));
+}
+
+// Each byte that belongs to no character counts as one.
+Charsmap::Match character_or_replacement(std::string_view text) {
+  const std::string_view character = front_character(text);
+  if (!character.empty()) return {character.size(), character};
+  return {1, replacement_character};
+}
+
+// What the front of a text becomes, and how many of its bytes.
+Charsmap::Match front_of(const SentencePieceParts& parts, std::string_view text) {
+  if (is_ascii(text[0]) && parts.unchanged[static_cast<size_t>(text[0])])
+    return {1, text.substr(0, 1)};
+  size_t user_defined = 0;
+  parts.user_defined.for_each_prefix(text, [&](size_t size, int32_t) { user_defined = size; });
+  if (user_defined > 0) return {user_defined, text.substr(0, user_defined)};
+  const Charsmap::Match match = parts.file.rules.longest(text);
+  if (match.size > 0) return match;
+  return character_or_replacement(text);
+}
+
+std::array<bool, 128> unchanged_characters(const SentencePieceParts& parts) {
+  std::array<bool, 128> unchanged;
+  for (size_t i = 0; i < unchanged.size(); ++i) {
+    const char character = static_cast<char>(i);
+    unchanged[i] = !parts.file.rules.begins_with(character) &&
+                   parts.user_defined.child(Trie::root, character) == Trie::none;
+  }
+  return unchanged;
+}
+
+// Whether marks of spaces are at the beginnings of pieces alone.
+bool keeps_to_words(const SentencePieceFile& file) {
+  for (size_t i = 0; i < file.pieces.size(); ++i) {
+    const bool is_met = file.kinds[i] == PieceKind::normal || file.kinds[i] == PieceKind::unused ||
+                        file.kinds[i] == PieceKind::user_defined;
+    if (is_met && file.pieces[i].find(marked_space, 1) != std::string::npos) return false;
+  }
+  return true;
+}
+
+// The ids of a text word by word, so that those which were met before are known. Sums of scores go
+// over a whole text and are rounded; those of unigrams may therefore choose otherwise by words.
+void append_words(const SentencePieceParts& parts, std::string_view text,
+                  std::vector<int32_t>& ids) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(marked_space, 1), text.size());
+    const size_t before = ids.size();
+    parts.model->append(text.substr(0, end), ids);
+    text.remove_prefix(end);
+    // Unknown neighbours are one piece.
+    const bool joined = before > 0 && before < ids.size() &&
+                        ids[before - 1] == parts.file.unknown && ids[before] == parts.file.unknown;
+    if (joined) ids.erase(ids.begin() + static_cast<int64_t>(before));
+  }
+}
+
+std::string normalised_text(const SentencePieceParts& parts, std::string_view text) {
+  const SentencePieceFile& file = parts.file;
+  const std::string_view space = file.mark_spaces ? marked_space : " ";
+  while (file.single_spaces && !text.empty()) {
+    const Charsmap::Match front = front_of(parts, text);
+    if (front.replacement != std::string_view(" ")) break;
+    text.remove_prefix(front.size);
+  }
+  std::string result;
+  if (text.empty()) return result;
+  if (file.prefix_space) result = space;
+  bool behind_space = file.single_spaces;
+  while (!text.empty()) {
+    Charsmap::Match front = front_of(parts, text);
+    text.remove_prefix(front.size);
+    std::string_view piece = front.replacement;
+    while (behind_space && piece.starts_with(' ')) piece.remove_prefix(1);
+    for (const char byte : piece) byte == ' ' ? result += space : result += byte;
+    if (!piece.empty()) behind_space = piece.ends_with(' ');
+    behind_space = behind_space && file.single_spaces;
+  }
+  while (file.single_spaces && result.ends_with(space)) result.resize(result.size() - space.size());
+  return result;
+}
+
+}  // namespace
+}  // namespace internal
+
+using internal::PieceKind;
+using internal::SentencePieceParts;
+
+SentencePiece::SentencePiece(std::shared_ptr<const SentencePieceParts> parts)
+    : parts_(std::move(parts)) {}
+
+SentencePiece SentencePiece::load(const std::string& path) {
+  return parse(read_file(path, internal::maximum_model), path);
+}
+
+SentencePiece SentencePiece::parse(std::string_view bytes, const std::string& name) {
+  auto parts = std::make_shared<SentencePieceParts>();
+  parts->file = internal::parse_sentence_piece(bytes, name);
+  internal::TokenTable tokens(parts->file.pieces, name);
+  parts->user_defined = internal::user_defined_pieces(parts->file);
+  parts->unchanged = internal::unchanged_characters(*parts);
+  parts->by_words = !parts->file.is_unigram && internal::keeps_to_words(parts->file);
+  parts->model = parts->file.is_unigram
+                     ? internal::unigram_of(std::move(tokens), parts->file)
+                     : internal::scored_pairs_model(std::move(tokens), parts->file);
+  return SentencePiece(std::move(parts));
+}
+
+std::vector<int32_t> SentencePiece::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  std::string changed;
+  const std::string normalised = internal::normalised_text(*parts_, text);
+  // The rules of a file may make of characters what is none.
+  const std::string_view characters = internal::well_formed(normalised, changed);
+  if (parts_->by_words)
+    internal::append_words(*parts_, characters, ids);
+  else
+    parts_->model->append(characters, ids);
+  return ids;
+}
+
+std::string SentencePiece::decode(std::span<const int32_t> ids) const {
+  const internal::SentencePieceFile& file = parts_->file;
+  std::string text, bytes;
+  const auto flush = [&] {
+    for (std::string_view rest = bytes; !rest.empty();) {
+      const internal::Charsmap::Match front = internal::character_or_replacement(rest);
+      text += front.replacement;
+      rest.remove_prefix(front.size);
+    }
+    bytes.clear();
+  };
+  bool at_begin = true;
+  for (const int32_t id : ids) {
+    std::string_view piece = this->piece(id);
+    const PieceKind kind = file.kinds[static_cast<size_t>(id)];
+    if (kind == PieceKind::byte) {
+      bytes.push_back(static_cast<char>(*internal::byte_of_piece(piece)));
+      continue;
+    }
+    flush();
+    if (!text.empty()) at_begin = false;
+    if (kind == PieceKind::unknown) text += file.unknown_text;
+    if (kind == PieceKind::unknown || kind == PieceKind::control) continue;
+    if (at_begin && (file.prefix_space || file.single_spaces) &&
+        piece.starts_with(internal::marked_space)) {
+      piece.remove_prefix(internal::marked_space.size());
+      // Where spaces are single, those at the front are all left out.
+      at_begin = file.single_spaces;
+    }
+    while (!piece.empty()) {
+      const size_t mark = std::min(piece.find(internal::marked_space), piece.size());
+      text += piece.substr(0, mark);
+      piece.remove_prefix(mark);
+      if (piece.empty()) break;
+      text += ' ';
+      piece.remove_prefix(internal::marked_space.size());
+    }
+  }
+  flush();
+  return text;
+}
+
+int32_t SentencePiece::size() const { return parts_->model->tokens().size(); }
+
+std::optional<int32_t> SentencePiece::id(std::string_view piece) const {
+  return parts_->model->tokens().id(piece);
+}
+
+const std::string& SentencePiece::piece(int32_t id) const {
+  if (id < 0 || id >= size()) fail("no piece has the id {}; ids are 0 to {}", id, size() - 1);
+  return parts_->model->tokens().token(id);
+}
+
+}  // namespace attend

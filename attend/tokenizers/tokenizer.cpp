@@ -1,0 +1,158 @@
+#include "attend/tokenizers/tokenizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/tokenizers/characters-inl.h"
+#include "attend/tokenizers/tokenizer_parts-inl.h"
+
+namespace attend {
+namespace {
+
+using internal::TemplatePart;
+using internal::TokenizerParts;
+using Ids = std::vector<int32_t>;
+
+Ids ids_of(const TokenizerParts& parts, std::string_view text) {
+  Ids ids;
+  std::string changed, normalised;
+  text = internal::well_formed(text, changed);
+  const auto on_token = [&](int32_t id) { ids.push_back(id); };
+  const internal::PieceSink on_piece = [&](std::string_view piece, bool) {
+    parts.model->append(piece, ids);
+  };
+  parts.added.in_raw().split(
+      text,
+      [&](std::string_view part) {
+        const bool begins_text = part.data() == text.data();
+        if (parts.normaliser) {
+          normalised.clear();
+          parts.normaliser->apply(part, normalised);
+          part = normalised;
+        }
+        const char* begin = part.data();
+        parts.added.in_normalised().split(
+            part,
+            [&](std::string_view piece) {
+              const bool begins = begins_text && piece.data() == begin;
+              parts.splitter ? parts.splitter->split(piece, begins, on_piece)
+                             : on_piece(piece, begins);
+            },
+            on_token);
+      },
+      on_token);
+  return ids;
+}
+
+void cut(Ids& ids, int64_t maximum, bool from_left) {
+  const int64_t excess = static_cast<int64_t>(ids.size()) - maximum;
+  if (excess <= 0) return;
+  if (from_left) {
+    ids.erase(ids.begin(), ids.begin() + excess);
+  } else {
+    ids.resize(static_cast<size_t>(maximum));
+  }
+}
+
+// Cuts the longer of the two first, until both together have at most `maximum` ids.
+void cut_both(Ids& first, Ids& second, int64_t maximum, bool from_left) {
+  Ids& shorter = first.size() > second.size() ? second : first;
+  Ids& longer = first.size() > second.size() ? first : second;
+  const auto least = static_cast<int64_t>(shorter.size());
+  if (least + static_cast<int64_t>(longer.size()) <= maximum) return;
+  // Where one half is enough for the shorter, it stays whole; else both get a half.
+  const int64_t half = std::min(least, maximum / 2);
+  cut(shorter, half, from_left);
+  cut(longer, maximum - half, from_left);
+}
+
+// Ids that the template adds.
+int64_t special_count(const std::vector<TemplatePart>& sequence) {
+  int64_t count = 0;
+  for (const TemplatePart& part : sequence) count += static_cast<int64_t>(part.ids.size());
+  return count;
+}
+
+Encoding put_together(const std::vector<TemplatePart>& sequence, const Ids& first,
+                      const Ids& second, bool special_tokens) {
+  Encoding encoding;
+  for (const TemplatePart& part : sequence) {
+    const bool special = part.kind == TemplatePart::Kind::special;
+    if (special && !special_tokens) continue;
+    const Ids& ids = special ? part.ids : part.kind == TemplatePart::Kind::first ? first : second;
+    encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
+    encoding.types.insert(encoding.types.end(), ids.size(), part.type);
+  }
+  return encoding;
+}
+
+// Ids that are left for texts; none where there is no limit.
+std::optional<int64_t> room_in(const TokenizerParts& parts, const EncodeOptions& options,
+                               const std::vector<TemplatePart>& sequence) {
+  const std::optional<int64_t> maximum = options.maximum ? options.maximum : parts.maximum;
+  if (!maximum) return std::nullopt;
+  const int64_t special = options.special_tokens ? special_count(sequence) : 0;
+  if (*maximum < special)
+    fail("at most {} ids of a text, but {} of them are special ones; ask for at least {}", *maximum,
+         special, special);
+  return *maximum - special;
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::shared_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
+
+Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  const std::vector<TemplatePart>& sequence = parts_->sequence.single;
+  const std::optional<int64_t> room = room_in(*parts_, options, sequence);
+  Ids ids = ids_of(*parts_, text);
+  if (room) cut(ids, *room, parts_->cut_left);
+  return put_together(sequence, ids, {}, options.special_tokens);
+}
+
+Encoding Tokenizer::encode(std::string_view first, std::string_view second,
+                           const EncodeOptions& options) const {
+  const std::vector<TemplatePart>& sequence = parts_->sequence.pair;
+  const std::optional<int64_t> room = room_in(*parts_, options, sequence);
+  Ids ids = ids_of(*parts_, first), other = ids_of(*parts_, second);
+  if (room) cut_both(ids, other, *room, parts_->cut_left);
+  return put_together(sequence, ids, other, options.special_tokens);
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
+  std::vector<std::string> tokens;
+  for (const int32_t id : ids) {
+    const internal::AddedToken* added = parts_->added.find(id);
+    if (added != nullptr) {
+      const bool left_out = added->special && added->written == added->content;
+      if (keep_special || !left_out) tokens.push_back(added->written);
+    } else if (id >= 0 && id < parts_->model->tokens().size()) {
+      tokens.push_back(token(id));
+    }
+  }
+  return parts_->decoder->decode(tokens);
+}
+
+int32_t Tokenizer::size() const {
+  const auto& added = parts_->added.list();
+  const int32_t of_model = parts_->model->tokens().size();
+  return added.empty() ? of_model : std::max(of_model, added.back().id + 1);
+}
+
+std::optional<int32_t> Tokenizer::id(std::string_view token) const {
+  for (const internal::AddedToken& added : parts_->added.list())
+    if (added.content == token) return added.id;
+  return parts_->model->tokens().id(token);
+}
+
+const std::string& Tokenizer::token(int32_t id) const {
+  const internal::AddedToken* added = parts_->added.find(id);
+  if (added != nullptr) return added->content;
+  const internal::TokenTable& tokens = parts_->model->tokens();
+  if (id < 0 || id >= tokens.size())
+    fail("no token has the id {}; ids are 0 to {}", id, size() - 1);
+  return tokens.token(id);
+}
+
+}  // namespace attend
