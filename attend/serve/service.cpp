@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -94,13 +93,7 @@ bool Service::is_idle() const {
 }
 
 void Service::handle(const HttpRequest& request, const HttpReply& reply) {
-  try {
-    answer_by_route(*this, request, reply);
-  } catch (const RequestError& error) {
-    reply.send(error.response());
-  } catch (const Error& error) {
-    reply.send(http_error(422, error.what()));
-  }
+  answer_by_route(*this, request, reply);
 }
 
 void Service::watch(const HttpEvent& event) {
