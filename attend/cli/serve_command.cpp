@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -55,8 +56,8 @@ class Serving {
         service_(options_.service),
         server_(
             options_.http,
-            [this](const HttpRequest& request, const HttpReply& reply) {
-              service_.handle(request, reply);
+            [this](HttpRequest request, const HttpReply& reply) {
+              service_.handle(std::move(request), reply);
             },
             [this](const HttpEvent& event) { service_.watch(event); }) {
     server_.take_signals([this](int count) { end(count); });

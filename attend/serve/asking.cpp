@@ -46,11 +46,7 @@ void ask(const Asking& asking, Question question,
     const int status = dynamic_cast<const Error*>(&failure) != nullptr ? 422 : 500;
     reply.send(error(RequestError(status, failure.what())));
   };
-  if (asking.served.queue->add(std::move(question))) return;
-  HttpResponse full = asking.error(
-      RequestError(429, "too many requests wait for the model; ask later", "", "queue_full"));
-  full.fields = {{"Retry-After", "1"}};
-  reply.send(full);
+  if (!asking.served.queue->add(std::move(question))) reply.send(full_response(asking.error));
 }
 
 const ServedModel& text_model(const Service& service, const std::string& name) {

@@ -8,6 +8,7 @@
 #include "attend/serve/classify_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
+#include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
 
 namespace attend {
@@ -89,6 +90,7 @@ const std::vector<Route>& route_table() {
       {"GET", "/v1/models", true, true, answer_models},
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
+      {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;
 }

@@ -150,6 +150,28 @@ class Serve(program.Case):
         status, body = server.predict(texts=["bab"], model="../words")
         self.assertEqual((status, json.loads(body)["error"]["code"]), (404, "model_not_found"))
 
+    def test_scores_are_those_of_score(self):
+        server = self.serve()
+        answers = ["The dog bit the man.", "It was not unexpected.", "x y"]
+        first = self.write("a.txt", "The dog bit the man.\nIt was unexpected.\nx z\n")
+        second = self.write("b.txt", "The dog had bit him.\nNobody knew.\ny x\n")
+        references = (first.read_text() + second.read_text()).splitlines()
+        for options, fields in (
+                (("--metric", "bleu,chrf++,token_error", "--units", "char", "--lowercase",
+                  "--smooth", "floor", "--smooth-value", "0.5", "--tokenise", "intl"),
+                 {"metrics": ["bleu", "chrf++", "token_error"], "units": "char",
+                  "lowercase": True, "smooth": "floor", "smooth_value": 0.5, "tokenise": "intl"}),
+                (("--sentences",), {"sentences": True})):
+            printed = self.succeed("score", "--json", "--reference", first, "--reference", second,
+                                   *options, stdin="".join(f"{line}\n" for line in answers)).stdout
+            status, _, body = server.ask("POST", "/v1/score", {"answers": answers,
+                                                              "references": references} | fields)
+            self.assertEqual(status, 200, body)
+            wanted = printed.splitlines()
+            if "sentences" in fields:
+                wanted = [f'{{"sentences":[{",".join(wanted)}]}}']
+            self.assertEqual([body], wanted)
+
     def test_refusals_name_the_field(self):
         server = self.serve("--strict")
         for fields, status, param, words in (
