@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -29,7 +31,7 @@ EnumNames names_of(LogForm) { return {"lines", "json"}; }
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
-  std::string key_file;
+  std::string key_file, examples_file;
   LogForm log = LogForm::lines;
   double deadline = 60, drain = 0;  // seconds
 };
@@ -46,6 +48,20 @@ std::string read_key(const std::string& path) {
       !std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; }))
     fail("{}: its first line must be a key of printable ASCII without blanks", path);
   return key;
+}
+
+// What precedes a tab in the file's first lines.
+std::vector<std::string> read_page_examples(const std::string& path) {
+  constexpr size_t most = 12;
+  std::vector<std::string> texts;
+  std::istringstream lines(read_file(path));
+  for (std::string line; texts.size() < most && std::getline(lines, line);) {
+    line.resize(std::min(line.size(), line.find_first_of("\t\r")));
+    if (!line.empty() && std::find(texts.begin(), texts.end(), line) == texts.end())
+      texts.push_back(line);
+  }
+  if (texts.empty()) fail("{}: holds no text to offer as an example", path);
+  return texts;
 }
 
 // A server and its models, from the first connection to the last.
@@ -103,6 +119,8 @@ class Serving {
 
 void run_serve(ServeOptions options) {
   if (!options.key_file.empty()) options.service.key = read_key(options.key_file);
+  if (!options.examples_file.empty())
+    options.service.examples = read_page_examples(options.examples_file);
   options.http.answer_time = milliseconds(options.deadline);
   for (std::string& host : options.http.hosts)
     std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) {
@@ -175,6 +193,12 @@ void add_service_options(CLI::App& command, ServeOptions& options) {
       .add_option("--key-file", options.key_file,
                   "a file whose first line clients must send as Authorization: Bearer")
       ->envname("ATTEND_SERVE_KEY_FILE");
+  command
+      .add_option(
+          "--examples", options.examples_file,
+          "texts that the page offers: the file's first lines, or of data what precedes the "
+          "tab")
+      ->envname("ATTEND_SERVE_EXAMPLES");
   add_named_option<LogForm>(command, "--log", options.log,
                             "what standard error says of each request: lines, or objects of json")
       ->envname("ATTEND_SERVE_LOG");
@@ -189,7 +213,8 @@ void add_serve_command(CLI::App& app) {
   add_http_options(*command, *options);
   command->footer(
       "Examples:\n"
-      "  attend serve model\n"
+      "  attend serve model                          (then open http://localhost:8080/)\n"
+      "  attend serve model other --examples data/test.tsv\n"
       "  curl -H 'Content-Type: application/json' -d '{\"texts\": [\"attention\"]}' \\\n"
       "    http://localhost:8080/v1/predict\n"
       "POST /v1/predict takes texts (at most 32), and as predict's options do: model (where there "
@@ -199,7 +224,12 @@ void add_serve_command(CLI::App& app) {
       "top_k,\n"
       "top_p, seed and details. It answers {\"model\", \"answers\": [what predict --json prints "
       "for each]}.\n"
-      "GET /v1/models, /health, /ready (503 until the models are loaded, and before it ends) and "
+      "POST /v1/explain takes text, target, beam, view, method, layer, head, words, evidence, as "
+      "explain's\n"
+      "options do, and format: json, svg, html or page.\n"
+      "GET / (the page), /v1/models, /health, /ready (503 until the models are loaded, and before "
+      "it "
+      "ends) and\n"
       "/metrics.\n"
       "Errors are {\"error\": {\"message\", \"type\", \"param\", \"code\"}}. Each option of the "
       "server can\n"
