@@ -36,7 +36,7 @@ def main():
             if len(options.models) > 1:
                 browser.run("document.getElementById('other').selectedIndex = 2")
             browser.keys("#text", options.text + "\ue007")
-            browser.wait("document.querySelector('.side > .answer')?.textContent && !document.querySelector('.busy')")
+            browser.wait("document.querySelector('.first')?.textContent && !document.querySelector('.busy')")
             if options.off:
                 browser.click(f".token:nth-of-type({options.off})")
                 browser.wait("document.querySelector('.instead .answer')")

@@ -10,6 +10,10 @@ import program
 from program import PAIRS, SMALL, settings
 from test_serve import Server
 
+HEADS = {"model.type": "transformer", "model.depth": 16, "model.heads": 2, "model.feed_forward": 16,
+         "model.encoder_layers": 2, "model.decoder_layers": 1, "train.replicas": 1, "train.batch": 20,
+         "train.learning_rate": 1e-2, "train.warmup_steps": 10, "train.patience": 0}
+
 
 class Explain(program.Case):
     """One server with a model of each kind, for all the tests below."""
@@ -19,9 +23,9 @@ class Explain(program.Case):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
-        for name, more in (("words", {}), ("plain", {"model.score": "none"})):
+        for name, chosen in (("words", HEADS), ("plain", SMALL | {"model.score": "none"})):
             run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", name,
-                                 *settings(SMALL | {"train.epochs": 12} | more), cwd=cls.shared)
+                                 *settings(chosen | {"train.epochs": 12}), cwd=cls.shared)
             assert run.returncode == 0, run.stderr
         cls.server = Server("words", "plain", "--port", 0, cwd=cls.shared)
         cls.addClassCleanup(cls.server.end)
@@ -37,7 +41,8 @@ class Explain(program.Case):
     def test_explanations_are_those_of_explain_to_the_byte(self):
         for options, fields in (
                 ((), {}),
-                (("--method", "occlusion", "--evidence"), {"method": "occlusion", "evidence": True}),
+                (("--method", "occlusion", "--evidence", "--target", "B A B"),
+                 {"method": "occlusion", "evidence": True, "target": "B A B"}),
                 (("--target", "D A D", "--head", 1), {"target": "D A D", "head": 1}),
                 (("--beam", 4, "--words"), {"beam": 4, "words": True}),
                 (("--view", "model"), {"view": "model"})):
@@ -52,7 +57,7 @@ class Explain(program.Case):
                 (".svg", (), {}, "image/svg+xml"),
                 (".svg", ("--view", "graph"), {"view": "graph"}, "image/svg+xml"),
                 (".html", ("--method", "norms"), {"method": "norms"}, "text/html; charset=utf-8"),
-                (".html", (), {}, "text/html; charset=utf-8")):
+                (".html", ("--target", "B A B"), {"target": "B A B"}, "text/html; charset=utf-8")):
             path = self.shared / f"file{suffix}"
             self.explain("--out", path, *options)
             status, headers, body = self.ask(format=suffix[1:], **fields)
@@ -63,7 +68,7 @@ class Explain(program.Case):
         one = json.loads(self.ask(format="page")[2])
         self.assertEqual([method["name"] for method in one["texts"]["methods"]], ["attention"])
         self.assertEqual(one["texts"]["methods"][0]["card"], [])
-        every = json.loads(self.ask(format="page", evidence=True)[2])
+        every = json.loads(self.ask(format="page", evidence=True, target="B A B")[2])
         names = [method["name"] for method in every["texts"]["methods"]]
         self.assertIn("integrated_gradients", names)
         self.assertTrue(all(method["card"] for method in every["texts"]["methods"]))
@@ -81,7 +86,7 @@ class Explain(program.Case):
                 ({"text": "b" * 4097}, 422, "text", "up to 4096"),
                 ({"method": "rolout"}, 422, None, "did you mean rollout?"),
                 ({"head": 0}, 422, "head", "from 1"),
-                ({"head": 2}, 422, None, "head 2"),
+                ({"head": 3}, 422, None, "head 3"),
                 ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph"),
                 ({"view": "graph"}, 422, None, "take the format svg"),
                 ({"view": "heads", "evidence": True}, 422, None, "leave the view heads out"),
@@ -95,9 +100,9 @@ class Explain(program.Case):
             self.assertIn(words, error["message"])
 
     def test_explanations_do_not_depend_on_company(self):
-        alone = self.ask(evidence=True)[2]
+        alone = self.ask(evidence=True, target="B A B")[2]
         found = []
-        threads = [threading.Thread(target=lambda: found.append(self.ask(evidence=True)[2])) for _ in range(4)]
+        threads = [threading.Thread(target=lambda: found.append(self.ask(evidence=True, target="B A B")[2])) for _ in range(4)]
         threads += [threading.Thread(target=self.server.predict, kwargs={"model": "words", "texts": ["dad"] * 32})
                     for _ in range(4)]
         for thread in threads:

@@ -17,7 +17,7 @@ from program import PAIRS, SMALL, settings  # noqa: E402
 from test_serve import Server  # noqa: E402
 
 ENTER, SPACE, RIGHT = "\ue007", "\ue00d", "\ue014"
-ANSWERED = "document.querySelector('.side > .answer')?.textContent"
+ANSWERED = "document.querySelector('.first')?.textContent"
 TESTED = ANSWERED + " && !document.querySelector('.busy')"  # all methods, of all models
 
 
@@ -91,7 +91,7 @@ class Page(unittest.TestCase):
         browser = self.browse()
         self.type(browser, "bab")
         beams = ("--beam", 5, "--nbest", 5)
-        self.assertEqual(self.text(browser, ".side > .answer"), self.answers("bab", *beams)[0])
+        self.assertEqual(self.text(browser, ".first"), self.answers("bab", *beams)[0])
         self.assertEqual(self.texts(browser, ".answers li > span:first-child"), self.answers("bab", *beams))
         self.assertEqual(self.texts(browser, ".token"), ["b", "a", "b"])
         browser.wait(TESTED)
@@ -117,9 +117,9 @@ class Page(unittest.TestCase):
         browser = self.browse()
         self.choose(browser, "#other", "plain")
         self.type(browser, "dad")
-        browser.wait("[...document.querySelectorAll('.side > .answer')].filter(one => one.textContent).length === 2")
+        browser.wait("[...document.querySelectorAll('.first')].filter(one => one.textContent).length === 2")
         beams = ("--beam", 5, "--nbest", 5)
-        self.assertEqual(self.texts(browser, ".side > .answer"),
+        self.assertEqual(self.texts(browser, ".first"),
                          [self.answers("dad", *beams, model=model)[0] for model in ("words", "plain")])
         # One attends; of the other only methods that need no weights speak.
         browser.wait("document.querySelectorAll('.side').length === 2 && [...document.querySelectorAll('.side')]"
@@ -137,7 +137,7 @@ class Page(unittest.TestCase):
         self.assertEqual(example, PAIRS.splitlines()[2].split("\t")[0])
         browser.click("#examples button:nth-child(3)")
         browser.wait(ANSWERED)
-        self.assertEqual(self.text(browser, ".side > .answer"), self.answers(example, "--beam", 5)[0])
+        self.assertEqual(self.text(browser, ".first"), self.answers(example, "--beam", 5)[0])
 
     def test_keys_do_all(self):
         browser = self.browse()
@@ -187,7 +187,7 @@ class Page(unittest.TestCase):
         browser.keys("#key", "secret")
         browser.keys("#text", "bab" + ENTER)
         browser.wait(ANSWERED)
-        self.assertEqual(self.text(browser, ".side > .answer"), self.answers("bab", "--beam", 5)[0])
+        self.assertEqual(self.text(browser, ".first"), self.answers("bab", "--beam", 5)[0])
         self.assertTrue(browser.run("return document.getElementById('problem').hidden"))
 
     def browse_locked(self, server):

@@ -2,7 +2,7 @@
 class Side {
   constructor(host, model, prefix) {
     Object.assign(this, {model, prefix});
-    this.answer = element('p', {class: 'answer', 'aria-live': 'polite'});
+    this.answer = element('p', {class: 'first answer', 'aria-live': 'polite'});
     this.answers = element('ol', {class: 'answers', 'aria-label': 'Answers'});
     this.notes = element('p', {class: 'soft'});
     this.whatIf = element('div', {class: 'what-if'});
@@ -12,8 +12,9 @@ class Side {
     this.tabs = element('div', {class: 'tabs', role: 'tablist', 'aria-label': 'Views', hidden: ''});
     this.views = element('div');
     host.append(element('section', {class: 'side', 'aria-label': `Model ${model.id}`},
-      element('h2', {}, model.id), this.answer, this.notes, this.answers, this.whatIf,
-      element('div', {class: 'bar'}, this.note, this.share), this.tabs, this.views));
+      element('h2', {}, model.id),
+      element('div', {class: 'answered'}, element('div', {}, this.answer, this.notes, this.answers), this.whatIf),
+      element('div', {class: 'bar'}, this.share, this.note), this.tabs, this.views));
   }
 
   // Asks for the answer, then for one map and all layers, and then for all methods with their tests.
@@ -61,7 +62,8 @@ class Side {
     this.answer.textContent = bestOf(predictions);
     this.answers.hidden = predictions.length < 2;
     this.answers.replaceChildren(...predictions.map(({target, log_probability: logarithm}) => element('li', {},
-      element('span', {}, shown(target)), element('span', {class: 'share'}, percent(Math.exp(logarithm))))));
+      element('span', {}, shown(target)), element('span', {class: 'share', title: 'the probability of the whole answer; answers rank by it per token'},
+              percent(Math.exp(logarithm))))));
     const notes = [];
     if (cut) notes.push(`The text is longer than the model reads; it read ${tokens.length} tokens.`);
     if (unknown.length) notes.push(`The model does not know ${listed(unknown.map(token => `“${token}”`))}.`);
