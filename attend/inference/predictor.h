@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -112,20 +113,24 @@ class Predictor {
                        const TakeStep& take);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
-  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with
+  // Calls `work` with the length_batches() of the pairs, of up to `most`, in parallel. Batches with
   // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
-  void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                  int64_t most, const BatchWork& work, const BatchWork& tell = {});
+  void in_batches(
+      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t most,
+      const BatchWork& work, const BatchWork& tell = {},
+      const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
+  bool pads_exactly(int64_t length) const;
 
   const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
-  bool strict_, skips_bad_;  // as ModelOptions
+  std::atomic<int64_t> calls_ = 0;  // of in_batches() that are under way
+  bool strict_, skips_bad_;         // as ModelOptions
 };
 
 }  // namespace attend
