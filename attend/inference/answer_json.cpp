@@ -1,6 +1,7 @@
 #include "attend/inference/answer_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -82,6 +83,21 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
   if (!answer.error.empty()) result["error"] = answer.error;
   if (details) result["source_tokens"] = answer.source;
   return result;
+}
+
+json classification_json(const Model& model, const std::string& source, const Answer& answer) {
+  json predictions = json::array();
+  for (const Candidate& candidate : answer.candidates)
+    for (size_t i = 0; i < candidate.tokens.size(); ++i) {
+      json& prediction = predictions.emplace_back();
+      prediction = {{"target", candidate.tokens[i]},
+                    {"probability", std::exp(candidate.log_probabilities[i])}};
+      if (model.tags()) prediction["source_token"] = answer.source[i];
+    }
+  return {{"source", source},
+          {"predictions", predictions},
+          {"cut", answer.truncated},
+          {"unknown", answer.unknown}};
 }
 
 json Measurement::report(const Metric& metric) const {

@@ -22,6 +22,12 @@ namespace attend {
 nlohmann::json answer_json(const Model& model, const std::string& source, const Answer& answer,
                            bool details);
 
+// {source, predictions: [{target, probability}], cut, unknown} of an answer to a model of labels,
+// which was searched for with a beam; of a tagger a prediction for each token of the source, which
+// also has source_token.
+nlohmann::json classification_json(const Model& model, const std::string& source,
+                                   const Answer& answer);
+
 // What is measured of a model on examples.
 struct Measurement {
   std::vector<const Metric*> metrics;

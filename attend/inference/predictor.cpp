@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
 
 #include "attend/decode/ensemble.h"
+#include "attend/inference/length_batches-inl.h"
 #include "attend/steps/batch_invariance.h"
 
 namespace attend {
@@ -63,6 +63,21 @@ class InOrder {
   size_t next_ = 0;
 };
 
+// One of the calls that are under way.
+class CountedCall {
+ public:
+  explicit CountedCall(std::atomic<int64_t>& calls) : calls_(calls), all_(++calls) {}
+  ~CountedCall() { --calls_; }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+  int64_t all() const { return all_; }  // how many there are, this one included
+
+ private:
+  std::atomic<int64_t>& calls_;
+  int64_t all_;
+};
+
 }  // namespace
 
 // What is known of texts before they are answered.
@@ -108,6 +123,11 @@ std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
 bool Predictor::wants_equal_lengths() const {
   return std::any_of(networks_.begin(), networks_.end(),
                      [](const auto& network) { return network->wants_equal_lengths(); });
+}
+
+bool Predictor::pads_exactly(int64_t length) const {
+  return std::all_of(networks_.begin(), networks_.end(),
+                     [&](const auto& network) { return network->pads_exactly(length); });
 }
 
 void Predictor::read_text(const std::string& text, Prediction& prediction,
@@ -169,21 +189,16 @@ Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) co
 }
 
 void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                           int64_t most, const BatchWork& work, const BatchWork& tell) {
+                           int64_t most, const BatchWork& work, const BatchWork& tell,
+                           const std::function<bool(int64_t length)>& may_pad) {
   const auto count = static_cast<int64_t>(order.size());
-  // Small inputs are shared out too, large ones in batches of a good size.
-  const auto size = static_cast<size_t>(
-      std::clamp<int64_t>((count + threads_.count() - 1) / threads_.count(), 1, most));
-  std::vector<std::vector<int64_t>> batches;
-  std::map<int64_t, size_t> open;  // the batch of each length that is not full
-  for (const int64_t i : order) {
-    // A batch has sources of one length, as padding would change the last bits of its answers.
-    const int64_t length = pairs[static_cast<size_t>(i)].source_length();
-    const auto [found, is_new] = open.try_emplace(length, batches.size());
-    if (!is_new && batches[found->second].size() == size) found->second = batches.size();
-    if (found->second == batches.size()) batches.emplace_back();
-    batches[found->second].push_back(i);
-  }
+  const CountedCall call(calls_);
+  // Small inputs are shared out too, to the threads that are this call's; large ones in batches of
+  // a good size.
+  const int64_t threads = std::max<int64_t>(1, threads_.count() / call.all());
+  const auto size =
+      static_cast<size_t>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
+  const auto batches = length_batches(pairs, order, size, may_pad);
   const auto compute = [&](int64_t b) {
     at::NoGradGuard no_gradient;
     const BatchInvariantGuard invariant;
@@ -192,67 +207,6 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
   const auto tell_batch = [&](int64_t b) { tell(batches[static_cast<size_t>(b)]); };
   threads_.run(static_cast<int64_t>(batches.size()), compute,
                tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
-}
-
-int64_t Predictor::maximum_answer_length() const {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto& network : networks_) least = std::min(least, network->maximum_answer_length());
-  return least;
-}
-
-SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
-                              const std::string& prefix, const SearchOptions& options) const {
-  const std::vector<std::string> begin = model_.codecs.target.split(prefix);
-  SearchTask task;
-  task.source_length = encoded.source_length();
-  if (model_.config.ranks() && !options.keep_seen)
-    task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
-  task.prefix = model_.target_vocabulary.encode(begin);
-  for (size_t i = 0; i < begin.size(); ++i)
-    if (task.prefix[i] == Vocabulary::unknown)
-      fail("the answer cannot begin with {}, which is no token of the model; it knows {} others",
-           in_quotes(begin[i]), model_.target_vocabulary.size() - Vocabulary::unknown - 1);
-  const int64_t most = maximum_answer_length();
-  if (std::ssize(begin) > most)
-    fail("the answer cannot begin with {} tokens: the model has positions for {}; shorten it",
-         begin.size(), most);
-  const int64_t more = options.maximum_length > 0
-                           ? options.maximum_length
-                           : std::max(longest_answer(task.source_length), options.minimum_length);
-  task.length = model_.config.answer_length(task.source_length);
-  task.longest = std::min(std::ssize(begin) + more, most);
-  return task;
-}
-
-UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
-  const auto all = [&](auto has) { return std::all_of(networks_.begin(), networks_.end(), has); };
-  if (!options.unknown)
-    return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
-                                                                      : UnknownTokens::forbid;
-  const bool has_tokens = model_.text.source_kind() == nullptr;
-  if (*options.unknown == UnknownTokens::copy &&
-      (!has_tokens || !all([](const auto& network) { return network->attends(); })))
-    fail(
-        "an unknown token is copied from the source token that is attended to most, and {}; forbid "
-        "or keep unknown tokens",
-        has_tokens ? "the model attends to nothing" : "the source has no tokens");
-  return *options.unknown;
-}
-
-void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const {
-  // A language is told to the model and is no part of the text.
-  const int64_t first = model_.text.language_token ? 1 : 0;
-  const int64_t words = std::ssize(prediction.source) - first;
-  for (const Hypothesis& hypothesis : prediction.hypotheses) {
-    auto& tokens =
-        prediction.tokens.emplace_back(model_.target_vocabulary.decode(hypothesis.tokens));
-    if (unknown != UnknownTokens::copy || words < 1) continue;
-    for (size_t t = 0; t < tokens.size(); ++t) {
-      if (hypothesis.tokens[t] != Vocabulary::unknown) continue;
-      const Tensor weights = hypothesis.weights[static_cast<int64_t>(t)].narrow(0, first, words);
-      tokens[t] = prediction.source[static_cast<size_t>(first + weights.argmax().item<int64_t>())];
-    }
-  }
 }
 
 void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& batch,
@@ -287,8 +241,8 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
   }
 }
 
-void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                             const std::vector<std::string>& prefixes, const Take& take) {
+void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
+                      const std::vector<std::string>& prefixes) const {
   options.check();
   if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
     fail(
@@ -301,32 +255,52 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     fail(
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
+}
+
+std::vector<SearchTask> Predictor::tasks_of(const std::vector<std::string>& texts, Reading& reading,
+                                            const std::vector<std::string>& prefixes,
+                                            const SearchOptions& options) const {
+  std::vector<SearchTask> tasks(texts.size());
+  std::erase_if(reading.answered, [&](int64_t answered) {
+    const auto i = static_cast<size_t>(answered);
+    try {
+      tasks[i] =
+          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
+      if (options.sampling) tasks[i].stream = options.sampling->first + i;
+      return false;
+    } catch (const Error& error) {
+      reading.predictions[i].error = error.what();
+      return true;
+    }
+  });
+  return tasks;
+}
+
+void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
+                             const std::vector<std::string>& prefixes, const Take& take,
+                             const AnswerWatch& watch) {
+  check(texts, options, prefixes);
   const UnknownTokens unknown = unknown_tokens(options);
   SearchOptions asked = options;
   asked.with_weights |= unknown == UnknownTokens::copy;
   SpecialTokens special{Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos}};
   if (unknown == UnknownTokens::forbid) special.never.push_back(Vocabulary::unknown);
   Reading reading = read(texts);
-  std::vector<SearchTask> tasks(texts.size());
-  for (const int64_t answered : reading.answered) {
-    const auto i = static_cast<size_t>(answered);
-    try {
-      tasks[i] =
-          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
-      if (options.sampling) tasks[i].stream = options.sampling->first + i;
-    } catch (const Error& error) {
-      reading.predictions[i].error = error.what();
-    }
-  }
-  std::erase_if(reading.answered, [&](int64_t i) {
-    return !reading.predictions[static_cast<size_t>(i)].error.empty();
-  });
+  std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
   InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
-  const auto answer = [&](const std::vector<int64_t>& batch) {
+  const auto answer = [&](std::vector<int64_t> batch) {
+    // Nobody wants what a source's encoder would compute, either.
+    if (watch.is_stopped)
+      std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
+    if (batch.empty()) return;
     if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
-    for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
+    for (const int64_t each : batch) {
+      const auto i = static_cast<size_t>(each);
+      watch_task(tasks[i], i, reading.predictions[i], unknown, watch);
+      of_batch.push_back(std::move(tasks[i]));
+    }
     auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
     for (size_t b = 0; b < batch.size(); ++b) {
       Prediction& prediction = reading.predictions[static_cast<size_t>(batch[b])];
@@ -336,8 +310,11 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
       for (Hypothesis& hypothesis : prediction.hypotheses) hypothesis.weights = Tensor();
     }
   };
-  in_batches(reading.encoded, reading.answered, sentences_per_batch, answer,
-             [&](const std::vector<int64_t>& batch) { telling.add(batch); });
+  const bool wants_weights = asked.with_weights || asked.coverage_penalty > 0;
+  in_batches(
+      reading.encoded, reading.answered, sentences_per_batch, answer,
+      [&](const std::vector<int64_t>& batch) { telling.add(batch); },
+      [&](int64_t length) { return !wants_weights && pads_exactly(length); });
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,7 +55,8 @@ class Predictor {
   // Does what Model::answer_each does.
   using Take = std::function<void(size_t index, Prediction prediction)>;
   void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                    const std::vector<std::string>& prefixes, const Take& take);
+                    const std::vector<std::string>& prefixes, const Take& take,
+                    const AnswerWatch& watch = {});
 
   std::vector<Prediction> predict(const std::vector<std::string>& texts,
                                   const SearchOptions& options,
@@ -99,11 +101,23 @@ class Predictor {
   // The same. SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
+  void check(const std::vector<std::string>& texts, const SearchOptions& options,
+             const std::vector<std::string>& prefixes) const;
   // The task of the search for a text. Error on a prefix that is too long or has unknown tokens.
   SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
                      const SearchOptions& options) const;
+  // The tasks of all texts that can be answered; the errors of others are put down in `reading`.
+  std::vector<SearchTask> tasks_of(const std::vector<std::string>& texts, Reading& reading,
+                                   const std::vector<std::string>& prefixes,
+                                   const SearchOptions& options) const;
+  // Has the search of the text of that number ask and tell `watch`.
+  void watch_task(SearchTask& task, size_t text, const Prediction& prediction,
+                  UnknownTokens unknown, const AnswerWatch& watch) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
+  // What an answer has for a token, of which `weights` [S] say what it attended to.
+  std::string token_name(int64_t token, const at::Tensor& weights, const Prediction& prediction,
+                         UnknownTokens unknown) const;
   // Fills in the tokens of each hypothesis.
   void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
 
@@ -112,20 +126,24 @@ class Predictor {
                        const TakeStep& take);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
-  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with
+  // Calls `work` with the length_batches() of the pairs, of up to `most`, in parallel. Batches with
   // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
-  void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                  int64_t most, const BatchWork& work, const BatchWork& tell = {});
+  void in_batches(
+      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t most,
+      const BatchWork& work, const BatchWork& tell = {},
+      const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
+  bool pads_exactly(int64_t length) const;
 
   const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
-  bool strict_, skips_bad_;  // as ModelOptions
+  std::atomic<int64_t> calls_ = 0;  // of in_batches() that are under way
+  bool strict_, skips_bad_;         // as ModelOptions
 };
 
 }  // namespace attend

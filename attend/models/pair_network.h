@@ -68,6 +68,11 @@ class PairNetwork : public torch::nn::Module {
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
+  // Whether padding changes no bit of the log probabilities of steps: where it says so of the
+  // lengths of all sources of a call of start(), each has those that it has alone. Weights, and
+  // what is computed while gradients are recorded or somebody watches, are left out.
+  virtual bool pads_exactly(int64_t /*length*/) const { return false; }
+
   // The vectors [B, S, depth] that the network makes of those sources for its later parts. Error
   // for a network that reads sources in another way.
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -11,15 +10,13 @@
 
 #include "attend/decode/search_options.h"
 #include "attend/inference/answer_json.h"
-#include "attend/serve/request_fields.h"
-#include "attend/serve/service.h"
+#include "attend/serve/asking.h"
 
 namespace attend {
 namespace {
 
 using nlohmann::json;
 
-constexpr double most_texts = 32;
 // Strangers must not have one request compute for minutes.
 constexpr double most_tokens = 4096, most_answers = 64;
 
@@ -32,10 +29,12 @@ struct PredictRequest {
   bool has_wu_penalty = false, has_details = false;
   UnknownTokens unknown = UnknownTokens::forbid;
 
-  std::vector<RequestField> what() {
-    return {{"model", &model},
-            {"texts", &texts, 1, most_texts, true},
-            {"prefixes", &prefixes, 1, most_texts}};
+  std::vector<RequestField> fields() {
+    std::vector<RequestField> all = {{"model", &model},
+                                     {"texts", &texts, 1, most_texts, true},
+                                     {"prefixes", &prefixes, 1, most_texts}};
+    for (const auto& more : {how(), draws()}) all.insert(all.end(), more.begin(), more.end());
+    return all;
   }
 
   // Requests with other values are not answered in one call.
@@ -70,10 +69,7 @@ bool any_present(const std::vector<RequestField>& fields, const std::set<std::st
 
 PredictRequest read_predict(const std::string& body) {
   PredictRequest asked;
-  std::vector<RequestField> fields = asked.what();
-  for (const auto& more : {asked.how(), asked.draws()})
-    fields.insert(fields.end(), more.begin(), more.end());
-  const std::set<std::string> present = read_request(body, fields);
+  const std::set<std::string> present = read_request(body, asked.fields());
   if (!asked.prefixes.empty() && asked.prefixes.size() != asked.texts.size())
     throw RequestError(
         422,
@@ -118,39 +114,13 @@ std::string options_text(PredictRequest& asked) {
   return text;
 }
 
-HttpResponse predict_response(const ServedModel& served, const std::vector<std::string>& texts,
-                              bool details, const std::vector<Answer>& answers) {
-  for (size_t i = 0; i < answers.size(); ++i)
-    if (!answers[i].error.empty())
-      return RequestError(422, fmt::format("texts[{}]: {}", i, answers[i].error), "texts",
-                          "unreadable")
-          .response();
-  std::string body = fmt::format("{{\"model\":{},\"answers\":[", json(served.name).dump());
-  for (size_t i = 0; i < answers.size(); ++i) {
-    if (i > 0) body += ',';
-    body += answer_json(*served.model, texts[i], answers[i], details)
-                .dump(-1, ' ', false, json::error_handler_t::replace);
-  }
-  return {.body = body + "]}"};
-}
-
-int64_t token_count(const std::vector<Answer>& answers) {
-  size_t count = 0;
-  for (const Answer& answer : answers) {
-    count += answer.source.size();
-    for (const Candidate& candidate : answer.candidates) count += candidate.tokens.size();
-  }
-  return static_cast<int64_t>(count);
-}
-
 }  // namespace
+
+std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>(); }
 
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   PredictRequest asked = read_predict(request.body);
-  const ServedModel& served = service.model_named(asked.model);
-  if (served.model->has_source_image())
-    throw RequestError(422, "the model reads images or sounds, and the server takes texts alone",
-                       "model", "invalid_value");
+  const ServedModel& served = text_model(service, asked.model);
   if (asked.search.keep_seen && !served.model->ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
@@ -159,21 +129,14 @@ void answer_predict(Service& service, const HttpRequest& request, const HttpRepl
   question.sources = asked.texts;
   question.prefixes = std::move(asked.prefixes);
   question.search = asked.search;
-  question.is_abandoned = [reply] { return reply.is_abandoned(); };
-  question.answered = [&service, &served, reply, texts = std::move(asked.texts),
-                       details = asked.has_details](const std::vector<Answer>& answers) {
-    service.metrics().count_tokens(token_count(answers));
-    reply.send(predict_response(served, texts, details, answers));
-  };
-  question.failed = [reply](const std::exception& error) {
-    reply.send(http_error(dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500, error.what()));
-  };
-  if (served.queue->add(std::move(question))) return;
-  HttpResponse full =
-      RequestError(429, "too many requests wait for the model; ask later", "", "queue_full")
-          .response();
-  full.fields = {{"Retry-After", "1"}};
-  reply.send(full);
+  ask({service, served, reply}, std::move(question),
+      [&served, texts = std::move(asked.texts),
+       details = asked.has_details](const std::vector<Answer>& answers) {
+        json all = json::array();
+        for (size_t i = 0; i < answers.size(); ++i)
+          all.push_back(answer_json(*served.model, texts[i], answers[i], details));
+        return answers_response(served, all);
+      });
 }
 
 }  // namespace attend

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "attend/http/http_message.h"
+#include "attend/serve/request_fields.h"
 
 namespace attend {
 
@@ -10,5 +13,6 @@ class Service;
 // The fields are those of the table in predict_route.cpp, which are the options of
 // `attend predict`.
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply);
+std::vector<RequestField> predict_fields();
 
 }  // namespace attend

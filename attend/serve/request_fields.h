@@ -28,6 +28,16 @@ class RequestError : public Error {
   std::string param_, code_;
 };
 
+// How a client's programs read an error.
+using ErrorForm = HttpResponse (*)(const RequestError& error);
+inline HttpResponse openai_error(const RequestError& error) { return error.response(); }
+
+// What a client is told where too many requests wait.
+HttpResponse full_response(ErrorForm error = openai_error);
+
+// Texts of a request and labels of each, at most.
+constexpr double most_texts = 32, most_labels = 10000;
+
 // One field of a request's JSON, bound to the variable that it sets.
 struct RequestField {
   std::string name;
@@ -36,6 +46,13 @@ struct RequestField {
   double minimum = 0, maximum = 0;  // of numbers; of arrays the number of elements
   bool is_required = false;
 };
+
+// The fields of a type of request, bound to one with its defaults: what it takes, for documents.
+template <class Request>
+std::vector<RequestField> fields_of() {
+  static Request defaults;
+  return defaults.fields();
+}
 
 // JSON is nested so deep at most, and holds so many values.
 constexpr int json_depth = 8;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "attend/serve/classify_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
+#include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
 
 namespace attend {
@@ -56,6 +58,26 @@ bool takes(const Route& route, const std::string& method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
+void answer_route(const Route& route, Service& service, const HttpRequest& request,
+                  const HttpReply& reply) {
+  try {
+    if (route.needs_key && !service.key().empty() &&
+        !is_key(request.head.authorization, service.key())) {
+      HttpResponse response = route.error(RequestError(
+          401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
+      response.fields = {{"WWW-Authenticate", "Bearer"}};
+      return reply.send(response);
+    }
+    if (route.needs_models && !service.is_loaded())
+      throw RequestError(503, "the models are being loaded; ask later");
+    route.answer(service, request, reply);
+  } catch (const RequestError& error) {
+    reply.send(route.error(error));
+  } catch (const Error& error) {
+    reply.send(route.error(RequestError(422, error.what())));
+  }
+}
+
 }  // namespace
 
 const std::vector<Route>& route_table() {
@@ -66,7 +88,9 @@ const std::vector<Route>& route_table() {
       {"GET", "/readyz", false, false, answer_ready},
       {"GET", "/metrics", false, true, answer_metrics},
       {"GET", "/v1/models", true, true, answer_models},
-      {"POST", "/v1/predict", true, true, answer_predict},
+      {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
+      {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
+      {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;
 }
@@ -76,23 +100,12 @@ void answer_by_route(Service& service, const HttpRequest& request, const HttpRep
   std::string allowed;
   for (const Route& route : route_table()) {
     if (route.path != head.path) continue;
-    if (!takes(route, head.method)) {
-      allowed += (allowed.empty() ? "" : ", ") + route.method;
-      if (route.method == "GET") allowed += ", HEAD";
-      continue;
-    }
-    if (route.needs_key && !service.key().empty() && !is_key(head.authorization, service.key())) {
-      HttpResponse response = RequestError(401, "send Authorization: Bearer and the server's key",
-                                           "", "invalid_api_key")
-                                  .response();
-      response.fields = {{"WWW-Authenticate", "Bearer"}};
-      return reply.send(response);
-    }
-    if (route.needs_models && !service.is_loaded())
-      throw RequestError(503, "the models are being loaded; ask later");
-    return route.answer(service, request, reply);
+    if (takes(route, head.method)) return answer_route(route, service, request, reply);
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
   }
-  if (allowed.empty()) throw RequestError(404, "there is no such path", "", "unknown_path");
+  if (allowed.empty())
+    return reply.send(RequestError(404, "there is no such path", "", "unknown_path").response());
   HttpResponse response = RequestError(405, fmt::format("this path takes {}", allowed)).response();
   response.fields = {{"Allow", allowed}};
   reply.send(response);

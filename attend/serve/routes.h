@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attend/http/http_message.h"
+#include "attend/serve/request_fields.h"
 
 namespace attend {
 
@@ -16,12 +17,15 @@ struct Route {
   bool needs_key;     // 401 without the service's key, where it has one
   // Answers now or later, on another thread. May throw RequestError and Error (422).
   void (*answer)(Service& service, const HttpRequest& request, const HttpReply& reply);
+  // What the JSON of a request holds; null: nothing is read of its body.
+  std::vector<RequestField> (*fields)() = nullptr;
+  ErrorForm error = openai_error;  // of what goes wrong once the route is known
 };
 
 const std::vector<Route>& route_table();
 
-// Finds the request's route and answers it: 404 where no route has the path, 405 where none of the
-// path has the method.
+// Finds the request's route and answers it, with what it throws in its form of errors: 404 where no
+// route has the path, 405 where none of the path has the method.
 void answer_by_route(Service& service, const HttpRequest& request, const HttpReply& reply);
 
 // The path as metrics count it: that of a route, or "other".

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "attend/http/http_message.h"
+#include "attend/inference/model.h"
+#include "attend/serve/answer_queue.h"
+#include "attend/serve/request_fields.h"
+#include "attend/serve/service.h"
+
+namespace attend {
+
+// A request that is answered by a model, and what its client reads.
+struct Asking {
+  Service& service;
+  const ServedModel& served;
+  const HttpReply& reply;
+  const char* field = "texts";  // of the request, which holds the sources
+  ErrorForm error = openai_error;
+};
+
+// Puts the question into the model's queue and answers the request with what `respond` makes of the
+// answers, or with the RequestError that it throws. A source that could not be read is an error
+// (422), and so is a full queue (429). Sets the question's functions.
+void ask(const Asking& asking, Question question,
+         std::function<HttpResponse(const std::vector<Answer>&)> respond);
+
+// The model of that name. RequestError where there is none, and (422) on one that reads images or
+// sounds.
+const ServedModel& text_model(const Service& service, const std::string& name);
+
+// {"model", "answers"}
+HttpResponse answers_response(const ServedModel& served, const nlohmann::json& answers);
+
+// JSON in UTF-8, whatever bytes its texts have.
+std::string json_text(const nlohmann::json& value);
+
+}  // namespace attend

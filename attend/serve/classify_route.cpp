@@ -1,0 +1,63 @@
+#include "attend/serve/classify_route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "attend/inference/answer_json.h"
+#include "attend/serve/asking.h"
+
+namespace attend {
+namespace {
+
+struct ClassifyRequest {
+  std::string model;
+  std::vector<std::string> texts;
+  int64_t nbest = 0;
+
+  std::vector<RequestField> fields() {
+    return {{"model", &model},
+            {"texts", &texts, 1, most_texts, true},
+            {"nbest", &nbest, 1, most_labels}};
+  }
+};
+
+}  // namespace
+
+Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t most) {
+  const Model& model = *served.model;
+  if (!model.answers_labels() && !model.tags())
+    throw RequestError(
+        422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
+        "model", "invalid_value");
+  const auto labels = model.tags() ? 1 : std::ssize(model.labels());
+  if (most > labels && model.tags())
+    throw RequestError(422, "a tagger tells the most probable label of each token; leave nbest out",
+                       "nbest", "invalid_value");
+  Question question;
+  question.sources = std::move(texts);
+  question.search.beam = question.search.nbest = most > 0 ? std::min(most, labels) : labels;
+  question.options = fmt::format("labels {}", question.search.beam);
+  return question;
+}
+
+void answer_classify(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  ClassifyRequest asked;
+  read_request(request.body, asked.fields());
+  const ServedModel& served = text_model(service, asked.model);
+  ask({service, served, reply}, label_question(served, asked.texts, asked.nbest),
+      [&served, texts = asked.texts](const std::vector<Answer>& answers) {
+        nlohmann::json all = nlohmann::json::array();
+        for (size_t i = 0; i < answers.size(); ++i)
+          all.push_back(classification_json(*served.model, texts[i], answers[i]));
+        return answers_response(served, all);
+      });
+}
+
+std::vector<RequestField> classify_fields() { return fields_of<ClassifyRequest>(); }
+
+}  // namespace attend

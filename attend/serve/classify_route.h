@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attend/http/http_message.h"
+#include "attend/serve/answer_queue.h"
+#include "attend/serve/request_fields.h"
+
+namespace attend {
+
+class Service;
+struct ServedModel;
+
+// POST /v1/classify: {"texts": [..], "model", "nbest"} to {"model", "answers":
+// [classification_json() of each]}, by models that answer labels.
+void answer_classify(Service& service, const HttpRequest& request, const HttpReply& reply);
+std::vector<RequestField> classify_fields();
+
+// What asks a model for its `most` most probable labels of each text, all where it is 0.
+// RequestError (422) on models that answer none.
+Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t most);
+
+}  // namespace attend
