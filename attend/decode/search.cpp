@@ -205,6 +205,7 @@ class Search {
       } else {
         next.push_back(live);
         origins.push_back(row);
+        tell(*sentence.task, nodes_.back(), live.answer);
       }
     }
     for (size_t i = 0; at_longest && i < sentence.live.size(); ++i) {
@@ -213,6 +214,13 @@ class Search {
       origins.push_back(first_row + static_cast<int64_t>(i));
     }
     sentence.live = std::move(next);
+  }
+
+  void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
+    if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
+    GrownToken token{answer, grown.token, grown.log_probability, {}};
+    if (!weights_.empty()) token.weights = weights_.back().select(0, grown.row);
+    task.grows(token);
   }
 
   // All rows, each in its place.
@@ -240,7 +248,7 @@ class Search {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || length >= steps(*sentence.task)) {
+      if (rows == 0 || length >= steps(*sentence.task) || is_stopped(*sentence.task)) {
         results[sentence.index] = ranked(sentence);
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
@@ -270,6 +278,8 @@ class Search {
     for (Found& each : found) hypotheses.push_back(std::move(each.hypothesis));
     return hypotheses;
   }
+
+  static bool is_stopped(const SearchTask& task) { return task.is_stopped && task.is_stopped(); }
 
   // The number of steps of a task: EOS is one behind the tokens of the answer.
   static int64_t steps(const SearchTask& task) {
@@ -307,8 +317,9 @@ class Search {
   }
 
   double score(const Hypothesis& hypothesis, const SearchTask& task) const {
-    // EOS counts as a token, so the length is never 0.
-    const auto length = static_cast<double>(hypothesis.tokens.size() + (task.length > 0 ? 0 : 1));
+    // EOS counts as a token; without one only what is stopped at once has none.
+    const auto length = static_cast<double>(
+        std::max<size_t>(1, hypothesis.tokens.size() + (task.length > 0 ? 0 : 1)));
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
     const double score = hypothesis.log_probability /
                          std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);

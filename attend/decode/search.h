@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct SpecialTokens {
   std::vector<int64_t> never = {};  // in no answer, unless it is told to begin with them
 };
 
+// A token that an answer has got.
+struct GrownToken {
+  int64_t answer = 0;  // which of those that are drawn
+  int64_t token = 0;   // not the EOS
+  double log_probability = 0;
+  at::Tensor weights;  // [S] float on the CPU, where the search keeps weights
+};
+
 // One sentence of a search.
 struct SearchTask {
   int64_t longest = 0;  // tokens of the answer at most, those of the prefix included
@@ -35,6 +44,10 @@ struct SearchTask {
   std::vector<int64_t> never = {};   // tokens that are in no answer, unless it begins with them
   int64_t source_length = 0;         // for the coverage penalty
   uint64_t stream = 0;               // which random numbers are the sentence's
+  // Asked before each step; true ends the sentence with what it has, as at the longest length.
+  std::function<bool()> is_stopped = {};
+  // Told about each token as soon as it stays: at greedy search, and of answers that are drawn.
+  std::function<void(const GrownToken&)> grows = {};
 };
 
 struct Hypothesis {

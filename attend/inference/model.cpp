@@ -128,10 +128,14 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                        const std::vector<std::string>& prefixes, const Take& take) const {
-  predictor_->predict_each(sources, options, prefixes, [&](size_t index, Prediction prediction) {
-    take(index, answer_of(parts(), std::move(prediction)));
-  });
+                        const std::vector<std::string>& prefixes, const Take& take,
+                        const AnswerWatch& watch) const {
+  predictor_->predict_each(
+      sources, options, prefixes,
+      [&](size_t index, Prediction prediction) {
+        take(index, answer_of(parts(), std::move(prediction)));
+      },
+      watch);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,

@@ -58,6 +58,18 @@ struct Answer {
   const Candidate& best() const;
 };
 
+// Whom a call asks and tells about its sources, by their places in it. Both are called on the
+// threads that compute, for several sources at once.
+struct AnswerWatch {
+  // Asked before each step of a source's answer. true: the answer ends with what it has by then, as
+  // one that was cut, or without candidates. Other answers are the same to the last bit.
+  std::function<bool(size_t source)> is_stopped = {};
+  // Told each time that an answer has got a token that stays, with what there is of it: texts,
+  // tokens and probabilities. Beams, which may still choose another beginning, tell nothing.
+  // `answer`: which of those that are drawn, else 0.
+  std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
+};
+
 struct TokenProbability {
   std::string token;
   double probability = 0;
@@ -132,10 +144,11 @@ class Model {
 
   // The same, but calls `take` with each answer as soon as it and those before it are there, on the
   // calling thread, in the order of the sources. `take` may call the model. What it throws ends the
-  // call, and it is not called again.
+  // call, and it is not called again. `watch` learns more, and can end answers.
   using Take = std::function<void(size_t index, Answer answer)>;
   void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                   const std::vector<std::string>& prefixes, const Take& take) const;
+                   const std::vector<std::string>& prefixes, const Take& take,
+                   const AnswerWatch& watch = {}) const;
 
   // The labels of a classifier; of other models none.
   std::vector<std::string> labels() const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -194,67 +193,6 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
                tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
 }
 
-int64_t Predictor::maximum_answer_length() const {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto& network : networks_) least = std::min(least, network->maximum_answer_length());
-  return least;
-}
-
-SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
-                              const std::string& prefix, const SearchOptions& options) const {
-  const std::vector<std::string> begin = model_.codecs.target.split(prefix);
-  SearchTask task;
-  task.source_length = encoded.source_length();
-  if (model_.config.ranks() && !options.keep_seen)
-    task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
-  task.prefix = model_.target_vocabulary.encode(begin);
-  for (size_t i = 0; i < begin.size(); ++i)
-    if (task.prefix[i] == Vocabulary::unknown)
-      fail("the answer cannot begin with {}, which is no token of the model; it knows {} others",
-           in_quotes(begin[i]), model_.target_vocabulary.size() - Vocabulary::unknown - 1);
-  const int64_t most = maximum_answer_length();
-  if (std::ssize(begin) > most)
-    fail("the answer cannot begin with {} tokens: the model has positions for {}; shorten it",
-         begin.size(), most);
-  const int64_t more = options.maximum_length > 0
-                           ? options.maximum_length
-                           : std::max(longest_answer(task.source_length), options.minimum_length);
-  task.length = model_.config.answer_length(task.source_length);
-  task.longest = std::min(std::ssize(begin) + more, most);
-  return task;
-}
-
-UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
-  const auto all = [&](auto has) { return std::all_of(networks_.begin(), networks_.end(), has); };
-  if (!options.unknown)
-    return all([](const auto& network) { return network->copies(); }) ? UnknownTokens::copy
-                                                                      : UnknownTokens::forbid;
-  const bool has_tokens = model_.text.source_kind() == nullptr;
-  if (*options.unknown == UnknownTokens::copy &&
-      (!has_tokens || !all([](const auto& network) { return network->attends(); })))
-    fail(
-        "an unknown token is copied from the source token that is attended to most, and {}; forbid "
-        "or keep unknown tokens",
-        has_tokens ? "the model attends to nothing" : "the source has no tokens");
-  return *options.unknown;
-}
-
-void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const {
-  // A language is told to the model and is no part of the text.
-  const int64_t first = model_.text.language_token ? 1 : 0;
-  const int64_t words = std::ssize(prediction.source) - first;
-  for (const Hypothesis& hypothesis : prediction.hypotheses) {
-    auto& tokens =
-        prediction.tokens.emplace_back(model_.target_vocabulary.decode(hypothesis.tokens));
-    if (unknown != UnknownTokens::copy || words < 1) continue;
-    for (size_t t = 0; t < tokens.size(); ++t) {
-      if (hypothesis.tokens[t] != Vocabulary::unknown) continue;
-      const Tensor weights = hypothesis.weights[static_cast<int64_t>(t)].narrow(0, first, words);
-      tokens[t] = prediction.source[static_cast<size_t>(first + weights.argmax().item<int64_t>())];
-    }
-  }
-}
-
 void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& batch,
                                bool with_weights) {
   const auto rows = static_cast<int64_t>(batch.size());
@@ -287,8 +225,8 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
   }
 }
 
-void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                             const std::vector<std::string>& prefixes, const Take& take) {
+void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
+                      const std::vector<std::string>& prefixes) const {
   options.check();
   if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
     fail(
@@ -301,32 +239,52 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     fail(
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
+}
+
+std::vector<SearchTask> Predictor::tasks_of(const std::vector<std::string>& texts, Reading& reading,
+                                            const std::vector<std::string>& prefixes,
+                                            const SearchOptions& options) const {
+  std::vector<SearchTask> tasks(texts.size());
+  std::erase_if(reading.answered, [&](int64_t answered) {
+    const auto i = static_cast<size_t>(answered);
+    try {
+      tasks[i] =
+          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
+      if (options.sampling) tasks[i].stream = options.sampling->first + i;
+      return false;
+    } catch (const Error& error) {
+      reading.predictions[i].error = error.what();
+      return true;
+    }
+  });
+  return tasks;
+}
+
+void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
+                             const std::vector<std::string>& prefixes, const Take& take,
+                             const AnswerWatch& watch) {
+  check(texts, options, prefixes);
   const UnknownTokens unknown = unknown_tokens(options);
   SearchOptions asked = options;
   asked.with_weights |= unknown == UnknownTokens::copy;
   SpecialTokens special{Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos}};
   if (unknown == UnknownTokens::forbid) special.never.push_back(Vocabulary::unknown);
   Reading reading = read(texts);
-  std::vector<SearchTask> tasks(texts.size());
-  for (const int64_t answered : reading.answered) {
-    const auto i = static_cast<size_t>(answered);
-    try {
-      tasks[i] =
-          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
-      if (options.sampling) tasks[i].stream = options.sampling->first + i;
-    } catch (const Error& error) {
-      reading.predictions[i].error = error.what();
-    }
-  }
-  std::erase_if(reading.answered, [&](int64_t i) {
-    return !reading.predictions[static_cast<size_t>(i)].error.empty();
-  });
+  std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
   InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
-  const auto answer = [&](const std::vector<int64_t>& batch) {
+  const auto answer = [&](std::vector<int64_t> batch) {
+    // Nobody wants what a source's encoder would compute, either.
+    if (watch.is_stopped)
+      std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
+    if (batch.empty()) return;
     if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
-    for (const int64_t i : batch) of_batch.push_back(std::move(tasks[static_cast<size_t>(i)]));
+    for (const int64_t each : batch) {
+      const auto i = static_cast<size_t>(each);
+      watch_task(tasks[i], i, reading.predictions[i], unknown, watch);
+      of_batch.push_back(std::move(tasks[i]));
+    }
     auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
     for (size_t b = 0; b < batch.size(); ++b) {
       Prediction& prediction = reading.predictions[static_cast<size_t>(batch[b])];

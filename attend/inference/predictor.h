@@ -54,7 +54,8 @@ class Predictor {
   // Does what Model::answer_each does.
   using Take = std::function<void(size_t index, Prediction prediction)>;
   void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                    const std::vector<std::string>& prefixes, const Take& take);
+                    const std::vector<std::string>& prefixes, const Take& take,
+                    const AnswerWatch& watch = {});
 
   std::vector<Prediction> predict(const std::vector<std::string>& texts,
                                   const SearchOptions& options,
@@ -99,11 +100,23 @@ class Predictor {
   // The same. SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
+  void check(const std::vector<std::string>& texts, const SearchOptions& options,
+             const std::vector<std::string>& prefixes) const;
   // The task of the search for a text. Error on a prefix that is too long or has unknown tokens.
   SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
                      const SearchOptions& options) const;
+  // The tasks of all texts that can be answered; the errors of others are put down in `reading`.
+  std::vector<SearchTask> tasks_of(const std::vector<std::string>& texts, Reading& reading,
+                                   const std::vector<std::string>& prefixes,
+                                   const SearchOptions& options) const;
+  // Has the search of the text of that number ask and tell `watch`.
+  void watch_task(SearchTask& task, size_t text, const Prediction& prediction,
+                  UnknownTokens unknown, const AnswerWatch& watch) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
+  // What an answer has for a token, of which `weights` [S] say what it attended to.
+  std::string token_name(int64_t token, const at::Tensor& weights, const Prediction& prediction,
+                         UnknownTokens unknown) const;
   // Fills in the tokens of each hypothesis.
   void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
 

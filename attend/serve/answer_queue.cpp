@@ -1,5 +1,6 @@
 #include "attend/serve/answer_queue.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -8,9 +9,6 @@ namespace {
 
 // More at once would only keep the first waiting.
 constexpr size_t sources_per_batch = 256;
-
-// Thrown through a model's call to end it.
-struct AllHaveLeft {};
 
 // Questions of one call, and what it has answered.
 class QuestionBatch {
@@ -24,10 +22,12 @@ class QuestionBatch {
       const Question& question = questions_[i];
       sources.insert(sources.end(), question.sources.begin(), question.sources.end());
       prefixes.insert(prefixes.end(), question.prefixes.begin(), question.prefixes.end());
+      firsts_.push_back(owners_.size());
       owners_.resize(sources.size(), i);
     }
-    ask(sources, questions_[0].search, prefixes,
-        [this](size_t index, Answer answer) { take(owners_[index], std::move(answer)); });
+    ask(
+        sources, questions_[0].search, prefixes,
+        [this](size_t index, Answer answer) { take(owners_[index], std::move(answer)); }, watch());
   }
 
   void fail_rest(const std::exception& error) {
@@ -42,18 +42,28 @@ class QuestionBatch {
 
   void take(size_t question, Answer answer) {
     answers_[question].push_back(std::move(answer));
-    if (is_answered(question)) questions_[question].answered(answers_[question]);
-    bool is_awaited = false, is_done = true;
-    for (size_t i = 0; i < questions_.size(); ++i) {
-      if (is_answered(i)) continue;
-      is_done = false;
-      is_awaited |= !questions_[i].is_abandoned();
-    }
-    if (!is_done && !is_awaited) throw AllHaveLeft();
+    const Question& asked = questions_[question];
+    // What was stopped is no answer.
+    if (is_answered(question) && !asked.is_abandoned()) asked.answered(answers_[question]);
   }
+
+  AnswerWatch watch() const {
+    AnswerWatch watch;
+    watch.is_stopped = [this](size_t source) { return asker(source).is_abandoned(); };
+    if (std::any_of(questions_.begin(), questions_.end(),
+                    [](const Question& question) { return question.grows != nullptr; }))
+      watch.grows = [this](size_t source, size_t answer, const Candidate& so_far) {
+        if (const Question& asked = asker(source); asked.grows)
+          asked.grows(source - firsts_[owners_[source]], answer, so_far);
+      };
+    return watch;
+  }
+
+  const Question& asker(size_t source) const { return questions_[owners_[source]]; }
 
   std::vector<Question> questions_;
   std::vector<size_t> owners_;  // the question of each source
+  std::vector<size_t> firsts_;  // the first source of each question
   std::vector<std::vector<Answer>> answers_;
 };
 
@@ -143,8 +153,6 @@ void AnswerQueue::answer(std::vector<Question> questions) const {
   QuestionBatch batch(std::move(questions));
   try {
     batch.ask(ask_);
-  } catch (const AllHaveLeft&) {
-    return;
   } catch (const std::exception& error) {
     batch.fail_rest(error);
   }

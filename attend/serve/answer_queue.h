@@ -23,20 +23,22 @@ struct Question {
   // without a text, are not.
   std::string options;
   std::function<bool()> is_abandoned;  // whether nobody waits for the answers any more
+  // Told what there is of an answer, as AnswerWatch::grows is; may be empty.
+  std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
   std::function<void(const std::vector<Answer>&)> answered;  // one for each source
   std::function<void(const std::exception&)> failed;         // what the call threw
 };
 
 // Questions that wait for a model, and the threads that ask it: each asks all that wait and have
-// the same options at once, which costs the model less than one after another. The answers to a
-// question do not depend on those beside it; the model must skip what it cannot read
-// (ModelOptions::skip_bad), so that errors do not either.
+// the same options at once, which costs the model less than one after another. What is abandoned is
+// no longer computed. The answers to a question do not depend on those beside it; the model must
+// skip what it cannot read (ModelOptions::skip_bad), so that errors do not either.
 class AnswerQueue {
  public:
   // Answers as Model::answer_each does, on any thread.
-  using Ask =
-      std::function<void(const std::vector<std::string>& sources, const SearchOptions& search,
-                         const std::vector<std::string>& prefixes, const Model::Take& take)>;
+  using Ask = std::function<void(
+      const std::vector<std::string>& sources, const SearchOptions& search,
+      const std::vector<std::string>& prefixes, const Model::Take& take, const AnswerWatch& watch)>;
   // Told about each batch: how long its questions had waited.
   using Watch = std::function<void(const std::vector<double>& queued_seconds)>;
 

@@ -71,10 +71,12 @@ void Service::load() {
     served.model = std::make_unique<const Model>(folder, options_.model);
     served.loaded = std::time(nullptr);
     served.queue = std::make_unique<AnswerQueue>(
-        [&model = *served.model](
-            const std::vector<std::string>& sources, const SearchOptions& search,
-            const std::vector<std::string>& prefixes,
-            const Model::Take& take) { model.answer_each(sources, search, prefixes, take); },
+        [&model = *served.model](const std::vector<std::string>& sources,
+                                 const SearchOptions& search,
+                                 const std::vector<std::string>& prefixes, const Model::Take& take,
+                                 const AnswerWatch& watch) {
+          model.answer_each(sources, search, prefixes, take, watch);
+        },
         options_.queue,
         [this](const std::vector<double>& queued_seconds) {
           metrics_.count_batch(queued_seconds);

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace attend::answer_queue_test {
 
@@ -17,24 +20,28 @@ class Model {
  public:
   AnswerQueue::Ask ask() {
     return [this](const Texts& sources, const SearchOptions&, const Texts&,
-                  const attend::Model::Take& take) {
+                  const attend::Model::Take& take, const AnswerWatch& watch) {
       std::unique_lock lock(mutex_);
       calls_.push_back(sources);
       changed_.notify_all();
-      changed_.wait(lock, [this] { return is_open_; });
+      changed_.wait(lock, [this, number = calls_.size()] { return number <= opened_; });
       lock.unlock();
       for (size_t i = 0; i < sources.size(); ++i) {
         if (sources[i] == "throws") throw std::runtime_error("broken");
         Answer answer;
         answer.source = {sources[i]};
+        if (watch.is_stopped(i))
+          ++stopped;
+        else if (watch.grows)
+          watch.grows(i, 0, {.text = sources[i]});
         take(i, std::move(answer));
-        ++taken;
       }
     };
   }
-  void open() {
+  // For the first `calls` calls.
+  void open(size_t calls = 1000) {
     const std::lock_guard lock(mutex_);
-    is_open_ = true;
+    opened_ = calls;
     changed_.notify_all();
   }
   // The calls, once there are so many.
@@ -44,18 +51,19 @@ class Model {
     return calls_;
   }
 
-  std::atomic<int> taken = 0;
+  std::atomic<int> stopped = 0;
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Texts> calls_;
-  bool is_open_ = false;
+  size_t opened_ = 0;
 };
 
 // A question, and what became of it: its answers' sources, or "failed: " and why.
 struct Asked {
   std::promise<Texts> promise;
+  Texts grown;  // the number of a source and what there is of its answer
   std::atomic<bool> is_abandoned = false;
 
   Question question(const Texts& sources, const std::string& options = "equal") {
@@ -67,6 +75,9 @@ struct Asked {
       Texts texts;
       for (const Answer& answer : answers) texts.push_back(answer.source[0]);
       promise.set_value(texts);
+    };
+    question.grows = [this](size_t source, size_t, const Candidate& so_far) {
+      grown.push_back(std::to_string(source) + so_far.text);
     };
     question.failed = [this](const std::exception& error) {
       promise.set_value({"failed: " + std::string(error.what())});
@@ -117,17 +128,26 @@ TEST(AnswerQueue, IsFullOnlyOfQuestionsThatSomebodyWaitsFor) {
   EXPECT_THAT(model.calls(2), ElementsAre(Texts{"a"}, Texts{"c", "e"}));
 }
 
-TEST(AnswerQueue, ACallEndsWhenAllOfItsClientsHaveLeft) {
+TEST(AnswerQueue, StopsWhatAClientAskedThatLeaves) {
   Model model;
-  Asked left;
+  Asked first, stays, left;
   std::optional<AnswerQueue> queue(
       std::in_place, model.ask(), 256, [](const auto&) {}, 1);
-  queue->add(left.question({"x", "y", "z"}));
+  queue->add(first.question({"a"}));
   model.calls(1);
+  queue->add(stays.question({"b", "c"}));
+  queue->add(left.question({"x", "y", "z"}));
+  model.open(1);
+  model.calls(2);
   left.is_abandoned = true;
   model.open();
+  EXPECT_THAT(stays.result(), ElementsAre("b", "c"));
+  EXPECT_THAT(stays.grown, ElementsAre("0b", "1c"));
   queue.reset();  // waits for the call
-  EXPECT_EQ(model.taken, 0);
+  EXPECT_EQ(model.stopped, 3);
+  EXPECT_THAT(left.grown, ElementsAre());
+  EXPECT_EQ(left.promise.get_future().wait_for(std::chrono::seconds(0)),
+            std::future_status::timeout);
 }
 
 TEST(AnswerQueue, WhoLeavesTakesNoAnswerOfAnother) {

@@ -1,0 +1,116 @@
+// Searches that are stopped, and that tell of their answers as they grow.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <vector>
+
+
+#include "attend/decode/search.h"
+#include "tests/decode/table_model.h"
+
+namespace attend {
+namespace watched_search_test {
+
+using test::ends;
+using test::TableModel;
+using test::tasks_of;
+
+// Greedy search, a beam and draws.
+const std::vector<SearchOptions> all_options = {
+    {}, {.beam = 3, .nbest = 3}, {.nbest = 3, .sampling = Sampling{.seed = 5}}};
+
+// Hardly ends answers by EOS, so that they have the longest length.
+TableModel long_answers(int64_t longest, int64_t sentences) {
+  torch::manual_seed(41);
+  TableModel model(longest, sentences);
+  model.table.select(-1, ends.eos).sub_(20);
+  return model;
+}
+
+void expect_equal(const std::vector<Hypothesis>& found, const std::vector<Hypothesis>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(found[i].tokens, wanted[i].tokens);
+    EXPECT_EQ(found[i].log_probabilities, wanted[i].log_probabilities);
+    EXPECT_EQ(found[i].score, wanted[i].score);
+  }
+}
+
+TEST(WatchedSearch, AStoppedSentenceLeavesTheOthersAsTheyAre) {
+  for (const SearchOptions& options : all_options) {
+    TableModel model = long_answers(6, 3);
+    const auto wanted = search(model.start(), tasks_of({6, 6, 6}), ends, options);
+    auto tasks = tasks_of({6, 6, 6});
+    int asked = 0;
+    tasks[1].is_stopped = [&] { return ++asked > 2; };  // before the third step
+    const auto found = search(model.start(), tasks, ends, options);
+    EXPECT_EQ(asked, 3);
+    for (const Hypothesis& cut : found[1]) {
+      EXPECT_EQ(cut.tokens.size(), 2U);
+      EXPECT_FALSE(cut.complete);
+    }
+    EXPECT_FALSE(found[1].empty());
+    for (const size_t other : {0U, 2U}) expect_equal(found[other], wanted[other]);
+  }
+}
+
+TEST(WatchedSearch, EndsWhereAllAreStopped) {
+  for (const SearchOptions& options : all_options)
+    for (const int64_t length : {0, 4}) {
+      TableModel model = long_answers(6, 2);
+      auto tasks = tasks_of({6, 6});
+      for (SearchTask& task : tasks) {
+        task.length = length;
+        task.is_stopped = [&] { return model.calls >= 1; };
+      }
+      EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].tokens.size(), 1U);
+      EXPECT_EQ(model.calls, 1);
+      const auto at_once = search(model.start(), tasks, ends, options);
+      EXPECT_EQ(model.calls, 1);
+      EXPECT_TRUE(at_once[0][0].tokens.empty());
+      EXPECT_EQ(at_once[0][0].score, 0);
+    }
+}
+
+TEST(WatchedSearch, TellsTheTokensOfItsAnswers) {
+  for (const bool draws : {false, true}) {
+    torch::manual_seed(42);
+    TableModel model(5, 2);
+    SearchOptions options{.nbest = draws ? 3 : 1, .with_weights = true};
+    if (draws) options.sampling = Sampling{.seed = 6};
+    auto tasks = tasks_of({5, 3});
+    tasks[1].prefix = {2};
+    std::vector<std::vector<std::vector<GrownToken>>> grown(
+        2, std::vector<std::vector<GrownToken>>(static_cast<size_t>(options.nbest)));
+    for (size_t b = 0; b < 2; ++b)
+      tasks[b].grows = [&, b](const GrownToken& token) {
+        grown[b][static_cast<size_t>(token.answer)].push_back(token);
+      };
+    const auto found = search(model.start(), tasks, ends, options);
+    for (size_t b = 0; b < 2; ++b)
+      for (size_t answer = 0; answer < found[b].size(); ++answer) {
+        const Hypothesis& whole = found[b][answer];
+        const auto& told = grown[b][answer];
+        ASSERT_EQ(told.size(), whole.tokens.size());
+        for (size_t t = 0; t < told.size(); ++t) {
+          EXPECT_EQ(told[t].token, whole.tokens[t]);
+          EXPECT_EQ(told[t].log_probability, whole.log_probabilities[t]);
+          EXPECT_TRUE(torch::equal(told[t].weights, whole.weights[static_cast<int64_t>(t)]));
+        }
+      }
+  }
+}
+
+TEST(WatchedSearch, ABeamTellsNothing) {
+  TableModel model = long_answers(3, 1);
+  auto tasks = tasks_of({3});
+  int told = 0;
+  tasks[0].grows = [&](const GrownToken&) { ++told; };
+  search(model.start(), tasks, ends, {.beam = 2});
+  EXPECT_EQ(told, 0);
+}
+
+}  // namespace watched_search_test
+}  // namespace attend
