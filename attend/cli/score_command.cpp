@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -10,8 +9,10 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/metric_options.h"
+#include "attend/cli/named_option.h"
 #include "attend/data/text_lines.h"
 #include "attend/data/units.h"
+#include "attend/inference/text_scores.h"
 #include "attend/metrics/metric.h"
 
 namespace attend {
@@ -21,9 +22,7 @@ using nlohmann::json;
 
 struct ScoreOptions {
   std::vector<std::string> references;
-  std::vector<std::string> metrics = {"bleu"};
-  BleuOptions bleu;
-  std::string units = "space";
+  TextScoring scoring;
   bool sentences = false;
   bool json = false;
 };
@@ -44,72 +43,31 @@ std::vector<ScoredAnswer> read_answers(const ScoreOptions& options) {
   return answers;
 }
 
-void split(std::vector<ScoredAnswer>& answers, Units units) {
-  for (size_t i = 0; i < answers.size(); ++i)
-    at_answer(i, [&] {
-      ScoredAnswer& answer = answers[i];
-      for (const std::string& reference : answer.references)
-        answer.reference_tokens.push_back(split_units(reference, units));
-      answer.tokens = split_units(answer.text, units);
-    });
-}
-
-// The tokens of an answer are in the order of its ranking, the best first.
-void place(std::vector<ScoredAnswer>& answers) {
-  for (size_t i = 0; i < answers.size(); ++i)
-    at_answer(i, [&] {
-      std::vector<std::string> right;
-      for (const auto& tokens : answers[i].reference_tokens) {
-        if (tokens.size() != 1)
-          fail("a reference is {} tokens; one token is what should be ranked first", tokens.size());
-        right.push_back(tokens[0]);
-      }
-      answers[i].rank = rank_among(answers[i].tokens, right);
-    });
-}
-
 // A line's figures alone.
-void print_sentences(const ScoreOptions& options, const std::vector<const Metric*>& metrics,
-                     const std::vector<ScoredAnswer>& answers) {
-  MetricOptions alone{options.bleu};
-  alone.bleu.effective_order = true;
-  for (const ScoredAnswer& answer : answers) {
-    json figures;
-    std::vector<std::string> shown;
-    for (const Metric* metric : metrics) {
-      const double figure = measure_answers(*metric, {answer}, alone);
-      figures[metric->key] = figure;
-      shown.push_back(fmt::format("{:.4f}", figure));
-    }
-    if (options.json)
+void print_sentences(const ScoreOptions& options, const TextScores& scores) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const json figures = scores.each(i);
+    if (options.json) {
       fmt::print("{}\n", figures.dump());
-    else
-      fmt::print("{}\n", fmt::join(shown, "\t"));
+      continue;
+    }
+    std::vector<std::string> shown;
+    for (const Metric* metric : scores.metrics())
+      shown.push_back(fmt::format("{:.4f}", figures[metric->key].get<double>()));
+    fmt::print("{}\n", fmt::join(shown, "\t"));
   }
 }
 
 void run_score(const ScoreOptions& options) {
-  options.bleu.check();
-  std::vector<const Metric*> metrics;
-  for (const std::string& name : options.metrics) metrics.push_back(&metric_named(name));
-  std::vector<ScoredAnswer> answers = read_answers(options);
-  const auto any_needs = [&](MetricNeeds needs) {
-    return std::any_of(metrics.begin(), metrics.end(),
-                       [&](const Metric* metric) { return metric->needs == needs; });
-  };
-  const bool ranked = any_needs(MetricNeeds::rank);
-  if (ranked || any_needs(MetricNeeds::tokens))
-    split(answers, value_of<Units>(options.units, "unit"));
-  if (ranked) place(answers);
-  if (options.sentences) return print_sentences(options, metrics, answers);
-  const MetricOptions chosen{options.bleu};
-  json figures = {{"examples", answers.size()}};
-  for (const Metric* metric : metrics) {
-    const json report = metric->report(count_answers(*metric, answers, chosen), chosen);
-    figures[metric->key] = report;
-    if (!options.json) fmt::print("{}", metric->report_text(report));
-  }
-  if (options.json) fmt::print("{}\n", figures.dump());
+  options.scoring.options.bleu.check();
+  const TextScores scores(options.scoring, read_answers(options));
+  if (options.sentences) return print_sentences(options, scores);
+  const json figures = scores.all();
+  if (options.json)
+    fmt::print("{}\n", figures.dump());
+  else
+    for (const Metric* metric : scores.metrics())
+      fmt::print("{}", metric->report_text(figures[metric->key]));
 }
 
 }  // namespace
@@ -121,16 +79,13 @@ void add_score_command(CLI::App& app) {
   command->add_option("--reference", options->references, "file with one line per answer; several")
       ->required()
       ->check(CLI::ExistingFile);
-  add_metric_option(*command, options->metrics, "what to measure, separated by commas",
+  add_metric_option(*command, options->scoring.metrics, "what to measure, separated by commas",
                     &Metric::of_answers)
       ->capture_default_str();
-  add_text_options(*command, options->bleu);
-  command
-      ->add_option("--units", options->units,
-                   "what token_error counts (char, space), what accuracy compares (line), what "
-                   "ranks (space)")
-      ->check(CLI::IsMember({"char", "space", "line"}))
-      ->capture_default_str();
+  add_text_options(*command, options->scoring.options.bleu);
+  add_named_option<Units>(*command, "--units", options->scoring.units,
+                          "what token_error counts (char, space), what accuracy compares (line), "
+                          "what ranks (space)");
   command->add_flag("--sentences", options->sentences, "figures of each line, BLEU included");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(

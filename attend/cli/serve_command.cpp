@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -55,8 +56,8 @@ class Serving {
         service_(options_.service),
         server_(
             options_.http,
-            [this](const HttpRequest& request, const HttpReply& reply) {
-              service_.handle(request, reply);
+            [this](HttpRequest request, const HttpReply& reply) {
+              service_.handle(std::move(request), reply);
             },
             [this](const HttpEvent& event) { service_.watch(event); }) {
     server_.take_signals([this](int count) { end(count); });
@@ -128,6 +129,12 @@ void add_http_options(CLI::App& command, ServeOptions& options) {
       .add_option("--host", http.hosts,
                   "a name that requests may be for, besides the address and localhost; several")
       ->envname("ATTEND_SERVE_HOST");
+  command
+      .add_option("--certificate", http.certificate_file,
+                  "speak TLS: a file of PEM with the certificate and those that signed it")
+      ->envname("ATTEND_SERVE_CERTIFICATE");
+  command.add_option("--certificate-key", http.certificate_key_file, "the file of its key")
+      ->envname("ATTEND_SERVE_CERTIFICATE_KEY");
   command.add_option("--connections", http.connections, "that are open at once; more are told 503")
       ->envname("ATTEND_SERVE_CONNECTIONS")
       ->check(CLI::Range(1, 100000))

@@ -2,13 +2,13 @@
 
 #include <array>
 #include <atomic>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,11 +16,11 @@
 #include "attend/http/http_message.h"
 #include "attend/http/http_server.h"
 #include "attend/http/leavers-inl.h"
+#include "attend/http/stream-inl.h"
 
 namespace attend {
 
 class HttpConnection;
-using HttpSocket = boost::asio::generic::stream_protocol::socket;
 
 // What the connections of a server share. All of it is of the server's thread.
 struct HttpShared {
@@ -32,6 +32,7 @@ struct HttpShared {
   HttpServer::Handler handler;
   HttpServer::Watch watch;
   boost::asio::io_context context{1};
+  std::optional<boost::asio::ssl::context> tls;
   Leavers leavers;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections;
   std::function<void()> closed;  // called when one of them has gone
@@ -73,7 +74,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number);
 
-  void start();                         // reads the first request
+  void start();                         // reads the first request, behind a handshake of TLS
   void refuse(const HttpRefusal& why);  // says so and ends
   void end_if_idle();                   // where no request is under way
   void client_left(bool entirely);      // `entirely`: it will not read the answer either
@@ -86,7 +87,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void give_up_answer(uint64_t exchange);  // nobody will answer, or end the answer
 
  private:
-  enum class Phase { idle, head, body, waiting, streaming, writing, lingering, closed };
+  enum class Phase { greeting, idle, head, body, waiting, streaming, writing, lingering, closed };
 
   // Begins a phase that ends in time, or expire() is called.
   void enter(Phase phase, HttpOptions::Time time);
@@ -95,6 +96,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void read(void (HttpConnection::*next)());
   void read_head();
   void take_head(HttpHead head);
+  void invite_body();
   void read_body();
   bool make_room(size_t size);
   void drop_body();
@@ -110,7 +112,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void tell(HttpEvent::Kind kind);
 
   HttpShared& shared_;
-  HttpSocket socket_;
+  HttpStream stream_;
   boost::asio::steady_timer timer_, leave_timer_;
   uint64_t number_;
   Phase phase_ = Phase::idle;

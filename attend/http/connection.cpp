@@ -5,7 +5,9 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "attend/http/connection-inl.h"
@@ -25,12 +27,21 @@ constexpr int64_t least_room = 16384;
 
 HttpConnection::HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number)
     : shared_(shared),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), shared.tls ? &*shared.tls : nullptr),
       timer_(shared.context),
       leave_timer_(shared.context),
       number_(number) {}
 
 void HttpConnection::start() {
+  if (stream_.has_tls()) {
+    enter(Phase::greeting, shared_.options.head_time);
+    return stream_.greet([self = shared_from_this()](const error_code& error) {
+      if (self->phase_ == Phase::closed) return;
+      if (error) return self->close();
+      self->enter(Phase::idle, self->shared_.options.idle_time);
+      self->read_head();
+    });
+  }
   enter(Phase::idle, shared_.options.idle_time);
   read_head();
 }
@@ -75,20 +86,20 @@ void HttpConnection::read(void (HttpConnection::*next)()) {
   after_read_ = next;
   // A refusal by a deadline finds a read under way.
   if (std::exchange(is_reading_, true)) return;
-  socket_.async_read_some(boost::asio::buffer(chunk_),
-                          [self = shared_from_this()](const error_code& error, size_t size) {
-                            self->is_reading_ = false;
-                            if (self->phase_ == Phase::closed) return;
-                            if (error == boost::asio::error::eof)
-                              self->is_ended_by_client_ = true;
-                            else if (error)
-                              return self->close();
-                            if (self->phase_ == Phase::lingering)
-                              self->lingered_ += size;
-                            else
-                              self->ahead_.append(self->chunk_.data(), size);
-                            ((*self).*self->after_read_)();
-                          });
+  stream_.read(boost::asio::buffer(chunk_), [self = shared_from_this()](const error_code& error,
+                                                                        size_t size) {
+    self->is_reading_ = false;
+    if (self->phase_ == Phase::closed) return;
+    if (error == boost::asio::error::eof || error == boost::asio::ssl::error::stream_truncated)
+      self->is_ended_by_client_ = true;
+    else if (error)
+      return self->close();
+    if (self->phase_ == Phase::lingering)
+      self->lingered_ += size;
+    else
+      self->ahead_.append(self->chunk_.data(), size);
+    ((*self).*self->after_read_)();
+  });
 }
 
 void HttpConnection::read_head() {
@@ -120,11 +131,21 @@ void HttpConnection::take_head(HttpHead head) {
   event_.path = head_.path;
   enter(Phase::body, shared_.options.body_time);
   if (!head_.awaits_continue || !ahead_.empty()) return read_body();
-  // A socket that was silent takes so few bytes at once.
+  invite_body();
+}
+
+void HttpConnection::invite_body() {
   static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-  error_code error;
-  if (socket_.write_some(boost::asio::buffer(go_on), error) != go_on.size()) return close();
-  read_body();
+  is_writing_ = true;
+  stream_.write(boost::asio::buffer(go_on),
+                [self = shared_from_this()](const error_code& error, size_t) {
+                  self->is_writing_ = false;
+                  if (self->phase_ == Phase::closed) return;
+                  if (error) return self->close();
+                  if (self->phase_ == Phase::body) return self->read_body();
+                  // The client took too long meanwhile, and is told so.
+                  self->write();
+                });
 }
 
 void HttpConnection::read_body() {
@@ -168,7 +189,7 @@ void HttpConnection::dispatch() {
   const auto exchange =
       std::make_shared<HttpExchange>(shared_.context, weak_from_this(), exchange_number_);
   exchange_ = exchange;
-  shared_.leavers.watch(socket_.native_handle(), number_);
+  shared_.leavers.watch(stream_.socket().native_handle(), number_);
   const HttpReply reply(exchange);
   try {
     shared_.handler({head_, std::move(body_), event_.id}, reply);
@@ -189,12 +210,13 @@ void HttpConnection::refuse(const HttpRefusal& why) {
 
 void HttpConnection::linger() {
   if (phase_ != Phase::lingering) {
-    error_code error;
-    socket_.shutdown(boost::asio::socket_base::shutdown_send, error);
     lingered_ = ahead_.size();
     ahead_ = {};
     drop_body();
     enter(Phase::lingering, lingering_time);
+    return stream_.end([self = shared_from_this()](const error_code&) {
+      if (self->phase_ != Phase::closed) self->linger();
+    });
   }
   if (is_ended_by_client_ || lingered_ > lingering_bytes) return close();
   read(&HttpConnection::linger);
@@ -202,6 +224,7 @@ void HttpConnection::linger() {
 
 void HttpConnection::end_if_idle() {
   if (phase_ == Phase::idle) linger();
+  if (phase_ == Phase::greeting) close();
 }
 
 void HttpConnection::client_left(bool entirely) {
@@ -230,8 +253,8 @@ void HttpConnection::close(bool at_once) {
   timer_.cancel();
   leave_timer_.cancel();
   error_code error;
-  if (at_once) socket_.set_option(boost::asio::socket_base::linger(true, 0), error);
-  socket_.close(error);
+  if (at_once) stream_.socket().set_option(boost::asio::socket_base::linger(true, 0), error);
+  stream_.socket().close(error);
   boost::asio::post(shared_.context, [&shared = shared_, number = number_] {
     shared.connections.erase(number);
     shared.closed();

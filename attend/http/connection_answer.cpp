@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/write.hpp>
 #include <stdexcept>
 #include <utility>
 
@@ -103,7 +102,7 @@ void HttpConnection::give_up_answer(uint64_t exchange) {
 void HttpConnection::answer(const HttpResponse& response) {
   put_head(response, /*has_length=*/true);
   if (head_.method != "HEAD") next_ += response.body;
-  phase_ = Phase::writing;
+  enter(Phase::writing, shared_.options.write_time);
   is_ended_ = true;
   write();
 }
@@ -142,16 +141,15 @@ void HttpConnection::write() {
   }
   is_writing_ = true;
   enter(phase_, shared_.options.write_time);
-  boost::asio::async_write(
-      socket_, boost::asio::buffer(out_.data(), std::min(out_.size(), bytes_per_write)),
-      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
-        self->is_writing_ = false;
-        self->event_.sent += static_cast<int64_t>(size);
-        if (self->phase_ == Phase::closed) return;
-        if (error) return self->client_left(true);
-        self->out_.erase(0, size);
-        self->write();
-      });
+  stream_.write(boost::asio::buffer(out_.data(), std::min(out_.size(), bytes_per_write)),
+                [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+                  self->is_writing_ = false;
+                  self->event_.sent += static_cast<int64_t>(size);
+                  if (self->phase_ == Phase::closed) return;
+                  if (error) return self->client_left(true);
+                  self->out_.erase(0, size);
+                  self->write();
+                });
 }
 
 void HttpConnection::finish_answer() {

@@ -9,6 +9,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <csignal>
 #include <random>
 #include <utility>
@@ -51,6 +52,24 @@ void remove_stale(const std::string& path) {
   unlink(path.c_str());
 }
 
+// TLS 1.2 and 1.3.
+asio::ssl::context tls_of(const HttpOptions& options) {
+  asio::ssl::context tls(asio::ssl::context::tls_server);
+  SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
+  SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
+  // A connection that waits takes no buffers.
+  SSL_CTX_set_mode(tls.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+  boost::system::error_code error;
+  tls.use_certificate_chain_file(options.certificate_file, error);
+  if (error)
+    fail("{}: holds no certificate of PEM ({})", options.certificate_file, error.message());
+  tls.use_private_key_file(options.certificate_key_file, asio::ssl::context::pem, error);
+  if (error)
+    fail("{}: holds no key of PEM for the certificate in {} ({})", options.certificate_key_file,
+         options.certificate_file, error.message());
+  return tls;
+}
+
 std::string new_prefix() {
   std::random_device device;
   return fmt::format("{:08x}", device());
@@ -66,6 +85,9 @@ class HttpServer::State {
         starved_(shared.context),
         drain_(shared.context),
         signals_(shared.context) {
+    if (options.certificate_file.empty() != options.certificate_key_file.empty())
+      fail("TLS takes a certificate and its key; give both files or neither");
+    if (!options.certificate_file.empty()) shared.tls.emplace(tls_of(options));
     if (options.socket_path.empty())
       listen_at_address();
     else
@@ -152,13 +174,13 @@ void HttpServer::State::listen_at_address() {
   const std::string address = options.address.find(':') == std::string::npos
                                   ? options.address
                                   : fmt::format("[{}]", options.address);
-  url = fmt::format("http://{}:{}", address, port);
+  url = fmt::format("{}://{}:{}", shared.tls ? "https" : "http", address, port);
   std::vector<std::string> names = {address, "localhost", "127.0.0.1", "[::1]"};
   names.insert(names.end(), options.hosts.begin(), options.hosts.end());
   for (const std::string& name : names)
     shared.rules.hosts.push_back(fmt::format("{}:{}", name, port));
   // A proxy in front hands on the name that its clients know, without this port.
-  const auto& bare = port == 80 ? names : options.hosts;
+  const auto& bare = port == (shared.tls ? 443 : 80) ? names : options.hosts;
   shared.rules.hosts.insert(shared.rules.hosts.end(), bare.begin(), bare.end());
 }
 
@@ -198,7 +220,8 @@ void HttpServer::State::accept() {
 void HttpServer::State::take(HttpSocket socket) {
   const size_t count = shared.connections.size();
   const size_t most = shared.options.connections;
-  if (count >= most + told_connections) return;
+  // A handshake with one that is refused would cost what the limit is to save.
+  if (count >= (shared.tls ? most : most + told_connections)) return;
   boost::system::error_code ignored;  // a Unix socket has no such option
   socket.set_option(tcp::no_delay(true), ignored);
   const uint64_t number = ++shared.last_connection;

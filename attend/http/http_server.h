@@ -19,6 +19,10 @@ struct HttpOptions {
   std::vector<std::string> hosts = {};  // names that requests may be for, besides the address;
                                         // in small letters
 
+  // Of PEM: the server's certificate, those that signed it behind it, and its key. TLS where they
+  // are there.
+  std::string certificate_file = {}, certificate_key_file = {};
+
   size_t connections = 512;        // more are told 503
   int64_t body_bytes = 1 << 20;    // of one request
   int64_t all_bodies = 64 << 20;   // of all requests that are not answered yet; more are told 503
@@ -65,7 +69,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Where it listens: "http://127.0.0.1:8080" or "unix:PATH".
+  // Where it listens: "http://127.0.0.1:8080", or with TLS https, or "unix:PATH".
   std::string url() const;
 
   // Takes over SIGINT and SIGTERM: `signalled` is told how many have come.

@@ -50,11 +50,7 @@ void put(const Asking& asking, Question question) {
     const int status = dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500;
     reply.send(form(RequestError(status, error.what())));
   };
-  if (asking.served.queue->add(std::move(question))) return;
-  HttpResponse full = asking.error(
-      RequestError(429, "too many requests wait for the model; ask later", "", "queue_full"));
-  full.fields = {{"Retry-After", "1"}};
-  reply.send(full);
+  if (!asking.served.queue->add(std::move(question))) reply.send(full_response(asking.error));
 }
 
 }  // namespace

@@ -191,6 +191,13 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
 
 }  // namespace
 
+HttpResponse full_response(ErrorForm error) {
+  HttpResponse response =
+      error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
+  response.fields = {{"Retry-After", "1"}};
+  return response;
+}
+
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");

@@ -32,6 +32,9 @@ class RequestError : public Error {
 using ErrorForm = HttpResponse (*)(const RequestError& error);
 inline HttpResponse openai_error(const RequestError& error) { return error.response(); }
 
+// What a client is told where too many requests wait.
+HttpResponse full_response(ErrorForm error = openai_error);
+
 // Texts of a request and labels of each, at most.
 constexpr double most_texts = 32, most_labels = 10000;
 constexpr double most_token_id = 2147483647;

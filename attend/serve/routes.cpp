@@ -9,6 +9,7 @@
 #include "attend/serve/embeddings_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
+#include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
 
 namespace attend {
@@ -91,6 +92,7 @@ const std::vector<Route>& route_table() {
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
       {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
+      {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;
 }

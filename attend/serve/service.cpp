@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <exception>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,6 +16,10 @@
 
 namespace attend {
 namespace {
+
+// Readers are many enough for a large body to keep no small one waiting; a worker computes beside
+// the models' threads.
+constexpr size_t reader_threads = 2, worker_threads = 1;
 
 std::string event_word(HttpEvent::Kind kind) {
   switch (kind) {
@@ -58,7 +64,10 @@ std::string folder_name(const std::string& folder) {
 }  // namespace
 
 Service::Service(ServiceOptions options)
-    : options_(std::move(options)), metrics_(options_.version) {
+    : options_(std::move(options)),
+      metrics_(options_.version),
+      readers_(reader_threads, std::numeric_limits<size_t>::max()),
+      workers_(worker_threads, options_.queue) {
   options_.model.skip_bad = true;
 }
 
@@ -89,13 +98,39 @@ void Service::load() {
 }
 
 bool Service::is_idle() const {
+  if (!readers_.is_idle() || !workers_.is_idle()) return false;
   return !is_loaded_ || std::all_of(models_.begin(), models_.end(), [](const ServedModel& served) {
     return served.queue->is_idle();
   });
 }
 
-void Service::handle(const HttpRequest& request, const HttpReply& reply) {
-  answer_by_route(*this, request, reply);
+void Service::handle(HttpRequest request, const HttpReply& reply) {
+  if (request.body.empty()) return answer_by_route(*this, request, reply);
+  // JSON of a megabyte takes longer to read than others are to wait.
+  readers_.add([this, request = std::move(request), reply] {
+    if (reply.is_abandoned()) return;
+    try {
+      answer_by_route(*this, request, reply);
+    } catch (const std::exception& error) {
+      reply.send(http_error(500, error.what()));
+    }
+  });
+}
+
+void Service::compute(const HttpReply& reply, std::function<HttpResponse()> work) {
+  const bool is_taken = workers_.add([reply, work = std::move(work)] {
+    if (reply.is_abandoned()) return;
+    try {
+      reply.send(work());
+    } catch (const RequestError& error) {
+      reply.send(error.response());
+    } catch (const Error& error) {
+      reply.send(http_error(422, error.what()));
+    } catch (const std::exception& error) {
+      reply.send(http_error(500, error.what()));
+    }
+  });
+  if (!is_taken) reply.send(full_response());
 }
 
 void Service::watch(const HttpEvent& event) {

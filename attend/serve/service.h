@@ -12,6 +12,7 @@
 #include "attend/inference/model.h"
 #include "attend/serve/answer_queue.h"
 #include "attend/serve/metrics.h"
+#include "attend/serve/work_threads.h"
 
 namespace attend {
 
@@ -26,8 +27,8 @@ struct ServedModel {
 struct ServiceOptions {
   std::vector<std::string> folders = {};  // of the models
   ModelOptions model = {};                // skip_bad is set
-  size_t queue = 256;                     // requests that wait for each model; more are told 429
-  std::string key = {};                   // that clients must send; empty: none
+  size_t queue = 256;    // requests that wait for each model, or for none; more are told 429
+  std::string key = {};  // that clients must send; empty: none
   std::string version = {};
   // Called on the server's thread for each request and each one that was refused, where it is set:
   // a line of JSON, or one for people.
@@ -49,10 +50,10 @@ class Service {
   // From here on it is told not to be ready, and goes on answering.
   void begin_drain() { is_draining_ = true; }
   bool is_loaded() const { return is_loaded_; }
-  bool is_idle() const;  // no model has anything to answer
+  bool is_idle() const;  // there is nothing to answer
 
-  // For HttpServer.
-  void handle(const HttpRequest& request, const HttpReply& reply);
+  // For HttpServer. What has a body is read and answered on another thread.
+  void handle(HttpRequest request, const HttpReply& reply);
   void watch(const HttpEvent& event);
 
   // For the routes.
@@ -62,6 +63,9 @@ class Service {
   // The model of that name; where there is one model the name may be empty. RequestError (404)
   // where there is none.
   const ServedModel& model_named(const std::string& name) const;
+  // Answers with what `work` computes without a model's queue, or the error that it throws, on a
+  // thread of its own. 429 where too many such wait.
+  void compute(const HttpReply& reply, std::function<HttpResponse()> work);
   ServerMetrics& metrics() { return metrics_; }
   size_t queue_size() const;
 
@@ -70,6 +74,7 @@ class Service {
   ServerMetrics metrics_;
   std::vector<ServedModel> models_;  // not changed once is_loaded_
   std::atomic<bool> is_loaded_ = false, is_draining_ = false;
+  WorkThreads readers_, workers_;  // of JSON, and of compute()
 };
 
 }  // namespace attend

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -149,6 +150,28 @@ class Serve(program.Case):
         status, body = server.predict(texts=["bab"], model="../words")
         self.assertEqual((status, json.loads(body)["error"]["code"]), (404, "model_not_found"))
 
+    def test_scores_are_those_of_score(self):
+        server = self.serve()
+        answers = ["The dog bit the man.", "It was not unexpected.", "x y"]
+        first = self.write("a.txt", "The dog bit the man.\nIt was unexpected.\nx z\n")
+        second = self.write("b.txt", "The dog had bit him.\nNobody knew.\ny x\n")
+        references = (first.read_text() + second.read_text()).splitlines()
+        for options, fields in (
+                (("--metric", "bleu,chrf++,token_error", "--units", "char", "--lowercase",
+                  "--smooth", "floor", "--smooth-value", "0.5", "--tokenise", "intl"),
+                 {"metrics": ["bleu", "chrf++", "token_error"], "units": "char",
+                  "lowercase": True, "smooth": "floor", "smooth_value": 0.5, "tokenise": "intl"}),
+                (("--sentences",), {"sentences": True})):
+            printed = self.succeed("score", "--json", "--reference", first, "--reference", second,
+                                   *options, stdin="".join(f"{line}\n" for line in answers)).stdout
+            status, _, body = server.ask("POST", "/v1/score", {"answers": answers,
+                                                              "references": references} | fields)
+            self.assertEqual(status, 200, body)
+            wanted = printed.splitlines()
+            if "sentences" in fields:
+                wanted = [f'{{"sentences":[{",".join(wanted)}]}}']
+            self.assertEqual([body], wanted)
+
     def test_refusals_name_the_field(self):
         server = self.serve("--strict")
         for fields, status, param, words in (
@@ -200,6 +223,46 @@ class Serve(program.Case):
         self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer)
         self.assertEqual(server.end(), 0)
         self.assertFalse(path.exists())
+
+    def test_tls(self):
+        made = subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+             "-nodes", "-keyout", "key.pem", "-out", "certificate.pem", "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost"], cwd=self.folder, capture_output=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        certificate, key = self.folder / "certificate.pem", self.folder / "key.pem"
+        server = self.serve("--certificate", certificate, "--certificate-key", key)
+        self.assertRegex(server.url, r"\Ahttps://127\.0\.0\.1:\d+\Z")
+        port = int(server.url.rsplit(":", 1)[1])
+        tls = ssl.create_default_context(cafile=str(certificate))
+        connection = http.client.HTTPSConnection("localhost", port, context=tls, timeout=300)
+        texts = SOURCES[:32]
+        for _ in range(3):
+            body = server.ask("POST", "/v1/predict", {"texts": texts, "details": True},
+                              connection=connection)[2]
+            self.assertEqual(body, self.whole(self.lines(texts, "--details")))
+        # A refusal reaches who sends more than is read, and the end is said.
+        with tls.wrap_socket(socket.create_connection(("localhost", port)),
+                             server_hostname="localhost") as client:
+            client.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost:%d\r\n"
+                           b"Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\n"
+                           % port + b" " * 200000)
+            answer = b"".join(iter(lambda: client.recv(4096), b""))
+        self.assertTrue(answer.startswith(b"HTTP/1.1 413 "), answer)
+        # Who speaks no TLS gets none of HTTP either, and others are served.
+        with socket.create_connection(("localhost", port)) as client:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertNotIn(b"HTTP/", b"".join(iter(lambda: client.recv(4096), b"")))
+        self.assertEqual(server.ask("GET", "/ready", connection=connection)[0], 200)
+        connection.close()
+        self.assertEqual(server.end(), 0)
+        for arguments, word in ((("--certificate", certificate), "both files"),
+                                (("--certificate", key, "--certificate-key", key), "key.pem"),
+                                (("--certificate", certificate, "--certificate-key", certificate),
+                                 "certificate.pem: holds no key")):
+            run = program.attend("serve", "words", "--port", 0, *arguments, cwd=self.shared)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(word, run.stderr)
 
     def test_the_end(self):
         server = self.serve("--drain-seconds", 600)

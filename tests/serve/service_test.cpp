@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "attend/serve/routes.h"
 #include "tests/http/support.h"
@@ -34,8 +36,8 @@ class ServiceTest : public testing::Test {
     service_.emplace(std::move(options));
     server_.emplace(
         HttpOptions{},
-        [this](const HttpRequest& request, const HttpReply& reply) {
-          service_->handle(request, reply);
+        [this](HttpRequest request, const HttpReply& reply) {
+          service_->handle(std::move(request), reply);
         },
         [this](const HttpEvent& event) { service_->watch(event); });
   }
@@ -102,6 +104,33 @@ TEST_F(ServiceTest, CountsRequests) {
         "\nattend_request_duration_seconds_count 3\n", "\nattend_queue_size 0\n",
         "\n# TYPE attend_batch_size histogram\n", "\nattend_batch_size_bucket{le=\"+Inf\"} 0\n"})
     EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST_F(ServiceTest, ScoresTextsWithoutAModel) {
+  serve();
+  const auto score = [&](const std::string& fields) {
+    return ask("POST", "/v1/score", "", fields);
+  };
+  const std::string pairs = R"({"answers": ["a b", "c"], "references": ["a b", "d"])";
+  EXPECT_THAT(
+      score(pairs + R"(, "metrics": ["sequence_error"]})"),
+      AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"examples":2,"sequence_error_rate":0.5})")));
+  EXPECT_THAT(score(pairs + R"(, "metrics": ["accuracy"], "sentences": true})"),
+              EndsWith(R"({"sentences":[{"accuracy":1.0},{"accuracy":0.0}]})"));
+  // Further references are behind the first of all answers.
+  EXPECT_THAT(score(R"({"answers": ["a", "c"], "references": ["a", "d", "b", "c"],)"
+                    R"( "metrics": ["sequence_error"]})"),
+              EndsWith(R"({"examples":2,"sequence_error_rate":0.0})"));
+  EXPECT_THAT(score(R"({"answers": ["a", "c"], "references": ["a", "b", "c"]})"),
+              AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr("3 references for 2 answers")));
+  EXPECT_THAT(score(pairs + R"(, "metrics": ["perplexity"]})"),
+              AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr(R"("param":"metrics")")));
+  EXPECT_THAT(score(pairs + R"(, "metrics": ["rmse"]})"),
+              AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr("no number")));
+  for (const size_t size : {4096U, 4097U})
+    EXPECT_THAT(score(fmt::format(R"({{"answers": ["{0}"], "references": ["{0}"]}})",
+                                  std::string(size, 'x'))),
+                StartsWith(size > 4096 ? "HTTP/1.1 422 " : "HTTP/1.1 200 "));
 }
 
 TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {

@@ -1,0 +1,67 @@
+#include "attend/inference/text_scores.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+void split_answers(std::vector<ScoredAnswer>& answers, Units units) {
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] {
+      ScoredAnswer& answer = answers[i];
+      for (const std::string& reference : answer.references)
+        answer.reference_tokens.push_back(split_units(reference, units));
+      answer.tokens = split_units(answer.text, units);
+    });
+}
+
+// The tokens of an answer are in the order of its ranking, the best first.
+void place_answers(std::vector<ScoredAnswer>& answers) {
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] {
+      std::vector<std::string> right;
+      for (const auto& tokens : answers[i].reference_tokens) {
+        if (tokens.size() != 1)
+          fail("a reference is {} tokens; one token is what should be ranked first", tokens.size());
+        right.push_back(tokens[0]);
+      }
+      answers[i].rank = rank_among(answers[i].tokens, right);
+    });
+}
+
+}  // namespace
+
+TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> answers)
+    : options_(scoring.options), answers_(std::move(answers)) {
+  options_.bleu.check();
+  for (const std::string& name : scoring.metrics) metrics_.push_back(&metric_named(name));
+  const auto any_needs = [&](MetricNeeds needs) {
+    return std::any_of(metrics_.begin(), metrics_.end(),
+                       [&](const Metric* metric) { return metric->needs == needs; });
+  };
+  const bool ranked = any_needs(MetricNeeds::rank);
+  if (ranked || any_needs(MetricNeeds::tokens)) split_answers(answers_, scoring.units);
+  if (ranked) place_answers(answers_);
+}
+
+nlohmann::json TextScores::all() const {
+  nlohmann::json figures = {{"examples", answers_.size()}};
+  for (const Metric* metric : metrics_)
+    figures[metric->key] = metric->report(count_answers(*metric, answers_, options_), options_);
+  return figures;
+}
+
+nlohmann::json TextScores::each(size_t answer) const {
+  MetricOptions alone = options_;
+  alone.bleu.effective_order = true;
+  nlohmann::json figures;
+  for (const Metric* metric : metrics_)
+    figures[metric->key] = measure_answers(*metric, {answers_[answer]}, alone);
+  return figures;
+}
+
+}  // namespace attend
