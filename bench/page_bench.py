@@ -100,7 +100,7 @@ def heap(path):
         for number in range(32):
             browser.run("const select = document.querySelectorAll('#view-matrix select')[1];"
                         "select.value = arguments[0]; select.dispatchEvent(new Event('change'))", number)
-            browser.wait(f"decoded.has({number}) && decoded.get({number}).bytes")
+            browser.wait(f"[...decoded].some(([about, promise]) => about.block === {number} && promise.bytes)")
         browser.cdp("HeapProfiler.collectGarbage")
         usage = browser.cdp("Runtime.getHeapUsage")
         held = sum(usage[key] for key in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))

@@ -308,7 +308,7 @@ TEST(Methods, LayersAndHeadsAreChosen) {
   EXPECT_THAT(test::error_of([&] { method_scores(row, subject, {.head = 0}); }),
               HasSubstr("head 0 is asked for"));
   EXPECT_THAT(test::error_of([&] { method_scores(find_method("gradient"), subject, {.head = 1}); }),
-              HasSubstr("leave --layer and --head out"));
+              HasSubstr("leave layer and head out"));
 }
 
 TEST(Methods, AMistypedNameIsCorrected) {
