@@ -31,9 +31,9 @@ struct ExplanationRequest {
 };
 
 // Explains an answer of a model that reads texts. Error as answered_subject(), show() and
-// method_scores(). Any number of threads may explain with one model. `tell` is called between the
-// parts of the work; what it throws ends that.
+// method_scores(). Any number of threads may explain with one model. `is_stopped` is asked between
+// the steps of the search, and the methods; true ends the work with an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
-                           const std::function<void()>& tell = {});
+                           const std::function<bool()>& is_stopped = {});
 
 }  // namespace attend

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "attend/serve/asking.h"
 #include "attend/serve/classify_route.h"
 #include "attend/serve/embeddings_route.h"
+#include "attend/serve/explain_route.h"
+#include "attend/serve/page_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/score_route.h"
@@ -41,8 +44,11 @@ void answer_models(Service& service, const HttpRequest&, const HttpReply& reply)
                     {"object", "model"},
                     {"created", served.loaded},
                     {"owned_by", "attend"},
-                    {"type", served.model->type()}});
-  reply.send({.body = json{{"object", "list"}, {"data", data}}.dump()});
+                    {"type", served.model->type()},
+                    {"reads_text", !served.model->has_source_image()},
+                    {"answers_numbers", served.model->answers_numbers()},
+                    {"examples", service.examples()}});
+  reply.send({.body = json_text({{"object", "list"}, {"data", data}})});
 }
 
 // Takes as long for every key that is as long.
@@ -83,6 +89,9 @@ void answer_route(const Route& route, Service& service, const HttpRequest& reque
 
 const std::vector<Route>& route_table() {
   static const std::vector<Route> table = {
+      {"GET", "/", false, false, answer_page_body},
+      {"GET", "/page.css", false, false, answer_page_style},
+      {"GET", "/page.js", false, false, answer_page_script},
       {"GET", "/health", false, false, answer_alive},
       {"GET", "/livez", false, false, answer_alive},
       {"GET", "/ready", false, false, answer_ready},
@@ -92,6 +101,7 @@ const std::vector<Route>& route_table() {
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
       {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
+      {"POST", "/v1/explain", true, true, answer_explain, explain_fields},
       {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;

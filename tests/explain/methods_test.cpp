@@ -311,6 +311,20 @@ TEST(Methods, LayersAndHeadsAreChosen) {
               HasSubstr("leave layer and head out"));
 }
 
+TEST(Methods, OneIsShownWhereNoneIsNamed) {
+  const auto shown = [](const char* model) -> std::string {
+    const SmallModel small = small_model(model);
+    const MethodRow* row = default_method(small.subject());
+    return row == nullptr ? "none" : row->name;
+  };
+  EXPECT_EQ(shown("transformer"), "attention");
+  EXPECT_EQ(shown("lm"), "attention");
+  // Labels and numbers are read off what layers have mixed.
+  EXPECT_EQ(shown("classifier_mean"), "rollout");
+  EXPECT_EQ(shown("classifier_number"), "rollout");
+  EXPECT_EQ(shown("seq2seq_without_attention"), "none");
+}
+
 TEST(Methods, AMistypedNameIsCorrected) {
   EXPECT_THAT(test::error_of([] { find_method("gradients"); }),
               HasSubstr("did you mean gradient?"));
