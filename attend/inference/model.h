@@ -82,16 +82,16 @@ struct SourceToken {
   bool is_known = true;  // false: id is that of all unknown tokens
 };
 
-// The vectors of a source's tokens, row by row.
+// The vectors of a source's tokens, row by row, and that of the source.
 struct Embedding {
   std::vector<std::string> tokens;
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
-  bool truncated = false;      // the source was longer than the model reads
-  std::string error = {};      // with ModelOptions::skip_bad: why the source was not read
-
-  // [depth]: the mean over the tokens; empty where there are none.
-  std::vector<float> mean() const;
+  // [depth]: the mean over the tokens, or what the model was trained to tell texts by; empty where
+  // there are no tokens.
+  std::vector<float> whole;
+  bool truncated = false;  // the source was longer than the model reads
+  std::string error = {};  // with ModelOptions::skip_bad: why the source was not read
 };
 
 // A source that is an image or a sound, as a picture of rows x columns tokens.

@@ -424,23 +424,30 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
   return found.empty() ? Tensor() : at::cat(found);
 }
 
-std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
-                                         std::vector<Prediction>& read_texts) {
+std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& texts) {
   if (networks_.size() > 1)
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
   Reading reading = skips_bad_ ? read(texts) : read_all(texts);
-  std::vector<Tensor> vectors(texts.size());
+  std::vector<EncodedText> encoded(texts.size());
   in_batches(reading.encoded, reading.answered, sentences_per_batch,
              [&](const std::vector<int64_t>& batch) {
                const Batch sources = make_batch(reading.encoded, batch);
                const Tensor found = networks_[0]
                                         ->encodings(sources.source, sources.source_lengths, {})
                                         .to(at::kCPU, at::kFloat);
-               for (size_t i = 0; i < batch.size(); ++i)
-                 vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
+               for (size_t i = 0; i < batch.size(); ++i) {
+                 EncodedText& text = encoded[static_cast<size_t>(batch[i])];
+                 text.vectors = found[static_cast<int64_t>(i)];
+                 text.whole = networks_[0]->text_vector(text.vectors);
+               }
              });
-  read_texts = std::move(reading.predictions);
-  return vectors;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Prediction& read_text = reading.predictions[i];
+    encoded[i].tokens = std::move(read_text.source);
+    encoded[i].truncated = read_text.truncated;
+    encoded[i].error = std::move(read_text.error);
+  }
+  return encoded;
 }
 
 }  // namespace attend

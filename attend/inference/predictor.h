@@ -28,6 +28,15 @@ struct Prediction {
   std::optional<double> number;  // where the model answers numbers; the one token is its text
 };
 
+// The tokens of a text with their vectors [S, depth], and the vector of the text [depth], on the
+// CPU; both undefined where there are no tokens, and where the text was not read.
+struct EncodedText {
+  std::vector<std::string> tokens = {};
+  at::Tensor vectors = {}, whole = {};
+  bool truncated = false;  // the text was longer than the model reads
+  std::string error = {};  // why the text was not read, where such texts are skipped
+};
+
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
 // errors and guarantees are those of Model, which holds one.
 class Predictor {
@@ -87,10 +96,9 @@ class Predictor {
   // steps answered.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // The vectors [S, depth] of each text's tokens, on the CPU, and how the texts were read. Error
-  // for several networks, and where the network has none.
-  std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
-                                    std::vector<Prediction>& read_texts);
+  // What PairNetwork::encodings() makes of each text. Error for several networks, and where the
+  // network has no vectors.
+  std::vector<EncodedText> encodings(const std::vector<std::string>& texts);
 
  private:
   struct Reading;

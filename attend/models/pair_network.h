@@ -78,6 +78,10 @@ class PairNetwork : public torch::nn::Module {
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                                const Pass& pass);
 
+  // The vector [depth] of a text whose tokens have those vectors [S, depth], one or more: by
+  // default their mean.
+  virtual at::Tensor text_vector(const at::Tensor& vectors) const { return vectors.mean(0); }
+
   // Moves the network to a device, or its parts to several. Its inputs stay on the CPU; log
   // probabilities, objectives and weights are on the device that computes them. Error on several
   // devices where the type has no parts to spread.

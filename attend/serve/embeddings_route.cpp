@@ -56,12 +56,12 @@ std::vector<float> text_vector(const Model& model, const Embedding& embedding, s
     refuse(fmt::format("has more than the {} tokens that the model reads; shorten it",
                        model.maximum_source_length()),
            "context_length_exceeded");
-  if (form.dimensions > embedding.depth)
+  if (form.dimensions > std::ssize(embedding.whole))
     throw RequestError(422,
                        fmt::format("dimensions is {}; vectors of the model have {}",
-                                   form.dimensions, embedding.depth),
+                                   form.dimensions, embedding.whole.size()),
                        "dimensions", "invalid_value");
-  std::vector<float> vector = embedding.mean();
+  std::vector<float> vector = embedding.whole;
   if (form.dimensions > 0) vector.resize(static_cast<size_t>(form.dimensions));
   double squares = 0;
   for (const float number : vector) squares += static_cast<double>(number) * number;

@@ -137,6 +137,7 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
                            .x = state.x.data(),
                            .weight = norm.weight.data(),
                            .bias = norm.bias.data(),
+                           .epsilon = static_cast<float>(config_.epsilon),
                            .out = out});
 }
 
@@ -249,7 +250,7 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
                             .out = with_room(state.hidden, state.rows * wide),
                             .out_stride = wide});
   Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
-  if (!relu) at::gelu_(hidden);
+  if (!relu) activate(hidden, config_.activation);
   kernels::packed_products({.rows = state.rows,
                             .matrix = &layer.output,
                             .a = state.hidden.data(),

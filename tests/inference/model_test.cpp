@@ -186,8 +186,8 @@ TEST_P(EveryType, EmbedsEveryToken) {
   EXPECT_EQ(embeddings[0].tokens, (std::vector<std::string>{"c", "a", "b"}));
   EXPECT_GT(embeddings[0].depth, 0);
   EXPECT_EQ(embeddings[0].vectors.size(), static_cast<size_t>(3 * embeddings[0].depth));
-  EXPECT_EQ(embeddings[2].mean().size(), static_cast<size_t>(embeddings[2].depth));
-  EXPECT_TRUE(embeddings[1].mean().empty());
+  EXPECT_EQ(embeddings[2].whole.size(), static_cast<size_t>(embeddings[2].depth));
+  EXPECT_TRUE(embeddings[1].whole.empty());
   EXPECT_EQ(model.embed({"xx", "cab"})[1].vectors, embeddings[0].vectors) << "the company counts";
 }
 

@@ -204,12 +204,11 @@ TEST(Predictor, TellsWhatComesBeforeABadText) {
   EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_THAT(errors[2], HasSubstr("UTF-8"));
   EXPECT_THAT(errors[3], HasSubstr("cannot begin with 'Q'"));
-  std::vector<Prediction> read;
-  const auto vectors = skips.encodings(texts, read);
-  EXPECT_TRUE(vectors[3].defined());
-  EXPECT_FALSE(vectors[2].defined());
-  EXPECT_THAT(read[2].error, HasSubstr("UTF-8"));
-  EXPECT_THROW(stops.encodings(texts, read), SourceError);
+  const auto encoded = skips.encodings(texts);
+  EXPECT_TRUE(encoded[3].vectors.defined());
+  EXPECT_FALSE(encoded[2].vectors.defined());
+  EXPECT_THAT(encoded[2].error, HasSubstr("UTF-8"));
+  EXPECT_THROW(stops.encodings(texts), SourceError);
 }
 
 TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
