@@ -3,6 +3,7 @@
 Needs chromium and chromium-driver.
 
 A long page has 10,000 x 10,000 tokens with 32 heads, a model page 12 layers x 12 heads x 512 tokens."""
+# Needs the targets: make_page
 
 import os
 import pathlib

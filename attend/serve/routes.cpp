@@ -7,6 +7,7 @@
 
 #include "attend/serve/asking.h"
 #include "attend/serve/classify_route.h"
+#include "attend/serve/embeddings_route.h"
 #include "attend/serve/explain_route.h"
 #include "attend/serve/page_route.h"
 #include "attend/serve/predict_route.h"
@@ -99,6 +100,7 @@ const std::vector<Route>& route_table() {
       {"GET", "/v1/models", true, true, answer_models},
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
+      {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
       {"POST", "/v1/explain", true, true, answer_explain, explain_fields},
       {"POST", "/v1/score", false, true, answer_score, score_fields},
   };

@@ -76,6 +76,21 @@ TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
         << path;
 }
 
+TEST_F(ServiceTest, APathOrUrlNamesNoModel) {
+  serve();
+  service_->load();
+  for (const char* name : {"../words", "/etc/passwd", "http://localhost/words",
+                           "file:///etc/passwd", "words\\u0000", "words/", "."}) {
+    const auto body = fmt::format(R"({{"model": "{}", "texts": ["{}"]}})", name, name);
+    EXPECT_THAT(ask("POST", "/v1/predict", "", body),
+                AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("model_not_found")))
+        << name;
+  }
+  for (const char* path : {"//etc/passwd", "/v1/../../etc/passwd", "/%2e%2e/etc/passwd",
+                           "/v1/models/words", "/v1/predict/", "/?url=http://localhost/"})
+    EXPECT_THAT(ask("GET", path), StartsWith("HTTP/1.1 404 ")) << path;
+}
+
 TEST_F(ServiceTest, AKeyIsAsked) {
   serve({.key = "secret"});
   service_->load();
