@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/serve/classify_route.h"
+#include "attend/serve/completions_route.h"
 #include "attend/serve/embeddings_route.h"
+#include "attend/serve/openapi_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
+#include "attend/serve/tei_routes.h"
 
 namespace attend {
 namespace {
@@ -87,11 +90,24 @@ const std::vector<Route>& route_table() {
       {"GET", "/livez", false, false, answer_alive},
       {"GET", "/ready", false, false, answer_ready},
       {"GET", "/readyz", false, false, answer_ready},
-      {"GET", "/metrics", false, true, answer_metrics},
+      {"GET", "/metrics", false, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
+      {"GET", "/openapi.json", false, false, answer_openapi},
       {"GET", "/v1/models", true, true, answer_models},
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
       {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
+      {"POST",
+       "/v1/completions",
+       true,
+       true,
+       answer_completions,
+       completions_fields,
+       openai_error,
+       {"application/json", "text/event-stream"}},
+      {"POST", "/embed", true, true, answer_tei_embed, tei_embed_fields, tei_error},
+      {"POST", "/predict", true, true, answer_tei_predict, tei_predict_fields, tei_error},
+      {"POST", "/tokenize", true, true, answer_tei_tokenize, tei_tokenize_fields, tei_error},
+      {"GET", "/info", true, true, answer_tei_info, nullptr, tei_error},
       {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;
