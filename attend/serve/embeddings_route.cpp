@@ -28,7 +28,7 @@ struct EmbeddingsRequest {
     return {{"model", &model},
             {"input", &input, 1, most_inputs, true},
             {"encoding_format", &encoding, 0, 0, false, true},
-            {"dimensions", &dimensions, 1, 1e6, false, true},
+            {"dimensions", &dimensions, 1, most_dimensions, false, true},
             {"user", &user, 0, 0, false, true}};
   }
 };
@@ -48,14 +48,10 @@ std::string packed_numbers(const std::vector<float>& vector) {
 
 std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
                                const VectorForm& form) {
-  const auto refuse = [&](const std::string& problem, const char* code) {
-    throw RequestError(422, fmt::format("{}[{}] {}", form.field, index, problem), form.field, code);
-  };
-  if (embedding.tokens.empty()) refuse("has no tokens; send a text", "invalid_value");
-  if (embedding.truncated && !form.is_cut)
-    refuse(fmt::format("has more than the {} tokens that the model reads; shorten it",
-                       model.maximum_source_length()),
-           "context_length_exceeded");
+  if (embedding.tokens.empty())
+    throw RequestError(422, fmt::format("{}[{}] has no tokens; send a text", form.field, index),
+                       form.field, "invalid_value");
+  if (embedding.truncated && !form.is_cut) throw too_long(model, form.field, index);
   if (form.dimensions > std::ssize(embedding.whole))
     throw RequestError(422,
                        fmt::format("dimensions is {}; vectors of the model have {}",
@@ -79,7 +75,7 @@ std::string numbers_json(const std::vector<float>& vector) {
 void answer_embeddings(Service& service, const HttpRequest& request, const HttpReply& reply) {
   EmbeddingsRequest asked;
   read_request(request.body, asked.fields());
-  const ServedModel& served = text_model(service, asked.model);
+  const ServedModel& served = service.model_named(asked.model);
   ask_vectors(
       {service, served, reply, "input"}, texts_of(served, asked.input, "input"),
       [&served, encoding = asked.encoding,

@@ -51,6 +51,8 @@ struct InputFormRow {
   InputForm form;
   const char* name;
   bool (*fits)(const json& value);
+  void (*take)(const json& value, RequestInputs& inputs);  // of a value that fits
+  json (*schema)(const RequestField& field);
 };
 
 bool is_id(const json& value) {
@@ -65,17 +67,67 @@ bool is_row(const json& value) {
   return value.is_array() && std::all_of(value.begin(), value.end(), fits);
 }
 
+bool has_ids(const json& value) { return !value.empty() && is_row<is_id>(value); }
+
 bool has_one_text(const json& value) { return value.size() == 1 && is_row<is_text>(value); }
+
+void take_texts(const json& value, RequestInputs& inputs) {
+  inputs.texts = value.get<std::vector<std::string>>();
+}
+
+void take_text_rows(const json& value, RequestInputs& inputs) {
+  for (const json& row : value) inputs.texts.push_back(row[0].get<std::string>());
+}
+
+void take_id_rows(const json& value, RequestInputs& inputs) {
+  inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
+}
+
+// What has as many elements as the field may.
+json array_schema(const RequestField& field, const json& items) {
+  return {{"type", "array"},
+          {"items", items},
+          {"minItems", static_cast<int64_t>(field.minimum)},
+          {"maxItems", static_cast<int64_t>(field.maximum)}};
+}
+
+json text_schema() { return {{"type", "string"}}; }
+
+json one_text_schema() {
+  return {{"type", "array"}, {"items", text_schema()}, {"minItems", 1}, {"maxItems", 1}};
+}
+
+json ids_schema() {
+  return {{"type", "array"},
+          {"items", {{"type", "integer"}, {"minimum", 0}, {"maximum", most_token_id}}},
+          {"minItems", 1}};
+}
 
 const std::vector<InputFormRow>& input_forms() {
   static const std::vector<InputFormRow> table = {
-      {InputForm::text, "a string", is_text},
-      {InputForm::texts, "an array of strings", is_row<is_text>},
-      {InputForm::text_rows, "an array of arrays of one string", is_row<has_one_text>},
-      {InputForm::ids, "an array of token ids", is_row<is_id>},
-      {InputForm::id_rows, "an array of arrays of token ids", is_row<is_row<is_id>>},
+      {InputForm::text, "a string", is_text,
+       [](const json& value, RequestInputs& inputs) { inputs.texts = {value.get<std::string>()}; },
+       [](const RequestField&) { return text_schema(); }},
+      {InputForm::texts, "an array of strings", is_row<is_text>, take_texts,
+       [](const RequestField& field) { return array_schema(field, text_schema()); }},
+      {InputForm::text_rows, "an array of arrays of one string", is_row<has_one_text>,
+       take_text_rows,
+       [](const RequestField& field) { return array_schema(field, one_text_schema()); }},
+      {InputForm::ids, "an array of token ids", has_ids,
+       [](const json& value, RequestInputs& inputs) {
+         inputs.ids = {value.get<std::vector<int64_t>>()};
+       },
+       [](const RequestField&) { return ids_schema(); }},
+      {InputForm::id_rows, "an array of arrays of token ids", is_row<has_ids>, take_id_rows,
+       [](const RequestField& field) { return array_schema(field, ids_schema()); }},
   };
   return table;
+}
+
+const InputFormRow& row_of(InputForm form) {
+  const auto& table = input_forms();
+  return *std::find_if(table.begin(), table.end(),
+                       [&](const InputFormRow& row) { return row.form == form; });
 }
 
 void check_range(const RequestField& field, double value, std::string_view shown) {
@@ -124,29 +176,16 @@ struct FieldReader {
   }
   void operator()(RequestInputs* inputs) const {
     std::vector<std::string> names;
-    for (const InputFormRow& row : input_forms()) {
-      if (std::find(inputs->forms.begin(), inputs->forms.end(), row.form) == inputs->forms.end())
-        continue;
+    for (const InputForm form : inputs->forms) {
+      const InputFormRow& row = row_of(form);
       names.emplace_back(row.name);
-      if (row.fits(value)) return take(row.form, *inputs);
+      if (!row.fits(value)) continue;
+      inputs->form = form;
+      row.take(value, *inputs);
+      const size_t count = inputs->texts.size() + inputs->ids.size();
+      return check_range(field, static_cast<double>(count), fmt::format("{} inputs", count));
     }
     refuse_field(field.name, fmt::format("must be {}", fmt::join(names, " or ")));
-  }
-  void take(InputForm form, RequestInputs& inputs) const {
-    inputs.form = form;
-    if (form == InputForm::text) {
-      inputs.texts = {value.get<std::string>()};
-    } else if (form == InputForm::texts) {
-      inputs.texts = value.get<std::vector<std::string>>();
-    } else if (form == InputForm::text_rows) {
-      for (const json& row : value) inputs.texts.push_back(row[0].get<std::string>());
-    } else if (form == InputForm::ids) {
-      inputs.ids = {value.get<std::vector<int64_t>>()};
-    } else {
-      inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
-    }
-    const size_t count = inputs.texts.size() + inputs.ids.size();
-    check_range(field, static_cast<double>(count), fmt::format("{} inputs", count));
   }
   void operator()(const std::vector<RequestField>& fields) const {
     expect(value.is_object(), "an object");
@@ -189,6 +228,44 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
   return present;
 }
 
+// Writes what FieldReader reads.
+struct FieldSchema {
+  const RequestField& field;
+
+  // A default that is out of range stands for what the model says.
+  void add_range(json& schema, double usual, const json& shown) const {
+    schema["minimum"] = field.minimum;
+    schema["maximum"] = field.maximum;
+    if (!field.is_required && usual >= field.minimum && usual <= field.maximum)
+      schema["default"] = shown;
+  }
+
+  json operator()(const int64_t* number) const {
+    json schema = {{"type", "integer"}};
+    add_range(schema, static_cast<double>(*number), *number);
+    return schema;
+  }
+  json operator()(const double* number) const {
+    json schema = {{"type", "number"}};
+    add_range(schema, *number, *number);
+    return schema;
+  }
+  json operator()(const bool* flag) const { return {{"type", "boolean"}, {"default", *flag}}; }
+  json operator()(const std::string*) const { return text_schema(); }
+  json operator()(const std::vector<std::string>*) const {
+    return array_schema(field, text_schema());
+  }
+  json operator()(const RequestInputs* inputs) const {
+    json schemas = json::array();
+    for (const InputForm form : inputs->forms) schemas.push_back(row_of(form).schema(field));
+    return {{"anyOf", schemas}};
+  }
+  json operator()(const NamedVariable& variable) const {
+    return {{"type", "string"}, {"enum", variable.names()}, {"default", variable.name()}};
+  }
+  json operator()(const std::vector<RequestField>& fields) const { return request_schema(fields); }
+};
+
 }  // namespace
 
 HttpResponse full_response(ErrorForm error) {
@@ -202,6 +279,20 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
   return read_object(object, fields);
+}
+
+json request_schema(const std::vector<RequestField>& fields) {
+  json properties = json::object(), required = json::array();
+  for (const RequestField& field : fields) {
+    json schema = std::visit(FieldSchema{field}, field.value);
+    if (field.is_nullable) schema = {{"anyOf", {schema, {{"type", "null"}}}}};
+    properties[field.name] = schema;
+    if (field.is_required) required.push_back(field.name);
+  }
+  return {{"type", "object"},
+          {"properties", properties},
+          {"required", required},
+          {"additionalProperties", false}};
 }
 
 }  // namespace attend

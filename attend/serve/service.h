@@ -62,7 +62,7 @@ class Service {
   const std::vector<ServedModel>& models() const { return models_; }
   bool is_ready() const { return is_loaded_ && !is_draining_; }
   const std::string& key() const { return options_.key; }
-  const std::vector<std::string>& examples() const { return options_.examples; }
+  const ServiceOptions& options() const { return options_; }
   // The model of that name; where there is one model the name may be empty. RequestError (404)
   // where there is none.
   const ServedModel& model_named(const std::string& name) const;
