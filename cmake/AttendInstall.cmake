@@ -63,6 +63,9 @@ if(TARGET attend_program)
           COMPONENT program OPTIONAL)
   install(FILES ${texts}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} RENAME _attend
           COMPONENT program OPTIONAL)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/systemd/attend.service.in ${PROJECT_BINARY_DIR}/attend.service @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/attend.service ${PROJECT_SOURCE_DIR}/cmake/systemd/attend.socket
+          DESTINATION lib/systemd/system COMPONENT program)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend COMPONENT program)
 

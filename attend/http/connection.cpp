@@ -23,6 +23,14 @@ constexpr size_t lingering_bytes = 16 << 20;
 constexpr HttpOptions::Time lingering_time{2000};
 constexpr int64_t least_room = 16384;
 
+// What a browser wants to hear before a page of another site may ask.
+HttpResponse permission() {
+  return {.type = "text/plain",
+          .fields = {{"Access-Control-Allow-Methods", "GET, POST"},
+                     {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
+                     {"Access-Control-Max-Age", "600"}}};
+}
+
 }  // namespace
 
 HttpConnection::HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number)
@@ -191,6 +199,7 @@ void HttpConnection::dispatch() {
   exchange_ = exchange;
   shared_.leavers.watch(stream_.socket().native_handle(), number_);
   const HttpReply reply(exchange);
+  if (head_.asks_permission) return reply.send(permission());
   try {
     shared_.handler({head_, std::move(body_), event_.id}, reply);
   } catch (const std::exception& error) {

@@ -111,9 +111,11 @@ void HttpConnection::put_head(const HttpResponse& response, bool has_length) {
   if (shared_.drains || (!has_length && !head_.takes_chunks)) keeps_alive_ = false;
   has_chunks_ = !has_length && head_.takes_chunks && head_.method != "HEAD";
   event_.status = response.status;
-  next_ += http_response_head(
-      response, event_.id,
-      {.has_length = has_length, .takes_chunks = head_.takes_chunks, .keeps_alive = keeps_alive_});
+  next_ += http_response_head(response, event_.id,
+                              {.has_length = has_length,
+                               .takes_chunks = head_.takes_chunks,
+                               .keeps_alive = keeps_alive_,
+                               .origin = head_.origin});
 }
 
 void HttpConnection::put_part(const std::string& part) {

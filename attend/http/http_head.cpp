@@ -139,13 +139,20 @@ Check check_length(const Fields& fields, const HttpRules& rules, HttpHead& head)
 }
 
 // What a page of a foreign site can have a browser send without asking this server first.
-Check check_origin(const Fields& fields, const HttpRules& rules, const HttpHead& head) {
+Check check_origin(const Fields& fields, const HttpRules& rules, HttpHead& head) {
   if (fields.count(field::origin) > 0) {
     const std::string origin = small(std::string_view(fields[field::origin]));
     const size_t host = origin.find("//");
+    const bool is_named =
+        std::find(rules.origins.begin(), rules.origins.end(), origin) != rules.origins.end();
     if (fields.count(field::origin) > 1 || host == std::string::npos ||
-        check_host(std::string_view(origin).substr(host + 2), rules))
-      return refuse(403, "the request comes from a page of another site, which may not ask");
+        (!is_named && check_host(std::string_view(origin).substr(host + 2), rules)))
+      return refuse(403,
+                    "the request comes from a page of another site, which may not ask; "
+                    "--cors-origin of the server names more");
+    if (is_named) head.origin = origin;
+    head.asks_permission = is_named && head.method == "OPTIONS" &&
+                           fields.count(field::access_control_request_method) > 0;
   }
   if (head.method != "POST") return {};
   const std::string type = small(std::string_view(fields[field::content_type]));

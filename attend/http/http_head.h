@@ -19,6 +19,9 @@ struct HttpRules {
   // "localhost:8080". Others are refused: a page of a foreign site may have a name of its own that
   // leads to this server (DNS rebinding).
   std::vector<std::string> hosts;
+  // The sites, such as "https://example.org", in small letters, whose pages may ask and read the
+  // answers. Pages of other sites are refused, but for those of this server's hosts.
+  std::vector<std::string> origins = {};
   int64_t body_bytes = 1 << 20;  // of a request's body, at most
 };
 
@@ -33,6 +36,8 @@ struct HttpHead {
   bool awaits_continue = false;  // the client sends its body when it is told to
   int64_t content_length = 0;    // within HttpRules::body_bytes
   std::string authorization;     // the field's value; empty where it is not there
+  std::string origin;            // of HttpRules::origins, of a page of which the request comes
+  bool asks_permission = false;  // a browser asks first whether that page may (CORS preflight)
   std::string request_id;  // X-Request-Id where it is 1 to 64 of A-Z a-z 0-9 . _ -, else empty
 };
 

@@ -1,8 +1,10 @@
 #include "attend/http/http_message.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -65,6 +67,8 @@ std::string http_response_head(const HttpResponse& response, const std::string& 
                                const HttpFraming& framing) {
   std::string head =
       fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_reason(response.status));
+  add_field(head, "Date",
+            fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(std::time(nullptr))));
   add_field(head, "Content-Type", response.type);
   if (framing.has_length)
     add_field(head, "Content-Length", std::to_string(response.body.size()));
@@ -74,6 +78,11 @@ std::string http_response_head(const HttpResponse& response, const std::string& 
   add_field(head, "Cache-Control", "no-store");
   add_field(head, "X-Content-Type-Options", "nosniff");
   if (!id.empty()) add_field(head, "X-Request-Id", id);
+  if (!framing.origin.empty()) {
+    add_field(head, "Access-Control-Allow-Origin", framing.origin);
+    add_field(head, "Access-Control-Expose-Headers", "X-Request-Id, X-Should-Retry, Retry-After");
+    add_field(head, "Vary", "Origin");
+  }
   for (const auto& [name, value] : response.fields) add_field(head, name, value);
   return head + "\r\n";
 }

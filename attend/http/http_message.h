@@ -33,15 +33,17 @@ std::string_view http_reason(int status);
 HttpResponse http_error(int status, const std::string& message, const std::string& param = "",
                         const std::string& code = "");
 
-// How a body of a response is told from what follows.
+// How a response is sent: how its body is told from what follows, and who may read it.
 struct HttpFraming {
   bool has_length = true;  // false: chunks, or where the client takes none the connection's end
   bool takes_chunks = true;
   bool keeps_alive = true;
+  std::string origin = {};  // of a foreign site whose page may read the response
 };
 
-// The status line and fields of a response, with the empty line behind them. std::logic_error
-// where something in it is no printable ASCII, so that what a client sent can end no line here.
+// The status line and fields of a response, the time among them, with the empty line behind them.
+// std::logic_error where something in it is no printable ASCII, so that what a client sent can end
+// no line here.
 std::string http_response_head(const HttpResponse& response, const std::string& id,
                                const HttpFraming& framing);
 

@@ -1,9 +1,12 @@
 #include "attend/http/http_server.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -88,10 +91,13 @@ class HttpServer::State {
     if (options.certificate_file.empty() != options.certificate_key_file.empty())
       fail("TLS takes a certificate and its key; give both files or neither");
     if (!options.certificate_file.empty()) shared.tls.emplace(tls_of(options));
-    if (options.socket_path.empty())
+    if (options.listener >= 0)
+      take_listener();
+    else if (options.socket_path.empty())
       listen_at_address();
     else
       listen_at_path();
+    shared.rules.origins = options.origins;
     shared.rules.body_bytes = options.body_bytes;
     shared.request_prefix = new_prefix();
     shared.closed = [this] { end_if_drained(); };
@@ -132,6 +138,9 @@ class HttpServer::State {
  private:
   void listen_at_address();
   void listen_at_path();
+  void take_listener();
+  void name_address();
+  void name_path(const std::string& path);
   void accept();
   void take(HttpSocket socket);
 
@@ -166,14 +175,19 @@ void HttpServer::State::listen_at_address() {
   if (error)
     fail("cannot listen at {} port {}: {}; take another --port, or 0 for a free one",
          options.address, options.port, error.message());
+  name_address();
+}
+
+// Says where it listens, and by which names it may be asked there.
+void HttpServer::State::name_address() {
+  const HttpOptions& options = shared.options;
   const auto bound = acceptor_.local_endpoint();
   tcp::endpoint endpoint;
   std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
               reinterpret_cast<char*>(endpoint.data()));
   const uint16_t port = endpoint.port();
-  const std::string address = options.address.find(':') == std::string::npos
-                                  ? options.address
-                                  : fmt::format("[{}]", options.address);
+  std::string address = endpoint.address().to_string();
+  if (endpoint.address().is_v6()) address = fmt::format("[{}]", address);
   url = fmt::format("{}://{}:{}", shared.tls ? "https" : "http", address, port);
   std::vector<std::string> names = {address, "localhost", "127.0.0.1", "[::1]"};
   names.insert(names.end(), options.hosts.begin(), options.hosts.end());
@@ -198,6 +212,27 @@ void HttpServer::State::listen_at_path() {
     error = long_path.code();
   }
   if (error) fail("cannot listen at the socket {}: {}", path, error.message());
+  name_path(path);
+}
+
+void HttpServer::State::take_listener() {
+  const int listener = shared.options.listener;
+  int listens = 0, family = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+      getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 ||
+      (family != AF_INET && family != AF_INET6 && family != AF_UNIX))
+    fail("descriptor {} is no socket that listens; have it be one, or give an address", listener);
+  boost::system::error_code error;
+  acceptor_.assign(StreamProtocol(family, 0), listener, error);
+  if (!error) acceptor_.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), error);
+  if (error) fail("cannot listen at the descriptor {}: {}", listener, error.message());
+  if (family != AF_UNIX) return name_address();
+  const auto bound = acceptor_.local_endpoint();
+  name_path(reinterpret_cast<const sockaddr_un*>(bound.data())->sun_path);
+}
+
+void HttpServer::State::name_path(const std::string& path) {
   url = "unix:" + path;
   shared.rules.hosts = shared.options.hosts;
   shared.rules.hosts.emplace_back("localhost");

@@ -18,6 +18,9 @@ struct HttpOptions {
   std::string socket_path = {};         // of a Unix socket, in place of address and port
   std::vector<std::string> hosts = {};  // names that requests may be for, besides the address;
                                         // in small letters
+  int listener = -1;  // a socket that listens already, in place of address and socket_path; it is
+                      // this server's from then on
+  std::vector<std::string> origins = {};  // see HttpRules::origins
 
   // Of PEM: the server's certificate, those that signed it behind it, and its key. TLS where they
   // are there.

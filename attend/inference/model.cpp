@@ -218,17 +218,48 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
 }
 
 std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {
-  std::vector<std::vector<std::string>> tokens;
-  const std::vector<at::Tensor> vectors = predictor_->encodings(sources, tokens);
+  std::vector<Prediction> read;
+  const std::vector<at::Tensor> vectors = predictor_->encodings(sources, read);
   std::vector<Embedding> embeddings(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
-    embeddings[i].tokens = std::move(tokens[i]);
+    Embedding& embedding = embeddings[i];
+    embedding.tokens = std::move(read[i].source);
+    embedding.truncated = read[i].truncated;
+    embedding.error = std::move(read[i].error);
     if (!vectors[i].defined()) continue;
     const at::Tensor rows = vectors[i].contiguous();
-    embeddings[i].depth = rows.size(1);
-    embeddings[i].vectors.assign(rows.data_ptr<float>(), rows.data_ptr<float>() + rows.numel());
+    embedding.depth = rows.size(1);
+    embedding.vectors.assign(rows.data_ptr<float>(), rows.data_ptr<float>() + rows.numel());
   }
   return embeddings;
+}
+
+std::vector<SourceToken> Model::tokenise(const std::string& text) const {
+  if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
+  const Vocabulary& vocabulary = parts().source_vocabulary;
+  std::vector<SourceToken> tokens;
+  for (std::string& token : parts().codecs.source.split(text)) {
+    const int64_t id = vocabulary.id(token);
+    tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
+  }
+  return tokens;
+}
+
+std::string Model::source_text(const std::vector<int64_t>& ids) const {
+  const Vocabulary& vocabulary = parts().source_vocabulary;
+  for (const int64_t id : ids)
+    if (id <= Vocabulary::unknown || id >= vocabulary.size())
+      fail("there is no token {}; those of texts have ids from {} to {}", id,
+           Vocabulary::unknown + 1, vocabulary.size() - 1);
+  const std::vector<std::string> tokens = vocabulary.decode(ids);
+  std::string text = parts().codecs.source.join(tokens);
+  if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
+    fail("the model reads no text as these tokens; send the text");
+  return text;
+}
+
+std::string Model::answer_text(const std::vector<std::string>& tokens) const {
+  return parts().codecs.target.join(tokens);
 }
 
 const std::string& Model::type() const { return parts().config.type; }

@@ -425,10 +425,10 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
 }
 
 std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
-                                         std::vector<std::vector<std::string>>& tokens) {
+                                         std::vector<Prediction>& read_texts) {
   if (networks_.size() > 1)
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
-  Reading reading = read_all(texts);
+  Reading reading = skips_bad_ ? read(texts) : read_all(texts);
   std::vector<Tensor> vectors(texts.size());
   in_batches(reading.encoded, reading.answered, sentences_per_batch,
              [&](const std::vector<int64_t>& batch) {
@@ -439,8 +439,7 @@ std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
                for (size_t i = 0; i < batch.size(); ++i)
                  vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
              });
-  tokens.clear();
-  for (Prediction& prediction : reading.predictions) tokens.push_back(std::move(prediction.source));
+  read_texts = std::move(reading.predictions);
   return vectors;
 }
 

@@ -87,10 +87,10 @@ class Predictor {
   // steps answered.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error for several
-  // networks, and where the network has none.
+  // The vectors [S, depth] of each text's tokens, on the CPU, and how the texts were read. Error
+  // for several networks, and where the network has none.
   std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
-                                    std::vector<std::vector<std::string>>& tokens);
+                                    std::vector<Prediction>& read_texts);
 
  private:
   struct Reading;

@@ -18,35 +18,68 @@ int64_t token_count(const std::vector<Answer>& answers) {
   return static_cast<int64_t>(count);
 }
 
-void check_read(const std::vector<Answer>& answers, const std::string& field) {
-  for (size_t i = 0; i < answers.size(); ++i)
-    if (!answers[i].error.empty())
-      throw RequestError(422, fmt::format("{}[{}]: {}", field, i, answers[i].error), field,
-                         "unreadable");
+int64_t token_count(const std::vector<Embedding>& embeddings) {
+  size_t count = 0;
+  for (const Embedding& embedding : embeddings) count += embedding.tokens.size();
+  return static_cast<int64_t>(count);
+}
+
+// What a question calls with Answers or Embeddings.
+template <class Result>
+std::function<void(const std::vector<Result>&)> responder(
+    const Asking& asking, std::function<HttpResponse(const std::vector<Result>&)> respond) {
+  return [&metrics = asking.service.metrics(), reply = asking.reply, field = asking.field,
+          form = asking.error, respond = std::move(respond)](const std::vector<Result>& results) {
+    metrics.count_tokens(token_count(results));
+    try {
+      for (size_t i = 0; i < results.size(); ++i)
+        if (!results[i].error.empty())
+          throw RequestError(422, fmt::format("{}[{}]: {}", field, i, results[i].error), field,
+                             "unreadable");
+      reply.send(respond(results));
+    } catch (const RequestError& error) {
+      reply.send(form(error));
+    }
+  };
+}
+
+void put(const Asking& asking, Question question) {
+  const HttpReply& reply = asking.reply;
+  question.is_abandoned = [reply] { return reply.is_abandoned(); };
+  question.failed = [reply, form = asking.error](const std::exception& error) {
+    const int status = dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500;
+    reply.send(form(RequestError(status, error.what())));
+  };
+  if (!asking.served.queue->add(std::move(question))) reply.send(full_response(asking.error));
 }
 
 }  // namespace
 
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond) {
-  const HttpReply& reply = asking.reply;
-  question.is_abandoned = [reply] { return reply.is_abandoned(); };
-  question.answered = [&metrics = asking.service.metrics(), reply, field = asking.field,
-                       error = asking.error,
-                       respond = std::move(respond)](const std::vector<Answer>& answers) {
-    metrics.count_tokens(token_count(answers));
-    try {
-      check_read(answers, field);
-      reply.send(respond(answers));
-    } catch (const RequestError& refusal) {
-      reply.send(error(refusal));
-    }
-  };
-  question.failed = [reply, error = asking.error](const std::exception& failure) {
-    const int status = dynamic_cast<const Error*>(&failure) != nullptr ? 422 : 500;
-    reply.send(error(RequestError(status, failure.what())));
-  };
-  if (!asking.served.queue->add(std::move(question))) reply.send(full_response(asking.error));
+  question.answered = responder(asking, std::move(respond));
+  put(asking, std::move(question));
+}
+
+void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+                 std::function<HttpResponse(const std::vector<Embedding>&)> respond) {
+  Question question;
+  question.sources = std::move(texts);
+  question.options = "vectors";
+  question.embedded = responder(asking, std::move(respond));
+  put(asking, std::move(question));
+}
+
+std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
+                                  const char* field) {
+  std::vector<std::string> texts = inputs.texts;
+  try {
+    for (const auto& ids : inputs.ids) texts.push_back(served.model->source_text(ids));
+  } catch (const Error& error) {
+    throw RequestError(422, fmt::format("{}[{}]: {}", field, texts.size(), error.what()), field,
+                       "invalid_value");
+  }
+  return texts;
 }
 
 const ServedModel& text_model(const Service& service, const std::string& name) {

@@ -28,6 +28,14 @@ struct Asking {
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);
 
+// The same of the vectors of texts.
+void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+                 std::function<HttpResponse(const std::vector<Embedding>&)> respond);
+
+// The texts of inputs, which may be written as token ids. RequestError (422) on ids of no text.
+std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
+                                  const char* field);
+
 // The model of that name. RequestError where there is none, and (422) on one that reads images or
 // sounds.
 const ServedModel& text_model(const Service& service, const std::string& name);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -107,7 +108,8 @@ std::string options_text(PredictRequest& asked) {
         [&](const auto& value) {
           if constexpr (requires { value.name(); })
             text += value.name() + ' ';
-          else
+          else if constexpr (std::is_arithmetic_v<
+                                 std::remove_pointer_t<std::decay_t<decltype(value)>>>)
             text += fmt::format("{} ", *value);
         },
         field.value);

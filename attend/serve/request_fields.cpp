@@ -47,11 +47,44 @@ json parse_body(std::string_view body) {
   }
 }
 
+struct InputFormRow {
+  InputForm form;
+  const char* name;
+  bool (*fits)(const json& value);
+};
+
+bool is_id(const json& value) {
+  return value.is_number_integer() && value.get<double>() >= 0 &&
+         value.get<double>() <= most_token_id;
+}
+
+bool is_text(const json& value) { return value.is_string(); }
+
+template <bool (*fits)(const json&)>
+bool is_row(const json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), fits);
+}
+
+bool has_one_text(const json& value) { return value.size() == 1 && is_row<is_text>(value); }
+
+const std::vector<InputFormRow>& input_forms() {
+  static const std::vector<InputFormRow> table = {
+      {InputForm::text, "a string", is_text},
+      {InputForm::texts, "an array of strings", is_row<is_text>},
+      {InputForm::text_rows, "an array of arrays of one string", is_row<has_one_text>},
+      {InputForm::ids, "an array of token ids", is_row<is_id>},
+      {InputForm::id_rows, "an array of arrays of token ids", is_row<is_row<is_id>>},
+  };
+  return table;
+}
+
 void check_range(const RequestField& field, double value, std::string_view shown) {
   if (value >= field.minimum && value <= field.maximum) return;
   refuse_field(field.name,
                fmt::format("is {}; it must be from {} to {}", shown, field.minimum, field.maximum));
 }
+
+std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields);
 
 // Reads a value into a variable of any of the types.
 struct FieldReader {
@@ -89,6 +122,36 @@ struct FieldReader {
     check_range(field, static_cast<double>(count), fmt::format("{} strings", count));
     *texts = value.get<std::vector<std::string>>();
   }
+  void operator()(RequestInputs* inputs) const {
+    std::vector<std::string> names;
+    for (const InputFormRow& row : input_forms()) {
+      if (std::find(inputs->forms.begin(), inputs->forms.end(), row.form) == inputs->forms.end())
+        continue;
+      names.emplace_back(row.name);
+      if (row.fits(value)) return take(row.form, *inputs);
+    }
+    refuse_field(field.name, fmt::format("must be {}", fmt::join(names, " or ")));
+  }
+  void take(InputForm form, RequestInputs& inputs) const {
+    inputs.form = form;
+    if (form == InputForm::text) {
+      inputs.texts = {value.get<std::string>()};
+    } else if (form == InputForm::texts) {
+      inputs.texts = value.get<std::vector<std::string>>();
+    } else if (form == InputForm::text_rows) {
+      for (const json& row : value) inputs.texts.push_back(row[0].get<std::string>());
+    } else if (form == InputForm::ids) {
+      inputs.ids = {value.get<std::vector<int64_t>>()};
+    } else {
+      inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
+    }
+    const size_t count = inputs.texts.size() + inputs.ids.size();
+    check_range(field, static_cast<double>(count), fmt::format("{} inputs", count));
+  }
+  void operator()(const std::vector<RequestField>& fields) const {
+    expect(value.is_object(), "an object");
+    read_object(value, fields);
+  }
   void operator()(const NamedVariable& variable) const {
     expect(value.is_string(), "a string");
     const auto& names = variable.names();
@@ -100,18 +163,7 @@ struct FieldReader {
   }
 };
 
-}  // namespace
-
-HttpResponse full_response(ErrorForm error) {
-  HttpResponse response =
-      error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
-  response.fields = {{"Retry-After", "1"}};
-  return response;
-}
-
-std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
-  const json object = parse_body(body);
-  if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
+std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields) {
   std::vector<std::string> names;
   for (const RequestField& field : fields) names.push_back(field.name);
   for (const auto& [name, value] : object.items()) {
@@ -127,7 +179,7 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   std::set<std::string> present;
   for (const RequestField& field : fields) {
     const auto found = object.find(field.name);
-    if (found != object.end()) {
+    if (found != object.end() && !(field.is_nullable && found->is_null())) {
       std::visit(FieldReader{field, *found}, field.value);
       present.insert(field.name);
     } else if (field.is_required) {
@@ -135,6 +187,21 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
     }
   }
   return present;
+}
+
+}  // namespace
+
+HttpResponse full_response(ErrorForm error) {
+  HttpResponse response =
+      error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
+  response.fields = {{"Retry-After", "1"}};
+  return response;
+}
+
+std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
+  const json object = parse_body(body);
+  if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
+  return read_object(object, fields);
 }
 
 }  // namespace attend

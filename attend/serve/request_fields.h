@@ -37,14 +37,28 @@ HttpResponse full_response(ErrorForm error = openai_error);
 
 // Texts of a request and labels of each, at most.
 constexpr double most_texts = 32, most_labels = 10000;
+constexpr double most_token_id = 2147483647;
+
+// How a request may write its inputs: "a", ["a", "b"], [[..], [..]] of one text each, and in place
+// of texts the ids of tokens, [5, 6] or [[5, 6], [7]].
+enum class InputForm { text, texts, text_rows, ids, id_rows };
+
+struct RequestInputs {
+  std::vector<InputForm> forms = {};  // that are taken
+  InputForm form = InputForm::text;   // that was there
+  std::vector<std::string> texts = {};
+  std::vector<std::vector<int64_t>> ids = {};  // in place of texts
+};
 
 // One field of a request's JSON, bound to the variable that it sets.
 struct RequestField {
   std::string name;
-  std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, NamedVariable>
+  std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, RequestInputs*,
+               NamedVariable, std::vector<RequestField>>  // the last: of an object
       value;
-  double minimum = 0, maximum = 0;  // of numbers; of arrays the number of elements
+  double minimum = 0, maximum = 0;  // of numbers; of arrays and inputs how many there are
   bool is_required = false;
+  bool is_nullable = false;  // null is as if it were not there
 };
 
 // The fields of a type of request, bound to one with its defaults: what it takes, for documents.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/serve/classify_route.h"
+#include "attend/serve/embeddings_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/score_route.h"
@@ -90,6 +91,7 @@ const std::vector<Route>& route_table() {
       {"GET", "/v1/models", true, true, answer_models},
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
+      {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
       {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;

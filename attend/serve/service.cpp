@@ -87,8 +87,10 @@ void Service::load() {
           model.answer_each(sources, search, prefixes, take, watch);
         },
         options_.queue,
-        [this](const std::vector<double>& queued_seconds) {
-          metrics_.count_batch(queued_seconds);
+        [this](const std::vector<double>& queued_seconds) { metrics_.count_batch(queued_seconds); },
+        /*threads=*/2,
+        [&model = *served.model](const std::vector<std::string>& sources) {
+          return model.embed(sources);
         });
     models_.push_back(std::move(served));
   }

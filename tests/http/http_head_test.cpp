@@ -7,7 +7,9 @@
 
 namespace attend::http_head_test {
 
-const HttpRules rules{.hosts = {"localhost:8080", "[::1]:8080"}, .body_bytes = 1000};
+const HttpRules rules{.hosts = {"localhost:8080", "[::1]:8080"},
+                      .origins = {"https://friend.example"},
+                      .body_bytes = 1000};
 
 // A request with a Host and whatever lines more.
 std::string get(const std::string& lines = "", const std::string& first = "GET /health HTTP/1.1") {
@@ -187,6 +189,23 @@ TEST(HttpHead, APageOfAnotherSiteMayNotAsk) {
   for (const char* type : {"text/plain", "application/jsonx", "", "multipart/form-data"})
     EXPECT_EQ(status(of_type(std::string("Content-Type: ") + type + "\r\n")), 415) << type;
   EXPECT_EQ(status(of_type("")), 415);
+}
+
+TEST(HttpHead, APageOfANamedSiteMayAsk) {
+  EXPECT_EQ(read(get("Origin: https://Friend.example\r\n")).origin, "https://friend.example");
+  EXPECT_TRUE(read(get("Origin: http://localhost:8080\r\n")).origin.empty());
+  for (const char* origin : {"http://friend.example", "https://friend.example:1",
+                             "https://friend.example.evil", "https://friend.example/"})
+    EXPECT_EQ(status(get(std::string("Origin: ") + origin + "\r\n")), 403) << origin;
+  const auto asks = [](const std::string& origin, const std::string& method,
+                       const std::string& lines) {
+    return read(get("Origin: " + origin + "\r\n" + lines, method + " / HTTP/1.1")).asks_permission;
+  };
+  const std::string wanted = "Access-Control-Request-Method: POST\r\n";
+  EXPECT_TRUE(asks("https://friend.example", "OPTIONS", wanted));
+  EXPECT_FALSE(asks("https://friend.example", "OPTIONS", ""));
+  EXPECT_FALSE(asks("https://friend.example", "GET", wanted));
+  EXPECT_FALSE(asks("http://localhost:8080", "OPTIONS", wanted));
 }
 
 TEST(HttpHead, OneExpectationIsKnown) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attend::http_message_test {
@@ -23,6 +25,19 @@ TEST(HttpMessage, AHeadNamesWhatFollows) {
   const std::string old =
       http_response_head(response, "", {.has_length = false, .takes_chunks = false});
   EXPECT_EQ(old.find("Transfer-Encoding"), std::string::npos);
+}
+
+TEST(HttpMessage, AHeadTellsTheTimeAndWhoMayReadIt) {
+  const std::string head = http_response_head({}, "", {.origin = "https://friend.example"});
+  EXPECT_NE(head.find("\r\nAccess-Control-Allow-Origin: https://friend.example\r\n"),
+            std::string::npos);
+  EXPECT_NE(head.find("\r\nVary: Origin\r\n"), std::string::npos);
+  const size_t date = head.find("\r\nDate: ") + 8;
+  tm time{};
+  const char* end = strptime(head.c_str() + date, "%a, %d %b %Y %H:%M:%S GMT", &time);
+  ASSERT_NE(end, nullptr) << head;
+  EXPECT_EQ(std::string_view(end, 2), "\r\n");
+  EXPECT_EQ(http_response_head({}, "", {}).find("Access-Control"), std::string::npos);
 }
 
 TEST(HttpMessage, NothingThatEndsALineGetsIntoAHead) {

@@ -20,6 +20,7 @@ using test::Client;
 using test::RunningServer;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string get(uint16_t port, const std::string& path = "/", const std::string& lines = "") {
@@ -336,6 +337,54 @@ TEST(HttpServer, ListensAtAUnixSocket) {
   }
   EXPECT_THAT(test::error_of([&] { HttpServer({.socket_path = folder.write("f", "")}, echo, {}); }),
               HasSubstr("no socket"));
+}
+
+// As systemd hands them on, which keeps the file of a Unix socket too.
+TEST(HttpServer, TakesASocketThatListens) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof name.sun_path - 1);
+  const int local = socket(AF_UNIX, SOCK_STREAM, 0), wide = socket(AF_INET, SOCK_STREAM, 0);
+  const int unused = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(local, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(listen(local, 9) + listen(wide, 9), 0);  // `wide` at any port of any address
+  {
+    RunningServer server({.listener = local}, echo);
+    EXPECT_EQ(server->url(), "unix:" + path);
+    Client client(path);
+    client.send("GET /unix HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(client.answer(), EndsWith("/unix"));
+  }
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+  RunningServer server({.listener = wide}, echo);
+  EXPECT_THAT(server->url(), StartsWith("http://0.0.0.0:"));
+  Client client(server.port());
+  client.send(get(server.port(), "/there"));
+  EXPECT_THAT(client.answer(), EndsWith("/there"));
+  EXPECT_THAT(test::error_of([&] { HttpServer({.listener = unused}, echo, {}); }),
+              HasSubstr("no socket that listens"));
+  close(unused);
+}
+
+TEST(HttpServer, APageOfANamedSiteIsToldThatItMayAsk) {
+  RunningServer server({.origins = {"https://friend.example"}}, echo);
+  Client client(server.port());
+  client.send(
+      fmt::format("OPTIONS /v1/predict HTTP/1.1\r\nHost: localhost:{}\r\n"
+                  "Origin: https://friend.example\r\n"
+                  "Access-Control-Request-Method: POST\r\n\r\n",
+                  server.port()));
+  const std::string permission = client.answer();
+  EXPECT_THAT(permission, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(permission, HasSubstr("Access-Control-Allow-Origin: https://friend.example\r\n"));
+  EXPECT_THAT(permission, HasSubstr("Access-Control-Allow-Methods: GET, POST\r\n"));
+  EXPECT_THAT(permission, EndsWith("\r\n\r\n")) << "no body";
+  client.send(get(server.port(), "/a", "Origin: https://friend.example\r\n"));
+  EXPECT_THAT(client.answer(), HasSubstr("Access-Control-Allow-Origin: https://friend.example"));
+  client.send(get(server.port(), "/a"));
+  EXPECT_THAT(client.answer(), Not(HasSubstr("Access-Control")));
 }
 
 TEST(HttpServer, AnAddressThatCannotBeHadIsAnError) {

@@ -280,6 +280,24 @@ TEST_F(ModelTest, LabelsHaveProbabilities) {
   EXPECT_THAT([&] { other.classify({"cab"}); }, ThrowsMessage<Error>(HasSubstr("has no labels")));
 }
 
+TEST_F(ModelTest, TellsTokensOfTextsAndTextsOfTokens) {
+  const Model model(make("seq2seq"));
+  const auto tokens = model.tokenise("caxb");
+  ASSERT_EQ(tokens.size(), 4U);
+  std::vector<int64_t> ids;
+  for (const SourceToken& token : tokens) {
+    EXPECT_EQ(token.is_known, token.text != "x");
+    ids.push_back(token.id);
+  }
+  EXPECT_THAT([&] { model.source_text(ids); }, ThrowsMessage<Error>(HasSubstr("no token 3")));
+  ids.erase(ids.begin() + 2);
+  EXPECT_EQ(model.source_text(ids), "cab");
+  EXPECT_EQ(model.source_text({}), "");
+  for (const int64_t id : {int64_t{-1}, int64_t{2}, int64_t{1} << 40})
+    EXPECT_THROW(model.source_text({id}), Error);
+  EXPECT_EQ(model.answer_text({"K", "B"}), "K B");
+}
+
 TEST_F(ModelTest, FillsMasks) {
   const Model model(make("encoder"));
   const auto found = model.fill("c[MASK]b[MASK]", "[MASK]", 2);

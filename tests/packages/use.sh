@@ -21,6 +21,8 @@ test "$(printf 'economique\nbahdanau\n' | attend predict model --beam 5 | wc -l)
 attend explain model economique --out economique.png
 attend explain model economique --out economique.html
 test -s economique.png -a -s economique.html
+grep -x 'ExecStart=/usr/bin/attend serve --config /etc/attend/serve.toml' /usr/lib/systemd/system/attend.service
+test -s /usr/lib/systemd/system/attend.socket
 man attend-data-images | grep 'attend data images --images' >/dev/null
 test -s /usr/share/bash-completion/completions/attend -a -s /usr/share/zsh/vendor-completions/_attend
 

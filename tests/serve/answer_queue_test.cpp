@@ -15,6 +15,12 @@ namespace attend::answer_queue_test {
 using Texts = std::vector<std::string>;
 using testing::ElementsAre;
 
+Candidate so_far(const std::string& text) {
+  Candidate candidate;
+  candidate.text = text;
+  return candidate;
+}
+
 // Answers each source with itself. Calls wait at a gate, so that the test says what waits when.
 class Model {
  public:
@@ -33,7 +39,7 @@ class Model {
         if (watch.is_stopped(i))
           ++stopped;
         else if (watch.grows)
-          watch.grows(i, 0, {.text = sources[i]});
+          watch.grows(i, 0, so_far(sources[i]));
         take(i, std::move(answer));
       }
     };
@@ -76,8 +82,8 @@ struct Asked {
       for (const Answer& answer : answers) texts.push_back(answer.source[0]);
       promise.set_value(texts);
     };
-    question.grows = [this](size_t source, size_t, const Candidate& so_far) {
-      grown.push_back(std::to_string(source) + so_far.text);
+    question.grows = [this](size_t source, size_t, const Candidate& candidate) {
+      grown.push_back(std::to_string(source) + candidate.text);
     };
     question.failed = [this](const std::exception& error) {
       promise.set_value({"failed: " + std::string(error.what())});

@@ -1,0 +1,145 @@
+#include "attend/cli/serve_settings.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/base/parse_number.h"
+#include "attend/base/trimmed.h"
+
+namespace attend {
+namespace {
+
+// The first descriptor that systemd hands on (sd_listen_fds).
+constexpr int first_listener = 3;
+
+HttpOptions::Time milliseconds(double seconds) {
+  return HttpOptions::Time(static_cast<int64_t>(seconds * 1000));
+}
+
+bool is_printable(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+// The file's first line.
+std::string read_key(const std::string& path) {
+  std::string key = read_file(path, 4096);
+  key.resize(std::min(key.size(), key.find_first_of("\r\n")));
+  if (key.empty() || !is_printable(key))
+    fail("{}: its first line must be a key of printable ASCII without blanks", path);
+  return key;
+}
+
+std::string small_letters(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// The parts between commas.
+std::vector<std::string> listed(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    if (const auto part = trimmed(text.substr(0, end)); !part.empty()) parts.emplace_back(part);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::vector<std::string> read_origins(const std::string& text) {
+  std::vector<std::string> origins = listed(small_letters(text));
+  for (const std::string& origin : origins) {
+    const size_t host = origin.find("://");
+    if (!is_printable(origin) || host == std::string::npos || host + 3 == origin.size() ||
+        origin.find('/', host + 3) != std::string::npos)
+      fail("serve.cors_origin {}: it must be a site, such as https://example.org, without a path",
+           in_quotes(origin));
+  }
+  return origins;
+}
+
+// The socket that systemd listens at for this process; -1 where there is none.
+int inherited_listener() {
+  const char *process = std::getenv("LISTEN_PID"), *count = std::getenv("LISTEN_FDS");
+  if (process == nullptr || count == nullptr ||
+      parse_number<int64_t>(process) != std::optional<int64_t>(getpid()))
+    return -1;
+  if (parse_number<int64_t>(count) != std::optional<int64_t>(1))
+    fail("LISTEN_FDS is {}, and the server listens at one socket; name one in the unit", count);
+  fcntl(first_listener, F_SETFD, FD_CLOEXEC);
+  return first_listener;
+}
+
+}  // namespace
+
+Settings ServeOptions::settings() {
+  return {
+      {"serve.models", &models,
+       "folders of models, separated by commas, where none is an argument"},
+      {"serve.address", &http.address, "the address to listen at, a number"},
+      {"serve.port", &http.port, "the port; 0: a free one, which is printed", 0, 65535},
+      {.key = "serve.socket",
+       .value = &http.socket_path,
+       .help = "listen at a Unix socket of this path instead"},
+      {"serve.host", &hosts,
+       "names that requests may be for, besides the address and localhost, separated by commas"},
+      {"serve.cors_origin", &origins,
+       "sites whose pages may ask, such as https://example.org, separated by commas"},
+      {.key = "serve.certificate",
+       .value = &http.certificate_file,
+       .help = "speak TLS: a file of PEM with the certificate and those that signed it",
+       .is_file = true},
+      {.key = "serve.certificate_key",
+       .value = &http.certificate_key_file,
+       .help = "the file of its key",
+       .is_file = true},
+      {.key = "serve.key_file",
+       .value = &key_file,
+       .help = "a file whose first line clients must send as Authorization: Bearer",
+       .is_file = true},
+      {"serve.connections", &connections, "that are open at once; more are told 503", 1, 100000},
+      {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
+      {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
+      {"serve.drain_seconds", &drain,
+       "how long it goes on answering, not ready, when it is told to end", 0, 3600},
+      {"serve.threads", &service.model.threads,
+       "that compute for each model, 0: one per core; answers do not depend on it", 0, 1024},
+      {"serve.weights", &service.model.weights,
+       "what answers are computed with: bfloat16 and int8 are faster and a little off"},
+      {"serve.strict", &service.model.strict,
+       "refuse a text that is longer than the model reads; otherwise it is cut"},
+      {"serve.log", &log, "what standard error says of each request: lines, or objects of JSON"},
+  };
+}
+
+HttpOptions::Time ServeOptions::drain_time() const { return milliseconds(drain); }
+
+void ServeOptions::read(const std::string& config, const std::vector<std::string>& assignments) {
+  const Settings all = settings();
+  std::vector<std::string> keys;
+  for (const Setting& setting : all) keys.push_back(setting.key);
+  check_environment(keys);
+  if (!config.empty()) TomlFile(config).read(all);
+  read_environment(all);
+  for (const std::string& assignment : assignments) assign(all, assignment);
+  if (service.folders.empty()) service.folders = listed(models);
+  if (service.folders.empty())
+    fail("no model is named; give folders of models, or set serve.models");
+  http.hosts = listed(small_letters(hosts));
+  http.origins = read_origins(origins);
+  http.listener = inherited_listener();
+  http.connections = static_cast<size_t>(connections);
+  http.answer_time = milliseconds(deadline);
+  service.queue = static_cast<size_t>(queue);
+  service.logs_json = log == LogForm::json;
+  if (!key_file.empty()) service.key = read_key(key_file);
+}
+
+}  // namespace attend

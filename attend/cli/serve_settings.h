@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attend/base/enum_names.h"
+#include "attend/base/settings.h"
+#include "attend/http/http_server.h"
+#include "attend/serve/service.h"
+
+namespace attend {
+
+enum class LogForm { lines, json };
+inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
+
+// What `attend serve` is told.
+struct ServeOptions {
+  HttpOptions http{.port = 8080};
+  ServiceOptions service;
+  std::string models, hosts, origins, key_file;  // the first three separated by commas
+  LogForm log = LogForm::lines;
+  int64_t connections = 512, queue = 256;
+  double deadline = 60, drain = 0;  // seconds
+
+  Settings settings();  // keys serve.*
+  HttpOptions::Time drain_time() const;
+
+  // Applies a TOML file, where `config` names one, the environment and what options assign, and
+  // fills `http` and `service`. Error on what is out of range, and where no model is named.
+  void read(const std::string& config, const std::vector<std::string>& assignments);
+};
+
+}  // namespace attend

@@ -1,0 +1,58 @@
+#include "attend/cli/setting_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <variant>
+
+namespace attend {
+namespace {
+
+std::string option_name(const std::string& key) {
+  std::string name = "--" + key.substr(key.find('.') + 1);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+// What a setting is, and its default, as the help shows them.
+struct ShownSetting {
+  CLI::Option* option;
+
+  void operator()(const int64_t* number) const {
+    option->type_name("INT")->default_str(fmt::format("{}", *number));
+  }
+  void operator()(const double* number) const {
+    option->type_name("FLOAT")->default_str(fmt::format("{}", *number));
+  }
+  void operator()(const std::string* text) const { option->type_name("TEXT")->default_str(*text); }
+  void operator()(const NamedVariable& variable) const {
+    option->type_name(fmt::format("{{{}}}", fmt::join(variable.names(), ",")))
+        ->default_str(variable.name());
+  }
+  void operator()(const bool*) const {}
+};
+
+}  // namespace
+
+void add_setting_options(CLI::App& command, const Settings& settings,
+                         std::vector<std::string>& assignments) {
+  for (const Setting& setting : settings) {
+    const std::string name = option_name(setting.key);
+    if (std::holds_alternative<bool*>(setting.value)) {
+      command.add_flag_callback(
+          name, [key = setting.key, &assignments] { assignments.push_back(key + "=true"); },
+          setting.help);
+      continue;
+    }
+    CLI::Option* option = command.add_option_function<std::string>(
+        name,
+        [key = setting.key, &assignments](const std::string& value) {
+          assignments.push_back(fmt::format("{}={}", key, value));
+        },
+        setting.help);
+    std::visit(ShownSetting{option}, setting.value);
+  }
+}
+
+}  // namespace attend

@@ -1,0 +1,147 @@
+"""attend serve to strangers: limits at the byte, clients that leave, deadlines, foreign pages."""
+
+import json
+import pathlib
+import shutil
+import socket
+import tempfile
+
+import program
+from program import PAIRS, SMALL, settings
+from test_serve import Server
+
+# Minutes of work, which only a client's leaving or a deadline ends.
+LONG = {"texts": ["bab"] * 32, "beam": 64, "minimum_length": 4096, "maximum_length": 4096}
+
+
+class Limits(program.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        (cls.shared / "pairs.tsv").write_text(PAIRS)
+        run = program.attend("train", "--data", "pairs.tsv", "--out", "words",
+                             *settings(SMALL | {"train.epochs": 1}), cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+
+    def serve(self, *arguments, **options):
+        server = Server("words", "--port", 0, *arguments, cwd=self.shared, **options)
+        self.addCleanup(server.end)
+        return server
+
+    def send(self, server, data):
+        """A connection that has sent these bytes."""
+        client = socket.create_connection(("localhost", int(server.url.rsplit(":", 1)[1])), 300)
+        self.addCleanup(client.close)
+        client.sendall(data)
+        return client
+
+    def predict(self, server, fields, lines=b""):
+        """A connection that has asked, and is not read yet."""
+        body = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+        return self.send(server, b"POST /v1/predict HTTP/1.1\r\nHost: %s\r\n%s"
+                         b"Content-Type: application/json\r\nContent-Length: %d\r\n"
+                         b"Connection: close\r\n\r\n%s"
+                         % (server.url.split("//")[1].encode(), lines, len(body), body))
+
+    def status(self, client):
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+        return int(answer.split()[1]), answer
+
+    def figures(self, server):
+        """What /metrics says, by name."""
+        lines = server.ask("GET", "/metrics")[2].splitlines()
+        return {name: float(value)
+                for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+    def wait_for(self, server, name, value):
+        while self.figures(server).get(name) != value:
+            pass
+
+    def test_limits_at_the_byte(self):
+        server = self.serve()
+        host = server.url.split("//")[1].encode()
+        for size, wanted in ((8192, 200), (8193, 431)):
+            head = b"GET /health HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nX-Filler: " % host
+            filled = head + b"x" * (size - len(head) - 4) + b"\r\n\r\n"
+            self.assertEqual(self.status(self.send(server, filled))[0], wanted, size)
+        for size, wanted in ((1 << 20, 200), ((1 << 20) + 1, 413)):
+            body = b'{"texts": ["bab"]' + b" " * (size - 18) + b"}"
+            self.assertEqual(self.status(self.predict(server, body))[0], wanted, size)
+        for depth, wanted in ((8, b"strings"), (9, b"nested 8 deep")):
+            body = b'{"texts": %s}' % (b"[" * (depth - 1) + b"]" * (depth - 1))
+            found, answer = self.status(self.predict(server, body))
+            self.assertEqual(found, 422)
+            self.assertIn(wanted, answer)
+        for values, wanted in ((10000, b"from 1 to 32"), (10001, b"may hold 10000 values")):
+            # The object and the array are values too.
+            found, answer = self.status(self.predict(server, {"texts": ["a"] * (values - 2)}))
+            self.assertEqual(found, 422)
+            self.assertIn(wanted, answer)
+
+    def test_a_full_queue_and_clients_that_leave(self):
+        server = self.serve("--queue", 1, "--log", "json")
+        running = []
+        for count in (1, 2):  # both of the model's threads
+            running.append(self.predict(server, LONG | {"length_penalty": count}))
+            self.wait_for(server, "attend_batch_size_count", count)
+        waiting = self.predict(server, {"texts": ["bab"]})
+        self.wait_for(server, "attend_queue_size", 1)
+        status, headers, body = server.ask("POST", "/v1/predict", {"texts": ["bab"]})
+        self.assertEqual((status, headers["Retry-After"]), (429, "1"))
+        self.assertEqual(json.loads(body)["error"]["code"], "queue_full")
+        # What waits is answered as soon as one that runs has no client any more.
+        running[0].close()
+        self.assertEqual(self.status(waiting)[0], 200)
+        # One that waits and leaves makes room, and takes nobody's answer.
+        running.append(self.predict(server, LONG | {"length_penalty": 3}))
+        self.wait_for(server, "attend_batch_size_count", 4)
+        left = self.predict(server, {"texts": ["dad"], "beam": 2})
+        self.wait_for(server, "attend_queue_size", 1)
+        left.close()
+        while sum('"gone"' in line for line in server.errors) < 2:
+            pass
+        stays = self.predict(server, {"texts": ["bab"]})
+        running[2].close()
+        status, answer = self.status(stays)
+        self.assertEqual(status, 200, answer)
+        printed = program.attend("predict", "words", "--json", cwd=self.shared, stdin="bab\n")
+        self.assertTrue(answer.endswith(b'"answers":[%s]}' % printed.stdout.strip().encode()), answer)
+
+    def test_an_answer_that_is_late_is_given_up(self):
+        server = self.serve("--deadline", 1, "--log", "json")
+        late = [self.predict(server, LONG | {"length_penalty": i}) for i in range(2)]
+        for client in late:
+            status, answer = self.status(client)
+            self.assertEqual(status, 504, answer)
+            self.assertIn(b"\r\nX-Should-Retry: false\r\n", answer)
+            self.assertIn(b"over 1 s", answer)
+        # Their work has ended, or both of the model's threads would be at it for minutes.
+        while server.predict(texts=["bab"])[0] != 200:
+            pass
+        server.end()
+        events = [json.loads(line) for line in server.errors]
+        self.assertEqual([event["status"] for event in events[:2]], [504, 504])
+
+    def test_hosts_and_pages(self):
+        server = self.serve("--cors-origin", "https://friend.example, https://Other.example",
+                            env={"ATTEND_SERVE_HOST": "one.example,two.example"})
+        for host, wanted in (("one.example", 200), ("TWO.example", 200), ("evil.example", 421),
+                             ("localhost", 421), ("127.0.0.1:1", 421)):
+            self.assertEqual(server.ask("GET", "/health", headers={"Host": host})[0], wanted, host)
+        for origin, wanted in (("https://friend.example", 200), ("https://other.example", 200),
+                               ("http://friend.example", 403), ("null", 403)):
+            status, headers, _ = server.ask("POST", "/v1/predict", {"texts": ["bab"]},
+                                            {"Origin": origin})
+            self.assertEqual(status, wanted, origin)
+            self.assertEqual(headers.get("Access-Control-Allow-Origin"),
+                             origin if wanted == 200 else None)
+        status, headers, body = server.ask(
+            "OPTIONS", "/v1/predict", headers={"Origin": "https://friend.example",
+                                               "Access-Control-Request-Method": "POST"})
+        self.assertEqual((status, body), (200, ""))
+        self.assertIn("Content-Type", headers["Access-Control-Allow-Headers"])
+
+
+if __name__ == "__main__":
+    program.main()
