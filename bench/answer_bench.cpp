@@ -23,22 +23,31 @@ struct Clocks {
   double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // of all threads
 };
 
+// `seconds`: gets the time of each call.
 std::vector<Answer> answer(const Model& model, const std::vector<std::string>& lines,
-                           const SearchOptions& search, bool one_by_one) {
-  if (!one_by_one) return model.answer(lines, search);
+                           const SearchOptions& search, bool one_by_one,
+                           std::vector<double>& seconds) {
   std::vector<Answer> answers;
-  for (const std::string& line : lines) answers.push_back(model.answer({line}, search).front());
+  const auto ask = [&](const std::vector<std::string>& sources) {
+    const Clocks begin;
+    for (Answer& each : model.answer(sources, search)) answers.push_back(std::move(each));
+    seconds.push_back(Clocks().wall - begin.wall);
+  };
+  if (!one_by_one) ask(lines);
+  for (size_t i = 0; one_by_one && i < lines.size(); ++i) ask({lines[i]});
   return answers;
 }
 
-// One object a turn: the times, and the best answers.
+// One object a turn: the times, in all and of each call, and the best answers.
 void take_turn(const Model& model, const std::vector<std::string>& lines,
                const SearchOptions& search, bool one_by_one) {
+  std::vector<double> seconds;
   const Clocks begin;
-  const std::vector<Answer> answers = answer(model, lines, search, one_by_one);
+  const std::vector<Answer> answers = answer(model, lines, search, one_by_one, seconds);
   const Clocks end;
   nlohmann::json found = {{"wall", end.wall - begin.wall},
                           {"processor", end.processor - begin.processor},
+                          {"seconds", seconds},
                           {"answers", nlohmann::json::array()}};
   for (const Answer& each : answers)
     found["answers"].push_back(

@@ -3,6 +3,7 @@
 Needs chromium and chromium-driver.
 
 A long page has 10,000 x 10,000 tokens with 32 heads, a model page 12 layers x 12 heads x 512 tokens."""
+# Needs the targets: make_page
 
 import os
 import pathlib
@@ -99,7 +100,7 @@ def heap(path):
         for number in range(32):
             browser.run("const select = document.querySelectorAll('#view-matrix select')[1];"
                         "select.value = arguments[0]; select.dispatchEvent(new Event('change'))", number)
-            browser.wait(f"decoded.has({number}) && decoded.get({number}).bytes")
+            browser.wait(f"[...decoded].some(([about, promise]) => about.block === {number} && promise.bytes)")
         browser.cdp("HeapProfiler.collectGarbage")
         usage = browser.cdp("Runtime.getHeapUsage")
         held = sum(usage[key] for key in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))

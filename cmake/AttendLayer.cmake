@@ -38,16 +38,24 @@ function(attend_layer name)
   endif()
 endfunction()
 
-# attend_page(LAYER): the files of attend/LAYER/page as strings of the layer, for the explanation page.
+# attend_page(LAYER STYLE file... BODY file... SCRIPT file...): files of the folders page of rooms, joined, as strings
+# of the layer: NAME_page_style() and so on, which attend/LAYER/page_files-inl.h declares.
 function(attend_page layer)
-  set(folder ${PROJECT_SOURCE_DIR}/attend/${layer}/page)
+  cmake_parse_arguments(ARG "" "" "STYLE;BODY;SCRIPT" ${ARGN})
   set(script ${PROJECT_SOURCE_DIR}/cmake/AttendPage.cmake)
-  set(output ${PROJECT_BINARY_DIR}/page_files.cpp)
-  file(GLOB files CONFIGURE_DEPENDS ${folder}/*)
+  set(output ${PROJECT_BINARY_DIR}/${layer}_page_files.cpp)
+  set(all)
+  foreach(name STYLE BODY SCRIPT)
+    set(files ${ARG_${name}})
+    list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/attend/)
+    list(APPEND all ${files})
+    list(JOIN files "|" joined_${name})
+  endforeach()
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -D FOLDER=${folder} -D OUTPUT=${output} -P ${script}
-    DEPENDS ${script} ${files}
+    COMMAND ${CMAKE_COMMAND} -D HEADER=attend/${layer}/page_files-inl.h -D OUTPUT=${output} -D STYLE=${joined_STYLE}
+            -D BODY=${joined_BODY} -D SCRIPT=${joined_SCRIPT} -P ${script}
+    DEPENDS ${script} ${all}
     VERBATIM)
   target_sources(attend_${layer} PRIVATE ${output})
 endfunction()

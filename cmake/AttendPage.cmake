@@ -1,18 +1,18 @@
-# cmake -D FOLDER=attend/pictures/page -D OUTPUT=page_files.cpp -P AttendPage.cmake
+# cmake -D HEADER=attend/ROOM/page_files-inl.h -D OUTPUT=page_files.cpp -D STYLE=files -D BODY=files -D SCRIPT=files
+#       -P AttendPage.cmake
 #
-# Writes the files of the explanation page as strings of C++, which attend/pictures/page_files-inl.h declares.
-set(style page.css)
-set(body page.html)
-# app.js begins; what the others hold it uses.
-set(script data.js colors.js texts.js matrix.js tiles.js controls.js lines.js model.js methods.js picture.js app.js)
-
-set(text "#include \"attend/pictures/page_files-inl.h\"\n\nnamespace attend {\n")
-foreach(name style body script)
+# Writes the files of a page, joined, as strings of C++, which the header declares. Lists are joined by "|".
+set(text "#include \"${HEADER}\"\n\nnamespace attend {\n")
+cmake_path(GET HEADER PARENT_PATH room)
+cmake_path(GET room FILENAME room)
+foreach(name STYLE BODY SCRIPT)
+  string(REPLACE "|" ";" files "${${name}}")
   set(content)
-  foreach(file IN LISTS ${name})
-    file(READ ${FOLDER}/${file} part)
+  foreach(file IN LISTS files)
+    file(READ ${file} part)
     string(APPEND content "${part}")
   endforeach()
-  string(APPEND text "\nstd::string_view page_${name}() {\n  return R\"page(${content})page\";\n}\n")
+  string(TOLOWER ${name} kind)
+  string(APPEND text "\nstd::string_view ${room}_page_${kind}() {\n  return R\"page(${content})page\";\n}\n")
 endforeach()
 file(WRITE ${OUTPUT} "${text}\n}  // namespace attend\n")

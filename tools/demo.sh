@@ -43,3 +43,6 @@ step "6. Which letters each sound came from"
 "$attend" explain "$out/model" economique --beam 5 --out "$out/economique.html"
 "$attend" explain "$out/model" economique --beam 5
 printf '\npicture: %s\npage:    %s\n' "$PWD/$out/economique.png" "$PWD/$out/economique.html"
+printf '\nto type words of your own, and to see both models beside each other:\n  %s\n' \
+  "$attend serve $out/model $out/model-without-attention --examples $out/data/test.tsv"
+printf 'and open http://localhost:8080/ in a browser\n'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the recipes of molecules on five random splits of MoleculeNet's tables and measures each.
 
-    tools/molecules.py [esol] [bbbp] [esol_bonds] [--data ../shared/data/molecules]
+    tools/molecules.py [esol] [bbbp] [esol_bonds] [bbbp_bonds] [--data ../shared/data/molecules]
         [--out build/molecules] [--seeds 5]
 
 A seed decides on the split (80 % to train with, 10 % each to validate and to test) and on the training,
@@ -22,7 +22,7 @@ PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "atte
 # The table, the column of its targets and the metric of each recipe.
 SOLUBILITY = ("esol", "measured log solubility in mols per litre", "rmse")
 PASSAGE = ("bbbp", "BBBP", "roc_auc")
-RECIPES = {"esol": SOLUBILITY, "bbbp": PASSAGE, "esol_bonds": SOLUBILITY}
+RECIPES = {"esol": SOLUBILITY, "bbbp": PASSAGE, "esol_bonds": SOLUBILITY, "bbbp_bonds": PASSAGE}
 
 
 def attend(*arguments):

@@ -8,7 +8,6 @@
 #include "attend/data/molecule.h"
 #include "attend/data/npz.h"
 #include "attend/data/number_set.h"
-#include "attend/explain/explanation_json.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/label_track.h"
@@ -16,24 +15,12 @@
 #include "attend/pictures/points_drawing.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
-#include "attend/pictures/thumbnail.h"
 
 namespace attend {
 namespace {
 
-std::string thumbnails(const Shown& shown) {
-  constexpr int64_t columns = 4;
-  return thumbnails_svg(shown.maps, columns);
-}
-
-std::string maps_svg(const Shown& shown) {
-  if (shown.maps.size() > 1) return thumbnails(shown);
-  const Alignment& map = shown.maps[0];
-  return shown.picture ? panels_svg(map, *shown.picture) : alignment_svg(map);
-}
-
 std::string maps_png(const Shown& shown) {
-  if (shown.maps.size() > 1) return render_png(thumbnails(shown));
+  if (shown.maps.size() > 1) return render_png(shown_svg(shown));
   const Alignment& map = shown.maps[0];
   return shown.picture ? panels_png(map, *shown.picture) : alignment_png(map);
 }
@@ -182,7 +169,7 @@ const std::vector<ExplainFile>& explain_files() {
         {".molecule.png", "", molecule_png, nullptr},
         {".points.svg", " (a set of points of a plane)", points_drawing, nullptr},
         {".points.png", "", points_png, nullptr},
-        {".svg", "", maps_svg, layer_graph_svg},
+        {".svg", "", shown_svg, layer_graph_svg},
         {".png", "", maps_png, layers_png},
         {".json", "", shown_json, nullptr},
         {".npz", "", maps_npz, nullptr},
@@ -217,17 +204,6 @@ std::string explain_file(const std::string& path, const Shown& shown) {
   } catch (const Error& error) {
     fail("--out {}: {}", path, error.what());
   }
-}
-
-std::string shown_json(const Shown& shown) {
-  std::string lines;
-  for (size_t i = 0; i < shown.maps.size(); ++i) {
-    const bool tested = i < shown.methods.size();
-    lines += alignment_json(shown.maps[i],
-                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
-             '\n';
-  }
-  return lines;
 }
 
 }  // namespace attend

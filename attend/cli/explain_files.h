@@ -1,27 +1,14 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "attend/explain/answer_page.h"
-#include "attend/pictures/alignment.h"
+#include "attend/explain/shown.h"
 #include "attend/pictures/layer_graph.h"
-#include "attend/pictures/source_picture.h"
 
 namespace attend {
-
-// The maps that are printed or drawn: one of a method, or one of each head.
-struct Shown {
-  std::vector<Alignment> maps;
-  bool of_one_sequence = false;            // the first map's sides are one
-  std::vector<TestedMethod> methods = {};  // of the first maps, in their order
-  std::string text = {};                   // the source, as it was given
-  std::optional<SourcePicture> picture = {};
-  std::optional<LayerGraph> graph = {};  // in place of maps
-};
 
 // A kind of file that attend explain writes, by its suffix.
 struct ExplainFile {
@@ -42,8 +29,5 @@ std::string listed_layer_graph_files();
 
 // Returns the bytes of the file. Error on a name whose suffix cannot hold what is shown.
 std::string explain_file(const std::string& path, const Shown& shown);
-
-// A line of JSON for each map.
-std::string shown_json(const Shown& shown);
 
 }  // namespace attend

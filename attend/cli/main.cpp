@@ -53,7 +53,9 @@ int main(int argc, char** argv) {
   attend::add_init_command(app);
   attend::add_train_command(app);
   attend::add_average_command(app);
+  attend::add_import_command(app);
   attend::add_predict_command(app);
+  attend::add_embed_command(app);
   attend::add_evaluate_command(app);
   attend::add_compare_command(app);
   attend::add_gradients_command(app);

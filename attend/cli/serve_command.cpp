@@ -99,7 +99,8 @@ void add_serve_command(CLI::App& app) {
   add_setting_options(*command, given->options.settings(), given->assignments);
   command->footer(
       "Examples:\n"
-      "  attend serve model\n"
+      "  attend serve model                          (then open http://localhost:8080/)\n"
+      "  attend serve model other --examples data/test.tsv\n"
       "  curl -H 'Content-Type: application/json' -d '{\"texts\": [\"attention\"]}' \\\n"
       "    http://localhost:8080/v1/predict\n"
       "POST /v1/predict takes texts (at most 32), and as predict's options do: model (where there "
@@ -109,7 +110,12 @@ void add_serve_command(CLI::App& app) {
       "top_k,\n"
       "top_p, seed and details. It answers {\"model\", \"answers\": [what predict --json prints "
       "for each]}.\n"
-      "GET /v1/models, /health, /ready (503 until the models are loaded, and before it ends) and "
+      "POST /v1/explain takes text, target, beam, view, method, layer, head, words, evidence, as "
+      "explain's\n"
+      "options do, and format: json, svg, html or page.\n"
+      "GET / (the page), /v1/models, /health, /ready (503 until the models are loaded, and before "
+      "it "
+      "ends) and\n"
       "/metrics.\n"
       "Errors are {\"error\": {\"message\", \"type\", \"param\", \"code\"}}. Options but --device "
       "and "

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "attend/base/error.h"
@@ -34,6 +35,20 @@ std::string read_key(const std::string& path) {
   if (key.empty() || !is_printable(key))
     fail("{}: its first line must be a key of printable ASCII without blanks", path);
   return key;
+}
+
+// What precedes a tab in the file's first lines.
+std::vector<std::string> read_page_examples(const std::string& path) {
+  constexpr size_t most = 12;
+  std::vector<std::string> texts;
+  std::istringstream lines(read_file(path));
+  for (std::string line; texts.size() < most && std::getline(lines, line);) {
+    line.resize(std::min(line.size(), line.find_first_of("\t\r")));
+    if (!line.empty() && std::find(texts.begin(), texts.end(), line) == texts.end())
+      texts.push_back(line);
+  }
+  if (texts.empty()) fail("{}: holds no text to offer as an example", path);
+  return texts;
 }
 
 std::string small_letters(std::string text) {
@@ -104,6 +119,11 @@ Settings ServeOptions::settings() {
        .value = &key_file,
        .help = "a file whose first line clients must send as Authorization: Bearer",
        .is_file = true},
+      {.key = "serve.examples",
+       .value = &examples_file,
+       .help =
+           "texts that the page offers: the file's first lines, or of data what precedes the tab",
+       .is_file = true},
       {"serve.connections", &connections, "that are open at once; more are told 503", 1, 100000},
       {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
       {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
@@ -140,6 +160,7 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   service.queue = static_cast<size_t>(queue);
   service.logs_json = log == LogForm::json;
   if (!key_file.empty()) service.key = read_key(key_file);
+  if (!examples_file.empty()) service.examples = read_page_examples(examples_file);
 }
 
 }  // namespace attend

@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
+#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
 
 namespace attend {
@@ -38,7 +39,7 @@ class ImageFrames : public FrameReader {
   }
 
   Tensor read(const std::string& name) override {
-    return image_frames(reader_.read(name), config_, name);
+    return image_frames(reader_.read(name), config_, shown_source(name));
   }
 
  private:
@@ -75,6 +76,7 @@ Image picture_of_patches(const Tensor& frames, const FrameConfig& config) {
 }  // namespace
 
 Image ImageReader::read(const std::string& name) {
+  if (holds_file(name)) return parse_png(held_file(name), shown_source(name));
   const auto [path, index] = file_and_index(name);
   if (index < 0) {
     if (!has_suffix(path, ".png"))

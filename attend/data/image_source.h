@@ -11,7 +11,8 @@
 namespace attend {
 
 // An image by its name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
-// file, packed by gzip or xz or not. Such a file stays in memory until another one is named.
+// file, packed by gzip or xz or not. Such a file stays in memory until another one is named. In
+// place of a name the PNG itself (data/embedded_file.h).
 class ImageReader {
  public:
   Image read(const std::string& name);  // Errors name the file

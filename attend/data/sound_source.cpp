@@ -4,6 +4,7 @@
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
 #include "attend/data/audio.h"
+#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
 
 namespace attend {
@@ -18,18 +19,22 @@ bool names_sound(std::string_view source) {
                      [&](std::string_view suffix) { return has_suffix(source, suffix); });
 }
 
+Sound sound_of(const std::string& name) {
+  return holds_file(name) ? parse_sound(held_file(name), shown_source(name)) : read_sound(name);
+}
+
 // log_mel, normalised_bands, stacked.
 class SoundFrames : public FrameReader {
  public:
   explicit SoundFrames(const FrameConfig& config) : config_(config) {}
 
-  FileForm form(const std::string& name) override { return {{read_sound(name).rate, 0}}; }
+  FileForm form(const std::string& name) override { return {{sound_of(name).rate, 0}}; }
 
   Tensor read(const std::string& name) override {
-    const Sound sound = read_sound(name);
+    const Sound sound = sound_of(name);
     if (sound.rate != config_.sample_rate)
-      fail("{}: has {} samples per second; data.sample_rate is {}, so convert it", name, sound.rate,
-           config_.sample_rate);
+      fail("{}: has {} samples per second; data.sample_rate is {}, so convert it",
+           shown_source(name), sound.rate, config_.sample_rate);
     const Tensor bands =
         log_mel(sound.samples, {.rate = config_.sample_rate, .bands = config_.mel_bands});
     return stacked(normalised_bands(bands), config_.stack);

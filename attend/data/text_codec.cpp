@@ -13,19 +13,23 @@ namespace attend {
 namespace {
 
 TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
-                     const std::string& own_codes) {
+                     const std::string& own_codes, const std::optional<TextTokenizer>& tokenizer) {
   const bool pieces = units == piece_units;
+  const bool by_tokenizer = units == tokenizer_units;
   const bool file = source_kind(units) != nullptr;
-  TextCodec codec{.units = pieces ? Units::space
-                           : file ? Units::line
-                                  : value_of<Units>(units, "unit")};
+  TextCodec codec{.units = pieces                 ? Units::space
+                           : file || by_tokenizer ? Units::line
+                                                  : value_of<Units>(units, "unit")};
   codec.names_file = file;
-  codec.form = text.normalise;
+  codec.form = by_tokenizer ? NormalForm::none : text.normalise;
   codec.lowercase = text.lowercase && !keeps_letters(codec.units);
   codec.tokenise = text.tokenise && !keeps_letters(codec.units);
   if (!own_codes.empty() && !pieces)
     fail("data.{}_bpe = {}: but data.{}_units is {}; set it to bpe", side, in_quotes(own_codes),
          side, in_quotes(units));
+  if (by_tokenizer && !tokenizer)
+    fail("data.{}_units = tokenizer: which? set data.tokenizer to a tokenizer.json", side);
+  if (by_tokenizer) codec.tokenizer = tokenizer;
   if (!pieces) return codec;
   const std::string& path = own_codes.empty() ? text.bpe : own_codes;
   if (path.empty())
@@ -70,6 +74,7 @@ std::string TextCodec::prepared(std::string_view text) const {
 
 std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
   const std::string changed = prepared(text);
+  if (tokenizer) return tokenizer->split(changed);
   if (!codes) return split_units(changed, units, form);
   std::vector<std::string> pieces;
   for (const std::string_view word : split_words(changed))
@@ -104,6 +109,7 @@ std::string TextCodec::join(const std::vector<std::string>& tokens) const {
 }
 
 std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
+  if (tokenizer) return tokenizer->join(tokens);
   std::string text = join_units(tokens, units);
   if (codes) text = BytePairEncoding::undo(text);
   return tokenise ? undo_tokenise(text) : text;
@@ -121,8 +127,16 @@ TextCodecs make_codecs(const TextConfig& text) {
   if (text.language_token && text.source_kind() != nullptr)
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
          text.source_units);
-  TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe),
-                    make_codec(text, "target", text.target_units, text.target_bpe)};
+  if (!text.tokenizer.empty() && text.source_units != tokenizer_units &&
+      text.target_units != tokenizer_units)
+    fail(
+        "data.tokenizer = {}: but neither data.source_units nor data.target_units is tokenizer; "
+        "set them",
+        in_quotes(text.tokenizer));
+  std::optional<TextTokenizer> tokenizer;
+  if (!text.tokenizer.empty()) tokenizer = TextTokenizer::load(text.tokenizer);
+  TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
+                    make_codec(text, "target", text.target_units, text.target_bpe, tokenizer)};
   codecs.source.language_token = text.language_token;
   return codecs;
 }
@@ -132,6 +146,7 @@ TextConfig with_codes_in(const std::string& folder, TextConfig text) {
   if (!text.bpe.empty()) text.bpe = folder + "/bpe.codes";
   if (!text.source_bpe.empty()) text.source_bpe = folder + "/source.bpe";
   if (!text.target_bpe.empty()) text.target_bpe = folder + "/target.bpe";
+  if (!text.tokenizer.empty()) text.tokenizer = folder + "/tokenizer.json";
   return text;
 }
 
@@ -139,6 +154,7 @@ void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::str
   const TextConfig stored = with_codes_in(folder, text);
   const auto save = [&](const TextCodec& codec, const std::string& own) {
     if (codec.codes) codec.codes->save(own.empty() ? stored.bpe : own);
+    if (codec.tokenizer) codec.tokenizer->save(stored.tokenizer);
   };
   save(codecs.source, stored.source_bpe);
   save(codecs.target, stored.target_bpe);

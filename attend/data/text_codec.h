@@ -9,6 +9,7 @@
 #include "attend/data/bpe.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
+#include "attend/data/text_tokenizer.h"
 #include "attend/data/units.h"
 
 namespace attend {
@@ -21,7 +22,8 @@ struct TextCodec {
   bool lowercase = false;
   bool tokenise = false;
   bool language_token = false;
-  bool names_file = false;  // a text is a name and has no tokens
+  bool names_file = false;                      // a text is a name and has no tokens
+  std::optional<TextTokenizer> tokenizer = {};  // splits texts in place of units
 
   // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;
@@ -45,6 +47,8 @@ struct TextCodec {
   std::string join(const std::vector<std::string>& tokens) const;
   // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
   std::vector<std::string> alphabet() const;
+  // How many tokens close each text, whatever it holds: those that a tokenizer puts behind it.
+  int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
 
  private:
   std::string join_line(const std::vector<std::string>& tokens) const;
@@ -59,13 +63,13 @@ struct TextCodecs {
   TextCodec target;
 };
 
-// Reads the byte-pair codes that the configuration names. A side of units that keep
-// their letters is neither lower-cased nor tokenised. Error on codes that are missing, that no side
-// uses or that cannot be read.
+// Reads the byte-pair codes and the tokenizer that the configuration names. A side of units that
+// keep their letters, as a tokenizer does, is neither lower-cased nor tokenised. Error on codes and
+// on a tokenizer that are missing, that no side uses or that cannot be read.
 TextCodecs make_codecs(const TextConfig& text);
 
 // The configuration with its codes at their places in a model folder: bpe.codes, or source.bpe and
-// target.bpe. save_codes writes them there.
+// target.bpe, and tokenizer.json. save_codes writes them there.
 TextConfig with_codes_in(const std::string& folder, TextConfig text);
 void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder);
 

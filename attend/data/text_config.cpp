@@ -11,6 +11,7 @@ namespace {
 std::vector<std::string> text_units() {
   std::vector<std::string> names = names_of(Units{});
   names.emplace_back(piece_units);
+  names.emplace_back(tokenizer_units);
   return names;
 }
 
@@ -76,6 +77,11 @@ Settings TextConfig::pair_settings() {
       {.key = "data.target_bpe",
        .value = &target_bpe,
        .help = "the same, of the target alone",
+       .is_file = true},
+      {.key = "data.tokenizer",
+       .value = &tokenizer,
+       .help = "tokenizer.json of a model that others trained, of units tokenizer; texts are not "
+               "normalised before",
        .is_file = true},
       {"data.normalise", &normalise,
        "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "

@@ -19,6 +19,9 @@ struct SourceKind;
 // In place of units: words, which byte-pair codes split further.
 constexpr std::string_view piece_units = "bpe";
 
+// In place of units: the tokens of a tokenizer.json, those that it puts around a text included.
+constexpr std::string_view tokenizer_units = "tokenizer";
+
 // What lines of one source are: examples of their own, or one of which any target is right.
 enum class References { each, merged };
 inline EnumNames names_of(References) { return {"each", "merged"}; }
@@ -39,6 +42,7 @@ struct TextConfig {
   std::string bpe = "";
   std::string source_bpe = "";
   std::string target_bpe = "";
+  std::string tokenizer = "";  // path of a tokenizer.json, where units are "tokenizer"
   NormalForm normalise = NormalForm::nfc;
   References references = References::each;
   bool lowercase = false;

@@ -56,6 +56,7 @@ bool answers_from_source(const Site& site) {
 }
 
 Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool mean) {
+  if (groups.pieces.empty()) return map;  // an answer may be empty
   std::vector<Tensor> parts;
   for (const auto& [first, count] : groups.pieces) {
     const Tensor part = map.narrow(axis, first, count);

@@ -24,11 +24,12 @@ std::string why_no_vectors(const NetworkTrace& trace) {
 const std::vector<MethodRow>& method_table() {
   static const std::vector<MethodRow> table = {
       {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
-       MethodNeeds::weights, ScoreScale::weights, true, raw_weights, answer_scope},
+       MethodNeeds::weights, ScoreScale::weights, true, raw_weights, answer_scope,
+       DefaultFor::answers},
       {"rollout", "product over layers of (A + I) / 2",
        "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
        "1 forward, a product per layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out,
-       layers_scope},
+       layers_scope, DefaultFor::mixed_layers},
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
        "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoreScale::weights, false,
@@ -77,6 +78,19 @@ const std::vector<MethodRow>& method_table() {
 
 const MethodRow& find_method(const std::string& name) {
   return find_row(method_table(), "method", name);
+}
+
+const MethodRow* default_method(const Subject& subject) {
+  const auto row_for = [](DefaultFor answers) {
+    return &*std::find_if(method_table().begin(), method_table().end(),
+                          [&](const MethodRow& row) { return row.default_for == answers; });
+  };
+  // A label or a number is read off what layers have mixed, all of it where they only add.
+  if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
+    const MethodRow* row = row_for(DefaultFor::mixed_layers);
+    if (why_not(*row, subject, trace_network(subject.network(), subject.batch)).empty()) return row;
+  }
+  return subject.network().attends() ? row_for(DefaultFor::answers) : nullptr;
 }
 
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
@@ -133,8 +147,7 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Netw
   const std::string obstacle = why_not(method, subject, trace);
   if (!obstacle.empty()) fail("method {}: {}", method.name, obstacle);
   if (!method.takes_head && (choice.head || choice.layer))
-    fail("method {}: takes all layers and heads together; leave --layer and --head out",
-         method.name);
+    fail("method {}: takes all layers and heads together; leave layer and head out", method.name);
   return method.scores(subject, trace, choice).detach().to(at::kCPU, at::kDouble).contiguous();
 }
 

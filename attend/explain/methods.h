@@ -2,10 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "attend/explain/show_options.h"
 #include "attend/explain/subject.h"
 
 namespace attend {
@@ -31,13 +31,11 @@ enum class ScoreScale {
   amounts,  // below 0 where they speak against the answer; magnitudes are shown as shares
 };
 
-// What a method shall look at. A number below 1 or one that does not exist is an Error.
-struct MethodChoice {
-  std::optional<int64_t> layer = {};  // from 1; else the last
-  std::optional<int64_t> head = {};   // from 1; else the mean, or the sum, of all
-  // Places in the answer, from 0. Methods of gradients compute only these, and the scores of the
-  // others are then 0; empty: all.
-  std::vector<int64_t> tokens = {};
+// Which answers a method is shown of where none is named.
+enum class DefaultFor {
+  nothing,
+  answers,       // of networks that attend
+  mixed_layers,  // labels and numbers, where layers add to what they read
 };
 
 // One way to say how much each token of a source mattered to each token of the answer.
@@ -62,12 +60,17 @@ struct MethodRow {
   // Where the scores may differ from 0 for some weights, bool [T, S]; null: everywhere.
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
+  DefaultFor default_for = DefaultFor::nothing;
 };
 
 const std::vector<MethodRow>& method_table();
 
 // Error with the nearest name where there is no such method.
 const MethodRow& find_method(const std::string& name);
+
+// The method that is shown of an answer where none is named; null where the network does not
+// attend.
+const MethodRow* default_method(const Subject& subject);
 
 // Why the method says nothing about an answer that was computed like this; empty where it does.
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/inference/predictor.h"
@@ -49,7 +50,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
   EncodedPair encoded = given;
   encoded.source = model.network->with_surroundings(std::move(encoded.source));
   Subject subject{model, make_batch({encoded}, {0}), {}, {}};
-  if (encoded.target_length() == 0) fail("the answer is empty; give one with --target");
+  if (encoded.target_length() == 0) fail("the answer is empty; give a target");
   for (const int64_t id : encoded.source)
     subject.source.push_back(model.source_vocabulary.token(id));
   for (int64_t i = 0; i < encoded.source_length() && encoded.frames.defined(); ++i)
@@ -60,14 +61,17 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
 }
 
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
-                         const std::string& target) {
+                         const std::string& target, const AnswerWatch& watch) {
   const PairModel& parts = Predictor::of(model).model();
   const bool forced = !target.empty();
   if (forced && model.fills())
     fail("a target is given, and the model answers with its source, filled in; leave it out");
   if (forced && model.answers_numbers())
     fail("a target is given, and the model answers with a number, its own; leave it out");
-  const Answer answer = std::move(model.answer({source}, search)[0]);
+  Answer answer;
+  model.answer_each(
+      {source}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
+  if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;
   if (forced) model.check_labels({{source, {target}}}, "the target");

@@ -34,7 +34,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 // training, a token that its vocabulary lacks, or any target of a model that fills in what is
 // hidden.
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
-                         const std::string& target = "");
+                         const std::string& target = "", const AnswerWatch& watch = {});
 
 // The subject's source with some of its tokens alone, `kept` in order and of [0, source length),
 // one row per set. Other tokens are left out; in an image, and where the network fills in what is

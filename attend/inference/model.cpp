@@ -62,6 +62,38 @@ bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   return true;
 }
 
+// The ids of a text with Vocabulary::unknown for each occurrence of the mask, whose places are
+// added to `asked`.
+std::vector<int64_t> masked_ids(const PairModel& model, const std::string& text,
+                                const std::string& mask, std::vector<int64_t>& asked) {
+  const TextCodec& codec = model.codecs.source;
+  std::vector<int64_t> ids;
+  if (codec.tokenizer) {
+    // Which splits the text as a whole, and knows its own mask.
+    const std::vector<std::string> tokens = codec.split(text);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] == mask) asked.push_back(static_cast<int64_t>(i));
+    ids = model.source_vocabulary.encode(tokens);
+    for (const int64_t place : asked) ids[static_cast<size_t>(place)] = Vocabulary::unknown;
+    return ids;
+  }
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(mask, begin), text.size());
+    const auto tokens = codec.split(text.substr(begin, end - begin));
+    for (const int64_t id : model.source_vocabulary.encode(tokens)) ids.push_back(id);
+    if (end == text.size()) break;
+    asked.push_back(static_cast<int64_t>(ids.size()));
+    ids.push_back(Vocabulary::unknown);
+    begin = end + mask.size();
+  }
+  return ids;
+}
+
+std::vector<float> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor plain = tensor.contiguous();
+  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+}
+
 std::unique_ptr<Predictor> ready_predictor(
     PairModel model, const ModelOptions& options,
     const std::vector<std::shared_ptr<PairNetwork>>& others = {}) {
@@ -98,14 +130,6 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
 const Candidate& Answer::best() const {
   if (candidates.empty()) fail("[answer] there is none to an empty source");
   return candidates.front();
-}
-
-std::vector<float> Embedding::mean() const {
-  if (tokens.empty()) return {};
-  std::vector<float> sum(static_cast<size_t>(depth));
-  for (size_t i = 0; i < vectors.size(); ++i) sum[i % sum.size()] += vectors[i];
-  for (float& each : sum) each /= static_cast<float>(tokens.size());
-  return sum;
 }
 
 SourceError::SourceError(size_t index, const std::string& reason)
@@ -194,16 +218,8 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        int64_t most) const {
   if (!fills()) fail("[model] a model of type {} fills nothing in; train an encoder", type());
   if (mask.empty() || most < 1) fail("[fill] the mask is empty, or fewer than 1 token is wanted");
-  std::vector<int64_t> ids, asked;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(mask, begin), text.size());
-    const auto tokens = parts().codecs.source.split(text.substr(begin, end - begin));
-    for (const int64_t id : parts().source_vocabulary.encode(tokens)) ids.push_back(id);
-    if (end == text.size()) break;
-    asked.push_back(static_cast<int64_t>(ids.size()));
-    ids.push_back(Vocabulary::unknown);
-    begin = end + mask.size();
-  }
+  std::vector<int64_t> asked;
+  const std::vector<int64_t> ids = masked_ids(parts(), text, mask, asked);
   if (static_cast<int64_t>(ids.size()) > maximum_source_length())
     fail("[fill] the text has {} tokens, over the {} that the model reads", ids.size(),
          maximum_source_length());
@@ -218,17 +234,47 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
 }
 
 std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {
-  std::vector<std::vector<std::string>> tokens;
-  const std::vector<at::Tensor> vectors = predictor_->encodings(sources, tokens);
-  std::vector<Embedding> embeddings(sources.size());
-  for (size_t i = 0; i < sources.size(); ++i) {
-    embeddings[i].tokens = std::move(tokens[i]);
-    if (!vectors[i].defined()) continue;
-    const at::Tensor rows = vectors[i].contiguous();
-    embeddings[i].depth = rows.size(1);
-    embeddings[i].vectors.assign(rows.data_ptr<float>(), rows.data_ptr<float>() + rows.numel());
+  std::vector<Embedding> embeddings;
+  embeddings.reserve(sources.size());
+  for (EncodedText& text : predictor_->encodings(sources)) {
+    Embedding& embedding = embeddings.emplace_back();
+    embedding.tokens = std::move(text.tokens);
+    embedding.truncated = text.truncated;
+    embedding.error = std::move(text.error);
+    if (!text.vectors.defined()) continue;
+    embedding.depth = text.vectors.size(1);
+    embedding.vectors = numbers_of(text.vectors);
+    embedding.whole = numbers_of(text.whole);
   }
   return embeddings;
+}
+
+std::vector<SourceToken> Model::tokenise(const std::string& text) const {
+  if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
+  const Vocabulary& vocabulary = parts().source_vocabulary;
+  std::vector<SourceToken> tokens;
+  for (std::string& token : parts().codecs.source.split(text)) {
+    const int64_t id = vocabulary.id(token);
+    tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
+  }
+  return tokens;
+}
+
+std::string Model::source_text(const std::vector<int64_t>& ids) const {
+  const Vocabulary& vocabulary = parts().source_vocabulary;
+  for (const int64_t id : ids)
+    if (id <= Vocabulary::unknown || id >= vocabulary.size())
+      fail("there is no token {}; those of texts have ids from {} to {}", id,
+           Vocabulary::unknown + 1, vocabulary.size() - 1);
+  const std::vector<std::string> tokens = vocabulary.decode(ids);
+  std::string text = parts().codecs.source.join(tokens);
+  if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
+    fail("the model reads no text as these tokens; send the text");
+  return text;
+}
+
+std::string Model::answer_text(const std::vector<std::string>& tokens) const {
+  return parts().codecs.target.join(tokens);
 }
 
 const std::string& Model::type() const { return parts().config.type; }

@@ -28,7 +28,7 @@ struct ModelOptions {
   WeightType weights = WeightType::float32;
   int64_t threads = 0;    // that compute, for all calls together; 0: one per core
   bool strict = false;    // a source longer than the model reads is an Error; otherwise truncated
-  bool skip_bad = false;  // a source that is an Error gets an Answer with it and ends no call
+  bool skip_bad = false;  // a source that is an Error ends no call; its Answer or Embedding has it
 };
 
 // One answer to a source. One that is a number has no probabilities.
@@ -75,14 +75,23 @@ struct TokenProbability {
   double probability = 0;
 };
 
-// The vectors of a source's tokens, row by row.
+// A token of a source.
+struct SourceToken {
+  int64_t id = 0;
+  std::string text;
+  bool is_known = true;  // false: id is that of all unknown tokens
+};
+
+// The vectors of a source's tokens, row by row, and that of the source.
 struct Embedding {
   std::vector<std::string> tokens;
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
-
-  // [depth]: the mean over the tokens; empty where there are none.
-  std::vector<float> mean() const;
+  // [depth]: the mean over the tokens, or what the model was trained to tell texts by; empty where
+  // there are no tokens.
+  std::vector<float> whole;
+  bool truncated = false;  // the source was longer than the model reads
+  std::string error = {};  // with ModelOptions::skip_bad: why the source was not read
 };
 
 // A source that is an image or a sound, as a picture of rows x columns tokens.
@@ -178,6 +187,15 @@ class Model {
   // The vectors of the encoder, or of the layers of a language model, for each source. Error for
   // ensembles.
   std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
+
+  // The tokens of a text, those beyond maximum_source_length() included. Error on a text that is
+  // not UTF-8, and where sources are no texts.
+  std::vector<SourceToken> tokenise(const std::string& text) const;
+  // The text whose tokens have these ids. Error where there is none: on an id that is no token's,
+  // and on tokens that are no way in which the model reads a text.
+  std::string source_text(const std::vector<int64_t>& ids) const;
+  // The text that tokens of an answer spell.
+  std::string answer_text(const std::vector<std::string>& tokens) const;
 
   const std::string& type() const;        // model.type
   const TextConfig& text() const;         // data.*: how texts become tokens

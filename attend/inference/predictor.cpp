@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/decode/ensemble.h"
+#include "attend/inference/length_batches-inl.h"
 #include "attend/steps/batch_invariance.h"
 
 namespace attend {
@@ -62,6 +63,21 @@ class InOrder {
   size_t next_ = 0;
 };
 
+// One of the calls that are under way.
+class CountedCall {
+ public:
+  explicit CountedCall(std::atomic<int64_t>& calls) : calls_(calls), all_(++calls) {}
+  ~CountedCall() { --calls_; }
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
+
+  int64_t all() const { return all_; }  // how many there are, this one included
+
+ private:
+  std::atomic<int64_t>& calls_;
+  int64_t all_;
+};
+
 }  // namespace
 
 // What is known of texts before they are answered.
@@ -107,6 +123,11 @@ std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
 bool Predictor::wants_equal_lengths() const {
   return std::any_of(networks_.begin(), networks_.end(),
                      [](const auto& network) { return network->wants_equal_lengths(); });
+}
+
+bool Predictor::pads_exactly(int64_t length) const {
+  return std::all_of(networks_.begin(), networks_.end(),
+                     [&](const auto& network) { return network->pads_exactly(length); });
 }
 
 void Predictor::read_text(const std::string& text, Prediction& prediction,
@@ -168,21 +189,16 @@ Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) co
 }
 
 void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                           int64_t most, const BatchWork& work, const BatchWork& tell) {
+                           int64_t most, const BatchWork& work, const BatchWork& tell,
+                           const std::function<bool(int64_t length)>& may_pad) {
   const auto count = static_cast<int64_t>(order.size());
-  // Small inputs are shared out too, large ones in batches of a good size.
-  const auto size = static_cast<size_t>(
-      std::clamp<int64_t>((count + threads_.count() - 1) / threads_.count(), 1, most));
-  std::vector<std::vector<int64_t>> batches;
-  std::map<int64_t, size_t> open;  // the batch of each length that is not full
-  for (const int64_t i : order) {
-    // A batch has sources of one length, as padding would change the last bits of its answers.
-    const int64_t length = pairs[static_cast<size_t>(i)].source_length();
-    const auto [found, is_new] = open.try_emplace(length, batches.size());
-    if (!is_new && batches[found->second].size() == size) found->second = batches.size();
-    if (found->second == batches.size()) batches.emplace_back();
-    batches[found->second].push_back(i);
-  }
+  const CountedCall call(calls_);
+  // Small inputs are shared out too, to the threads that are this call's; large ones in batches of
+  // a good size.
+  const int64_t threads = std::max<int64_t>(1, threads_.count() / call.all());
+  const auto size =
+      static_cast<size_t>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
+  const auto batches = length_batches(pairs, order, size, may_pad);
   const auto compute = [&](int64_t b) {
     at::NoGradGuard no_gradient;
     const BatchInvariantGuard invariant;
@@ -294,8 +310,11 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
       for (Hypothesis& hypothesis : prediction.hypotheses) hypothesis.weights = Tensor();
     }
   };
-  in_batches(reading.encoded, reading.answered, sentences_per_batch, answer,
-             [&](const std::vector<int64_t>& batch) { telling.add(batch); });
+  const bool wants_weights = asked.with_weights || asked.coverage_penalty > 0;
+  in_batches(
+      reading.encoded, reading.answered, sentences_per_batch, answer,
+      [&](const std::vector<int64_t>& batch) { telling.add(batch); },
+      [&](int64_t length) { return !wants_weights && pads_exactly(length); });
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
@@ -405,24 +424,30 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
   return found.empty() ? Tensor() : at::cat(found);
 }
 
-std::vector<Tensor> Predictor::encodings(const std::vector<std::string>& texts,
-                                         std::vector<std::vector<std::string>>& tokens) {
+std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& texts) {
   if (networks_.size() > 1)
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
-  Reading reading = read_all(texts);
-  std::vector<Tensor> vectors(texts.size());
+  Reading reading = skips_bad_ ? read(texts) : read_all(texts);
+  std::vector<EncodedText> encoded(texts.size());
   in_batches(reading.encoded, reading.answered, sentences_per_batch,
              [&](const std::vector<int64_t>& batch) {
                const Batch sources = make_batch(reading.encoded, batch);
                const Tensor found = networks_[0]
                                         ->encodings(sources.source, sources.source_lengths, {})
                                         .to(at::kCPU, at::kFloat);
-               for (size_t i = 0; i < batch.size(); ++i)
-                 vectors[static_cast<size_t>(batch[i])] = found[static_cast<int64_t>(i)];
+               for (size_t i = 0; i < batch.size(); ++i) {
+                 EncodedText& text = encoded[static_cast<size_t>(batch[i])];
+                 text.vectors = found[static_cast<int64_t>(i)];
+                 text.whole = networks_[0]->text_vector(text.vectors);
+               }
              });
-  tokens.clear();
-  for (Prediction& prediction : reading.predictions) tokens.push_back(std::move(prediction.source));
-  return vectors;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Prediction& read_text = reading.predictions[i];
+    encoded[i].tokens = std::move(read_text.source);
+    encoded[i].truncated = read_text.truncated;
+    encoded[i].error = std::move(read_text.error);
+  }
+  return encoded;
 }
 
 }  // namespace attend

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,15 @@ struct Prediction {
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
   std::vector<std::vector<std::string>> tokens;
   std::optional<double> number;  // where the model answers numbers; the one token is its text
+};
+
+// The tokens of a text with their vectors [S, depth], and the vector of the text [depth], on the
+// CPU; both undefined where there are no tokens, and where the text was not read.
+struct EncodedText {
+  std::vector<std::string> tokens = {};
+  at::Tensor vectors = {}, whole = {};
+  bool truncated = false;  // the text was longer than the model reads
+  std::string error = {};  // why the text was not read, where such texts are skipped
 };
 
 // Answers texts with networks: batched by length, spread over threads, answers in order. Calls,
@@ -86,10 +96,9 @@ class Predictor {
   // steps answered.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // The vectors [S, depth] of each text's tokens, on the CPU, and the tokens. Error for several
-  // networks, and where the network has none.
-  std::vector<at::Tensor> encodings(const std::vector<std::string>& texts,
-                                    std::vector<std::vector<std::string>>& tokens);
+  // What PairNetwork::encodings() makes of each text. Error for several networks, and where the
+  // network has no vectors.
+  std::vector<EncodedText> encodings(const std::vector<std::string>& texts);
 
  private:
   struct Reading;
@@ -125,20 +134,24 @@ class Predictor {
                        const TakeStep& take);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
-  // Calls `work` with batches of up to `most` pairs of one source length, in parallel. Batches with
+  // Calls `work` with the length_batches() of the pairs, of up to `most`, in parallel. Batches with
   // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
-  void in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                  int64_t most, const BatchWork& work, const BatchWork& tell = {});
+  void in_batches(
+      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t most,
+      const BatchWork& work, const BatchWork& tell = {},
+      const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
+  bool pads_exactly(int64_t length) const;
 
   const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
-  bool strict_, skips_bad_;  // as ModelOptions
+  std::atomic<int64_t> calls_ = 0;  // of in_batches() that are under way
+  bool strict_, skips_bad_;         // as ModelOptions
 };
 
 }  // namespace attend

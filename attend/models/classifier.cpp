@@ -38,12 +38,14 @@ Settings ClassifierConfig::settings() {
   Settings all = {
       {"model.pooling", &pooling,
        "how the vectors of a source become one; fixed: by learned queries; class: by a token more; "
-       "multi_head: by a learned query with model.heads heads"},
+       "multi_head: by a learned query with model.heads heads; first: by the first token, such as "
+       "a tokenizer puts in front"},
       {"model.pooling_normaliser", &pooling_normaliser,
        "makes weights of the learned queries' scores: " + pooling_normalisers()},
       {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
       {"model.attention_depth", &attention_depth, "hidden units of fixed_mlp", 1, 65536},
       {"model.hidden", &hidden, "units of a layer after the pooling; 0: none", 0, 65536},
+      {"model.hidden_activation", &hidden_activation, "of those units"},
       {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
       {"model.output_dropout", &output_dropout,
        "share of the pooled vector and of hidden units dropped in training", 0, 0.95},
@@ -72,15 +74,17 @@ void ClassifierConfig::check() const {
       fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
            depth);
   }
-  if (pooling == Pooling::class_token && layers == 0)
+  if ((pooling == Pooling::class_token || pooling == Pooling::first_token) && layers == 0)
     fail(
-        "model.pooling is class, whose token reads the others in layers; set model.layers to 1 or "
-        "more");
+        "model.pooling is {}, whose token reads the others in layers; set model.layers to 1 or "
+        "more",
+        name_of(pooling));
 }
 
 Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source,
                        int64_t target_tokens)
     : pooling_(config.pooling),
+      hidden_activation_(config.hidden_activation),
       answers_numbers_(target_tokens == number_targets),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
@@ -127,7 +131,8 @@ Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
   if (fixed_) return fixed_->forward(vectors, vectors, lengths, pass.at_site(pooling_site)).context;
   if (multi_head_)
     return multi_head_->forward(vectors, lengths, pass.at_site(pooling_site)).squeeze(1);
-  if (pooling_ == Pooling::class_token) return vectors.select(1, 0);
+  if (pooling_ == Pooling::class_token || pooling_ == Pooling::first_token)
+    return vectors.select(1, 0);
   const Tensor sum = (vectors * word_mask(words).unsqueeze(2)).sum(1);
   return pooling_ == Pooling::mean ? sum / to_device(lengths).unsqueeze(1) : sum;
 }
@@ -136,17 +141,21 @@ Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pas
   const StackSource words = encoder_->forward(to_device(drop_words(source, word_dropout_, pass)),
                                               lengths, pass.at_site({NetworkPart::encoder}));
   Tensor vector = attend::dropout(pooled(words, pass), output_dropout_, pass);
-  if (hidden_) vector = attend::dropout(hidden_->forward(vector).relu(), output_dropout_, pass);
+  if (hidden_)
+    vector = attend::dropout(activated(hidden_->forward(vector), hidden_activation_),
+                             output_dropout_, pass);
   return output_->forward(vector);
 }
 
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   AttentionTrace trace;
   const StackSource words = encoder_->forward(to_device(source), lengths, Pass{}.watched_by(trace));
-  if (pooling_ == Pooling::class_token) {
+  if (pooling_ == Pooling::class_token || pooling_ == Pooling::first_token) {
     Tensor weights = at::zeros(words.vectors.sizes().slice(0, 2), words.vectors.options());
     weights.select(1, 0).fill_(1);
-    weights = rolled_out(weights, trace).slice(1, 1);
+    weights = rolled_out(weights, trace);
+    if (pooling_ == Pooling::first_token) return weights;
+    weights = weights.slice(1, 1);
     // A hard head may look at nothing but the token.
     return weights / weights.sum(1, true).clamp_min(std::numeric_limits<float>::min());
   }
@@ -178,6 +187,7 @@ Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
   if (fixed_ || multi_head_) return {};
   if (pooling_ == Pooling::class_token) return {1, at::eye(source_length + 1).slice(0, 0, 1)};
+  if (pooling_ == Pooling::first_token) return {0, at::eye(source_length).slice(0, 0, 1)};
   return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
 }
 

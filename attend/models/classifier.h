@@ -15,11 +15,12 @@
 namespace attend {
 
 // How the vectors of a source become one: their sum or mean, the contexts of fixed queries, the
-// vector of the class token, or what a learned query with several heads makes of them
-// (LearnedQueries).
-enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token, multi_head };
+// vector of the class token, what a learned query with several heads makes of them
+// (LearnedQueries), or the vector of the first token, where each text begins with one that stands
+// for it, as those of some tokenizers do.
+enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token, multi_head, first_token };
 inline EnumNames names_of(Pooling) {
-  return {"sum", "mean", "fixed_dot", "fixed_mlp", "class", "multi_head"};
+  return {"sum", "mean", "fixed_dot", "fixed_mlp", "class", "multi_head", "first"};
 }
 
 struct ClassifierConfig : SourceEncoderConfig {
@@ -28,6 +29,7 @@ struct ClassifierConfig : SourceEncoderConfig {
   int64_t queries = 1;                         // fixed ones; multi_head has one
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
   int64_t hidden = 0;                          // units of a layer after the pooling; 0: none
+  HiddenActivation hidden_activation = HiddenActivation::relu;  // of those
   double word_dropout = 0.1;
   double output_dropout = 0.5;
 
@@ -77,6 +79,7 @@ class Classifier : public PairNetwork {
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
   Pooling pooling_;
+  HiddenActivation hidden_activation_;
   bool answers_numbers_;
   bool attends_;
   double word_dropout_, output_dropout_;

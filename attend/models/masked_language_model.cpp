@@ -20,7 +20,11 @@ MaskedLanguageModelConfig::MaskedLanguageModelConfig() { layers = 4; }
 
 Settings MaskedLanguageModelConfig::settings() {
   Settings all = {
-      {"model.masked_share", &masked_share, "of the tokens, which are asked for", 1e-3, 1}};
+      {"model.masked_share", &masked_share, "of the tokens, which are asked for", 1e-3, 1},
+      {"model.class_token", &class_token,
+       "whether layers read a vector more, with which a classifier of pooling class begins"},
+      {"model.output_layer", &output_layer,
+       "whether a layer and a norm stand between the vectors and the output"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -50,13 +54,26 @@ MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double sha
 
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
-    : TokenwiseNetwork(config, source), masked_share_(config.masked_share) {
+    : TokenwiseNetwork(config, source, config.class_token),
+      masked_share_(config.masked_share),
+      activation_(config.activation) {
   config.check();
+  if (config.output_layer) {
+    layer_ = register_module("layer", Linear(config.depth, config.depth));
+    layer_norm_ = register_module(
+        "layer_norm",
+        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
+  }
   bias_ = register_parameter("bias", torch::zeros({source.tokens}));
 }
 
+Tensor MaskedLanguageModel::read_off(const Tensor& vectors, const Pass& pass) {
+  if (!layer_) return vectors;
+  return layer_norm_->forward(activated(layer_->forward(vectors, pass), activation_));
+}
+
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  return output().logits(vectors(source, lengths, pass));
+  return output().logits(read_off(vectors(source, lengths, pass), pass));
 }
 
 Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {
@@ -64,10 +81,10 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, doub
       pass.generator ? *pass.generator : at::make_generator<at::CPUGeneratorImpl>(1);
   const MaskedTokens masked = mask_tokens(batch.source, batch.source_lengths, masked_share_,
                                           output().weight.size(0), draws);
-  const Tensor loss = token_loss(
-      vectors(masked.shown, batch.source_lengths, pass).reshape({-1, output().weight.size(1)}),
-      output(), to_device(masked.asked).flatten(), pass, smoothing, Vocabulary::padding,
-      Vocabulary::first_target);
+  const Tensor loss = token_loss(read_off(vectors(masked.shown, batch.source_lengths, pass), pass)
+                                     .reshape({-1, output().weight.size(1)}),
+                                 output(), to_device(masked.asked).flatten(), pass, smoothing,
+                                 Vocabulary::padding, Vocabulary::first_target);
   const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
@@ -82,7 +99,7 @@ Tensor MaskedLanguageModel::as_asked(const Tensor& source) const {
 }
 
 Tensor MaskedLanguageModel::answered(const Tensor& tokens, const Tensor& vectors) {
-  Tensor guessed = output().logits(vectors);
+  Tensor guessed = output().logits(read_off(vectors, {}));
   guessed.slice(1, 0, first_token).fill_(impossible);
   const Tensor known = at::full_like(guessed, impossible).scatter_(1, tokens.unsqueeze(1), 0.0);
   return at::where((tokens == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);

@@ -10,6 +10,11 @@ namespace attend {
 // A source encoder of some layers that learns from texts without labels.
 struct MaskedLanguageModelConfig : SourceEncoderConfig {
   double masked_share = 0.15;
+  // A vector more that the layers read, whose weights begin those of a Classifier with pooling
+  // `class`; without it where each text begins with a token that stands for it.
+  bool class_token = true;
+  // Between the vectors and the output, a layer of the same activation and a norm (BERT's).
+  bool output_layer = false;
 
   MaskedLanguageModelConfig();
 
@@ -53,9 +58,14 @@ class MaskedLanguageModel : public TokenwiseNetwork {
  private:
   at::Tensor as_asked(const at::Tensor& source) const override;
   at::Tensor answered(const at::Tensor& tokens, const at::Tensor& vectors) override;
+  // What the output reads of those vectors.
+  at::Tensor read_off(const at::Tensor& vectors, const Pass& pass);
   TokenOutput output() const { return {encoder().weight(), bias_}; }
 
   double masked_share_;
+  HiddenActivation activation_;
+  Linear layer_{nullptr};  // null without, as its norm
+  torch::nn::LayerNorm layer_norm_{nullptr};
   at::Tensor bias_;  // [V]
 };
 

@@ -21,6 +21,7 @@ enum class Answers {
   continuation,  // the text that follows; it learns from texts, and its vocabularies are one
   filled,        // the source, with what is hidden of it filled in; it learns from texts
   tags,          // a label for each token of the source
+  vectors,       // those of its tokens, and no text; it learns nothing by itself
   item,          // the one that follows those of the source, of all that are ranked; it learns from
                  // interactions, and its vocabularies are one
 };

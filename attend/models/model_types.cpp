@@ -2,6 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/models/classifier.h"
+#include "attend/models/embedder.h"
 #include "attend/models/graph_network.h"
 #include "attend/models/language_model.h"
 #include "attend/models/masked_language_model.h"
@@ -41,6 +42,11 @@ std::shared_ptr<PairNetwork> make_language_model(const Config& config, const Sou
     fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
          source.tokens, target_tokens);
   return std::make_shared<LanguageModel>(config, target_tokens);
+}
+
+std::shared_ptr<PairNetwork> make_embedder(const EmbedderConfig& config, const SourceShape& source,
+                                           int64_t) {
+  return std::make_shared<Embedder>(config, source);
 }
 
 std::shared_ptr<PairNetwork> make_encoder(const MaskedLanguageModelConfig& config,
@@ -119,7 +125,14 @@ struct Types {
        .text = {.source_units = "space", .target_units = "space"},
        .metric = "loss",
        .label_smoothing = 0,
-       .config = made_by<make_encoder, MaskedLanguageModelConfig>}};
+       .config = made_by<make_encoder, MaskedLanguageModelConfig>},
+      {.name = "embedder",
+       .summary = "gives vectors of texts, with weights from elsewhere",
+       .answers = Answers::vectors,
+       .text = {.source_units = "space", .target_units = "line"},
+       .metric = "accuracy",
+       .label_smoothing = 0,
+       .config = made_by<make_embedder, EmbedderConfig>}};
   std::vector<const ModelType*> listed;
 
   Types() {

@@ -55,12 +55,14 @@ struct PairModel {
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, or, where ModelConfig::reads_end(), its first.
+  // Its last tokens are dropped, but for those that close each text, or, where
+  // ModelConfig::reads_end(), its first.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
     if (over <= 0) return false;
-    const auto first = config.reads_end() ? tokens.begin() : tokens.end() - over;
+    const int64_t closing = std::min(codecs.source.closing_tokens(), maximum_source_length());
+    const auto first = config.reads_end() ? tokens.begin() : tokens.end() - closing - over;
     tokens.erase(first, first + over);
     return true;
   }

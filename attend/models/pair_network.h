@@ -68,10 +68,19 @@ class PairNetwork : public torch::nn::Module {
   // source does not pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
+  // Whether padding changes no bit of the log probabilities of steps: where it says so of the
+  // lengths of all sources of a call of start(), each has those that it has alone. Weights, and
+  // what is computed while gradients are recorded or somebody watches, are left out.
+  virtual bool pads_exactly(int64_t /*length*/) const { return false; }
+
   // The vectors [B, S, depth] that the network makes of those sources for its later parts. Error
   // for a network that reads sources in another way.
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                                const Pass& pass);
+
+  // The vector [depth] of a text whose tokens have those vectors [S, depth], one or more: by
+  // default their mean.
+  virtual at::Tensor text_vector(const at::Tensor& vectors) const { return vectors.mean(0); }
 
   // Moves the network to a device, or its parts to several. Its inputs stay on the CPU; log
   // probabilities, objectives and weights are on the device that computes them. Error on several

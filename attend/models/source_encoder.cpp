@@ -30,6 +30,8 @@ Settings SourceEncoderConfig::settings() {
                 "learned vectors of each layer, which read the source and are read in its place; "
                 "0: none",
                 0, 4096},
+               {"model.normalise_input", &normalise_input,
+                "whether what enters the layers, with its positions, is normalised"},
                {"model.maximum_source_length", &maximum_source_length,
                 "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
   return all;
@@ -69,6 +71,10 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
   // Small, as learned positions are.
   if (class_token)
     class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
+  if (config.normalise_input)
+    norm_ = register_module(
+        "norm",
+        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
   if (config.layers > 0) {
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
     stack.inducing_points = config.inducing_points;
@@ -97,6 +103,7 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
     result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
     result.lengths = lengths + 1;
   }
+  if (norm_) result.vectors = norm_->forward(result.vectors);
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
   if (!layers_) return result;
   std::optional<Neighbours> neighbours;

@@ -24,6 +24,7 @@ struct SourceEncoderConfig : LayersConfig {
                                  // itself, as in a bag
   int64_t inducing_points = 0;   // of each of those, through which positions know each other; 0:
                                  // they read each other (TransformerStackConfig)
+  bool normalise_input = false;  // what enters the layers, with its positions
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
@@ -35,9 +36,10 @@ struct SourceEncoderConfig : LayersConfig {
 
 // Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
 // Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps bidirectional recurrent
-// layers, perhaps a vector more that belongs to no token, the class token, and a TransformerStack
-// over them. Where frames tell of neighbours, as the atoms of a molecule do, each sees itself and
-// those alone in its layers (graph attention), with a learned bias for each kind of edge.
+// layers, perhaps a vector more that belongs to no token, the class token, perhaps a norm, and a
+// TransformerStack over them. Where frames tell of neighbours, as the atoms of a molecule do, each
+// sees itself and those alone in its layers (graph attention), with a learned bias for each kind of
+// edge.
 class SourceEncoder : public torch::nn::Module {
  public:
   SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
@@ -60,6 +62,7 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<LearnedPositions> positions_;      // null where they are not learned
   std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
   at::Tensor class_token_;                           // [1, 1, depth]; undefined: none
+  torch::nn::LayerNorm norm_{nullptr};               // null where the input is not normalised
   std::shared_ptr<TransformerStack> layers_;         // null without layers
 };
 

@@ -34,7 +34,7 @@ std::string TaggerConfig::why_no_weights() const {
 }
 
 Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
-    : TokenwiseNetwork(config, source),
+    : TokenwiseNetwork(config, source, /*class_token=*/config.layers > 0),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout),
       output_(register_module("output", Linear(config.depth, target_tokens - first_label))) {}

@@ -12,18 +12,19 @@ using at::Tensor;
 
 }  // namespace
 
-TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source)
+TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source,
+                                   bool class_token)
     : attends_(config.layers > 0 &&
                !Normaliser(config.self.choices().normaliser).row().running_sums),
-      before_source_(config.layers > 0 ? 1 : 0) {
+      before_source_(class_token ? 1 : 0) {
   config.check();
   if (source.is_frames())
     fail(
         "a model of this type reads texts, no images, sounds, sets or molecules; take seq2seq, "
         "transformer, "
         "vit or set");
-  encoder_ = register_module("encoder", std::make_shared<SourceEncoder>(
-                                            source, config, /*class_token=*/config.layers > 0));
+  encoder_ =
+      register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_token));
 }
 
 Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {

@@ -8,7 +8,7 @@
 namespace attend {
 
 // A network whose answer has one token for each of its source, at the same place: a SourceEncoder,
-// with a class token where it has layers, and what a type reads off the vector of each token.
+// perhaps with a class token, and what a type reads off the vector of each token.
 class TokenwiseNetwork : public PairNetwork {
  public:
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
@@ -21,7 +21,7 @@ class TokenwiseNetwork : public PairNetwork {
 
  protected:
   // Error as SourceEncoderConfig::check, and on frames, which no type here reads.
-  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source);
+  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, bool class_token);
 
   // [B, S, depth] of the tokens, without that of the class token.
   at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);

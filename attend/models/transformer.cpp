@@ -174,6 +174,12 @@ std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Te
   return std::make_unique<State>(*this, packed_decoder_->start(read));
 }
 
+// Packed layers compute each row by itself, over as many keys as its source has.
+bool Transformer::pads_exactly(int64_t length) const {
+  return packed_decoder_ != nullptr && packed_encoder_ != nullptr &&
+         PackedStack::encodes_length(length);
+}
+
 bool Transformer::pack(WeightType weights) {
   packed_decoder_ = PackedDecoder::pack(*decoder_, output(), weights);
   packed_encoder_ = encoder_ && PackedStack::encodes(*encoder_)

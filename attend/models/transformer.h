@@ -41,6 +41,7 @@ class Transformer : public PairNetwork {
   // The encoder may be elsewhere than the rest, whose layers hold their attention.
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
+  bool pads_exactly(int64_t length) const override;
   bool attends() const override { return true; }
   // The start takes a position.
   int64_t maximum_answer_length() const override { return target_embedding_->positions() - 1; }

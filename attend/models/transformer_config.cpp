@@ -63,6 +63,7 @@ Settings LayersConfig::settings() {
        {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
        {"model.normalise_first", &normalise_first,
         "layers normalise what they read (true) or what they give (false)"},
+       {"model.epsilon", &epsilon, "what layers that normalise add to the variance", 1e-15, 1},
        {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
        {"model.attention_dropout", &attention_dropout, "share of weights dropped in training", 0,
         0.95}});
@@ -82,6 +83,7 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.experts = experts;
   config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
+  config.epsilon = epsilon;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
   return config;

@@ -24,6 +24,7 @@ struct LayersConfig {
   int64_t experts = 0;  // feed-forward networks in each layer; 0: one, which all positions take
   int64_t chosen_experts = 2;  // of them each position takes
   bool normalise_first = true;
+  double epsilon = 1e-5;  // of the layers' norms
   double dropout = 0.1;
   double attention_dropout = 0;
 

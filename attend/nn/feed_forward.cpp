@@ -1,6 +1,32 @@
 #include "attend/nn/feed_forward.h"
 
 namespace attend {
+namespace {
+
+using at::Tensor;
+
+struct ActivationRow {
+  Tensor (*made)(const Tensor& x);
+  void (*in_place)(Tensor& x);
+};
+
+const ActivationRow& row_of(HiddenActivation activation) {
+  static const ActivationRow table[] = {
+      {[](const Tensor& x) { return x.relu(); }, [](Tensor& x) { x.relu_(); }},
+      {[](const Tensor& x) { return at::gelu(x); }, [](Tensor& x) { at::gelu_(x); }},
+      {[](const Tensor& x) { return at::gelu(x, "tanh"); },
+       [](Tensor& x) { at::gelu_(x, "tanh"); }},
+      {[](const Tensor& x) { return x.tanh(); }, [](Tensor& x) { x.tanh_(); }}};
+  return table[static_cast<size_t>(activation)];
+}
+
+}  // namespace
+
+Tensor activated(const Tensor& x, HiddenActivation activation) {
+  return row_of(activation).made(x);
+}
+
+void activate(Tensor& x, HiddenActivation activation) { row_of(activation).in_place(x); }
 
 FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenActivation activation)
     : hidden_(register_module("hidden", Linear(depth, hidden))),
@@ -8,10 +34,8 @@ FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenAc
       dropout_(dropout),
       activation_(activation) {}
 
-at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass) {
-  const at::Tensor hidden = hidden_->forward(x, pass);
-  const at::Tensor active =
-      activation_ == HiddenActivation::relu ? hidden.relu() : at::gelu(hidden);
+Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
+  const Tensor active = activated(hidden_->forward(x, pass), activation_);
   return output_->forward(attend::dropout(active, dropout_, pass), pass);
 }
 

@@ -8,9 +8,14 @@
 
 namespace attend {
 
-// relu: max(0, x); gelu: x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016).
-enum class HiddenActivation { relu, gelu };
-inline EnumNames names_of(HiddenActivation) { return {"relu", "gelu"}; }
+// relu: max(0, x); gelu: x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016);
+// gelu_tanh: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which is near it; tanh.
+enum class HiddenActivation { relu, gelu, gelu_tanh, tanh };
+inline EnumNames names_of(HiddenActivation) { return {"relu", "gelu", "gelu_tanh", "tanh"}; }
+
+// f(x), and the same in place where no gradients are recorded.
+at::Tensor activated(const at::Tensor& x, HiddenActivation activation);
+void activate(at::Tensor& x, HiddenActivation activation);
 
 // f(x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2, where f is relu), with
 // dropout on the hidden layer.

@@ -18,8 +18,8 @@ Tensor present_positions(const Tensor& x, const Tensor& lengths) {
       .to(x.device());
 }
 
-torch::nn::LayerNorm layer_norm(int64_t depth) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({depth}));
+torch::nn::LayerNorm layer_norm(const TransformerStackConfig& config) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
     fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
   layers_.reserve(static_cast<size_t>(config.layers));
   for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
-  if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config.depth));
+  if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config));
 }
 
 TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfig& config,
@@ -71,10 +71,10 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
                                             .dropout = config.dropout,
                                             .attention_dropout = config.attention_dropout}));
   }
-  layer.self_norm = register_module(name("self_norm"), layer_norm(config.depth));
+  layer.self_norm = register_module(name("self_norm"), layer_norm(config));
   if (!config.cross.empty()) {
     layer.cross = attention("cross", config.cross, config.source_depth, 0);
-    layer.cross_norm = register_module(name("cross_norm"), layer_norm(config.depth));
+    layer.cross_norm = register_module(name("cross_norm"), layer_norm(config));
   }
   if (config.experts > 0)
     layer.experts = register_module(
@@ -89,7 +89,7 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
     layer.feed_forward = register_module(
         name("feed_forward"), std::make_shared<FeedForward>(config.depth, config.feed_forward,
                                                             config.dropout, config.activation));
-  layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config.depth));
+  layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config));
   return layer;
 }
 

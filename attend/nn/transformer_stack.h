@@ -34,6 +34,7 @@ struct TransformerStackConfig {
   // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
   // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
+  double epsilon = 1e-5;           // that a norm adds to the variance
   int64_t neighbour_kinds = 0;     // as MultiHeadConfig has it
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
   double attention_dropout = 0.0;  // of the weights

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/pictures/markup-inl.h"
@@ -131,7 +132,7 @@ ordered_json list_json(const PageTokens& list) {
   return result;
 }
 
-ordered_json page_json(const ExplanationPage& page) {
+ordered_json page_texts(const ExplanationPage& page) {
   ordered_json lists = ordered_json::array();
   for (const PageTokens& list : page.tokens) lists.push_back(list_json(list));
   size_t block = 0;
@@ -196,12 +197,12 @@ void write_page(std::ostream& out, const ExplanationPage& page) {
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
          "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>"
       << escape_markup(visible_text(page.title)) << "</title>\n<style>\n"
-      << page_style() << "</style>\n</head>\n<body>\n"
-      << page_body() << "<script type=\"application/json\" id=\"page\">"
-      << inert_json(page_json(page))
+      << pictures_page_style() << "</style>\n</head>\n<body>\n"
+      << pictures_page_body() << "<script type=\"application/json\" id=\"page\">"
+      << inert_json(page_texts(page))
       << "</script>\n<script type=\"application/octet-stream\" id=\"thumbnails\">"
       << thumbnails(heads) << "</script>\n<script>\n"
-      << page_script() << "</script>\n";
+      << pictures_page_script() << "</script>\n";
   for (size_t block = 0; block < heads.size(); ++block) {
     out << "<script type=\"application/octet-stream\" id=\"block" << block << "\">"
         << packed(head_bytes(*heads[block], scale_of(*heads[block])))
@@ -209,6 +210,16 @@ void write_page(std::ostream& out, const ExplanationPage& page) {
   }
   out << "</body>\n</html>\n" << std::flush;
   if (!out) fail("the explanation page could not be written: is there room on the disk?");
+}
+
+std::string page_json(const ExplanationPage& page) {
+  const std::vector<const PageHead*> heads = checked_heads(page);
+  ordered_json blocks = ordered_json::array();
+  for (const PageHead* head : heads) blocks.push_back(packed(head_bytes(*head, scale_of(*head))));
+  const ordered_json document = {{"texts", page_texts(page)},
+                                 {"thumbnails", thumbnails(heads)},
+                                 {"blocks", std::move(blocks)}};
+  return document.dump();
 }
 
 }  // namespace attend

@@ -126,4 +126,8 @@ struct ExplanationPage {
 // contradict each other, when a picture has not one part per token, or when `out` fails.
 void write_page(std::ostream& out, const ExplanationPage& page);
 
+// What the script of such a page reads, for a page that has the script: {"texts": its texts and the
+// sizes of its maps, "thumbnails", "blocks": [..]}, these as packed bytes. Errors as write_page().
+std::string page_json(const ExplanationPage& page);
+
 }  // namespace attend

@@ -77,6 +77,9 @@ void apply_deciding(const Command& command, TextConfig& text) {
 
 void check_fit(const RunConfig& config) {
   config.model.chosen().check();
+  if (config.model.row().answers == Answers::vectors)
+    fail("model.type = {}: learns nothing by itself; begin another type with its weights by --init",
+         config.model.type);
   const bool ranks = config.model.ranks();
   if (const DataFormat read = config.model.row().text.format; config.text.format != read) {
     std::vector<std::string> readers;

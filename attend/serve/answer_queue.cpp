@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 namespace attend {
@@ -69,8 +70,8 @@ class QuestionBatch {
 
 }  // namespace
 
-AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads)
-    : ask_(std::move(ask)), most_(most), watch_(std::move(watch)) {
+AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed)
+    : ask_(std::move(ask)), embed_(std::move(embed)), most_(most), watch_(std::move(watch)) {
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -150,11 +151,31 @@ void AnswerQueue::work() {
 }
 
 void AnswerQueue::answer(std::vector<Question> questions) const {
+  if (questions[0].embedded) return embed(questions);
   QuestionBatch batch(std::move(questions));
   try {
     batch.ask(ask_);
   } catch (const std::exception& error) {
     batch.fail_rest(error);
+  }
+}
+
+void AnswerQueue::embed(const std::vector<Question>& questions) const {
+  std::vector<std::string> sources;
+  for (const Question& question : questions)
+    sources.insert(sources.end(), question.sources.begin(), question.sources.end());
+  std::vector<Embedding> found;
+  try {
+    found = embed_(sources);
+  } catch (const std::exception& error) {
+    for (const Question& question : questions) question.failed(error);
+    return;
+  }
+  auto next = std::make_move_iterator(found.begin());
+  for (const Question& question : questions) {
+    const auto end = next + std::ssize(question.sources);
+    question.embedded({next, end});
+    next = end;
   }
 }
 

@@ -26,7 +26,9 @@ struct Question {
   // Told what there is of an answer, as AnswerWatch::grows is; may be empty.
   std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
   std::function<void(const std::vector<Answer>&)> answered;  // one for each source
-  std::function<void(const std::exception&)> failed;         // what the call threw
+  // Set in place of `answered`: what is asked for are vectors.
+  std::function<void(const std::vector<Embedding>&)> embedded = {};
+  std::function<void(const std::exception&)> failed;  // what the call threw
 };
 
 // Questions that wait for a model, and the threads that ask it: each asks all that wait and have
@@ -39,10 +41,12 @@ class AnswerQueue {
   using Ask = std::function<void(
       const std::vector<std::string>& sources, const SearchOptions& search,
       const std::vector<std::string>& prefixes, const Model::Take& take, const AnswerWatch& watch)>;
+  // Does what Model::embed does, on any thread.
+  using Embed = std::function<std::vector<Embedding>(const std::vector<std::string>& sources)>;
   // Told about each batch: how long its questions had waited.
   using Watch = std::function<void(const std::vector<double>& queued_seconds)>;
 
-  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads = 2);
+  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads = 2, Embed embed = {});
   // Ends when what the threads are at is answered. What waits is dropped.
   ~AnswerQueue();
   AnswerQueue(const AnswerQueue&) = delete;
@@ -63,8 +67,10 @@ class AnswerQueue {
   void drop_abandoned();
   std::vector<Question> next_batch();
   void answer(std::vector<Question> batch) const;
+  void embed(const std::vector<Question>& batch) const;
 
   Ask ask_;
+  Embed embed_;
   size_t most_;
   Watch watch_;
   mutable std::mutex mutex_;

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+
+#include "attend/data/embedded_file.h"
+#include "attend/data/units.h"
 
 namespace attend {
 namespace {
@@ -18,41 +23,111 @@ int64_t token_count(const std::vector<Answer>& answers) {
   return static_cast<int64_t>(count);
 }
 
-void check_read(const std::vector<Answer>& answers, const std::string& field) {
-  for (size_t i = 0; i < answers.size(); ++i)
-    if (!answers[i].error.empty())
-      throw RequestError(422, fmt::format("{}[{}]: {}", field, i, answers[i].error), field,
-                         "unreadable");
+int64_t token_count(const std::vector<Embedding>& embeddings) {
+  size_t count = 0;
+  for (const Embedding& embedding : embeddings) count += embedding.tokens.size();
+  return static_cast<int64_t>(count);
+}
+
+// What a question calls with Answers or Embeddings.
+template <class Result>
+std::function<void(const std::vector<Result>&)> responder(
+    const Asking& asking, std::function<HttpResponse(const std::vector<Result>&)> respond) {
+  return [&metrics = asking.service.metrics(), reply = asking.reply, field = asking.field,
+          form = asking.error, respond = std::move(respond)](const std::vector<Result>& results) {
+    metrics.count_tokens(token_count(results));
+    try {
+      for (size_t i = 0; i < results.size(); ++i) check_read(field, i, results[i].error);
+      reply.send(respond(results));
+    } catch (const RequestError& error) {
+      reply.send(form(error));
+    }
+  };
+}
+
+// No file is opened that a request names.
+void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
+  if (!asking.served.model->has_source_image()) return;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    // A set has several, with blanks between.
+    const std::vector<std::string_view> words = split_words(sources[i]);
+    if (words.empty() ||
+        (holds_file(sources[i]) && std::all_of(words.begin(), words.end(), holds_file)))
+      continue;
+    throw RequestError(422,
+                       fmt::format("{}[{}] must be the image or sound itself, as "
+                                   "data:image/png;base64, and its bytes in base64",
+                                   asking.field, i),
+                       asking.field, "invalid_value");
+  }
+}
+
+void tell_of_failures(const Asking& asking, Question& question) {
+  const HttpReply& reply = asking.reply;
+  question.is_abandoned = [reply] { return reply.is_abandoned(); };
+  question.failed = [reply, form = asking.error](const std::exception& error) {
+    reply.send(form(failure_of(error)));
+  };
 }
 
 }  // namespace
 
+RequestError failure_of(const std::exception& error) {
+  return {dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500, error.what()};
+}
+
+void check_read(const std::string& field, size_t index, const std::string& error) {
+  if (!error.empty())
+    throw RequestError(422, fmt::format("{}[{}]: {}", field, index, error), field, "unreadable");
+}
+
+void put(const Asking& asking, Question question) {
+  if (!asking.served.queue->add(std::move(question)))
+    asking.reply.send(full_response(asking.error));
+}
+
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond) {
-  const HttpReply& reply = asking.reply;
-  question.is_abandoned = [reply] { return reply.is_abandoned(); };
-  question.answered = [&metrics = asking.service.metrics(), reply, field = asking.field,
-                       error = asking.error,
-                       respond = std::move(respond)](const std::vector<Answer>& answers) {
-    metrics.count_tokens(token_count(answers));
-    try {
-      check_read(answers, field);
-      reply.send(respond(answers));
-    } catch (const RequestError& refusal) {
-      reply.send(error(refusal));
-    }
-  };
-  question.failed = [reply, error = asking.error](const std::exception& failure) {
-    const int status = dynamic_cast<const Error*>(&failure) != nullptr ? 422 : 500;
-    reply.send(error(RequestError(status, failure.what())));
-  };
-  if (!asking.served.queue->add(std::move(question))) reply.send(full_response(asking.error));
+  check_sources(asking, question.sources);
+  question.answered = responder(asking, std::move(respond));
+  tell_of_failures(asking, question);
+  put(asking, std::move(question));
+}
+
+void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+                 std::function<HttpResponse(const std::vector<Embedding>&)> respond) {
+  check_sources(asking, texts);
+  Question question;
+  question.sources = std::move(texts);
+  question.options = "vectors";
+  question.embedded = responder(asking, std::move(respond));
+  tell_of_failures(asking, question);
+  put(asking, std::move(question));
+}
+
+std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
+                                  const char* field) {
+  std::vector<std::string> texts = inputs.texts;
+  try {
+    for (const auto& ids : inputs.ids) texts.push_back(served.model->source_text(ids));
+  } catch (const Error& error) {
+    throw RequestError(422, fmt::format("{}[{}]: {}", field, texts.size(), error.what()), field,
+                       "invalid_value");
+  }
+  return texts;
+}
+
+RequestError too_long(const Model& model, const std::string& field, size_t index) {
+  return {422,
+          fmt::format("{}[{}] has more than the {} tokens that the model reads; shorten it", field,
+                      index, model.maximum_source_length()),
+          field, too_long_code};
 }
 
 const ServedModel& text_model(const Service& service, const std::string& name) {
   const ServedModel& served = service.model_named(name);
   if (served.model->has_source_image())
-    throw RequestError(422, "the model reads images or sounds, and the server takes texts alone",
+    throw RequestError(422, "the model reads images or sounds, and this path takes texts alone",
                        "model", "invalid_value");
   return served;
 }

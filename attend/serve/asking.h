@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <exception>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -24,9 +26,30 @@ struct Asking {
 
 // Puts the question into the model's queue and answers the request with what `respond` makes of the
 // answers, or with the RequestError that it throws. A source that could not be read is an error
-// (422), and so is a full queue (429). Sets the question's functions.
+// (422), and so is a full queue (429) and, for a model that reads images or sounds, a source that
+// does not hold them (data/embedded_file.h): no file is opened that a request names. Sets the
+// question's functions.
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);
+
+// The same of the vectors of texts.
+void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+                 std::function<HttpResponse(const std::vector<Embedding>&)> respond);
+
+// Puts a question with all its functions into the model's queue, or tells that it is full (429).
+void put(const Asking& asking, Question question);
+
+// What a client is told of an error of the library (422) and of any other (500).
+RequestError failure_of(const std::exception& error);
+// RequestError (422) where there is an error, which says why a source could not be read.
+void check_read(const std::string& field, size_t index, const std::string& error);
+// That a text is longer than the model reads (422), and its code.
+constexpr const char* too_long_code = "context_length_exceeded";
+RequestError too_long(const Model& model, const std::string& field, size_t index);
+
+// The texts of inputs, which may be written as token ids. RequestError (422) on ids of no text.
+std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
+                                  const char* field);
 
 // The model of that name. RequestError where there is none, and (422) on one that reads images or
 // sounds.

@@ -48,7 +48,7 @@ Question label_question(const ServedModel& served, std::vector<std::string> text
 void answer_classify(Service& service, const HttpRequest& request, const HttpReply& reply) {
   ClassifyRequest asked;
   read_request(request.body, asked.fields());
-  const ServedModel& served = text_model(service, asked.model);
+  const ServedModel& served = service.model_named(asked.model);
   ask({service, served, reply}, label_question(served, asked.texts, asked.nbest),
       [&served, texts = asked.texts](const std::vector<Answer>& answers) {
         nlohmann::json all = nlohmann::json::array();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,9 +17,6 @@ namespace attend {
 namespace {
 
 using nlohmann::json;
-
-// Strangers must not have one request compute for minutes.
-constexpr double most_tokens = 4096, most_answers = 64;
 
 struct PredictRequest {
   std::string model;
@@ -44,8 +42,8 @@ struct PredictRequest {
             {"length_penalty", &search.length_penalty, 0, 10},
             {"wu_length_penalty", &has_wu_penalty},
             {"coverage_penalty", &search.coverage_penalty, 0, 10},
-            {"minimum_length", &search.minimum_length, 0, most_tokens},
-            {"maximum_length", &search.maximum_length, 1, most_tokens},
+            {"minimum_length", &search.minimum_length, 0, most_answer_tokens},
+            {"maximum_length", &search.maximum_length, 1, most_answer_tokens},
             {"unknown", &unknown},
             {"keep_seen", &search.keep_seen},
             {"details", &has_details}};
@@ -107,7 +105,8 @@ std::string options_text(PredictRequest& asked) {
         [&](const auto& value) {
           if constexpr (requires { value.name(); })
             text += value.name() + ' ';
-          else
+          else if constexpr (std::is_arithmetic_v<
+                                 std::remove_pointer_t<std::decay_t<decltype(value)>>>)
             text += fmt::format("{} ", *value);
         },
         field.value);
@@ -120,7 +119,7 @@ std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>();
 
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   PredictRequest asked = read_predict(request.body);
-  const ServedModel& served = text_model(service, asked.model);
+  const ServedModel& served = service.model_named(asked.model);
   if (asked.search.keep_seen && !served.model->ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");

@@ -49,11 +49,96 @@ json parse_body(std::string_view body) {
   }
 }
 
+struct InputFormRow {
+  InputForm form;
+  const char* name;
+  bool (*fits)(const json& value);
+  void (*take)(const json& value, RequestInputs& inputs);  // of a value that fits
+  json (*schema)(const RequestField& field);
+};
+
+bool is_id(const json& value) {
+  return value.is_number_integer() && value.get<double>() >= 0 &&
+         value.get<double>() <= most_token_id;
+}
+
+bool is_text(const json& value) { return value.is_string(); }
+
+template <bool (*fits)(const json&)>
+bool is_row(const json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), fits);
+}
+
+bool has_ids(const json& value) { return !value.empty() && is_row<is_id>(value); }
+
+bool has_one_text(const json& value) { return value.size() == 1 && is_row<is_text>(value); }
+
+void take_texts(const json& value, RequestInputs& inputs) {
+  inputs.texts = value.get<std::vector<std::string>>();
+}
+
+void take_text_rows(const json& value, RequestInputs& inputs) {
+  for (const json& row : value) inputs.texts.push_back(row[0].get<std::string>());
+}
+
+void take_id_rows(const json& value, RequestInputs& inputs) {
+  inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
+}
+
+// What has as many elements as the field may.
+json array_schema(const RequestField& field, const json& items) {
+  return {{"type", "array"},
+          {"items", items},
+          {"minItems", static_cast<int64_t>(field.minimum)},
+          {"maxItems", static_cast<int64_t>(field.maximum)}};
+}
+
+json text_schema() { return {{"type", "string"}}; }
+
+json one_text_schema() {
+  return {{"type", "array"}, {"items", text_schema()}, {"minItems", 1}, {"maxItems", 1}};
+}
+
+json ids_schema() {
+  return {{"type", "array"},
+          {"items", {{"type", "integer"}, {"minimum", 0}, {"maximum", most_token_id}}},
+          {"minItems", 1}};
+}
+
+const std::vector<InputFormRow>& input_forms() {
+  static const std::vector<InputFormRow> table = {
+      {InputForm::text, "a string", is_text,
+       [](const json& value, RequestInputs& inputs) { inputs.texts = {value.get<std::string>()}; },
+       [](const RequestField&) { return text_schema(); }},
+      {InputForm::texts, "an array of strings", is_row<is_text>, take_texts,
+       [](const RequestField& field) { return array_schema(field, text_schema()); }},
+      {InputForm::text_rows, "an array of arrays of one string", is_row<has_one_text>,
+       take_text_rows,
+       [](const RequestField& field) { return array_schema(field, one_text_schema()); }},
+      {InputForm::ids, "an array of token ids", has_ids,
+       [](const json& value, RequestInputs& inputs) {
+         inputs.ids = {value.get<std::vector<int64_t>>()};
+       },
+       [](const RequestField&) { return ids_schema(); }},
+      {InputForm::id_rows, "an array of arrays of token ids", is_row<has_ids>, take_id_rows,
+       [](const RequestField& field) { return array_schema(field, ids_schema()); }},
+  };
+  return table;
+}
+
+const InputFormRow& row_of(InputForm form) {
+  const auto& table = input_forms();
+  return *std::find_if(table.begin(), table.end(),
+                       [&](const InputFormRow& row) { return row.form == form; });
+}
+
 void check_range(const RequestField& field, double value, std::string_view shown) {
   if (value >= field.minimum && value <= field.maximum) return;
   refuse_field(field.name,
                fmt::format("is {}; it must be from {} to {}", shown, field.minimum, field.maximum));
 }
+
+std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields);
 
 // Reads a value into a variable of any of the types.
 struct FieldReader {
@@ -91,6 +176,23 @@ struct FieldReader {
     check_range(field, static_cast<double>(count), fmt::format("{} strings", count));
     *texts = value.get<std::vector<std::string>>();
   }
+  void operator()(RequestInputs* inputs) const {
+    std::vector<std::string> names;
+    for (const InputForm form : inputs->forms) {
+      const InputFormRow& row = row_of(form);
+      names.emplace_back(row.name);
+      if (!row.fits(value)) continue;
+      inputs->form = form;
+      row.take(value, *inputs);
+      const size_t count = inputs->texts.size() + inputs->ids.size();
+      return check_range(field, static_cast<double>(count), fmt::format("{} inputs", count));
+    }
+    refuse_field(field.name, fmt::format("must be {}", fmt::join(names, " or ")));
+  }
+  void operator()(const std::vector<RequestField>& fields) const {
+    expect(value.is_object(), "an object");
+    read_object(value, fields);
+  }
   void operator()(const NamedVariable& variable) const {
     expect(value.is_string(), "a string");
     const auto& names = variable.names();
@@ -102,18 +204,7 @@ struct FieldReader {
   }
 };
 
-}  // namespace
-
-HttpResponse full_response(ErrorForm error) {
-  HttpResponse response =
-      error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
-  response.fields = {{"Retry-After", "1"}};
-  return response;
-}
-
-std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
-  const json object = parse_body(body);
-  if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
+std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields) {
   std::vector<std::string> names;
   for (const RequestField& field : fields) names.push_back(field.name);
   for (const auto& [name, value] : object.items()) {
@@ -129,7 +220,7 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   std::set<std::string> present;
   for (const RequestField& field : fields) {
     const auto found = object.find(field.name);
-    if (found != object.end()) {
+    if (found != object.end() && !(field.is_nullable && found->is_null())) {
       std::visit(FieldReader{field, *found}, field.value);
       present.insert(field.name);
     } else if (field.is_required) {
@@ -137,6 +228,73 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
     }
   }
   return present;
+}
+
+// Writes what FieldReader reads.
+struct FieldSchema {
+  const RequestField& field;
+
+  // A default that is out of range stands for what the model says.
+  void add_range(json& schema, double usual, const json& shown) const {
+    schema["minimum"] = field.minimum;
+    schema["maximum"] = field.maximum;
+    if (!field.is_required && usual >= field.minimum && usual <= field.maximum)
+      schema["default"] = shown;
+  }
+
+  json operator()(const int64_t* number) const {
+    json schema = {{"type", "integer"}};
+    add_range(schema, static_cast<double>(*number), *number);
+    return schema;
+  }
+  json operator()(const double* number) const {
+    json schema = {{"type", "number"}};
+    add_range(schema, *number, *number);
+    return schema;
+  }
+  json operator()(const bool* flag) const { return {{"type", "boolean"}, {"default", *flag}}; }
+  json operator()(const std::string*) const { return text_schema(); }
+  json operator()(const std::vector<std::string>*) const {
+    return array_schema(field, text_schema());
+  }
+  json operator()(const RequestInputs* inputs) const {
+    json schemas = json::array();
+    for (const InputForm form : inputs->forms) schemas.push_back(row_of(form).schema(field));
+    return {{"anyOf", schemas}};
+  }
+  json operator()(const NamedVariable& variable) const {
+    return {{"type", "string"}, {"enum", variable.names()}, {"default", variable.name()}};
+  }
+  json operator()(const std::vector<RequestField>& fields) const { return request_schema(fields); }
+};
+
+}  // namespace
+
+HttpResponse full_response(ErrorForm error) {
+  HttpResponse response =
+      error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
+  response.fields = {{"Retry-After", "1"}};
+  return response;
+}
+
+std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
+  const json object = parse_body(body);
+  if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
+  return read_object(object, fields);
+}
+
+json request_schema(const std::vector<RequestField>& fields) {
+  json properties = json::object(), required = json::array();
+  for (const RequestField& field : fields) {
+    json schema = std::visit(FieldSchema{field}, field.value);
+    if (field.is_nullable) schema = {{"anyOf", {schema, {{"type", "null"}}}}};
+    properties[field.name] = schema;
+    if (field.is_required) required.push_back(field.name);
+  }
+  return {{"type", "object"},
+          {"properties", properties},
+          {"required", required},
+          {"additionalProperties", false}};
 }
 
 }  // namespace attend

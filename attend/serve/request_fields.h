@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@ class RequestError : public Error {
                std::string code = "")
       : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
+  int status() const { return status_; }
+  const std::string& code() const { return code_; }
   HttpResponse response() const { return http_error(status_, what(), param_, code_); }
 
  private:
@@ -35,16 +38,31 @@ inline HttpResponse openai_error(const RequestError& error) { return error.respo
 // What a client is told where too many requests wait.
 HttpResponse full_response(ErrorForm error = openai_error);
 
-// Texts of a request and labels of each, at most.
-constexpr double most_texts = 32, most_labels = 10000;
+// Strangers must not have one request compute for minutes: its texts, answers to each, their tokens
+// and labels.
+constexpr double most_texts = 32, most_answers = 64, most_answer_tokens = 4096;
+constexpr double most_labels = 10000, most_dimensions = 1e6, most_token_id = 2147483647;
+
+// How a request may write its inputs: "a", ["a", "b"], [[..], [..]] of one text each, and in place
+// of texts the ids of tokens, [5, 6] or [[5, 6], [7]].
+enum class InputForm { text, texts, text_rows, ids, id_rows };
+
+struct RequestInputs {
+  std::vector<InputForm> forms = {};  // that are taken
+  InputForm form = InputForm::text;   // that was there
+  std::vector<std::string> texts = {};
+  std::vector<std::vector<int64_t>> ids = {};  // in place of texts
+};
 
 // One field of a request's JSON, bound to the variable that it sets.
 struct RequestField {
   std::string name;
-  std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, NamedVariable>
+  std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, RequestInputs*,
+               NamedVariable, std::vector<RequestField>>  // the last: of an object
       value;
-  double minimum = 0, maximum = 0;  // of numbers; of arrays the number of elements
+  double minimum = 0, maximum = 0;  // of numbers; of arrays and inputs how many there are
   bool is_required = false;
+  bool is_nullable = false;  // null is as if it were not there
 };
 
 // The fields of a type of request, bound to one with its defaults: what it takes, for documents.
@@ -63,5 +81,8 @@ constexpr size_t json_values = 10000;
 // nearest, on a field that is twice there, on one of another type or range, on one that is missing,
 // and on JSON beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
+
+// What read_request() takes, as a JSON schema.
+nlohmann::json request_schema(const std::vector<RequestField>& fields);
 
 }  // namespace attend

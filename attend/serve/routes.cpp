@@ -5,11 +5,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "attend/serve/asking.h"
 #include "attend/serve/classify_route.h"
+#include "attend/serve/completions_route.h"
+#include "attend/serve/embeddings_route.h"
+#include "attend/serve/explain_route.h"
+#include "attend/serve/openapi_route.h"
+#include "attend/serve/page_route.h"
 #include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
+#include "attend/serve/tei_routes.h"
 
 namespace attend {
 namespace {
@@ -40,8 +47,11 @@ void answer_models(Service& service, const HttpRequest&, const HttpReply& reply)
                     {"object", "model"},
                     {"created", served.loaded},
                     {"owned_by", "attend"},
-                    {"type", served.model->type()}});
-  reply.send({.body = json{{"object", "list"}, {"data", data}}.dump()});
+                    {"type", served.model->type()},
+                    {"reads_text", !served.model->has_source_image()},
+                    {"answers_numbers", served.model->answers_numbers()},
+                    {"examples", service.options().examples}});
+  reply.send({.body = json_text({{"object", "list"}, {"data", data}})});
 }
 
 // Takes as long for every key that is as long.
@@ -82,14 +92,46 @@ void answer_route(const Route& route, Service& service, const HttpRequest& reque
 
 const std::vector<Route>& route_table() {
   static const std::vector<Route> table = {
+      {"GET", "/", false, false, answer_page_body, nullptr, openai_error, {"text/html"}},
+      {"GET", "/page.css", false, false, answer_page_style, nullptr, openai_error, {"text/css"}},
+      {"GET",
+       "/page.js",
+       false,
+       false,
+       answer_page_script,
+       nullptr,
+       openai_error,
+       {"text/javascript"}},
       {"GET", "/health", false, false, answer_alive},
       {"GET", "/livez", false, false, answer_alive},
       {"GET", "/ready", false, false, answer_ready},
       {"GET", "/readyz", false, false, answer_ready},
-      {"GET", "/metrics", false, true, answer_metrics},
+      {"GET", "/metrics", false, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
+      {"GET", "/openapi.json", false, false, answer_openapi},
       {"GET", "/v1/models", true, true, answer_models},
       {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
       {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
+      {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
+      {"POST",
+       "/v1/explain",
+       true,
+       true,
+       answer_explain,
+       explain_fields,
+       openai_error,
+       {"application/json", "image/svg+xml", "text/html"}},
+      {"POST",
+       "/v1/completions",
+       true,
+       true,
+       answer_completions,
+       completions_fields,
+       openai_error,
+       {"application/json", "text/event-stream"}},
+      {"POST", "/embed", true, true, answer_tei_embed, tei_embed_fields, tei_error},
+      {"POST", "/predict", true, true, answer_tei_predict, tei_predict_fields, tei_error},
+      {"POST", "/tokenize", true, true, answer_tei_tokenize, tei_tokenize_fields, tei_error},
+      {"GET", "/info", true, true, answer_tei_info, nullptr, tei_error},
       {"POST", "/v1/score", false, true, answer_score, score_fields},
   };
   return table;

@@ -20,6 +20,7 @@ struct Route {
   // What the JSON of a request holds; null: nothing is read of its body.
   std::vector<RequestField> (*fields)() = nullptr;
   ErrorForm error = openai_error;  // of what goes wrong once the route is known
+  std::vector<std::string> types = {"application/json"};  // of an answer
 };
 
 const std::vector<Route>& route_table();

@@ -61,6 +61,22 @@ std::string folder_name(const std::string& folder) {
   return path.filename().string();
 }
 
+void compute_on(WorkThreads& threads, const HttpReply& reply, std::function<HttpResponse()> work) {
+  const bool is_taken = threads.add([reply, work = std::move(work)] {
+    if (reply.is_abandoned()) return;
+    try {
+      reply.send(work());
+    } catch (const RequestError& error) {
+      reply.send(error.response());
+    } catch (const Error& error) {
+      reply.send(http_error(422, error.what()));
+    } catch (const std::exception& error) {
+      reply.send(http_error(500, error.what()));
+    }
+  });
+  if (!is_taken) reply.send(full_response());
+}
+
 }  // namespace
 
 Service::Service(ServiceOptions options)
@@ -87,9 +103,12 @@ void Service::load() {
           model.answer_each(sources, search, prefixes, take, watch);
         },
         options_.queue,
-        [this](const std::vector<double>& queued_seconds) {
-          metrics_.count_batch(queued_seconds);
+        [this](const std::vector<double>& queued_seconds) { metrics_.count_batch(queued_seconds); },
+        /*threads=*/2,
+        [&model = *served.model](const std::vector<std::string>& sources) {
+          return model.embed(sources);
         });
+    served.worker = std::make_unique<WorkThreads>(worker_threads, options_.queue);
     models_.push_back(std::move(served));
   }
   is_loaded_ = true;
@@ -98,7 +117,7 @@ void Service::load() {
 bool Service::is_idle() const {
   if (!readers_.is_idle() || !workers_.is_idle()) return false;
   return !is_loaded_ || std::all_of(models_.begin(), models_.end(), [](const ServedModel& served) {
-    return served.queue->is_idle();
+    return served.queue->is_idle() && served.worker->is_idle();
   });
 }
 
@@ -116,19 +135,12 @@ void Service::handle(HttpRequest request, const HttpReply& reply) {
 }
 
 void Service::compute(const HttpReply& reply, std::function<HttpResponse()> work) {
-  const bool is_taken = workers_.add([reply, work = std::move(work)] {
-    if (reply.is_abandoned()) return;
-    try {
-      reply.send(work());
-    } catch (const RequestError& error) {
-      reply.send(error.response());
-    } catch (const Error& error) {
-      reply.send(http_error(422, error.what()));
-    } catch (const std::exception& error) {
-      reply.send(http_error(500, error.what()));
-    }
-  });
-  if (!is_taken) reply.send(full_response());
+  compute_on(workers_, reply, std::move(work));
+}
+
+void Service::compute(const ServedModel& served, const HttpReply& reply,
+                      std::function<HttpResponse()> work) {
+  compute_on(*served.worker, reply, std::move(work));
 }
 
 void Service::watch(const HttpEvent& event) {

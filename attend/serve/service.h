@@ -22,13 +22,15 @@ struct ServedModel {
   int64_t loaded = 0;  // seconds since 1970
   std::unique_ptr<const Model> model = {};
   std::unique_ptr<AnswerQueue> queue = {};
+  std::unique_ptr<WorkThreads> worker = {};  // for what takes long
 };
 
 struct ServiceOptions {
   std::vector<std::string> folders = {};  // of the models
   ModelOptions model = {};                // skip_bad is set
-  size_t queue = 256;    // requests that wait for each model, or for none; more are told 429
-  std::string key = {};  // that clients must send; empty: none
+  size_t queue = 256;  // requests that wait for each model, or for none; more are told 429
+  std::vector<std::string> examples = {};  // texts that the page offers
+  std::string key = {};                    // that clients must send; empty: none
   std::string version = {};
   // Called on the server's thread for each request and each one that was refused, where it is set:
   // a line of JSON, or one for people.
@@ -60,12 +62,16 @@ class Service {
   const std::vector<ServedModel>& models() const { return models_; }
   bool is_ready() const { return is_loaded_ && !is_draining_; }
   const std::string& key() const { return options_.key; }
+  const ServiceOptions& options() const { return options_; }
   // The model of that name; where there is one model the name may be empty. RequestError (404)
   // where there is none.
   const ServedModel& model_named(const std::string& name) const;
   // Answers with what `work` computes without a model's queue, or the error that it throws, on a
   // thread of its own. 429 where too many such wait.
   void compute(const HttpReply& reply, std::function<HttpResponse()> work);
+  // The same on a thread of the model's.
+  void compute(const ServedModel& served, const HttpReply& reply,
+               std::function<HttpResponse()> work);
   ServerMetrics& metrics() { return metrics_; }
   size_t queue_size() const;
 

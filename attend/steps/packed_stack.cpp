@@ -31,6 +31,21 @@ std::vector<float> numbers(const Tensor& tensor) {
   return {pointer_of<const float>(plain), pointer_of<const float>(plain) + plain.numel()};
 }
 
+// The lengths of sources x [B, T, depth]; undefined: none is padded.
+std::vector<int64_t> lengths_or_all(const Tensor& lengths, const Tensor& x) {
+  if (!lengths.defined()) return std::vector<int64_t>(static_cast<size_t>(x.size(0)), x.size(1));
+  const Tensor plain = contiguous_numbers(lengths.to(at::kCPU, at::kLong));
+  return {pointer_of<const int64_t>(plain), pointer_of<const int64_t>(plain) + plain.numel()};
+}
+
+// The rows [.., depth] of x [B, T, depth] that are no padding, which would be computed in vain.
+Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
+  std::vector<Tensor> parts;
+  for (size_t b = 0; b < lengths.size(); ++b)
+    parts.push_back(x[static_cast<int64_t>(b)].narrow(0, 0, lengths[b]));
+  return at::cat(parts);
+}
+
 }  // namespace
 
 // An encoder's rows read one another key by key; for longer sequences the tiles of attention() are
@@ -100,21 +115,18 @@ std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source
   state->count = rows;
   if (config_.cross.empty()) return state;
   const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
-  const int64_t length = vectors.size(1), width = layers_[0].cross.width();
+  const std::vector<int64_t> lengths = lengths_or_all(source.lengths, vectors);
+  const Tensor tokens = without_padding(vectors, lengths);
   state->count = vectors.size(0);
-  state->of_source = State::make_block(cache_type_, layers_.size(), state->count, length, width);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const float* fresh = keys_and_values(*state, layers_[i].cross, pointer_of<const float>(vectors),
-                                         state->count * length, vectors.size(2));
-    for (int64_t j = 0; j < length; ++j)
-      state->of_source->keep(i, j, state->count, fresh + j * 2 * width, length * 2 * width);
-  }
+  state->of_source = State::make_block(cache_type_, layers_.size(), state->count, vectors.size(1),
+                                       layers_[0].cross.width());
+  for (size_t i = 0; i < layers_.size(); ++i)
+    state->of_source->keep_sources(
+        i, lengths,
+        keys_and_values(*state, layers_[i].cross, pointer_of<const float>(tokens), tokens.size(0),
+                        tokens.size(1)));
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
-  if (source.lengths.defined()) {
-    const Tensor lengths = contiguous_numbers(source.lengths.to(at::kCPU, at::kLong));
-    const auto* first = pointer_of<const int64_t>(lengths);
-    state->lengths.assign(first, first + state->count);
-  }
+  if (source.lengths.defined()) state->lengths = lengths;
   return state;
 }
 
@@ -125,6 +137,7 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
                            .x = state.x.data(),
                            .weight = norm.weight.data(),
                            .bias = norm.bias.data(),
+                           .epsilon = static_cast<float>(config_.epsilon),
                            .out = out});
 }
 
@@ -237,7 +250,7 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
                             .out = with_room(state.hidden, state.rows * wide),
                             .out_stride = wide});
   Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
-  if (!relu) at::gelu_(hidden);
+  if (!relu) activate(hidden, config_.activation);
   kernels::packed_products({.rows = state.rows,
                             .matrix = &layer.output,
                             .a = state.hidden.data(),
@@ -292,28 +305,33 @@ bool PackedStack::encodes_length(int64_t length) { return length <= longest_enco
 
 Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   State state;
-  const int64_t length = x.size(1), stride = up_to(config_.depth, PackedMatrix::panel);
-  const int64_t width = layers_[0].self.width();
-  state.begin(x, stride);
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const std::vector<int64_t> counts = lengths_or_all(lengths, x);
+  state.begin(without_padding(x, counts), stride);
   // These are read once, and soon: rounding gains nothing.
-  state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), length, width);
-  Tensor of_row;
-  if (lengths.defined()) of_row = lengths.to(at::kCPU, at::kLong).repeat_interleave(length);
-  if (lengths.defined())
-    state.lengths.assign(of_row.data_ptr<int64_t>(), of_row.data_ptr<int64_t>() + state.rows);
-  for (int64_t r = 0; r < state.rows; ++r)
-    state.sources.push_back(static_cast<int32_t>(r / length));
+  state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), x.size(1),
+                                      layers_[0].self.width());
+  for (size_t b = 0; b < counts.size(); ++b) {
+    const auto count = static_cast<size_t>(counts[b]);
+    state.sources.insert(state.sources.end(), count, static_cast<int32_t>(b));
+    state.lengths.insert(state.lengths.end(), count, counts[b]);
+  }
   pass(state, [&](size_t i) {
     const Heads& heads = layers_[i].self;
     add(state, heads.norm, [&](const float* in) {
-      const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
-      for (int64_t j = 0; j < length; ++j)
-        state.of_source->keep(0, j, x.size(0), fresh + j * 2 * width, length * 2 * width);
+      state.of_source->keep_sources(0, counts,
+                                    keys_and_values(state, heads, in, state.rows, stride));
       read_source(state, heads, 0, in, nullptr);
     });
   });
-  const Tensor rows = at::from_blob(state.x.data(), {x.size(0), length, stride}, at::kFloat);
-  return rows.narrow(2, 0, config_.depth).clone(at::MemoryFormat::Contiguous);
+  Tensor encoded = at::zeros({x.size(0), x.size(1), config_.depth});
+  const float* from = state.x.data();
+  for (size_t b = 0; b < counts.size(); ++b)
+    for (int64_t j = 0; j < counts[b]; ++j, from += stride)
+      std::copy_n(
+          from, config_.depth,
+          encoded.data_ptr<float>() + (static_cast<int64_t>(b) * x.size(1) + j) * config_.depth);
+  return encoded;
 }
 
 }  // namespace attend

@@ -22,8 +22,9 @@ struct PackedStack::State {
 
     int64_t row_stride() const { return 2 * positions * width; }
     int64_t value_offset() const { return positions * width; }
-    char* key(size_t layer, int64_t position) const {
-      const int64_t offset = static_cast<int64_t>(layer) * rows * row_stride() + position * width;
+    char* key(size_t layer, int64_t position, int64_t row = 0) const {
+      const int64_t offset =
+          (static_cast<int64_t>(layer) * rows + row) * row_stride() + position * width;
       return static_cast<char*>(data.data_ptr()) +
              offset * static_cast<int64_t>(data.element_size());
     }
@@ -40,6 +41,24 @@ struct PackedStack::State {
       problem.from += width;
       problem.to = key(layer, position + positions);
       kernels::cache_rows(problem);
+    }
+    // What the tokens of sources of those lengths give, one after another: as above, 2 width apart.
+    void keep_sources(size_t layer, const std::vector<int64_t>& lengths, const float* from) {
+      for (size_t r = 0; r < lengths.size(); ++r) {
+        const auto row = static_cast<int64_t>(r);
+        kernels::CachedRows problem{.rows = lengths[r],
+                                    .columns = width,
+                                    .from = from,
+                                    .from_stride = 2 * width,
+                                    .type = type,
+                                    .to = key(layer, 0, row),
+                                    .to_stride = width};
+        kernels::cache_rows(problem);
+        problem.from += width;
+        problem.to = key(layer, positions, row);
+        kernels::cache_rows(problem);
+        from += lengths[r] * 2 * width;
+      }
     }
   };
 

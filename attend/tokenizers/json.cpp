@@ -1,8 +1,8 @@
+#include "attend/tokenizers/json.h"
+
 #include <limits>
 
-#include "attend/tokenizers/json-inl.h"
-
-namespace attend::internal {
+namespace attend {
 namespace {
 
 constexpr int maximum_depth = 64;
@@ -15,7 +15,7 @@ Json parse_json(std::string_view bytes, const std::string& name) {
     fail("{}: is no JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
   const auto within_depth = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > maximum_depth)
-      fail("{}: is nested over {} deep; this is no tokenizer", name, maximum_depth);
+      fail("{}: is nested over {} deep; fetch the file anew", name, maximum_depth);
     return true;
   };
   try {
@@ -78,8 +78,15 @@ bool JsonPlace::flag(const char* key, bool otherwise) const {
   return place.value().get<bool>();
 }
 
+double JsonPlace::real(const char* key, double otherwise) const {
+  if (!has(key)) return otherwise;
+  const JsonPlace place = member(key);
+  if (!place.value().is_number()) place.refuse("is no number");
+  return place.value().get<double>();
+}
+
 int64_t JsonPlace::number(const char* key, int64_t otherwise) const {
   return has(key) ? member(key).number() : otherwise;
 }
 
-}  // namespace attend::internal
+}  // namespace attend

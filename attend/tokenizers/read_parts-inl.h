@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/tokenizers/json-inl.h"
+#include "attend/tokenizers/json.h"
 #include "attend/tokenizers/tokenizer_parts-inl.h"
 
 namespace attend::internal {

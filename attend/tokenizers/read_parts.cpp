@@ -119,7 +119,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
 }
 
 Tokenizer Tokenizer::parse(std::string_view bytes, const std::string& name) {
-  return Tokenizer(internal::read_parts(internal::parse_json(bytes, name), name));
+  return Tokenizer(internal::read_parts(parse_json(bytes, name), name));
 }
 
 }  // namespace attend

@@ -134,6 +134,14 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) c
   return parts_->decoder->decode(tokens);
 }
 
+int64_t Tokenizer::closing_tokens() const {
+  int64_t count = 0;
+  for (const TemplatePart& part : parts_->sequence.single)
+    count =
+        part.kind == TemplatePart::Kind::first ? 0 : count + static_cast<int64_t>(part.ids.size());
+  return count;
+}
+
 int32_t Tokenizer::size() const {
   const auto& added = parts_->added.list();
   const int32_t of_model = parts_->model->tokens().size();

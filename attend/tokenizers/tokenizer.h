@@ -48,6 +48,9 @@ class Tokenizer {
   // out.
   std::string decode(std::span<const int32_t> ids, bool keep_special = false) const;
 
+  // How many special tokens encode() puts behind a text.
+  int64_t closing_tokens() const;
+
   int32_t size() const;  // the greatest id, and 1
   std::optional<int32_t> id(std::string_view token) const;
   // Error on an id that no token has.

@@ -109,8 +109,8 @@ Tokenizer load_tokenizer(const ByteLevelFiles& files) {
 
 Tokenizer parse_tokenizer(std::string_view vocabulary, std::string_view merge_lines,
                           const ByteLevelFiles& files) {
-  const internal::Json json = internal::parse_json(vocabulary, files.vocabulary);
-  TokenTable tokens = internal::read_vocabulary(internal::JsonPlace(json, files.vocabulary));
+  const Json json = parse_json(vocabulary, files.vocabulary);
+  TokenTable tokens = internal::read_vocabulary(JsonPlace(json, files.vocabulary));
   const std::vector<internal::TokenMerge> merges = parse_merges(merge_lines, files.merges, tokens);
   auto parts = std::make_shared<internal::TokenizerParts>();
   parts->splitter = internal::byte_level_splitter(files.prefix_space, true);

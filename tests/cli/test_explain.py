@@ -75,7 +75,7 @@ class Translation(program.Case):
         self.assertRegex(text, r"tau_random_weights +-  not computed: .*four keys")
         self.explain("--evidence", "--out", "X.JSON")
         self.assertEqual(json.loads((self.folder / "X.JSON").read_text()), record)
-        self.refused("--evidence", "--view", "heads", names=["--evidence", "leave --view heads"])
+        self.refused("--evidence", "--view", "heads", names=["evidence", "leave the view heads"])
 
     def test_files(self):
         self.explain("--out", "x.html")
@@ -107,17 +107,17 @@ class Translation(program.Case):
         self.refused("--method", "flow", names=["take rollout"])
         self.refused("--layer", 9, names=["layer 9 is asked for", "1 layer"])
         self.refused("--head", 3, names=["head 3 is asked for", "has 2"])
-        self.refused("--view", "heads", "--layer", 9, names=["--layer 9", "there are 4"])
-        self.refused("--view", "heads", "--layer", 1, "--head", 9, names=["--head 9", "has 2"])
-        self.refused("--method", "gradient", "--head", 1, names=["leave --layer and --head out"])
+        self.refused("--view", "heads", "--layer", 9, names=["layer 9", "there are 4"])
+        self.refused("--view", "heads", "--layer", 1, "--head", 9, names=["head 9", "has 2"])
+        self.refused("--method", "gradient", "--head", 1, names=["leave layer and head out"])
         self.refused("--target", "B ? B", names=["'?' is no token"])
         self.refused("--view", "heads", "--layer", 4, "--head", 1, "--out", "x.dot",
                      names=["x.dot", "one sequence"])
         self.refused("--out", "x.dot", names=["--out x.dot: the answer looks", "one sequence"])
         self.refused("--view", "graph", names=["--view graph", "with --out"])
         self.refused("--view", "graph", "--out", "x.json", names=["x.json", ".graphml"])
-        self.refused("--view", "graph", "--layer", 1, "--out", "x.svg", names=["take --view heads"])
-        self.refused("--view", "graph", "--head", 3, "--out", "x.svg", names=["--head 3", "has 2"])
+        self.refused("--view", "graph", "--layer", 1, "--out", "x.svg", names=["take the view heads"])
+        self.refused("--view", "graph", "--head", 3, "--out", "x.svg", names=["head 3", "has 2"])
         run = self.attend("explain", self.model, "bab", "--view", "sideways")
         self.assertNotEqual(run.returncode, 0)
 
@@ -184,7 +184,7 @@ class WithoutAttention(program.Case):
         self.write("pairs.tsv", program.PAIRS)
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
                      *settings(SMALL | {"train.epochs": 1, "model.score": "none"}))
-        self.refuse("explain", "model", "bab", names=["model.score = none", "--method gradient"])
+        self.refuse("explain", "model", "bab", names=["model.score = none", "method gradient"])
         run = self.succeed("explain", "model", "bab", "--method", "gradient", "--target", "B A B",
                            "--json")
         self.assertEqual(json.loads(run.stdout)["target"], ["B", "A", "B"])

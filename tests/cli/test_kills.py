@@ -16,6 +16,7 @@ import signal
 import tempfile
 
 import program
+from foreign import write_foreign
 from program import PAIRS, SMALL, contents, counting, settings, training_outcome
 from test_media import write_bars
 
@@ -70,6 +71,7 @@ class Killed(program.Case):
         for part in ("train", "valid", "test"):
             (cls.shared / "data" / f"{part}.tsv").write_text(PAIRS)
         write_bars(cls.shared, "train", 300, 1)
+        write_foreign("BertModel", cls.shared / "theirs")
         run = program.attend(*TRAIN, "--out", "base", *settings(STREAMED | {"train.steps": 2}),
                              cwd=cls.shared)
         assert run.returncode == 0, run.stderr
@@ -167,6 +169,9 @@ class Killed(program.Case):
     def test_average(self):
         self.check(0.05, ["average", "base", "--out", "mean"], "mean", contents,
                    refuses_when_done=True)
+
+    def test_import(self):
+        self.check(0.01, ["import", "theirs", "--out", "ours"], "ours", contents, refuses_when_done=True)
 
     def test_data(self):
         self.check(0.03, DATA, "rows", contents, chosen=list)

@@ -1,9 +1,12 @@
 """attend serve: what the programs of others ask, answered as at the prompt."""
 
+import base64
 import json
 import math
 import pathlib
+import random
 import shutil
+import struct
 import tempfile
 
 import program
@@ -12,6 +15,7 @@ from test_classify import SMALL as CLASSIFIER
 from test_classify import as_tsv, reviews
 from test_language_model import SMALL as TEXT
 from test_language_model import text
+from test_media import VIT, bar, png, tone, wav
 from test_serve import Server
 from test_tagger import SMALL as TAGGER
 from test_tagger import sentences
@@ -90,6 +94,273 @@ class Routes(program.Case):
         error = self.refusal("/v1/classify", 422, model="text", texts=["the"])
         self.assertEqual(error["param"], "model")
         self.assertIn("/v1/predict", error["message"])
+
+    def vectors(self, **fields):
+        body = self.answer("/v1/embeddings", model="text", encoding_format="float", **fields)
+        self.assertEqual([one["index"] for one in body["data"]], list(range(len(body["data"]))))
+        return [one["embedding"] for one in body["data"]]
+
+    def tokens(self, texts):
+        return [[token["id"] for token in tokens]
+                for tokens in self.answer("/tokenize", model="text", inputs=texts)]
+
+    def test_vectors_as_clients_of_openai_read_them(self):
+        texts = ["the cat sat", "my dog"]
+        body = self.answer("/v1/embeddings", model="text", input=texts)
+        self.assertEqual((body["object"], body["model"]), ("list", "text"))
+        self.assertEqual(body["usage"], {"prompt_tokens": 17, "total_tokens": 17})
+        first, second = [one["embedding"] for one in body["data"]]
+        self.assertEqual((len(first), body["data"][1]["object"]), (32, "embedding"))
+        self.assertAlmostEqual(sum(number * number for number in first), 1, 5)
+        # The same whoever else is there, and in every form.
+        self.assertEqual(self.vectors(input=texts[1]), [second])
+        ids = self.tokens(texts)
+        self.assertEqual(self.vectors(input=ids), [first, second])
+        self.assertEqual(self.vectors(input=ids[0]), [first])
+        packed = self.answer("/v1/embeddings", model="text", input="my dog", encoding_format="base64")
+        self.assertEqual(packed["data"][0]["embedding"],
+                         base64.b64encode(struct.pack("<32f", *second)).decode())
+
+    def test_shorter_vectors(self):
+        (whole,), (cut,) = self.vectors(input="the"), self.vectors(input="the", dimensions=5)
+        length = math.sqrt(sum(number * number for number in whole[:5]))
+        self.assertEqual(len(cut), 5)
+        for number, other in zip(cut, whole):
+            self.assertAlmostEqual(number, other / length, 6)
+        error = self.refusal("/v1/embeddings", 422, model="text", input="the", dimensions=33)
+        self.assertEqual(error["param"], "dimensions")
+        self.assertIn("have 32", error["message"])
+
+    def test_what_has_no_vector(self):
+        for value, words in (("", "no tokens"), ([], "0 inputs"), (7, "must be"),
+                             ([3], "no token 3"), ([[5], [9999]], "input[1]: there is no token 9999"),
+                             ("the " * 9, "16 tokens"), (["the", "a", ["b"]], "must be")):
+            error = self.refusal("/v1/embeddings", 422, model="text", input=value)
+            self.assertIn(words, error["message"])
+            self.assertEqual(error["param"], "input")
+
+    def complete(self, model="text", **fields):
+        body = self.answer("/v1/completions", model=model, **fields)
+        self.assertEqual((body["object"], body["model"]), ("text_completion", model))
+        self.assertEqual([one["index"] for one in body["choices"]],
+                         list(range(len(body["choices"]))))
+        return body
+
+    def test_texts_are_continued_as_predict_does(self):
+        prompts = ["the cat", "my d"]
+        body = self.complete(prompt=prompts, max_tokens=9, logprobs=1)
+        printed = self.predicted("text", prompts, "--maximum-length", 9, "--details")
+        for choice, line in zip(body["choices"], printed, strict=True):
+            (told,) = line["predictions"]
+            self.assertEqual((choice["text"], choice["finish_reason"]), (told["target"], "length"))
+            logs = choice["logprobs"]
+            self.assertEqual((logs["tokens"], logs["token_logprobs"], logs["text_offset"]),
+                             (told["tokens"], told["log_probabilities"][:9], list(range(9))))
+            self.assertEqual(logs["top_logprobs"][0], {logs["tokens"][0]: logs["token_logprobs"][0]})
+        self.assertEqual(body["usage"],
+                         {"prompt_tokens": 11, "completion_tokens": 18, "total_tokens": 29})
+        ids = self.tokens(prompts)
+        again = self.complete(prompt=ids, max_tokens=9, echo=True, temperature=0, stop=None)
+        self.assertEqual([one["text"] for one in again["choices"]],
+                         [prompt + one["text"] for prompt, one in zip(prompts, body["choices"])])
+
+    def test_texts_are_drawn_as_predict_does(self):
+        fields = {"prompt": "my ", "max_tokens": 12, "n": 3, "temperature": 1.5, "top_p": 0.9}
+        body = self.complete(seed=7, **fields)
+        (line,) = self.predicted("text", ["my "], "--maximum-length", 12, "--samples", 3,
+                                 "--temperature", 1.5, "--top-p", 0.9, "--seed", 7)
+        self.assertEqual([one["text"] for one in body["choices"]],
+                         [one["target"] for one in line["predictions"]])
+        found = {json.dumps(self.complete(**fields)["choices"]) for _ in range(8)}
+        self.assertGreater(len(found), 1)  # 36 letters that are drawn each time
+
+    def test_stops_end_a_text(self):
+        (whole,) = self.complete(prompt="the cat ", max_tokens=30)["choices"]
+        text = whole["text"]
+        for stop in (text[9:12], [text[20:], text[9:12]], [text[4]]):
+            first = min(text.find(one) for one in ([stop] if isinstance(stop, str) else stop))
+            body = self.complete(prompt="the cat ", max_tokens=30, stop=stop)
+            (choice,) = body["choices"]
+            self.assertEqual((choice["text"], choice["finish_reason"]), (text[:first], "stop"))
+            self.assertLess(body["usage"]["completion_tokens"], 30)
+        self.assertEqual(self.complete(prompt="the cat ", max_tokens=30, stop="no such")["choices"],
+                         [whole])
+
+    def events(self, **fields):
+        """The objects of a stream, and its Content-Type."""
+        status, headers, body = self.server.ask("POST", "/v1/completions",
+                                                {"model": "text", "stream": True} | fields)
+        self.assertEqual(status, 200, body)
+        *events, end, rest = body.split("\n\n")
+        self.assertEqual((end, rest), ("data: [DONE]", ""))
+        self.assertEqual(headers["Content-Type"], "text/event-stream")
+        return [json.loads(event.removeprefix("data: ")) for event in events]
+
+    def test_a_stream_says_the_same(self):
+        for fields in ({"prompt": ["the cat", "my d"], "max_tokens": 9},
+                       {"prompt": "the cat ", "max_tokens": 30, "stop": ["at", "n a"]},
+                       {"prompt": "my ", "n": 2, "seed": 3, "max_tokens": 12, "echo": True}):
+            whole = self.complete(**fields)
+            events = self.events(stream_options={"include_usage": True}, **fields)
+            usage = events.pop()
+            self.assertEqual((usage["choices"], usage["usage"]), ([], whole["usage"]))
+            self.assertEqual({event["id"] for event in events}, {usage["id"]})
+            texts, ends = {}, {}
+            for event in events:
+                (choice,) = event["choices"]
+                self.assertNotIn(choice["index"], ends)
+                self.assertIsNone(event["usage"])
+                texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
+                if choice["finish_reason"]:
+                    ends[choice["index"]] = choice["finish_reason"]
+            for choice in whole["choices"]:
+                self.assertEqual((texts[choice["index"]], ends[choice["index"]]),
+                                 (choice["text"], choice["finish_reason"]))
+            self.assertGreater(len(events), len(texts))
+            self.assertNotIn("usage", self.events(**fields)[0])
+
+    def test_what_is_no_completion(self):
+        for fields, param in (({}, "prompt"), ({"prompt": "the " * 9}, "prompt"),
+                              ({"prompt": "a", "max_tokens": 0}, "max_tokens"),
+                              ({"prompt": "a", "n": 2, "temperature": 0}, "n"),
+                              ({"prompt": "a", "n": 2, "best_of": 3}, "best_of"),
+                              ({"prompt": "a", "presence_penalty": 0.5}, "presence_penalty"),
+                              ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias"),
+                              ({"prompt": "a", "suffix": "b"}, "suffix"),
+                              ({"prompt": "a", "stop": ""}, "stop"),
+                              ({"prompt": "a", "stop": ["a"] * 5}, "stop"),
+                              ({"prompt": "a", "logprobs": 2}, "logprobs"),
+                              ({"prompt": "a", "logprobs": 1, "temperature": 1}, "logprobs"),
+                              ({"prompt": "a", "logprobs": 0, "stream": True}, "logprobs"),
+                              ({"prompt": "a", "stream_options": {}}, "stream_options")):
+            self.assertEqual(self.refusal("/v1/completions", 422, model="text", **fields)["param"],
+                             param)
+        self.assertEqual(self.refusal("/v1/completions", 404, model="none", prompt="a")["code"],
+                         "model_not_found")
+
+    def test_other_models_answer_the_prompt(self):
+        (choice,) = self.complete("reviews", prompt="the film was great")["choices"]
+        (line,) = self.predicted("reviews", ["the film was great"])
+        self.assertEqual((choice["text"], choice["finish_reason"]),
+                         (line["predictions"][0]["target"], "stop"))
+
+    def test_clients_of_text_embeddings_inference(self):
+        first, second = self.vectors(input=["the cat sat", "my dog"])
+        self.assertEqual(self.answer("/embed", model="text", inputs="the cat sat"), [first])
+        self.assertEqual(self.answer("/embed", model="text", inputs=["the cat sat", "my dog"],
+                                     normalize=True, truncate=None), [first, second])
+        (raw,) = self.answer("/embed", model="text", inputs="my dog", normalize=False)
+        length = math.sqrt(sum(number * number for number in raw))
+        for number, other in zip(raw, second, strict=True):
+            self.assertAlmostEqual(number / length, other, 6)
+        self.assertEqual(len(self.answer("/embed", model="text", inputs="the " * 9,
+                                         truncate=True)[0]), 32)
+        (classified,) = self.answer("/v1/classify", model="reviews", texts=["dull plot"])["answers"]
+        labels = self.answer("/predict", model="reviews", inputs="dull plot")
+        self.assertEqual(labels, [{"label": one["target"], "score": one["probability"]}
+                                  for one in classified["predictions"]])
+        self.assertEqual(self.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
+                         [labels] * 2)
+        ((token, *_),) = self.answer("/tokenize", model="reviews", inputs="plot zzz")
+        self.assertEqual({key: token[key] for key in ("text", "special", "start", "stop")},
+                         {"text": "plot", "special": False, "start": None, "stop": None})
+
+    def test_errors_of_text_embeddings_inference(self):
+        for path, status, fields in (("/embed", 413, {"inputs": "the " * 9}),
+                                     ("/embed", 422, {"inputs": ["a"] * 33}),
+                                     ("/embed", 422, {"inputs": ""}),
+                                     ("/predict", 422, {"inputs": "a"}),
+                                     ("/predict", 422, {"inputs": ["a", "b"], "model": "reviews"}),
+                                     ("/tokenize", 422, {"inputs": None}),
+                                     ("/embed", 404, {"inputs": "a", "model": "none"})):
+            found, _, body = self.server.ask("POST", path, {"model": "text"} | fields)
+            self.assertEqual(found, status, body)
+            self.assertEqual(json.loads(body)["error_type"], "Validation")
+            self.assertEqual(sorted(json.loads(body)), ["error", "error_type"])
+        one = Server("reviews", "--port", 0, cwd=self.shared)
+        self.addCleanup(one.end)
+        info = json.loads(one.ask("GET", "/info")[2])
+        self.assertEqual((info["model_id"], info["model_dtype"], info["max_client_batch_size"]),
+                         ("reviews", "float32", 32))
+        self.assertEqual(sorted(info["model_type"]["classifier"]["label2id"]), ["bad", "very good"])
+
+    def test_the_document_of_the_routes(self):
+        document = json.loads(self.server.ask("GET", "/openapi.json")[2])
+        self.assertEqual(document["openapi"], "3.1.0")
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                body = {"x": 1} if method == "post" else None
+                status = self.server.ask(method.upper(), path, body)[0]
+                # /info tells of the one model, and this server has three.
+                self.assertEqual(status, 422 if body or path == "/info" else 200, path)
+                self.assertEqual("requestBody" in operation, method == "post", path)
+        schema = document["paths"]["/v1/predict"]["post"]["requestBody"]["content"][
+            "application/json"]["schema"]
+        self.assertEqual(schema["required"], ["texts"])
+        self.assertFalse(schema["additionalProperties"])
+        self.assertEqual(schema["properties"]["beam"],
+                         {"type": "integer", "minimum": 1, "maximum": 64, "default": 1})
+        self.assertEqual(schema["properties"]["texts"],
+                         {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 32})
+
+
+class Files(program.Case):
+    """Models of images and of sounds, which requests hold themselves."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        chance = random.Random(1)
+        cls.files = {"images": [], "sounds": []}
+        for i in range(24):
+            pixels = bar(i % 2, chance)
+            for kind, name, content in (
+                    ("images", f"{i}.png", png([pixels[8 * y:8 * y + 8] for y in range(8)])),
+                    ("sounds", f"{i}.wav", wav(tone(i % 2, chance)))):
+                (cls.shared / name).write_bytes(content)
+                cls.files[kind].append((name, content, i % 2))
+        for kind, model, units in (("images", VIT, "image"), ("sounds", CLASSIFIER, "sound")):
+            (cls.shared / f"{kind}.tsv").write_text(
+                "".join(f"{name}\t{label}\n" for name, _, label in cls.files[kind]))
+            run = program.attend("train", "--data", f"{kind}.tsv", "--out", kind,
+                                 *settings(model | {"data.source_units": units, "train.epochs": 1}),
+                                 cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
+        cls.server = Server("images", "sounds", "--port", 0, cwd=cls.shared)
+        cls.addClassCleanup(cls.server.end)
+
+    def test_what_a_request_holds_is_answered_as_its_file(self):
+        for kind, type_ in (("images", "image/png"), ("sounds", "audio/wav")):
+            files = self.files[kind][:3]
+            texts = [f"data:{type_};base64,{base64.b64encode(content).decode()}"
+                     for _, content, _ in files]
+            status, _, body = self.server.ask("POST", "/v1/predict",
+                                              {"model": kind, "texts": texts, "details": True})
+            self.assertEqual(status, 200, body)
+            run = program.attend("predict", kind, "--json", "--details", cwd=self.shared,
+                                 stdin="".join(f"{name}\n" for name, _, _ in files))
+            printed = [json.loads(line) for line in run.stdout.splitlines()]
+            for found, told, text in zip(json.loads(body)["answers"], printed, texts, strict=True):
+                self.assertEqual(found, told | {"source": text})
+
+    def test_no_file_is_opened(self):
+        content = base64.b64encode(self.files["images"][0][1]).decode()
+        wav_ = base64.b64encode(self.files["sounds"][0][1]).decode()
+        for kind, text in (("images", "0.png"), ("images", f"{self.shared}/0.png"),
+                           ("sounds", "0.wav"), ("images", f" data:image/png;base64,{content}"),
+                           ("images", f"data:image/png;base64,{content} 0.png"),
+                           ("images", "data:../0.png"), ("images", "data:image/png;base64,0.png"),
+                           ("images", f"data:image/png;base64,{wav_}"),
+                           ("sounds", f"data:audio/wav;base64,{content}")):
+            for path in ("/v1/predict", "/v1/classify"):
+                status, _, body = self.server.ask("POST", path, {"model": kind, "texts": [text]})
+                self.assertEqual(status, 422, body)
+                error = json.loads(body)["error"]
+                self.assertEqual(error["param"], "texts")
+                self.assertLess(len(error["message"]), 300)
+        self.assertEqual(self.server.ask("POST", "/v1/completions",
+                                         {"model": "images", "prompt": "0.png"})[0], 422)
 
 
 if __name__ == "__main__":

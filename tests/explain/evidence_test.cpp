@@ -276,6 +276,8 @@ TEST(LayerMaps, PiecesBecomeWords) {
   const WordGroups rows = group_words({"x@@", "y"});
   const Tensor merged = merge_words(map, rows, groups);
   EXPECT_TRUE(merged.equal(at::tensor({7.0, 5.0, 21.0}, at::kDouble).view({1, 3}))) << merged;
+  EXPECT_EQ(merge_words(map.slice(0, 0, 0), group_words({}), groups).sizes(),
+            (std::vector<int64_t>{0, 3}));
 }
 
 TEST(LayerMaps, HardAlignmentsAreThoseOfTheLargestScores) {

@@ -308,7 +308,21 @@ TEST(Methods, LayersAndHeadsAreChosen) {
   EXPECT_THAT(test::error_of([&] { method_scores(row, subject, {.head = 0}); }),
               HasSubstr("head 0 is asked for"));
   EXPECT_THAT(test::error_of([&] { method_scores(find_method("gradient"), subject, {.head = 1}); }),
-              HasSubstr("leave --layer and --head out"));
+              HasSubstr("leave layer and head out"));
+}
+
+TEST(Methods, OneIsShownWhereNoneIsNamed) {
+  const auto shown = [](const char* model) -> std::string {
+    const SmallModel small = small_model(model);
+    const MethodRow* row = default_method(small.subject());
+    return row == nullptr ? "none" : row->name;
+  };
+  EXPECT_EQ(shown("transformer"), "attention");
+  EXPECT_EQ(shown("lm"), "attention");
+  // Labels and numbers are read off what layers have mixed.
+  EXPECT_EQ(shown("classifier_mean"), "rollout");
+  EXPECT_EQ(shown("classifier_number"), "rollout");
+  EXPECT_EQ(shown("seq2seq_without_attention"), "none");
 }
 
 TEST(Methods, AMistypedNameIsCorrected) {

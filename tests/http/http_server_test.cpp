@@ -95,6 +95,14 @@ TEST(HttpServer, AnswersAThousandRequestsOfOneWrite) {
   sender.join();
 }
 
+TEST(HttpServer, ReadsARequestThatComesByteByByte) {
+  RunningServer server({.head_time = 600s, .body_time = 600s}, echo);
+  Client client(server.port());
+  const std::string body(20000, 'x');
+  for (const char byte : post(server.port(), body.size()) + body) client.send({&byte, 1});
+  EXPECT_THAT(client.answer(), EndsWith("\r\n\r\n/" + body));
+}
+
 TEST(HttpServer, EndsTheConnectionWhereItIsAskedTo) {
   RunningServer server({}, echo);
   Client client(server.port());

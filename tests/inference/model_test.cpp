@@ -186,8 +186,8 @@ TEST_P(EveryType, EmbedsEveryToken) {
   EXPECT_EQ(embeddings[0].tokens, (std::vector<std::string>{"c", "a", "b"}));
   EXPECT_GT(embeddings[0].depth, 0);
   EXPECT_EQ(embeddings[0].vectors.size(), static_cast<size_t>(3 * embeddings[0].depth));
-  EXPECT_EQ(embeddings[2].mean().size(), static_cast<size_t>(embeddings[2].depth));
-  EXPECT_TRUE(embeddings[1].mean().empty());
+  EXPECT_EQ(embeddings[2].whole.size(), static_cast<size_t>(embeddings[2].depth));
+  EXPECT_TRUE(embeddings[1].whole.empty());
   EXPECT_EQ(model.embed({"xx", "cab"})[1].vectors, embeddings[0].vectors) << "the company counts";
 }
 
@@ -278,6 +278,24 @@ TEST_F(ModelTest, LabelsHaveProbabilities) {
   const Model other(make("seq2seq"));
   EXPECT_TRUE(other.labels().empty());
   EXPECT_THAT([&] { other.classify({"cab"}); }, ThrowsMessage<Error>(HasSubstr("has no labels")));
+}
+
+TEST_F(ModelTest, TellsTokensOfTextsAndTextsOfTokens) {
+  const Model model(make("seq2seq"));
+  const auto tokens = model.tokenise("caxb");
+  ASSERT_EQ(tokens.size(), 4U);
+  std::vector<int64_t> ids;
+  for (const SourceToken& token : tokens) {
+    EXPECT_EQ(token.is_known, token.text != "x");
+    ids.push_back(token.id);
+  }
+  EXPECT_THAT([&] { model.source_text(ids); }, ThrowsMessage<Error>(HasSubstr("no token 3")));
+  ids.erase(ids.begin() + 2);
+  EXPECT_EQ(model.source_text(ids), "cab");
+  EXPECT_EQ(model.source_text({}), "");
+  for (const int64_t id : {int64_t{-1}, int64_t{2}, int64_t{1} << 40})
+    EXPECT_THROW(model.source_text({id}), Error);
+  EXPECT_EQ(model.answer_text({"K", "B"}), "K B");
 }
 
 TEST_F(ModelTest, FillsMasks) {

@@ -74,6 +74,34 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     return each;
   }
 
+  // The log probabilities [rows, steps, V] that it gives to sources, padded behind their lengths.
+  Tensor log_probabilities(const Tensor& source, const Tensor& lengths, const Tensor& given) const {
+    const at::NoGradGuard no_gradient;
+    const BatchInvariantGuard invariant;
+    const auto state = network->start(source, lengths, {});
+    std::vector<Tensor> found;
+    for (int64_t step = 0; step < steps; ++step)
+      found.push_back(
+          state->step(given.select(1, step), /*with_weights=*/false, {}).log_probabilities);
+    return at::stack(found, 1);
+  }
+
+  void expect_the_same_beside_longer_sources() const {
+    Tensor padded = sources.clone();
+    const int64_t longest = padded.size(1);
+    const Tensor lengths = at::arange(count).remainder(longest) + 1;
+    padded.masked_fill_(at::arange(longest).unsqueeze(0) >= lengths.unsqueeze(1),
+                        Vocabulary::padding);
+    const Tensor together = log_probabilities(padded, lengths, tokens);
+    for (int64_t i = 0; i < count; ++i) {
+      const Tensor length = lengths.narrow(0, i, 1);
+      const Tensor alone =
+          log_probabilities(padded.narrow(0, i, 1).narrow(1, 0, length.item<int64_t>()), length,
+                            tokens.narrow(0, i, 1));
+      ASSERT_TRUE(at::equal(together[i], alone[0])) << i;
+    }
+  }
+
   static constexpr int64_t count = 70;
   std::shared_ptr<PairNetwork> network;
   Tensor sources, tokens;
@@ -85,6 +113,13 @@ TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) { expect_the_same_in
 TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {
   for (const WeightType weights : {WeightType::float32, WeightType::bfloat16, WeightType::int8}) {
     if (network->pack(weights)) expect_the_same_in_any_company();
+  }
+}
+
+TEST_P(NetworkInCompany, AnswersSoBesideLongerSourcesWherePaddingIsExact) {
+  for (const WeightType weights : {WeightType::float32, WeightType::bfloat16, WeightType::int8}) {
+    if (network->pack(weights) && network->pads_exactly(sources.size(1)))
+      expect_the_same_beside_longer_sources();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/data/node_graph.h"
@@ -92,9 +93,19 @@ struct SomeNetwork {
 // For the names that GoogleTest gives the cases.
 inline void PrintTo(const SomeNetwork& network, std::ostream* out) { *out << network.name; }
 
+inline std::vector<SomeNetwork> some_classifiers() {
+  return {
+      {"classifier", {"model.pooling=fixed_mlp", "model.hidden=7"}},
+      {"classifier_bag", {"model.layers=0", "model.pooling=sum"}},
+      {"classifier_class", {"model.pooling=class"}},
+      {"classifier_first",
+       {"model.pooling=first", "model.hidden=7", "model.hidden_activation=tanh",
+        "model.normalise_input=true", "model.positions=learned", "model.normalise_first=false"}}};
+}
+
 inline std::vector<SomeNetwork> some_networks() {
   const SourceShape image{4, {3, 4}};
-  return {
+  std::vector<SomeNetwork> all = {
       {"seq2seq", {}},
       {"seq2seq_lstm",
        {"model.cell=lstm", "model.encoder_layers=2", "model.decoder_layers=2",
@@ -120,9 +131,6 @@ inline std::vector<SomeNetwork> some_networks() {
       {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
       {"transformer_experts", {"model.experts=3"}},
       {"transformer_image", {"model.convolutions=1"}, image},
-      {"classifier", {"model.pooling=fixed_mlp", "model.hidden=7"}},
-      {"classifier_bag", {"model.layers=0", "model.pooling=sum"}},
-      {"classifier_class", {"model.pooling=class"}},
       {"tagger", {}},
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
@@ -144,8 +152,15 @@ inline std::vector<SomeNetwork> some_networks() {
       {"lm", {"model.context=16"}},
       {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
       {"recommender", {"model.context=16"}},
+      {"lm_tanh",
+       {"model.activation=gelu_tanh", "model.epsilon=0.1", "model.normalise_first=false",
+        "model.context=16"}},
       {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}},
-      {"encoder", {}}};
+      {"encoder", {}},
+      {"encoder_layer",
+       {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}}};
+  for (SomeNetwork& each : some_classifiers()) all.push_back(std::move(each));
+  return all;
 }
 
 }  // namespace attend::test

@@ -27,9 +27,9 @@ std::shared_ptr<TransformerStack> make(const TransformerStackConfig& config) {
   return stack;
 }
 
-Tensor normalised(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor normalised(const Tensor& x, double epsilon, const Tensor& weight, const Tensor& bias) {
   const Tensor centred = x - x.mean(-1, true);
-  return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * weight + bias;
+  return centred / (centred.square().mean(-1, true) + epsilon).sqrt() * weight + bias;
 }
 
 // Vaswani et al. 2017, 3.1, of one layer with one head, written out.
@@ -41,13 +41,14 @@ TEST(TransformerStack, IsThePapersLayer) {
     config.self[0].choices.scope = "all";
     config.activation = first ? HiddenActivation::gelu : HiddenActivation::relu;
     config.normalise_first = first;
+    if (first) config.epsilon = 0.1;
     const auto stack = make(config);
     const auto p = stack->named_parameters();
     const auto linear = [&](const std::string& name, const Tensor& x) {
       return at::matmul(x, p["layer0_" + name + ".weight"].t()) + p["layer0_" + name + ".bias"];
     };
     const auto norm = [&](const std::string& name, const Tensor& x) {
-      return normalised(x, p[name + ".weight"], p[name + ".bias"]);
+      return normalised(x, config.epsilon, p[name + ".weight"], p[name + ".bias"]);
     };
     const Tensor x = torch::randn({1, 3, 6}, torch::kDouble);
     const auto attention = [&](const Tensor& in) {

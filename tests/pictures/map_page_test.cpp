@@ -313,6 +313,18 @@ TEST(MapPage, IsTheSameEachTime) {
   EXPECT_EQ(written(page), written(page));
 }
 
+TEST(MapPage, ItsDataAreJsonForAnother) {
+  ExplanationPage page = page_of(reduced(50, 400, {}, random_weights(50 * 400, 7), 50));
+  page.methods = {{"method", "meaning", 0, 1, page.maps[0].heads[0], {}}};
+  const std::string file = written(page);
+  const json data = json::parse(page_json(page));
+  EXPECT_EQ(data["texts"], json::parse(script_of(file, "page")));
+  EXPECT_EQ(data["thumbnails"], script_of(file, "thumbnails"));
+  EXPECT_THAT(data["blocks"], ElementsAre(script_of(file, "block0"), script_of(file, "block1")));
+  page.maps[0].columns = 2;
+  EXPECT_THROW(page_json(page), Error);
+}
+
 TEST(MapPage, IsWrittenWithoutMapsTokensOrRows) {
   EXPECT_THAT(written({.title = "", .note = "", .tokens = {}}), HasSubstr("</html>"));
   EXPECT_THAT(written(page_of({.rows = 0, .columns = 3})), HasSubstr("</html>"));

@@ -90,6 +90,17 @@ struct Asked {
     };
     return question;
   }
+  // The same of vectors.
+  Question vectors(const Texts& sources) {
+    Question question = this->question(sources, "vectors");
+    question.answered = nullptr;
+    question.embedded = [this](const std::vector<Embedding>& embeddings) {
+      Texts texts;
+      for (const Embedding& embedding : embeddings) texts.push_back(embedding.tokens.at(0));
+      promise.set_value(texts);
+    };
+    return question;
+  }
   Texts result() { return promise.get_future().get(); }
 };
 
@@ -184,6 +195,35 @@ TEST(AnswerQueue, AFailureReachesWhoIsNotAnswered) {
   EXPECT_THAT(answered.result(), ElementsAre("b"));
   EXPECT_THAT(broken.result(), ElementsAre("failed: broken"));
   EXPECT_THAT(behind.result(), ElementsAre("failed: broken"));
+}
+
+TEST(AnswerQueue, VectorsAreAskedForAtOnce) {
+  Model model;
+  std::vector<Texts> calls;
+  const auto embed = [&](const Texts& sources) {
+    calls.push_back(sources);
+    std::vector<Embedding> embeddings(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i] == "throws") throw std::runtime_error("broken");
+      embeddings[i].tokens = {sources[i]};
+    }
+    return embeddings;
+  };
+  Asked answered, first, left, second, broken;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&) {}, 1, embed);
+  queue.add(answered.question({"a"}));
+  model.calls(1);
+  queue.add(first.vectors({"b", "c"}));
+  queue.add(left.vectors({"d"}));
+  queue.add(second.vectors({"e"}));
+  left.is_abandoned = true;
+  model.open();
+  EXPECT_THAT(second.result(), ElementsAre("e"));
+  EXPECT_THAT(first.result(), ElementsAre("b", "c"));
+  queue.add(broken.vectors({"throws"}));
+  EXPECT_THAT(broken.result(), ElementsAre("failed: broken"));
+  EXPECT_THAT(calls, ElementsAre(Texts{"b", "c", "e"}, Texts{"throws"}));
 }
 
 }  // namespace attend::answer_queue_test

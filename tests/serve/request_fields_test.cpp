@@ -99,6 +99,51 @@ TEST(RequestFields, EachProblemNamesItsField) {
   }
 }
 
+// The form that was read, the texts and the ids.
+std::string inputs_of(const std::string& json) {
+  RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
+                        InputForm::id_rows}};
+  try {
+    read_request("{\"input\": " + json + "}", {{"input", &inputs, 1, 2, true}});
+  } catch (const RequestError& error) {
+    return error.what();
+  }
+  return nlohmann::json({static_cast<int>(inputs.form), inputs.texts, inputs.ids}).dump();
+}
+
+TEST(RequestFields, InputsHaveSeveralForms) {
+  EXPECT_EQ(inputs_of(R"("a")"), R"([0,["a"],[]])");
+  EXPECT_EQ(inputs_of(R"(["a","b"])"), R"([1,["a","b"],[]])");
+  EXPECT_EQ(inputs_of(R"([["a"],["b"]])"), R"([2,["a","b"],[]])");
+  EXPECT_EQ(inputs_of("[5,2147483647]"), "[3,[],[[5,2147483647]]]");
+  EXPECT_EQ(inputs_of("[[5],[6,7]]"), "[4,[],[[5],[6,7]]]");
+  EXPECT_THAT(inputs_of("[]"), HasSubstr("0 inputs; it must be from 1 to 2"));
+  EXPECT_THAT(inputs_of("[[1],[2],[3]]"), HasSubstr("3 inputs"));
+  for (const char* wrong : {"[-1]", "[2147483648]", "[18446744073709551615]", "[1.5]", "[1,\"a\"]",
+                            R"([["a","b"]])", "{}", "null", "[[[1]]]", "[true]"})
+    EXPECT_THAT(inputs_of(wrong), HasSubstr("must be a string or an array of strings or")) << wrong;
+}
+
+TEST(RequestFields, NullAndObjects) {
+  bool has_usage = false;
+  std::string user = "nobody";
+  const auto read = [&](const std::string& body) {
+    try {
+      return read_request(body, {{"options", std::vector<RequestField>{{"usage", &has_usage}}},
+                                 {"user", &user, 0, 0, false, true}})
+          .size();
+    } catch (const RequestError& error) {
+      return std::string(error.what()).size() + 1000;
+    }
+  };
+  EXPECT_EQ(read(R"({"options": {"usage": true}, "user": null})"), 1);
+  EXPECT_TRUE(has_usage);
+  EXPECT_EQ(user, "nobody");
+  for (const char* wrong : {R"({"options": {"usage": 1}})", R"({"options": {"more": true}})",
+                            R"({"options": null})", R"({"options": []})"})
+    EXPECT_GT(read(wrong), 1000) << wrong;
+}
+
 TEST(RequestFields, DepthAndValuesAreBounded) {
   const auto nested = [](int depth) {
     return "{\"texts\": " + std::string(static_cast<size_t>(depth - 1), '[') +

@@ -71,9 +71,24 @@ TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
         << route.path;
   }
   EXPECT_THAT(ask("HEAD", "/health"), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
-  for (const char* path : {"/", "/health/", "/Health", "/v1", "/health%00", "/../health"})
+  for (const char* path : {"//", "/health/", "/Health", "/v1", "/health%00", "/../health"})
     EXPECT_THAT(ask("GET", path), AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("unknown_path")))
         << path;
+}
+
+TEST_F(ServiceTest, APathOrUrlNamesNoModel) {
+  serve();
+  service_->load();
+  for (const char* name : {"../words", "/etc/passwd", "http://localhost/words",
+                           "file:///etc/passwd", "words\\u0000", "words/", "."}) {
+    const auto body = fmt::format(R"({{"model": "{}", "texts": ["{}"]}})", name, name);
+    EXPECT_THAT(ask("POST", "/v1/predict", "", body),
+                AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("model_not_found")))
+        << name;
+  }
+  for (const char* path : {"//etc/passwd", "/v1/../../etc/passwd", "/%2e%2e/etc/passwd",
+                           "/v1/models/words", "/v1/predict/", "/?url=http://localhost/"})
+    EXPECT_THAT(ask("GET", path), StartsWith("HTTP/1.1 404 ")) << path;
 }
 
 TEST_F(ServiceTest, AKeyIsAsked) {

@@ -24,8 +24,8 @@ function luminance(color) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-function readColors() {
-  const ramp = darkScheme.matches ? page.ramps.dark : page.ramps.light;
+function readColors(ramps) {
+  const ramp = darkScheme.matches ? ramps.dark : ramps.light;
   const style = getComputedStyle(document.documentElement);
   for (const name of ['card', 'text', 'soft', 'line', 'mark', 'bad', 'on'])
     colors[name] = style.getPropertyValue('--' + name).trim();

@@ -1,21 +1,6 @@
 'use strict';
-const page = JSON.parse(document.getElementById('page').textContent);
-
-// Blocks of data follow the script in the document, each with a call that says it is there.
-const arrivals = [];
-
-function arrival(block) {
-  if (!arrivals[block]) {
-    const made = {};
-    made.promise = new Promise(resolve => { made.resolve = resolve; });
-    arrivals[block] = made;
-  }
-  return arrivals[block];
-}
-
-function arrived(block) {
-  arrival(block).resolve();
-}
+// A page is what page_texts() of map_page.cpp wrote, with read(block), the promise of the text that holds a block of
+// its data: that of a map, by number, or 'thumbnails'.
 
 function bytesOf(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -25,8 +10,8 @@ function bytesOf(text) {
   return bytes;
 }
 
-async function unpack(id) {
-  const bytes = bytesOf(document.getElementById(id).textContent);
+async function unpack(text) {
+  const bytes = bytesOf(text);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -148,22 +133,21 @@ class Head {
 const decoded = new Map();
 const decodedBytes = 96 * 1024 * 1024;
 
-async function decodeHead(about) {
-  await arrival(about.block).promise;
-  return new Head(about, await unpack('block' + about.block));
+async function decodeHead(page, about) {
+  return new Head(about, await unpack(await page.read(about.block)));
 }
 
-async function loadHead(about) {
-  const known = decoded.get(about.block);
-  const promise = known || decodeHead(about);
-  decoded.delete(about.block);
-  decoded.set(about.block, promise);
+async function loadHead(page, about) {
+  const known = decoded.get(about);
+  const promise = known || decodeHead(page, about);
+  decoded.delete(about);
+  decoded.set(about, promise);
   const head = await promise;
   promise.bytes = head.bytes;
   let sum = 0;
-  for (const [block, other] of [...decoded].reverse()) {
-    sum += other.bytes || 0;
-    if (sum > decodedBytes && block !== about.block) decoded.delete(block);
+  for (const [other, its] of [...decoded].reverse()) {
+    sum += its.bytes || 0;
+    if (sum > decodedBytes && other !== about) decoded.delete(other);
   }
   return head;
 }

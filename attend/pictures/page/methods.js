@@ -1,5 +1,5 @@
 // What each target token came from, by one method at a time, with the evidence for it.
-function makeMethodsView(host) {
+function makeMethodsView(host, page, prefix) {
   const choice = element('fieldset', {class: 'choice'}, element('legend', {}, 'Method'));
   const failed = element('p', {class: 'failed'});
   const bar = element('div', {class: 'bar'});
@@ -15,13 +15,13 @@ function makeMethodsView(host) {
     const misses = failures(method);
     showFailures(failed, misses);
     card.replaceChildren(...cardParts(method));
-    const head = await loadHead(method.head);
+    const head = await loadHead(page, method.head);
     if (latest !== index) return;
     matrix.show(head, page.lists[method.rows], page.lists[method.columns],
                 {grey: misses.length > 0, name: `Alignment by ${method.name}`});
   };
   page.methods.forEach((method, index) => {
-    const input = element('input', {type: 'radio', name: 'method'});
+    const input = element('input', {type: 'radio', name: prefix + 'method'});
     input.checked = index === 0;
     input.addEventListener('change', () => choose(index).catch(complain));
     const [sign, kind, words] = verdictSign(method);

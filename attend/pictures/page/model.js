@@ -1,8 +1,8 @@
 // All layers and heads as thumbnails; one opens as a matrix.
-async function makeModelView(host, open) {
+async function makeModelView(host, page, open) {
   host.append(element('p', {class: 'soft'},
     'Each picture is one head, coloured up to its own largest weight. Choose one to see its matrix.'));
-  const thumbnails = await unpackThumbnails();
+  const thumbnails = await unpackThumbnails(page);
   const most = Math.max(...page.maps.map(map => map.heads.length));
   const one = page.maps.length === 1;
   if (!one) {
@@ -37,8 +37,8 @@ async function makeModelView(host, open) {
 }
 
 // By block.
-async function unpackThumbnails() {
-  const bytes = await unpack('thumbnails');
+async function unpackThumbnails(page) {
+  const bytes = await unpack(await page.read('thumbnails'));
   const abouts = [...page.methods.map(method => method.head), ...page.maps.flatMap(map => map.heads)];
   let start = bytes.byteOffset;
   return abouts.map(about => {

@@ -4,15 +4,16 @@ const strongestTint = 0.8;  // the opacity of the largest weight: what it covers
 const weakestTint = 0.01;   // share of the largest weight below which nothing is drawn
 const tints = {positive: [255, 138, 31], negative: [47, 141, 255]};
 
-function pictureOf(map) {
+function pictureOf(page, map) {
   return page.lists[map.columns].picture;
 }
 
 // The methods, and the heads of layers, whose columns are parts of a picture.
-function picturedMaps() {
+function picturedMaps(page) {
+  const isPictured = map => pictureOf(page, map);
   return [
-    ...page.methods.filter(pictureOf).map(method => ({name: method.name, map: method, about: method.head, method})),
-    ...page.maps.filter(pictureOf).flatMap(map => map.heads.map(
+    ...page.methods.filter(isPictured).map(method => ({name: method.name, map: method, about: method.head, method})),
+    ...page.maps.filter(isPictured).flatMap(map => map.heads.map(
       (about, number) => ({name: `${map.name}, head ${number + 1}`, map, about}))),
   ];
 }
@@ -149,8 +150,8 @@ function panelRange(rows, first) {
   return `${first + 1} to ${Math.min(rows, first + panelsAtOnce)} of ${rows}`;
 }
 
-function makePictureView(host) {
-  const maps = picturedMaps();
+function makePictureView(host, page) {
+  const maps = picturedMaps(page);
   const chosenHere = {map: 0, first: 0};
   const bar = element('div', {class: 'bar'});
   const failed = element('p', {class: 'failed'});
@@ -162,7 +163,7 @@ function makePictureView(host) {
   let drawn = [];
   const show = async () => {
     const {name, map, about, method} = maps[chosenHere.map];
-    const [image, head] = await Promise.all([imageOf(pictureOf(map)), loadHead(about)]);
+    const [image, head] = await Promise.all([imageOf(pictureOf(page, map)), loadHead(page, about)]);
     if (maps[chosenHere.map].about !== about) return;
     const misses = method ? failures(method) : [];
     showFailures(failed, misses);

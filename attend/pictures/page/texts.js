@@ -1,7 +1,11 @@
 // Texts reach the page as textContent alone, never as markup.
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) {
+    // A style that is an attribute would be refused by a page's Content-Security-Policy.
+    if (key === 'style') made.style.cssText = value;
+    else made.setAttribute(key, value);
+  }
   made.append(...children);
   return made;
 }

@@ -10,7 +10,7 @@
 
 #include "attend/base/error.h"
 
-namespace attend::internal {
+namespace attend {
 
 using Json = nlohmann::json;
 
@@ -38,6 +38,7 @@ class JsonPlace {
   std::string text(const char* key, std::string_view otherwise) const;
   bool flag(const char* key, bool otherwise) const;
   int64_t number(const char* key, int64_t otherwise) const;
+  double real(const char* key, double otherwise) const;  // any number
 
   // Error: what is wrong with the value at this place.
   template <class... Arguments>
@@ -68,4 +69,4 @@ class JsonPlace {
   std::string path_ = {};
 };
 
-}  // namespace attend::internal
+}  // namespace attend

@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "attend/cli/commands.h"
+#include "attend/import/import_model.h"
+
+namespace attend {
+
+void add_import_command(CLI::App& app) {
+  auto folder = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>();
+  auto* command = app.add_subcommand(
+      "import",
+      "Make a model folder of a model that others trained, in the format of transformers");
+  command
+      ->add_option("folder", *folder,
+                   "with config.json, model.safetensors or its shards, and tokenizer.json")
+      ->required();
+  command->add_option("--out", *out, "model folder to make")->required();
+  command->footer(
+      "Examples:\n"
+      "  attend import all-MiniLM-L6-v2 --out minilm\n"
+      "  attend embed minilm < sentences.txt\n"
+      "Types: bert, distilbert, roberta, xlm-roberta, camembert: encoders (type embedder), masked\n"
+      "words (encoder) and labels (classifier). A setting or a tensor that is not honoured is\n"
+      "named, and nothing is written then.");
+  command->callback([folder, out] {
+    const ImportedModel made = import_model(*folder, *out);
+    fmt::print("{}: model.type {} of {}, {} weights, {} tokens\n", *out, made.type,
+               made.architecture, made.weights, made.tokens);
+  });
+}
+
+}  // namespace attend

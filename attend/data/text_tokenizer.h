@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attend {
+
+// The tokenizer of a model that others trained, as units of texts: its tokens by names, those that
+// it puts around a text included. Copies share it.
+class TextTokenizer {
+ public:
+  // A tokenizer.json. Errors as Tokenizer::load.
+  static TextTokenizer load(const std::string& path);
+  // The same for the bytes of a file; messages call it `name`.
+  static TextTokenizer parse(std::string bytes, const std::string& name);
+
+  void save(const std::string& path) const;  // the bytes that were read
+
+  int32_t size() const;  // the greatest id, and 1
+  // What the token of that id is called in a Vocabulary: as it is spelled, in brackets where a
+  // fixed token is spelled so, and by its id where no vocabulary holds it or there is none.
+  std::string name(int32_t id) const;
+
+  // No tokens of an empty text. A limit that the file sets is left out.
+  std::vector<std::string> split(std::string_view text) const;
+  // The text of tokens with such names; special ones and other names are left out.
+  std::string join(const std::vector<std::string>& tokens) const;
+
+  int64_t closing_tokens() const;  // that split() puts behind a text
+
+ private:
+  struct Parts;
+  explicit TextTokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace attend

@@ -1,0 +1,70 @@
+#include "attend/explain/explanation.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include "attend/base/error.h"
+#include "attend/explain/answer_page.h"
+#include "attend/explain/layer_maps.h"
+#include "attend/explain/shown.h"
+#include "attend/pictures/layer_graph.h"
+
+namespace attend {
+namespace {
+
+std::string layers_or_maps_svg(const Shown& shown) {
+  return shown.graph ? layer_graph_svg(*shown.graph) : shown_svg(shown);
+}
+
+std::string maps_json(const Shown& shown) {
+  if (shown.graph) fail("the view graph is a picture; take the format svg");
+  return shown_json(shown);
+}
+
+void check_stopped(const std::function<bool()>& is_stopped) {
+  if (is_stopped && is_stopped()) fail("the explanation was stopped; nobody waits for it");
+}
+
+ExplanationPage page_of(const Subject& subject, const ExplanationRequest& request,
+                        const std::function<bool()>& is_stopped) {
+  const at::NoGradGuard not_recorded;
+  const ShowOptions& options = request.show;
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
+  const bool is_tested = options.evidence || request.form == ExplanationForm::html;
+  const TestedMethods methods =
+      is_tested ? test_methods(subject, trace, only, options.choice,
+                               [&](int64_t, int64_t) { check_stopped(is_stopped); })
+                : first_method(subject, options);
+  check_stopped(is_stopped);
+  return answer_page(subject, methods, layer_maps(subject, trace));
+}
+
+}  // namespace
+
+std::string explain_answer(const Model& model, const ExplanationRequest& request,
+                           const std::function<bool()>& is_stopped) {
+  AnswerWatch watch;
+  if (is_stopped) watch.is_stopped = [&](size_t) { return is_stopped(); };
+  const Subject subject =
+      answered_subject(model, request.text, request.search, request.target, watch);
+  check_stopped(is_stopped);
+  switch (request.form) {
+    case ExplanationForm::json:
+      return maps_json(show(subject, request.show));
+    case ExplanationForm::svg:
+      return layers_or_maps_svg(show(subject, request.show));
+    case ExplanationForm::page:
+      return page_json(page_of(subject, request, is_stopped));
+    case ExplanationForm::html:
+      break;
+  }
+  std::ostringstream out;
+  write_page(out, page_of(subject, request, is_stopped));
+  return out.str();
+}
+
+}  // namespace attend

@@ -1,0 +1,163 @@
+#include "attend/explain/shown.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/explain/explanation_json.h"
+#include "attend/explain/map_graph.h"
+#include "attend/explain/weight_grids.h"
+#include "attend/pictures/source_panels.h"
+#include "attend/pictures/thumbnail.h"
+
+namespace attend {
+namespace {
+
+std::string no_weights(const Subject& subject) {
+  return fmt::format(
+      "the model was trained with {}, so it has no weights that could be shown; take the method "
+      "gradient or another that needs none",
+      subject.model.config.chosen().why_no_weights());
+}
+
+// The method that is named, or the default; null where there is neither.
+const MethodRow* shown_method(const Subject& subject, const ShowOptions& options) {
+  return options.method.empty() ? default_method(subject) : &find_method(options.method);
+}
+
+void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
+             const std::vector<std::string>& columns, const at::Tensor& map,
+             const std::string& title, std::vector<Alignment>& maps) {
+  if (!options.words) {
+    maps.push_back({columns, rows, grid_of(map), title});
+    return;
+  }
+  const WordGroups of_rows = group_words(rows), of_columns = group_words(columns);
+  maps.push_back(
+      {of_columns.words, of_rows.words, grid_of(merge_words(map, of_rows, of_columns)), title});
+}
+
+void show_method(const ShowOptions& options, const Subject& subject, Shown& shown) {
+  const MethodRow* found = shown_method(subject, options);
+  if (found == nullptr) fail("{}", no_weights(subject));
+  const MethodRow& row = *found;
+  const at::Tensor scores = method_scores(row, subject, options.choice);
+  TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
+  if (options.evidence)
+    method.card = evidence_card(EvidenceTester(subject).measure(row, scores, {}, options.choice));
+  const std::string& title = options.method;
+  add_map(options, subject.target, subject.source, drawn_scores(row, method.scores).to(at::kFloat),
+          title, shown.maps);
+  if (row.scale != ScoreScale::weights) {
+    std::vector<Alignment> exact;
+    add_map(options, subject.target, subject.source, method.scores.to(at::kFloat), title, exact);
+    shown.maps.back().scores = exact[0].weights;
+  }
+  shown.methods.push_back(std::move(method));
+}
+
+std::vector<LayerMap> viewed_layers(const ShowOptions& options, const Subject& subject) {
+  const at::NoGradGuard not_recorded;
+  auto maps = layer_maps(subject, trace_network(subject.network(), subject.batch));
+  if (maps.empty())
+    fail("view {}: nothing in the model attends with weights; take the method gradient",
+         name_of(options.view));
+  return maps;
+}
+
+LayerMap one_head(const LayerMap& map, int64_t head) {
+  const int64_t heads = map.weights.size(0);
+  if (head < 1 || head > heads) fail("head {}: {} has {}", head, map.name, heads);
+  LayerMap one = map;
+  one.weights = map.weights.narrow(0, head - 1, 1);
+  return one;
+}
+
+void show_graph(const ShowOptions& options, const Subject& subject, Shown& shown) {
+  if (options.choice.layer)
+    fail("layer {}: the view graph shows all layers; take the view heads", *options.choice.layer);
+  std::vector<LayerMap> maps = viewed_layers(options, subject);
+  for (LayerMap& map : maps) {
+    if (options.choice.head) map = one_head(map, *options.choice.head);
+    if (options.words) map = merge_words(map);
+  }
+  shown.graph = layer_graph(maps);
+  shown.graph->around_first = subject.model.graph != nullptr;
+}
+
+std::string numbered_names(const std::vector<LayerMap>& maps) {
+  std::string names;
+  for (size_t i = 0; i < maps.size(); ++i)
+    names += fmt::format("{}{} {}", i == 0 ? "" : ", ", i + 1, maps[i].name);
+  return names;
+}
+
+void show_layers(const ShowOptions& options, const Subject& subject, Shown& shown) {
+  const std::vector<LayerMap> maps = viewed_layers(options, subject);
+  const auto layer = options.choice.layer.value_or(std::ssize(maps));
+  if (layer < 1 || layer > std::ssize(maps))
+    fail("layer {}: there are {} in the view {}: {}", layer, maps.size(), name_of(options.view),
+         numbered_names(maps));
+  const bool all = options.view == ExplanationView::model && !options.choice.layer;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
+    if (shown.maps.empty())
+      shown.of_one_sequence = maps[i].row_sequence() == maps[i].column_sequence();
+    const int64_t first = options.choice.head.value_or(1);
+    const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
+    for (int64_t head = first; head <= last; ++head)
+      add_map(options, maps[i].rows, maps[i].columns, one_head(maps[i], head).weights[0],
+              fmt::format("{}, head {}", maps[i].name, head), shown.maps);
+  }
+}
+
+}  // namespace
+
+Shown show(const Subject& subject, const ShowOptions& options) {
+  if (options.evidence && options.view != ExplanationView::alignment)
+    fail("evidence: is of the map of a method; leave the view {} out", name_of(options.view));
+  Shown shown;
+  switch (options.view) {
+    case ExplanationView::alignment:
+      show_method(options, subject, shown);
+      break;
+    case ExplanationView::graph:
+      show_graph(options, subject, shown);
+      break;
+    case ExplanationView::heads:
+    case ExplanationView::model:
+      show_layers(options, subject, shown);
+      break;
+  }
+  return shown;
+}
+
+TestedMethods first_method(const Subject& subject, const ShowOptions& options) {
+  const MethodRow* row = shown_method(subject, options);
+  if (row == nullptr) return {.methods = {}, .note = no_weights(subject)};
+  const at::Tensor scores = method_scores(*row, subject, options.choice);
+  return {.methods = {{row, scores.slice(0, 0, std::ssize(subject.target))}}};
+}
+
+std::string shown_json(const Shown& shown) {
+  std::string lines;
+  for (size_t i = 0; i < shown.maps.size(); ++i) {
+    const bool tested = i < shown.methods.size();
+    lines += alignment_json(shown.maps[i],
+                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
+             '\n';
+  }
+  return lines;
+}
+
+std::string shown_svg(const Shown& shown) {
+  constexpr int64_t columns = 4;
+  if (shown.maps.size() > 1) return thumbnails_svg(shown.maps, columns);
+  const Alignment& map = shown.maps[0];
+  return shown.picture ? panels_svg(map, *shown.picture) : alignment_svg(map);
+}
+
+}  // namespace attend

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attend/data/safetensors.h"
+#include "attend/import/foreign_model-inl.h"
+#include "attend/models/pair_model.h"
+
+namespace attend::internal {
+
+// The weights of `ours`, whose vocabularies are made and whose network is not, of their tensors.
+// `fixed_row` is the row of the embedding that the fixed tokens of our vocabulary have; no text
+// makes them but unknown, which stands for a mask. Messages name `folder`. Error on a tensor that
+// is missing, left over, of another shape or type.
+TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
+                     int64_t fixed_row, const std::string& folder);
+
+}  // namespace attend::internal

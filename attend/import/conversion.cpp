@@ -1,0 +1,141 @@
+#include <fmt/ranges.h>
+
+#include <set>
+#include <vector>
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+#include "attend/import/conversion-inl.h"
+#include "attend/models/model_size.h"
+
+namespace attend::internal {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t fixed_tokens = Vocabulary::unknown + 1;
+
+// The score of a fixed token, which is never answered: its probability is 0 in float32.
+constexpr double never = -1e4;
+
+class Conversion {
+ public:
+  Conversion(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
+             int64_t fixed_row, const std::string& folder)
+      : model_(model),
+        theirs_(theirs),
+        folder_(folder),
+        outline_(outline(ours)->named_parameters()),
+        maximum_length_(ours.config.chosen().maximum_source_length()) {
+    std::vector<int64_t> rows(fixed_tokens, fixed_row);
+    for (int64_t id = 0; id < model.tokens; ++id) rows.push_back(id);
+    rows_ = at::tensor(rows, at::kLong);
+  }
+
+  TensorFile all() {
+    for (const TensorRow& row : model_.tensors) {
+      const bool layered = row.theirs.find("{}") != std::string::npos;
+      for (int64_t layer = 0; layer < (layered ? model_.layers : 1); ++layer)
+        take({fmt::format(fmt::runtime(row.theirs), layer),
+              fmt::format(fmt::runtime(row.ours), layer), row.use});
+    }
+    for (const auto& [name, tensor] : theirs_.tensors)
+      if (!used_.contains(name))
+        fail("{}: tensor {} belongs to no part of {} that is read; take it out, or another class",
+             folder_, in_quotes(name), model_.architecture);
+    for (const auto& item : outline_)
+      if (!made_.tensors.contains(item.key()))
+        fail("{}: no tensor makes {}, which a model of type {} has", folder_, item.key(),
+             model_.config.type);
+    return std::move(made_);
+  }
+
+ private:
+  static bool may_be_absent(TensorUse use) {
+    return use == TensorUse::repeated || use == TensorUse::unused;
+  }
+
+  void take(const TensorRow& row) {
+    auto found = theirs_.tensors.find(model_.prefix + row.theirs);
+    if (found == theirs_.tensors.end()) found = theirs_.tensors.find(row.theirs);
+    if (found == theirs_.tensors.end() && may_be_absent(row.use)) return;
+    if (found == theirs_.tensors.end())
+      fail("{}: tensor {} is missing", folder_, in_quotes(row.theirs));
+    used_.insert(found->first);
+    if (row.use == TensorUse::unused) return;
+    check(row, found->first, found->second);
+    use(row, found->first, found->second.to(at::kFloat));
+  }
+
+  // Their shape, by that of the parameter.
+  std::vector<int64_t> shape_of(const TensorRow& row, const Tensor& tensor) const {
+    std::vector<int64_t> shape = outline_[row.ours].sizes().vec();
+    const bool of_tokens = row.use == TensorUse::token_rows || row.use == TensorUse::token_biases ||
+                           (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
+    if (of_tokens) shape[0] = model_.tokens;
+    if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
+    // Any number of types.
+    if (row.use == TensorUse::first_row_added && tensor.dim() > 0 && tensor.size(0) > 0)
+      shape[0] = tensor.size(0);
+    return shape;
+  }
+
+  void check(const TensorRow& row, const std::string& name, const Tensor& tensor) const {
+    const std::vector<int64_t> shape = shape_of(row, tensor);
+    if (tensor.sizes() != at::IntArrayRef(shape))
+      fail("{}: tensor {} has shape [{}]; config.json describes [{}]", folder_, in_quotes(name),
+           fmt::join(tensor.sizes(), ", "), fmt::join(shape, ", "));
+    if (!tensor.is_floating_point())
+      fail("{}: tensor {} holds no floating-point numbers; quantised weights are not read", folder_,
+           in_quotes(name));
+  }
+
+  void use(const TensorRow& row, const std::string& name, const Tensor& tensor) {
+    Tensor& made = made_.tensors[row.ours];
+    switch (row.use) {
+      case TensorUse::copied:
+        made = tensor;
+        return;
+      case TensorUse::token_rows:
+        made = tensor.index_select(0, rows_);
+        return;
+      case TensorUse::token_biases:
+        made = tensor.index_select(0, rows_);
+        made.slice(0, 0, fixed_tokens).fill_(never);
+        return;
+      case TensorUse::position_rows:
+        made = tensor.slice(0, model_.first_position, model_.first_position + maximum_length_);
+        return;
+      case TensorUse::first_row_added:
+        made = made + tensor.slice(0, 0, 1);
+        return;
+      case TensorUse::repeated: {
+        const bool of_tokens = made.size(0) == rows_.size(0);
+        if (!tensor.equal(of_tokens ? made.slice(0, fixed_tokens) : made))
+          fail("{}: tensor {} differs from the one that it repeats; such models are not read",
+               folder_, in_quotes(name));
+        return;
+      }
+      case TensorUse::unused:
+        return;
+    }
+  }
+
+  const ForeignModel& model_;
+  const TensorFile& theirs_;
+  const std::string& folder_;
+  const torch::OrderedDict<std::string, Tensor> outline_;
+  const int64_t maximum_length_;
+  Tensor rows_;  // of theirs, for each token of ours
+  std::set<std::string> used_;
+  TensorFile made_;
+};
+
+}  // namespace
+
+TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
+                     int64_t fixed_row, const std::string& folder) {
+  return Conversion(model, theirs, ours, fixed_row, folder).all();
+}
+
+}  // namespace attend::internal

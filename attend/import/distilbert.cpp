@@ -1,0 +1,82 @@
+#include <utility>
+
+#include "attend/import/encoder-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using Use = TensorUse;
+
+std::vector<TensorRow> distilbert_tensors() {
+  std::vector<TensorRow> rows = {
+      {"embeddings.word_embeddings.weight", "encoder.input.weight", Use::token_rows},
+      {"embeddings.position_embeddings.weight", "encoder.positions.table", Use::position_rows},
+      {"embeddings.LayerNorm.weight", "encoder.norm.weight"},
+      {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
+      {"embeddings.position_ids", {}, Use::unused}};
+  constexpr std::pair<const char*, const char*> parts[] = {
+      {"attention.q_lin", "self.query"},   {"attention.k_lin", "self.key"},
+      {"attention.v_lin", "self.value"},   {"attention.out_lin", "self.output"},
+      {"sa_layer_norm", "self_norm"},      {"ffn.lin1", "feed_forward.hidden"},
+      {"ffn.lin2", "feed_forward.output"}, {"output_layer_norm", "feed_forward_norm"}};
+  for (const auto& [theirs, ours] : parts)
+    for (const char* kind : {"weight", "bias"})
+      rows.push_back({fmt::format("transformer.layer.{{}}.{}.{}", theirs, kind),
+                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
+  return rows;
+}
+
+// DistilBERT (Sanh et al. 2019).
+const EncoderType& distilbert_type() {
+  static const EncoderType type = {
+      .depth = "dim",
+      .layers = "n_layers",
+      .heads = "n_heads",
+      .feed_forward = "hidden_dim",
+      .activation = "activation",
+      .dropout = "dropout",
+      .attention_dropout = "attention_dropout",
+      .label_dropout = "seq_classif_dropout",
+      .epsilon = nullptr,
+      .prefix = "distilbert.",
+      .keys = {{"dim"},
+               {"n_layers"},
+               {"n_heads"},
+               {"hidden_dim"},
+               {"activation"},
+               {"dropout"},
+               {"attention_dropout"},
+               {"seq_classif_dropout"},
+               {"qa_dropout"},
+               {"vocab_size"},
+               {"max_position_embeddings"},
+               // The table of positions is among the tensors, whatever made it.
+               {"sinusoidal_pos_embds"},
+               {"tie_weights_"}},
+      .tensors = distilbert_tensors(),
+      .architectures = {{"DistilBertModel"},
+                        {"DistilBertForMaskedLM",
+                         EncoderHead::masked_words,
+                         {{"vocab_transform.weight", "layer.weight"},
+                          {"vocab_transform.bias", "layer.bias"},
+                          {"vocab_layer_norm.weight", "layer_norm.weight"},
+                          {"vocab_layer_norm.bias", "layer_norm.bias"},
+                          {"vocab_projector.bias", "bias", Use::token_biases},
+                          {"vocab_projector.weight", "encoder.input.weight", Use::repeated}}},
+                        {"DistilBertForSequenceClassification",
+                         EncoderHead::labels,
+                         {{"pre_classifier.weight", "hidden.weight"},
+                          {"pre_classifier.bias", "hidden.bias"},
+                          {"classifier.weight", "output.weight"},
+                          {"classifier.bias", "output.bias"}},
+                         HiddenActivation::relu}}};
+  return type;
+}
+
+}  // namespace
+
+ForeignModel read_distilbert(const JsonPlace& config) {
+  return read_encoder(config, distilbert_type());
+}
+
+}  // namespace attend::internal

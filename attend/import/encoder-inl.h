@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attend/import/config_keys-inl.h"
+#include "attend/import/foreign_model-inl.h"
+
+namespace attend::internal {
+
+// What a foreign encoder answers with.
+enum class EncoderHead { none, masked_words, labels };
+
+// A class of transformers that has the encoder of a type.
+struct EncoderArchitecture {
+  std::string name;
+  EncoderHead head = EncoderHead::none;
+  std::vector<TensorRow> tensors = {};               // beside those of the encoder
+  HiddenActivation pooled = HiddenActivation::tanh;  // of the layer below the labels
+  // A layer below the masked words that has gelu, whatever the others have.
+  bool gelu_below_words = false;
+};
+
+// A type whose models are BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
+// a norm of the embeddings. The first members are the keys of its config.json.
+struct EncoderType {
+  const char* depth;
+  const char* layers;
+  const char* heads;
+  const char* feed_forward;
+  const char* activation;
+  const char* dropout;
+  const char* attention_dropout;
+  const char* label_dropout;
+  const char* epsilon;  // null: it is 1e-12
+  // Positions begin behind that of padding (RoBERTa).
+  bool positions_behind_padding = false;
+  std::string prefix;
+  std::vector<ConfigKey> keys;
+  std::vector<TensorRow> tensors;
+  std::vector<EncoderArchitecture> architectures;
+};
+
+ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
+
+// Those of BERT and of what is named like it.
+std::vector<TensorRow> bert_tensors();
+std::vector<ConfigKey> bert_keys();
+
+}  // namespace attend::internal

@@ -1,0 +1,108 @@
+#include "attend/import/encoder-inl.h"
+#include "attend/models/classifier.h"
+#include "attend/models/embedder.h"
+#include "attend/models/masked_language_model.h"
+
+namespace attend::internal {
+namespace {
+
+constexpr int64_t most_tokens = 900'000;  // a vocabulary has a million
+constexpr double most_dropout = 0.95;
+
+const EncoderArchitecture& architecture_in(const JsonPlace& config, const EncoderType& type) {
+  const JsonPlace names = config.member("architectures");
+  const std::vector<JsonPlace> all = names.list();
+  if (all.size() != 1) names.refuse("has {} names; one is read", all.size());
+  const std::string name = all[0].text();
+  std::string known;
+  for (const EncoderArchitecture& row : type.architectures) {
+    if (row.name == name) return row;
+    known += (known.empty() ? "" : ", ") + row.name;
+  }
+  all[0].refuse("is {}, which is not read; {} are", in_quotes(name), known);
+}
+
+// The encoder of each of ours.
+SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
+  if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
+  if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
+  return config.of<EmbedderConfig>();
+}
+
+const char* type_of(EncoderHead head) {
+  if (head == EncoderHead::masked_words) return "encoder";
+  return head == EncoderHead::labels ? "classifier" : "embedder";
+}
+
+void read_sizes(const JsonPlace& config, const EncoderType& type, SourceEncoderConfig& encoder) {
+  encoder.depth = size_in(config, type.depth, 65536);
+  encoder.layers = size_in(config, type.layers, 256);
+  encoder.heads = size_in(config, type.heads, 1024);
+  encoder.feed_forward = size_in(config, type.feed_forward, 262144);
+  if (encoder.depth % encoder.heads != 0)
+    config.member(type.heads)
+        .refuse("is {}, which does not divide {}, {}", encoder.heads, type.depth, encoder.depth);
+  encoder.activation = activation_in(config, type.activation);
+  encoder.dropout = real_in(config, type.dropout, 0.1, 0, most_dropout);
+  encoder.attention_dropout = real_in(config, type.attention_dropout, 0.1, 0, most_dropout);
+  encoder.epsilon =
+      type.epsilon == nullptr ? 1e-12 : real_in(config, type.epsilon, 1e-12, 1e-15, 1);
+  encoder.self.bias = MechanismSettings::no_bias;
+  encoder.positions = Positions::learned;
+  encoder.normalise_first = false;
+  encoder.normalise_input = true;
+}
+
+void read_positions(const JsonPlace& config, const EncoderType& type, ForeignModel& model,
+                    SourceEncoderConfig& encoder) {
+  model.positions = size_in(config, "max_position_embeddings", 1 << 20);
+  if (type.positions_behind_padding) model.first_position = config.number("pad_token_id", 1) + 1;
+  encoder.maximum_source_length = model.positions - model.first_position;
+  if (encoder.maximum_source_length < 1)
+    config.member("max_position_embeddings")
+        .refuse("is {}, and the first position is {}", model.positions, model.first_position);
+}
+
+void read_head(const JsonPlace& config, const EncoderType& type,
+               const EncoderArchitecture& architecture, ForeignModel& model) {
+  const SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
+  if (architecture.head == EncoderHead::masked_words) {
+    auto& ours = model.config.of<MaskedLanguageModelConfig>();
+    ours.class_token = false;
+    ours.output_layer = true;
+    if (architecture.gelu_below_words && encoder.activation != HiddenActivation::gelu)
+      config.member(type.activation)
+          .refuse("is not gelu, which the layer below masked words of {} has", architecture.name);
+  }
+  if (architecture.head != EncoderHead::labels) return;
+  auto& ours = model.config.of<ClassifierConfig>();
+  ours.pooling = Pooling::first_token;
+  ours.hidden = encoder.depth;
+  ours.hidden_activation = architecture.pooled;
+  ours.word_dropout = 0;
+  ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, most_dropout);
+  model.labels = labels_in(config);
+}
+
+}  // namespace
+
+ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
+  check_keys(config, type.keys);
+  const EncoderArchitecture& architecture = architecture_in(config, type);
+  ForeignModel model;
+  model.architecture = architecture.name;
+  model.config.type = type_of(architecture.head);
+  model.prefix = type.prefix;
+  model.tensors = type.tensors;
+  model.tensors.insert(model.tensors.end(), architecture.tensors.begin(),
+                       architecture.tensors.end());
+  SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
+  read_sizes(config, type, encoder);
+  read_positions(config, type, model, encoder);
+  model.layers = encoder.layers;
+  model.tokens = size_in(config, "vocab_size", most_tokens);
+  read_head(config, type, architecture, model);
+  return model;
+}
+
+}  // namespace attend::internal

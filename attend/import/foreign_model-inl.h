@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attend/models/model_config.h"
+#include "attend/tokenizers/json.h"
+
+namespace attend::internal {
+
+// How a tensor of theirs becomes a parameter of ours.
+enum class TensorUse {
+  copied,
+  token_rows,       // has a row for each of their tokens
+  token_biases,     // the same, of their scores
+  position_rows,    // its rows from ForeignModel::first_position on
+  first_row_added,  // to each row of a parameter that an earlier row of the table made
+  repeated,         // has the numbers of the parameter once more; need not be there
+  unused,           // need not be there
+};
+
+// A row of a table of names.
+struct TensorRow {
+  std::string theirs;     // {} stands for the number of a layer
+  std::string ours = {};  // the same; empty where it is unused
+  TensorUse use = TensorUse::copied;
+};
+
+// What a config.json describes.
+struct ForeignModel {
+  std::string architecture;
+  ModelConfig config;  // with the type that does the same
+  std::string prefix;  // which their names may begin with
+  std::vector<TensorRow> tensors;
+  int64_t layers = 0;
+  int64_t tokens = 0;               // rows of the embedding
+  int64_t positions = 0;            // rows of that of positions
+  int64_t first_position = 0;       // the row of a text's first token
+  std::vector<std::string> labels;  // by number; empty where it has none
+};
+
+// A row of the table of types.
+struct ForeignType {
+  std::string name;  // model_type
+  // Error on a setting that is not known or not honoured.
+  ForeignModel (*read)(const JsonPlace& config);
+};
+
+ForeignModel read_bert(const JsonPlace& config);
+ForeignModel read_distilbert(const JsonPlace& config);
+ForeignModel read_roberta(const JsonPlace& config);
+
+}  // namespace attend::internal

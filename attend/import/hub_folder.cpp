@@ -1,0 +1,102 @@
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/base/memory.h"
+#include "attend/import/hub_folder-inl.h"
+
+namespace attend::internal {
+namespace {
+
+constexpr int64_t maximum_json = int64_t{16} << 20;
+
+bool is_there(const std::string& path) { return std::filesystem::exists(path); }
+
+[[noreturn]] void refuse_pickles(const std::string& path) {
+  fail(
+      "{}: holds pickled weights, which run as a program when they are read; where you trust them, "
+      "convert them by Python: AutoModel.from_pretrained(FOLDER).save_pretrained(OTHER) of "
+      "transformers, with the class that config.json names, writes model.safetensors",
+      path);
+}
+
+[[noreturn]] void refuse_weights(const std::string& folder) {
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model.pt"})
+    if (is_there(folder + "/" + name)) refuse_pickles(folder + "/" + name);
+  fail("{}: holds neither model.safetensors nor model.safetensors.index.json; fetch one of them",
+       folder);
+}
+
+// Shards lie beside their index.
+void check_shard_name(const JsonPlace& place, const std::string& name) {
+  const std::filesystem::path path(name);
+  if (name.empty() || path.filename() != path || !name.ends_with(".safetensors"))
+    place.refuse("is {}, which is no safetensors file beside the index", in_quotes(name));
+}
+
+void check_bytes(const std::string& folder, const std::set<std::string>& shards) {
+  const int64_t most = memory_limit();
+  int64_t bytes = 0;
+  for (const std::string& shard : shards) {
+    bytes += InputFile(folder + "/" + shard).size();
+    if (bytes > most)
+      fail(
+          "{}: shards of over {} bytes, which is all the memory there is; take a machine with more",
+          folder, most);
+  }
+}
+
+TensorFile read_shards(const std::string& folder, const JsonFile& index) {
+  const JsonPlace map = index.place().member("weight_map");
+  if (!map.value().is_object()) map.refuse("is no object");
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : map.value().items()) {
+    const JsonPlace place = map.member(tensor.c_str());
+    check_shard_name(place, place.text());
+    shards.insert(place.text());
+  }
+  check_bytes(folder, shards);
+  TensorFile all;
+  for (const std::string& shard : shards)
+    for (auto& [name, tensor] : read_safetensors(folder + "/" + shard).tensors) {
+      if (!map.has(name.c_str()) || map.member(name.c_str()).text() != shard)
+        fail("{}/{}: holds tensor {}, which the index does not say", folder, shard,
+             in_quotes(name));
+      all.tensors.emplace(name, std::move(tensor));
+    }
+  for (const auto& [tensor, shard] : map.value().items())
+    if (!all.tensors.contains(tensor))
+      map.member(tensor.c_str()).refuse("is {}, which lacks that tensor", shard.dump());
+  return all;
+}
+
+}  // namespace
+
+JsonFile read_json_file(const std::string& path) {
+  return {path, parse_json(read_file(path, maximum_json), path)};
+}
+
+std::optional<JsonFile> find_json_file(const std::string& path) {
+  if (!is_there(path)) return std::nullopt;
+  return read_json_file(path);
+}
+
+JsonFile read_foreign_config(const std::string& folder) {
+  if (!is_there(folder)) fail("{}: no such folder; name one that holds config.json", folder);
+  if (!is_there(folder + "/config.json"))
+    fail("{}: holds no config.json, so it is no model of transformers; name the folder that does",
+         folder);
+  return read_json_file(folder + "/config.json");
+}
+
+TensorFile read_foreign_tensors(const std::string& folder) {
+  const std::string whole = folder + "/model.safetensors";
+  if (is_there(whole)) return read_safetensors(whole);
+  const std::optional<JsonFile> index = find_json_file(whole + ".index.json");
+  if (!index) refuse_weights(folder);
+  return read_shards(folder, *index);
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,118 @@
+#include "attend/import/import_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <unordered_map>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/import/conversion-inl.h"
+#include "attend/import/foreign_tokenizer-inl.h"
+#include "attend/import/hub_folder-inl.h"
+#include "attend/import/sentence_encoder-inl.h"
+#include "attend/models/model_folder.h"
+#include "attend/models/model_size.h"
+#include "attend/runs/out_folder.h"
+
+namespace attend {
+namespace internal {
+namespace {
+
+const std::vector<ForeignType>& foreign_types() {
+  static const std::vector<ForeignType> table = {{"bert", read_bert},
+                                                 {"distilbert", read_distilbert},
+                                                 {"roberta", read_roberta},
+                                                 {"xlm-roberta", read_roberta},
+                                                 {"camembert", read_roberta}};
+  return table;
+}
+
+const ForeignType& foreign_type_in(const JsonPlace& config) {
+  const JsonPlace place = config.member("model_type");
+  const std::string name = place.text();
+  std::string known;
+  for (const ForeignType& row : foreign_types()) {
+    if (row.name == name) return row;
+    known += (known.empty() ? "" : ", ") + row.name;
+  }
+  place.refuse("is {}, which is not read; {} are", in_quotes(name), known);
+}
+
+// In the order of the list, whatever else a vocabulary orders them by.
+Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder) {
+  std::unordered_map<std::string, int64_t> counts;
+  int64_t count = std::ssize(names);
+  for (const std::string& name : names)
+    if (!counts.emplace(name, count--).second)
+      fail("{}: two tokens are called {}; such vocabularies are not read", folder, in_quotes(name));
+  return Vocabulary::build_from(counts);
+}
+
+// Their tokens by id, those behind the tokenizer's included. The mask has no name that a text
+// makes, so that it is read as unknown.
+std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t tokens) {
+  std::vector<std::string> names;
+  for (int32_t id = 0; id < tokens; ++id)
+    names.push_back(id == tokenizer.mask ? fmt::format("<token:{}>", id)
+                                         : tokenizer.tokenizer.name(id));
+  return names;
+}
+
+// What config.toml and the vocabularies say.
+PairModel description_of(const ForeignModel& foreign, const ForeignTokenizer& tokenizer,
+                         const std::string& folder) {
+  PairModel model;
+  model.config = foreign.config;
+  model.text = model.config.row().text;
+  model.text.source_units = tokenizer_units;
+  if (model.config.fills()) model.text.target_units = tokenizer_units;
+  model.text.tokenizer = "tokenizer.json";
+  if (tokenizer.tokenizer.size() > foreign.tokens)
+    fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
+         tokenizer.tokenizer.size(), foreign.tokens);
+  if (model.config.fills() && !tokenizer.mask)
+    fail("{}: {} guesses masked words, and tokenizer_config.json names no mask_token", folder,
+         foreign.architecture);
+  model.source_vocabulary = in_order(token_names(tokenizer, foreign.tokens), folder);
+  model.target_vocabulary =
+      model.config.fills() ? model.source_vocabulary : in_order(foreign.labels, folder);
+  check_memory(model);
+  return model;
+}
+
+// What a killed import leaves: config.toml is written last.
+void check_out_folder(const std::string& out) {
+  static const std::set<std::string> first = {"tokenizer.json", "weights.safetensors",
+                                              "source.vocab", "target.vocab"};
+  if (!std::filesystem::is_directory(out)) return;
+  const std::set<std::string> names = names_in(out);
+  if (!std::includes(first.begin(), first.end(), names.begin(), names.end()))
+    fail("--out {}: is there already; choose a new folder", out);
+}
+
+}  // namespace
+}  // namespace internal
+
+ImportedModel import_model(const std::string& folder, const std::string& out) {
+  using namespace internal;
+  check_out_folder(out);
+  const JsonFile config = read_foreign_config(folder);
+  ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
+  read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+  const ForeignTokenizer tokenizer = read_foreign_tokenizer(folder);
+  PairModel model = description_of(foreign, tokenizer, folder);
+  const TensorFile weights =
+      converted(foreign, read_foreign_tensors(folder), model, tokenizer.mask.value_or(0), folder);
+  const FolderLock lock = take_out_folder(out);
+  check_out_folder(out);
+  tokenizer.tokenizer.save(out + "/tokenizer.json");
+  write_safetensors(out + "/weights.safetensors", weights);
+  model.codecs = make_codecs(with_codes_in(out, model.text));
+  save_description(model, out);
+  ImportedModel result{foreign.architecture, model.config.type, 0, tokenizer.tokenizer.size()};
+  for (const auto& [name, tensor] : weights.tensors) result.weights += tensor.numel();
+  return result;
+}
+
+}  // namespace attend

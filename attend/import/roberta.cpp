@@ -1,0 +1,61 @@
+#include "attend/import/encoder-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using Use = TensorUse;
+
+// The classes of RoBERTa (Liu et al. 2019) and of those that are it with other texts, whose names
+// begin otherwise.
+std::vector<EncoderArchitecture> roberta_architectures() {
+  std::vector<EncoderArchitecture> all;
+  for (const std::string name : {"Roberta", "XLMRoberta", "Camembert"}) {
+    all.push_back(
+        {name + "Model",
+         EncoderHead::none,
+         {{"pooler.dense.weight", {}, Use::unused}, {"pooler.dense.bias", {}, Use::unused}}});
+    all.push_back({.name = name + "ForMaskedLM",
+                   .head = EncoderHead::masked_words,
+                   .tensors = {{"lm_head.dense.weight", "layer.weight"},
+                               {"lm_head.dense.bias", "layer.bias"},
+                               {"lm_head.layer_norm.weight", "layer_norm.weight"},
+                               {"lm_head.layer_norm.bias", "layer_norm.bias"},
+                               {"lm_head.bias", "bias", Use::token_biases},
+                               {"lm_head.decoder.weight", "encoder.input.weight", Use::repeated},
+                               {"lm_head.decoder.bias", "bias", Use::repeated},
+                               {"pooler.dense.weight", {}, Use::unused},
+                               {"pooler.dense.bias", {}, Use::unused}},
+                   .gelu_below_words = true});
+    all.push_back({name + "ForSequenceClassification",
+                   EncoderHead::labels,
+                   {{"classifier.dense.weight", "hidden.weight"},
+                    {"classifier.dense.bias", "hidden.bias"},
+                    {"classifier.out_proj.weight", "output.weight"},
+                    {"classifier.out_proj.bias", "output.bias"}}});
+  }
+  return all;
+}
+
+const EncoderType& roberta_type() {
+  static const EncoderType type = {.depth = "hidden_size",
+                                   .layers = "num_hidden_layers",
+                                   .heads = "num_attention_heads",
+                                   .feed_forward = "intermediate_size",
+                                   .activation = "hidden_act",
+                                   .dropout = "hidden_dropout_prob",
+                                   .attention_dropout = "attention_probs_dropout_prob",
+                                   .label_dropout = "classifier_dropout",
+                                   .epsilon = "layer_norm_eps",
+                                   .positions_behind_padding = true,
+                                   .prefix = "roberta.",
+                                   .keys = bert_keys(),
+                                   .tensors = bert_tensors(),
+                                   .architectures = roberta_architectures()};
+  return type;
+}
+
+}  // namespace
+
+ForeignModel read_roberta(const JsonPlace& config) { return read_encoder(config, roberta_type()); }
+
+}  // namespace attend::internal

@@ -1,0 +1,61 @@
+#include "attend/models/embedder.h"
+
+#include "attend/base/error.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+}  // namespace
+
+EmbedderConfig::EmbedderConfig() { layers = 4; }
+
+Settings EmbedderConfig::settings() {
+  Settings all = {
+      {"model.text_vector", &text_vector, "what the vector of a text is, of those of its tokens"},
+      {"model.unit_length", &unit_length, "whether that vector is made to have length 1"}};
+  append(all, SourceEncoderConfig::settings());
+  return all;
+}
+
+void EmbedderConfig::check() const {
+  SourceEncoderConfig::check();
+  if (layers == 0) fail("model.layers is 0; vectors of tokens know each other by layers: set more");
+}
+
+Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
+    : text_vector_(config.text_vector), unit_length_(config.unit_length) {
+  config.check();
+  if (source.is_frames())
+    fail("a model of type embedder reads texts, no images, sounds, sets or molecules");
+  encoder_ = register_module(
+      "encoder", std::make_shared<SourceEncoder>(source, config, /*class_token=*/false));
+}
+
+Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
+      .vectors;
+}
+
+Tensor Embedder::text_vector(const Tensor& vectors) const {
+  const Tensor vector =
+      text_vector_ == TextVector::first ? vectors[0] : PairNetwork::text_vector(vectors);
+  // As torch.nn.functional.normalize has it.
+  return unit_length_ ? vector / vector.norm().clamp_min(1e-12) : vector;
+}
+
+Tensor Embedder::objective(const Batch& /*batch*/, const Pass& /*pass*/, double /*smoothing*/) {
+  fail(
+      "a model of type embedder learns nothing by itself; begin another with its weights: attend "
+      "train --init FOLDER, with model.type = classifier");
+}
+
+std::unique_ptr<DecodingState> Embedder::start(const Tensor& /*source*/, const Tensor& /*lengths*/,
+                                               const Pass& /*pass*/) {
+  fail(
+      "a model of type embedder gives vectors and answers nothing; ask for them with attend embed, "
+      "or begin a classifier with its weights: attend train --init FOLDER");
+}
+
+}  // namespace attend

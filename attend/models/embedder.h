@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+
+#include "attend/base/enum_names.h"
+#include "attend/models/pair_network.h"
+#include "attend/models/source_encoder.h"
+
+namespace attend {
+
+// What the vector of a text is: the mean of those of its tokens, or that of the first one.
+enum class TextVector { mean, first };
+inline EnumNames names_of(TextVector) { return {"mean", "first"}; }
+
+// A source encoder of some layers whose vectors are its answer.
+struct EmbedderConfig : SourceEncoderConfig {
+  TextVector text_vector = TextVector::mean;
+  bool unit_length = false;  // of a text's vector
+
+  EmbedderConfig();
+
+  Settings settings();  // keys model.*
+  void check() const;   // Error as SourceEncoderConfig, and without layers
+};
+
+// A sentence encoder (Reimers & Gurevych 2019) or an encoder without a head: it gives vectors of
+// tokens and of texts, answers nothing, and learns nothing by itself; other types begin with its
+// weights.
+class Embedder : public PairNetwork {
+ public:
+  // Error as EmbedderConfig::check and on frames.
+  Embedder(const EmbedderConfig& config, const SourceShape& source);
+
+  at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
+                       const Pass& pass) override;
+  at::Tensor text_vector(const at::Tensor& vectors) const override;
+  bool attends() const override { return true; }
+
+  // Errors, with what to do instead.
+  at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
+
+ private:
+  TextVector text_vector_;
+  bool unit_length_;
+  std::shared_ptr<SourceEncoder> encoder_;
+};
+
+}  // namespace attend

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "attend/serve/completion-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using nlohmann::json;
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+
+size_t character_count(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(),
+                                           [](char byte) { return !continues_character(byte); }));
+}
+
+// Where the first of the stops begins; npos: there is none.
+size_t first_stop(const std::string& text, const std::vector<std::string>& stops) {
+  size_t first = std::string::npos;
+  for (const std::string& stop : stops) first = std::min(first, text.find(stop));
+  return first;
+}
+
+// How much of a text that goes on stays as it is: without the beginning of a stop and of a
+// character at its end.
+size_t settled_size(std::string_view text, const std::vector<std::string>& stops) {
+  size_t size = text.size();
+  for (const std::string& stop : stops)
+    for (size_t length = std::min(stop.size() - 1, text.size()); length > 0; --length)
+      if (text.ends_with(std::string_view(stop).substr(0, length))) {
+        size = std::min(size, text.size() - length);
+        break;
+      }
+  size_t last = size;
+  while (last > 0 && size - last < 4 && continues_character(text[last - 1])) --last;
+  if (last == 0) return size;
+  const auto lead = static_cast<unsigned char>(text[last - 1]);
+  const size_t needed = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  return size - (last - 1) < needed ? last - 1 : size;
+}
+
+}  // namespace
+
+Completion::Completion(const Asking& asking, const std::string& request_id,
+                       CompletionOptions options)
+    : served_(asking.served),
+      metrics_(asking.service.metrics()),
+      reply_(asking.reply),
+      options_(std::move(options)),
+      id_("cmpl-" + request_id),
+      created_(std::time(nullptr)) {
+  for (const std::string& echo : options_.echoes)
+    choices_.insert(choices_.end(), options_.answers, Choice{.echo = echo});
+}
+
+void Completion::grow(size_t prompt, size_t answer, const Candidate& so_far) {
+  const std::lock_guard lock(mutex_);
+  Choice& choice = choices_[prompt * options_.answers + answer];
+  if (!choice.finish.empty()) return;
+  take(choice, so_far, "");
+  say(choice);
+  finish_if_all_are();
+}
+
+void Completion::end(const std::vector<Answer>& answers) {
+  try {
+    for (size_t i = 0; i < answers.size(); ++i) check_read("prompt", i, answers[i].error);
+  } catch (const RequestError& error) {
+    return fail(error);
+  }
+  const std::lock_guard lock(mutex_);
+  for (size_t prompt = 0; prompt < answers.size(); ++prompt)
+    for (size_t answer = 0; answer < options_.answers; ++answer) {
+      Choice& choice = choices_[prompt * options_.answers + answer];
+      if (!choice.finish.empty()) continue;
+      const auto& candidates = answers[prompt].candidates;
+      if (answer < candidates.size())
+        take(choice, candidates[answer], candidates[answer].complete ? "stop" : "length");
+      else
+        choice.finish = "stop";  // a blank source has no answer
+      say(choice);
+    }
+  finish_if_all_are();
+}
+
+void Completion::fail(const RequestError& error) {
+  const std::lock_guard lock(mutex_);
+  if (is_done_) return;
+  is_done_ = true;
+  if (!is_begun_) return reply_.send(error.response());
+  send_event(error.response().body);
+  reply_.end();
+}
+
+void Completion::take(Choice& choice, const Candidate& so_far, const std::string& finish) const {
+  const std::string before = std::exchange(choice.whole, so_far.text);
+  for (size_t i = choice.tokens.size(); i < so_far.tokens.size(); ++i) {
+    choice.tokens.push_back(so_far.tokens[i]);
+    choice.logarithms.push_back(i < so_far.log_probabilities.size() ? so_far.log_probabilities[i]
+                                                                    : 0);
+    choice.offsets.push_back(character_count(before));
+  }
+  const size_t stop = first_stop(choice.whole, options_.stops);
+  choice.finish = stop == std::string::npos ? finish : "stop";
+  if (!choice.finish.empty()) {
+    choice.text = choice.whole.substr(0, stop);
+    return;
+  }
+  // The next token may still change what the last one spelled.
+  const auto [changed, same] =
+      std::mismatch(before.begin(), before.end(), choice.whole.begin(), choice.whole.end());
+  const std::string_view kept(before.data(), static_cast<size_t>(changed - before.begin()));
+  choice.text = kept.substr(0, settled_size(kept, options_.stops));
+}
+
+void Completion::say(Choice& choice) {
+  if (!options_.streams) return;
+  if (choice.finish.empty() && choice.text.size() <= choice.sent) return;
+  const std::string more = choice.text.substr(std::min(choice.sent, choice.text.size()));
+  choice.sent = choice.text.size();
+  send_event(body_json(choice_json(choice, std::exchange(choice.echo, "") + more),
+                       options_.tells_usage ? "null" : ""));
+}
+
+void Completion::send_event(const std::string& json) {
+  std::string event = fmt::format("data: {}\n\n", json);
+  if (std::exchange(is_begun_, true)) return reply_.add(std::move(event));
+  reply_.begin({.type = "text/event-stream", .body = std::move(event)});
+}
+
+void Completion::finish_if_all_are() {
+  if (is_done_ || std::any_of(choices_.begin(), choices_.end(),
+                              [](const Choice& choice) { return choice.finish.empty(); }))
+    return;
+  is_done_ = true;
+  int64_t tokens = options_.prompt_tokens;
+  for (const Choice& choice : choices_) tokens += std::ssize(choice.tokens);
+  metrics_.count_tokens(tokens);
+  if (options_.streams) {
+    if (options_.tells_usage) send_event(body_json("", usage_json()));
+    send_event("[DONE]");
+    return reply_.end();
+  }
+  std::vector<std::string> all;
+  for (const Choice& choice : choices_)
+    all.push_back(choice_json(choice, choice.echo + choice.text));
+  reply_.send({.body = body_json(fmt::format("{}", fmt::join(all, ",")), usage_json())});
+}
+
+std::string Completion::choice_json(const Choice& choice, const std::string& text) const {
+  return fmt::format(R"({{"text":{},"index":{},"logprobs":{},"finish_reason":{}}})",
+                     json_text(text), &choice - choices_.data(), logarithms_json(choice),
+                     choice.finish.empty() ? "null" : json_text(choice.finish));
+}
+
+std::string Completion::body_json(const std::string& choices, const std::string& usage) const {
+  return fmt::format(
+      R"({{"id":{},"object":"text_completion","created":{},"model":{},"choices":[{}]{}}})",
+      json_text(id_), created_, json_text(served_.name), choices,
+      usage.empty() ? "" : fmt::format(R"(,"usage":{})", usage));
+}
+
+std::string Completion::usage_json() const {
+  int64_t tokens = 0;
+  for (const Choice& choice : choices_) tokens += std::ssize(choice.tokens);
+  return json_text({{"prompt_tokens", options_.prompt_tokens},
+                    {"completion_tokens", tokens},
+                    {"total_tokens", options_.prompt_tokens + tokens}});
+}
+
+std::string Completion::logarithms_json(const Choice& choice) const {
+  if (!options_.has_logarithms) return "null";
+  json tokens = json::array(), logarithms = json::array(), offsets = json::array(),
+       best = json::array();
+  const size_t end = character_count(choice.text);
+  for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i) {
+    tokens.push_back(choice.tokens[i]);
+    logarithms.push_back(choice.logarithms[i]);
+    offsets.push_back(choice.offsets[i]);
+    best.push_back({{choice.tokens[i], choice.logarithms[i]}});
+  }
+  return json_text({{"tokens", tokens},
+                    {"token_logprobs", logarithms},
+                    {"text_offset", offsets},
+                    {"top_logprobs", options_.has_best ? best : json()}});
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,145 @@
+#include "attend/serve/completions_route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "attend/decode/search_options.h"
+#include "attend/serve/asking.h"
+#include "attend/serve/completion-inl.h"
+
+namespace attend {
+namespace {
+
+using internal::Completion;
+using internal::CompletionOptions;
+
+// Below it the most probable token is as good as certain.
+constexpr double least_temperature = 1e-3;
+
+struct CompletionsRequest {
+  std::string model, user;
+  RequestInputs prompt{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
+  RequestInputs stop{{InputForm::text, InputForm::texts}};
+  int64_t maximum = 0, answers = 1, best_of = 1, seed = 0, logarithms = 0;
+  double temperature = 1, top_p = 1, no_penalty = 0;
+  bool echoes = false, streams = false, tells_usage = false;
+
+  std::vector<RequestField> fields() {
+    return {{"model", &model},
+            {"prompt", &prompt, 1, most_texts, true},
+            {"max_tokens", &maximum, 1, most_answer_tokens, false, true},
+            {"temperature", &temperature, 0, 2, false, true},
+            {"top_p", &top_p, 1e-6, 1, false, true},
+            {"n", &answers, 1, most_answers, false, true},
+            {"best_of", &best_of, 1, most_answers, false, true},
+            {"seed", &seed, -9e15, 9e15, false, true},
+            {"stop", &stop, 1, 4, false, true},
+            {"echo", &echoes, 0, 0, false, true},
+            {"logprobs", &logarithms, 0, 1, false, true},
+            {"stream", &streams, 0, 0, false, true},
+            {"stream_options", std::vector<RequestField>{{"include_usage", &tells_usage}}, 0, 0,
+             false, true},
+            {"presence_penalty", &no_penalty, 0, 0, false, true},
+            {"frequency_penalty", &no_penalty, 0, 0, false, true},
+            {"user", &user, 0, 0, false, true}};
+  }
+};
+
+[[noreturn]] void refuse(const char* field, const std::string& message) {
+  throw RequestError(422, message, field, "invalid_value");
+}
+
+void check_completions(const CompletionsRequest& asked, const std::set<std::string>& present) {
+  if (present.contains("best_of") && asked.best_of != asked.answers)
+    refuse("best_of", "best_of must be n: all answers that are drawn are told");
+  if (asked.streams && present.contains("logprobs"))
+    refuse("logprobs", "a stream has no logprobs; leave one of the two out");
+  if (asked.echoes && present.contains("logprobs"))
+    refuse("logprobs", "a prompt that is echoed has no logprobs; leave one of the two out");
+  if (!asked.streams && present.contains("stream_options"))
+    refuse("stream_options", "stream_options are for a stream; set stream");
+  for (const std::string& stop : asked.stop.texts)
+    if (stop.empty()) refuse("stop", "a stop is empty; leave it out");
+}
+
+// What is asked for: without any of the fields that draw, and at temperature 0, the most probable
+// token is taken.
+SearchOptions completion_search(const CompletionsRequest& asked,
+                                const std::set<std::string>& present) {
+  SearchOptions search;
+  search.maximum_length = asked.maximum;
+  const bool draws =
+      present.contains("temperature")
+          ? asked.temperature >= least_temperature
+          : asked.answers > 1 || present.contains("top_p") || present.contains("seed");
+  if (draws) {
+    search.sampling = {.temperature = asked.temperature, .top_p = asked.top_p};
+    search.sampling->seed =
+        present.contains("seed") ? static_cast<uint64_t>(asked.seed) : std::random_device()();
+    search.nbest = asked.answers;
+  } else if (asked.answers > 1) {
+    refuse("n", "several answers are drawn, and temperature 0 draws none; raise it");
+  }
+  if (draws && asked.logarithms > 0)
+    refuse("logprobs", "logprobs above 0 need temperature 0; 0 tells those of what is drawn");
+  return search;
+}
+
+int64_t prompt_token_count(const Model& model, const std::vector<std::string>& prompts) {
+  int64_t count = 0;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto tokens = std::ssize(model.tokenise(prompts[i]));
+    if (tokens > model.maximum_source_length()) throw too_long(model, "prompt", i);
+    count += tokens;
+  }
+  return count;
+}
+
+}  // namespace
+
+void answer_completions(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  CompletionsRequest asked;
+  const std::set<std::string> present = read_request(request.body, asked.fields());
+  check_completions(asked, present);
+  const ServedModel& served = text_model(service, asked.model);
+  Question question;
+  question.sources = texts_of(served, asked.prompt, "prompt");
+  question.search = completion_search(asked, present);
+  if (!question.search.sampling) question.options = fmt::format("completion {}", asked.maximum);
+
+  CompletionOptions options{.stops = asked.stop.texts,
+                            .answers = static_cast<size_t>(asked.answers),
+                            .prompt_tokens = prompt_token_count(*served.model, question.sources),
+                            .streams = asked.streams,
+                            .tells_usage = asked.tells_usage,
+                            .has_logarithms = present.contains("logprobs"),
+                            .has_best = asked.logarithms > 0};
+  for (const std::string& prompt : question.sources)
+    options.echoes.push_back(asked.echoes ? prompt : "");
+  const Asking asking{service, served, reply, "prompt"};
+  const auto completion = std::make_shared<Completion>(asking, request.id, std::move(options));
+  question.is_abandoned = [reply, completion] {
+    return completion->is_done() || reply.is_abandoned();
+  };
+  question.grows = [completion](size_t prompt, size_t answer, const Candidate& so_far) {
+    completion->grow(prompt, answer, so_far);
+  };
+  question.answered = [completion](const std::vector<Answer>& answers) {
+    completion->end(answers);
+  };
+  question.failed = [completion](const std::exception& error) {
+    completion->fail(failure_of(error));
+  };
+  put(asking, std::move(question));
+}
+
+std::vector<RequestField> completions_fields() { return fields_of<CompletionsRequest>(); }
+
+}  // namespace attend

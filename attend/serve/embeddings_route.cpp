@@ -1,0 +1,102 @@
+#include "attend/serve/embeddings_route.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "attend/data/base64.h"
+#include "attend/serve/asking.h"
+
+namespace attend {
+namespace {
+
+// As OpenAI's clients know it; a request has 1 MiB.
+constexpr double most_inputs = 2048;
+
+enum class VectorEncoding { numbers, base64 };
+EnumNames names_of(VectorEncoding) { return {"float", "base64"}; }
+
+struct EmbeddingsRequest {
+  std::string model, user;
+  RequestInputs input{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
+  VectorEncoding encoding = VectorEncoding::numbers;
+  int64_t dimensions = 0;
+
+  std::vector<RequestField> fields() {
+    return {{"model", &model},
+            {"input", &input, 1, most_inputs, true},
+            {"encoding_format", &encoding, 0, 0, false, true},
+            {"dimensions", &dimensions, 1, most_dimensions, false, true},
+            {"user", &user, 0, 0, false, true}};
+  }
+};
+
+// Float32, the first byte the lowest, in base64.
+std::string packed_numbers(const std::vector<float>& vector) {
+  std::string bytes;
+  bytes.reserve(4 * vector.size());
+  for (const float number : vector) {
+    const auto bits = std::bit_cast<uint32_t>(number);
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 255);
+  }
+  return base64_text(bytes);
+}
+
+}  // namespace
+
+std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
+                               const VectorForm& form) {
+  if (embedding.tokens.empty())
+    throw RequestError(422, fmt::format("{}[{}] has no tokens; send a text", form.field, index),
+                       form.field, "invalid_value");
+  if (embedding.truncated && !form.is_cut) throw too_long(model, form.field, index);
+  if (form.dimensions > std::ssize(embedding.whole))
+    throw RequestError(422,
+                       fmt::format("dimensions is {}; vectors of the model have {}",
+                                   form.dimensions, embedding.whole.size()),
+                       "dimensions", "invalid_value");
+  std::vector<float> vector = embedding.whole;
+  if (form.dimensions > 0) vector.resize(static_cast<size_t>(form.dimensions));
+  double squares = 0;
+  for (const float number : vector) squares += static_cast<double>(number) * number;
+  if (!std::isfinite(squares)) throw RequestError(500, "the model's vector is not finite");
+  const double length = std::sqrt(squares);
+  if (form.is_normalised && length > 0)
+    for (float& number : vector) number = static_cast<float>(number / length);
+  return vector;
+}
+
+std::string numbers_json(const std::vector<float>& vector) {
+  return fmt::format("[{}]", fmt::join(vector, ","));
+}
+
+void answer_embeddings(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  EmbeddingsRequest asked;
+  read_request(request.body, asked.fields());
+  const ServedModel& served = service.model_named(asked.model);
+  ask_vectors(
+      {service, served, reply, "input"}, texts_of(served, asked.input, "input"),
+      [&served, encoding = asked.encoding,
+       form = VectorForm{asked.dimensions}](const std::vector<Embedding>& embeddings) {
+        std::string data;
+        size_t tokens = 0;
+        for (size_t i = 0; i < embeddings.size(); ++i) {
+          const std::vector<float> vector = text_vector(*served.model, embeddings[i], i, form);
+          data += fmt::format(
+              R"({}{{"object":"embedding","index":{},"embedding":{}}})", i > 0 ? "," : "", i,
+              encoding == VectorEncoding::base64 ? fmt::format("\"{}\"", packed_numbers(vector))
+                                                 : numbers_json(vector));
+          tokens += embeddings[i].tokens.size();
+        }
+        return HttpResponse{.body =
+                                fmt::format(R"({{"object":"list","data":[{}],"model":{},)"
+                                            R"("usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
+                                            data, json_text(served.name), tokens, tokens)};
+      });
+}
+
+std::vector<RequestField> embeddings_fields() { return fields_of<EmbeddingsRequest>(); }
+
+}  // namespace attend

@@ -1,0 +1,98 @@
+#include "attend/serve/explain_route.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attend/explain/explanation.h"
+#include "attend/serve/asking.h"
+#include "attend/serve/request_fields.h"
+#include "attend/serve/service.h"
+
+namespace attend {
+namespace {
+
+// The work grows as the square of the text's length, and more.
+constexpr size_t most_explained_bytes = 4096;
+constexpr double most_numbered = 10000, most_explained_beam = 64;
+
+struct ExplainRequest {
+  std::string model;
+  int64_t layer = 0, head = 0;
+  ExplanationRequest asked;
+
+  std::vector<RequestField> fields() {
+    ShowOptions& show = asked.show;
+    return {{"model", &model},
+            {"text", &asked.text, 0, 0, true},
+            {"target", &asked.target},
+            {"beam", &asked.search.beam, 1, most_explained_beam},
+            {"view", &show.view},
+            {"method", &show.method},
+            {"layer", &layer, 1, most_numbered},
+            {"head", &head, 1, most_numbered},
+            {"words", &show.words},
+            {"evidence", &show.evidence},
+            {"format", &asked.form}};
+  }
+};
+
+void check_explained_size(const std::string& text, const std::string& field) {
+  if (text.size() > most_explained_bytes)
+    throw RequestError(422,
+                       fmt::format("{} has {} bytes; up to {} are explained", field, text.size(),
+                                   most_explained_bytes),
+                       field, "invalid_value");
+}
+
+ExplainRequest read_explain(const std::string& body) {
+  ExplainRequest request;
+  const std::set<std::string> present = read_request(body, request.fields());
+  MethodChoice& choice = request.asked.show.choice;
+  if (present.contains("layer")) choice.layer = request.layer;
+  if (present.contains("head")) choice.head = request.head;
+  check_explained_size(request.asked.text, "text");
+  check_explained_size(request.asked.target, "target");
+  return request;
+}
+
+// The lines of JSON as an array.
+std::string listed_explanations(const std::string& model, std::string lines) {
+  lines.pop_back();
+  for (size_t end = 0; (end = lines.find('\n', end)) != std::string::npos;) lines[end] = ',';
+  return fmt::format("{{\"model\":{},\"explanations\":[{}]}}", json_text(model), lines);
+}
+
+HttpResponse explain_response(const std::string& model, ExplanationForm form, std::string made) {
+  switch (form) {
+    case ExplanationForm::json:
+      return {.body = listed_explanations(model, std::move(made))};
+    case ExplanationForm::svg:
+      return {.type = "image/svg+xml", .body = std::move(made)};
+    case ExplanationForm::html:
+      return {.type = "text/html; charset=utf-8", .body = std::move(made)};
+    case ExplanationForm::page:
+      break;
+  }
+  return {.body = std::move(made)};
+}
+
+}  // namespace
+
+void answer_explain(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  ExplainRequest asked = read_explain(request.body);
+  const ServedModel& served = text_model(service, asked.model);
+  service.compute(served, reply, [&served, reply, asked = std::move(asked.asked)] {
+    return explain_response(served.name, asked.form, explain_answer(*served.model, asked, [&] {
+                              return reply.is_abandoned();
+                            }));
+  });
+}
+
+std::vector<RequestField> explain_fields() { return fields_of<ExplainRequest>(); }
+
+}  // namespace attend

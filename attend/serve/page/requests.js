@@ -1,0 +1,50 @@
+// What the page asks of its server, and what goes wrong in people's words.
+class Refusal extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const askTable = {
+  401: () => 'The server wants a key. Give it beside the model, and ask again.',
+  429: () => 'Too many others ask at this moment. Wait a little and ask again.',
+  503: () => 'The server is not ready: it loads its models, or is about to end. Ask again later.',
+  504: () => 'The answer takes longer than the server allows. A shorter text, or fewer answers, take less.',
+};
+
+async function ask(path, body, signal) {
+  const key = part('key').value;
+  const headers = key ? {Authorization: 'Bearer ' + key} : {};
+  if (body) headers['Content-Type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(path, {method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body), signal});
+  } catch (problem) {
+    if (problem.name === 'AbortError') throw problem;
+    throw new Refusal('The server does not answer. Is it still running?', 0);
+  }
+  if (response.ok) return response;
+  const told = askTable[response.status];
+  if (response.status === 401) part('key-label').hidden = false;
+  if (told) throw new Refusal(told(), response.status);
+  const {error} = await response.json();
+  throw new Refusal(`The server says: ${error.message}.`, response.status);
+}
+
+function tellProblem(problem) {
+  if (problem.name === 'AbortError') return;
+  part('problem').textContent = problem instanceof Refusal ? problem.message : `Something went wrong here: ${problem.message}`;
+  part('problem').hidden = false;
+}
+
+function forgetProblem() {
+  part('problem').hidden = true;
+}
+
+// What a page of explanations reads, as page_json() of map_page.cpp wrote it.
+async function askPage(fields, signal) {
+  const {texts, thumbnails, blocks} = await (await ask('v1/explain', {...fields, format: 'page'}, signal)).json();
+  texts.read = async block => block === 'thumbnails' ? thumbnails : blocks[block];
+  return texts;
+}

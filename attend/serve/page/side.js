@@ -1,0 +1,156 @@
+// What one model answers, and why.
+class Side {
+  constructor(host, model, prefix) {
+    Object.assign(this, {model, prefix});
+    this.answer = element('p', {class: 'first answer', 'aria-live': 'polite'});
+    this.answers = element('ol', {class: 'answers', 'aria-label': 'Answers'});
+    this.notes = element('p', {class: 'soft'});
+    this.whatIf = element('div', {class: 'what-if'});
+    this.note = element('p', {class: 'soft'});
+    this.share = element('button', {type: 'button', hidden: ''}, 'Save as one file');
+    this.share.addEventListener('click', () => this.save().catch(tellProblem));
+    this.tabs = element('div', {class: 'tabs', role: 'tablist', 'aria-label': 'Views', hidden: ''});
+    this.views = element('div');
+    host.append(element('section', {class: 'side', 'aria-label': `Model ${model.id}`},
+      element('h2', {}, model.id),
+      element('div', {class: 'answered'}, element('div', {}, this.answer, this.notes, this.answers), this.whatIf),
+      element('div', {class: 'bar'}, this.share, this.note), this.tabs, this.views));
+  }
+
+  // Asks for the answer, then for one map and all layers, and then for all methods with their tests.
+  async ask(text, count, signal) {
+    Object.assign(this, {text, signal});
+    const beam = this.model.answers_numbers ? 1 : count;
+    this.fields = {model: this.model.id, text, ...(beam > 1 ? {beam} : {})};
+    this.busy('Waiting for the answer');
+    try {
+      this.first = await this.predict(text, beam);
+      this.showAnswers(this.first);
+      this.makeWhatIf(text, this.first.source_tokens);
+      this.busy('Drawing what it looked at');
+      this.showViews(await askPage(this.fields, signal));
+      this.share.hidden = false;
+      this.busy('Testing every method: does the answer depend on what its map points at?');
+      this.showViews(await askPage({...this.fields, evidence: true}, signal));
+      this.rest(this.explanation.page.note);
+    } catch (problem) {
+      this.rest('');
+      throw problem;
+    }
+  }
+
+  async predict(text, beam) {
+    const {answers: [answer]} = await (await ask('v1/predict', {
+      model: this.model.id, texts: [text], details: true, ...(beam > 1 ? {beam, nbest: beam} : {}),
+    }, this.signal)).json();
+    return answer;
+  }
+
+  busy(words) {
+    this.note.textContent = words + '…';
+    this.note.hidden = false;
+    this.note.classList.add('busy');
+  }
+
+  rest(words) {
+    this.note.textContent = words;
+    this.note.hidden = !words;
+    this.note.classList.remove('busy');
+  }
+
+  showAnswers({predictions, cut, unknown, source_tokens: tokens}) {
+    this.answer.textContent = bestOf(predictions);
+    this.answers.hidden = predictions.length < 2;
+    this.answers.replaceChildren(...predictions.map(({target, log_probability: logarithm}) => element('li', {},
+      element('span', {}, shown(target)), element('span', {class: 'share', title: 'the probability of the whole answer; answers rank by it per token'},
+              percent(Math.exp(logarithm))))));
+    const notes = [];
+    if (cut) notes.push(`The text is longer than the model reads; it read ${tokens.length} tokens.`);
+    if (unknown.length) notes.push(`The model does not know ${listed(unknown.map(token => `“${token}”`))}.`);
+    this.notes.textContent = notes.join(' ');
+    this.notes.hidden = !notes.length;
+  }
+
+  // A button a token. Each switches its token off, and the model answers the text without those.
+  makeWhatIf(text, tokens) {
+    const pieces = piecesOf(text, tokens);
+    this.whatIf.replaceChildren();
+    if (!pieces || pieces.length < 2 || pieces.length > 400) return;
+    const off = new Set();
+    const instead = element('div', {class: 'instead', 'aria-live': 'polite', hidden: ''});
+    const buttons = pieces.map((piece, i) => {
+      const button = element('button', {type: 'button', class: 'token', 'aria-pressed': 'true'}, shown(piece.written));
+      button.addEventListener('click', () => {
+        if (!off.delete(i)) off.add(i);
+        button.setAttribute('aria-pressed', !off.has(i));
+        this.answerWithout(pieces, off, instead).catch(tellProblem);
+      });
+      return button;
+    });
+    this.whatIf.append(element('fieldset', {class: 'choice'},
+      element('legend', {}, 'What if? Switch tokens off:'), ...buttons), instead);
+  }
+
+  async answerWithout(pieces, off, instead) {
+    const text = textWithout(pieces, off);
+    this.asked = text;
+    instead.hidden = !off.size || off.size === pieces.length;
+    if (instead.hidden) return;
+    const {predictions} = await this.predict(text, 1);
+    if (this.asked !== text) return;
+    const best = bestOf(predictions);
+    const take = element('button', {type: 'button'}, 'Explain this text');
+    take.addEventListener('click', () => {
+      part('text').value = text;
+      part('ask').requestSubmit();
+    });
+    instead.replaceChildren(
+      element('p', {class: 'soft'}, 'To ', element('strong', {class: 'asked'}, text), ' the model answers'),
+      element('p', {class: 'answer'}, best),
+      element('p', {class: 'soft'}, best === bestOf(this.first.predictions) ? 'It is the answer to the whole text, too.' : 'It is another answer than to the whole text.'),
+      take);
+  }
+
+  // Those of before stay until these are there; the view that was chosen stays chosen.
+  showViews(page) {
+    const name = this.view, before = this.explanation;
+    const held = [this.tabs, this.views].some(host => host.contains(document.activeElement));
+    readColors(page.ramps);
+    this.tabs.replaceChildren();
+    this.views.replaceChildren();
+    this.explanation = new Explanation(page, this.tabs, this.views, {
+      prefix: this.prefix,
+      changed: view => { this.view = view; },
+    });
+    if (before) Object.assign(this.explanation.chosen, before.chosen);
+    this.explanation.show(name);
+    if (held) this.explanation.tab(this.view)?.focus();
+  }
+
+  recolor() {
+    if (!this.explanation) return;
+    readColors(this.explanation.page.ramps);
+    this.explanation.recolor();
+  }
+
+  // The whole explanation as a page of its own, which needs no server.
+  async save() {
+    this.share.disabled = true;
+    try {
+      const file = await (await ask('v1/explain', {...this.fields, format: 'html'})).blob();
+      const link = element('a', {href: URL.createObjectURL(file), download: `${this.model.id}-explained.html`});
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } finally {
+      this.share.disabled = false;
+    }
+  }
+}
+
+function bestOf(predictions) {
+  return predictions.length ? shown(predictions[0].target) : '(no answer)';
+}
+
+function percent(share) {
+  return share > 0 && share < 0.0001 ? 'below 0.01 %' : `${Number((100 * share).toPrecision(3))} %`;
+}

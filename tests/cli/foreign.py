@@ -1,0 +1,36 @@
+"""Folders as transformers saves them, of tests/import/golden.json and the formula of its weights."""
+
+import json
+import math
+import pathlib
+import struct
+
+from program import safetensors
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "import" / "golden.json"
+
+
+def golden_case(name):
+    return next(one for one in json.loads(GOLDEN.read_text())["cases"] if one["name"] == name)
+
+
+def numbers(number, shape, is_norm):
+    values = [((k * 37 + number * 101) % 199 - 99) / 150 for k in range(math.prod(shape))]
+    return [1 + value / 3 for value in values] if is_norm else values
+
+
+def write_foreign(name, folder):
+    """Returns the case."""
+    case = golden_case(name)
+    folder.mkdir()
+    for file, document in case["files"].items():
+        (folder / file).write_text(json.dumps(document))
+    header, body = {}, b""
+    for number, (key, shape) in enumerate(sorted(case["tensors"].items())):
+        is_norm = "norm" in key.lower() and key.endswith("weight")
+        values = numbers(number, shape, is_norm)
+        header[key] = {"dtype": "F32", "shape": shape,
+                       "data_offsets": [len(body), len(body) + 4 * len(values)]}
+        body += struct.pack(f"<{len(values)}f", *values)
+    (folder / "model.safetensors").write_bytes(safetensors(header, body))
+    return case

@@ -1,0 +1,117 @@
+"""Models of transformers become model folders that the other commands take."""
+
+import json
+import re
+
+import program
+from foreign import write_foreign
+from program import settings
+
+
+class Import(program.Case):
+    def imported(self, name):
+        case = write_foreign(name, self.folder / "theirs")
+        told = self.succeed("import", "theirs", "--out", "model").stdout
+        self.assertIn(name, told)
+        return case
+
+    def methods(self):
+        """The names of `explain --method`, of the table that --markdown prints."""
+        rows = re.findall(r"^\| `(\w+)` \|", self.succeed("explain", "--markdown").stdout, re.M)
+        self.assertIn("rollout", rows)
+        return rows
+
+    def explain_by_all(self, text):
+        """Each method answers, or says in one line why it does not."""
+        answered = 0
+        for method in self.methods():
+            run = self.attend("explain", "model", text, "--method", method, "--json")
+            if run.returncode == 0:
+                record = json.loads(run.stdout.splitlines()[0])
+                self.assertEqual(record["source"][0], "[CLS]", method)
+                answered += 1
+            else:
+                self.assertEqual((run.returncode, run.stderr.count("\n")), (2, 1), run.stderr)
+        self.assertGreaterEqual(answered, 5)
+
+    def test_vectors_are_printed(self):
+        case = self.imported("BertModel")
+        text, expected = case["texts"][0], case["answers"][0]
+        plain, blank = self.succeed("embed", "model", stdin=f"{text}\n\n").stdout.splitlines()
+        record = json.loads(self.succeed("embed", "model", "--json", "--tokens", stdin=text).stdout)
+        self.assertEqual(blank, "")
+        for shown, number in zip(map(float, plain.split()), record["vector"], strict=True):
+            self.assertAlmostEqual(shown, number, places=6)
+        for ours, theirs in zip(record["vector"], expected, strict=True):
+            self.assertAlmostEqual(ours, theirs, places=4)
+        self.assertEqual(record["tokens"][0], "[CLS]")
+        self.assertEqual(len(record["vectors"]), len(record["tokens"]))
+        self.refuse("predict", "model", stdin=text, names=["attend embed"])
+        self.refuse("embed", "model", "--tokens", stdin=text, names=["--json"])
+
+    def test_a_mask_is_filled_in_and_explained(self):
+        case = self.imported("BertForMaskedLM")
+        text = case["texts"][1]
+        record = json.loads(self.succeed("predict", "model", "--json", "--details",
+                                         stdin=text).stdout)
+        self.assertEqual(record["unknown"], ["[MASK]"])
+        place = record["source_tokens"].index("[MASK]")
+        found = record["predictions"][0]
+        self.assertAlmostEqual(2.718281828 ** found["log_probabilities"][place],
+                               case["answers"][1][0], places=5)
+        for i, token in enumerate(record["source_tokens"]):
+            if i != place:
+                self.assertEqual(found["tokens"][i], token)
+        self.assertIn("paris is the", found["target"])
+        self.explain_by_all(text)
+
+    def test_labels_are_answered_and_explained(self):
+        case = self.imported("DistilBertForSequenceClassification")
+        text = case["texts"][0]
+        lines = self.succeed("predict", "model", "--beam", 2, "--nbest", 2, stdin=text).stdout
+        found = {label: float(score) for _, label, score in
+                 (line.split("\t") for line in lines.splitlines())}
+        for label, expected in zip(("LABEL_0", "LABEL_1"), case["answers"][0], strict=True):
+            self.assertAlmostEqual(found[label], expected, places=3)
+        self.write("pairs.tsv", f"{text}\tLABEL_1\nParis\tLABEL_0\n")
+        self.succeed("evaluate", "model", "--data", "pairs.tsv")
+        self.explain_by_all(text)
+
+    def test_another_model_begins_with_the_weights(self):
+        self.imported("BertModel")
+        self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)
+        run = self.succeed(
+            "train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out", "tuned",
+            "--set", "model.type=classifier", "--set", "data.source_units=tokenizer",
+            *settings({"model.depth": 8, "model.layers": 2, "model.heads": 2,
+                       "model.feed_forward": 12, "model.activation": "gelu", "model.bias": "none",
+                       "model.positions": "learned", "model.normalise_first": "false",
+                       "model.normalise_input": "true", "model.epsilon": 1e-12,
+                       "model.pooling": "first", "model.maximum_source_length": 40,
+                       "train.replicas": 1, "train.steps": 2, "train.batch": 8}))
+        self.assertRegex(run.stdout + run.stderr, r"\b36 of 38 weights begin as in model")
+        answered = self.succeed("predict", "tuned", stdin="the cat sees\n").stdout.strip()
+        self.assertIn(answered, ("animal", "city"))
+
+    def test_what_is_wrong_is_one_line(self):
+        write_foreign("BertModel", self.folder / "theirs")
+        weights = self.folder / "theirs" / "model.safetensors"
+        whole = weights.read_bytes()
+        for bytes_, name in ((whole[:-1], "model.safetensors"), (whole[:5], "too short"),
+                             (b"\xff" * 8 + whole[8:], "header"), (b"", "model.safetensors")):
+            weights.write_bytes(bytes_)
+            self.refuse("import", "theirs", "--out", "model", names=[name])
+        weights.unlink()
+        self.write("theirs/pytorch_model.bin", b"PK")
+        self.refuse("import", "theirs", "--out", "model", names=["pickled", "save_pretrained"])
+        self.write("theirs/config.json", "[" * 100000)
+        self.refuse("import", "theirs", "--out", "model", names=["config.json"])
+        self.write("theirs/config.json", json.dumps({"model_type": "llama"}))
+        self.refuse("import", "theirs", "--out", "model", names=["'llama'", "bert"])
+        self.refuse("import", "nowhere", "--out", "model", names=["nowhere", "config.json"])
+        self.refuse("train", "--data", "x", "--out", "y", "--set", "model.type=embedder",
+                    names=["--init"])
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,116 @@
+"""attend serve: explanations, as attend explain makes them."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+import threading
+
+import program
+from program import PAIRS, SMALL, settings
+from test_serve import Server
+
+HEADS = {"model.type": "transformer", "model.depth": 16, "model.heads": 2, "model.feed_forward": 16,
+         "model.encoder_layers": 2, "model.decoder_layers": 1, "train.replicas": 1, "train.batch": 20,
+         "train.learning_rate": 1e-2, "train.warmup_steps": 10, "train.patience": 0}
+
+
+class Explain(program.Case):
+    """One server with a model of each kind, for all the tests below."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared)
+        (cls.shared / "pairs.tsv").write_text(PAIRS)
+        for name, chosen in (("words", HEADS), ("plain", SMALL | {"model.score": "none"})):
+            run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", name,
+                                 *settings(chosen | {"train.epochs": 12}), cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
+        cls.server = Server("words", "plain", "--port", 0, cwd=cls.shared)
+        cls.addClassCleanup(cls.server.end)
+
+    def ask(self, **fields):
+        return self.server.ask("POST", "/v1/explain", {"model": "words", "text": "bab"} | fields)
+
+    def explain(self, *options, model="words"):
+        run = program.attend("explain", model, "bab", *options, cwd=self.shared)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_explanations_are_those_of_explain_to_the_byte(self):
+        for options, fields in (
+                ((), {}),
+                (("--method", "occlusion", "--evidence", "--target", "B A B"),
+                 {"method": "occlusion", "evidence": True, "target": "B A B"}),
+                (("--target", "D A D", "--head", 1), {"target": "D A D", "head": 1}),
+                (("--beam", 4, "--words"), {"beam": 4, "words": True}),
+                (("--view", "model"), {"view": "model"})):
+            lines = self.explain("--json", *options).splitlines()
+            status, headers, body = self.ask(**fields)
+            self.assertEqual(status, 200, body)
+            self.assertEqual(body, f'{{"model":"words","explanations":[{",".join(lines)}]}}', fields)
+            self.assertEqual(headers["Content-Type"], "application/json")
+
+    def test_pictures_and_pages_are_those_of_explain_to_the_byte(self):
+        for suffix, options, fields, kind in (
+                (".svg", (), {}, "image/svg+xml"),
+                (".svg", ("--view", "graph"), {"view": "graph"}, "image/svg+xml"),
+                (".html", ("--method", "norms"), {"method": "norms"}, "text/html; charset=utf-8"),
+                (".html", ("--target", "B A B"), {"target": "B A B"}, "text/html; charset=utf-8")):
+            path = self.shared / f"file{suffix}"
+            self.explain("--out", path, *options)
+            status, headers, body = self.ask(format=suffix[1:], **fields)
+            self.assertEqual((status, headers["Content-Type"]), (200, kind), body[:200])
+            self.assertEqual(body, path.read_text())
+
+    def test_what_a_page_holds(self):
+        one = json.loads(self.ask(format="page")[2])
+        self.assertEqual([method["name"] for method in one["texts"]["methods"]], ["attention"])
+        self.assertEqual(one["texts"]["methods"][0]["card"], [])
+        every = json.loads(self.ask(format="page", evidence=True, target="B A B")[2])
+        names = [method["name"] for method in every["texts"]["methods"]]
+        self.assertIn("integrated_gradients", names)
+        self.assertTrue(all(method["card"] for method in every["texts"]["methods"]))
+        heads = sum(len(layer["heads"]) for layer in every["texts"]["maps"])
+        self.assertEqual(len(every["blocks"]), len(names) + heads)
+        # A model without weights has no map before its methods are tested, and says so.
+        none = json.loads(self.ask(model="plain", format="page")[2])["texts"]
+        self.assertEqual((none["methods"], none["maps"]), ([], []))
+        self.assertIn("model.score = none", none["note"])
+
+    def test_refusals(self):
+        for fields, status, param, words in (
+                ({"text": None}, 422, "text", "string"),
+                ({"text": ""}, 422, None, "empty"),
+                ({"text": "b" * 4097}, 422, "text", "up to 4096"),
+                ({"method": "rolout"}, 422, None, "did you mean rollout?"),
+                ({"head": 0}, 422, "head", "from 1"),
+                ({"head": 3}, 422, None, "head 3"),
+                ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph"),
+                ({"view": "graph"}, 422, None, "take the format svg"),
+                ({"view": "heads", "evidence": True}, 422, None, "leave the view heads out"),
+                ({"target": "B ? B"}, 422, None, "'?' is no token"),
+                ({"model": "plain"}, 422, None, "model.score = none"),
+                ({"model": "other"}, 404, "model", "/v1/models"),
+                ({"texts": ["a"]}, 422, "texts", "did you mean text?")):
+            found, _, body = self.ask(**fields)
+            error = json.loads(body)["error"]
+            self.assertEqual((found, error["param"]), (status, param), body)
+            self.assertIn(words, error["message"])
+
+    def test_explanations_do_not_depend_on_company(self):
+        alone = self.ask(evidence=True, target="B A B")[2]
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(self.ask(evidence=True, target="B A B")[2])) for _ in range(4)]
+        threads += [threading.Thread(target=self.server.predict, kwargs={"model": "words", "texts": ["dad"] * 32})
+                    for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [alone] * 4)
+
+
+if __name__ == "__main__":
+    program.main()

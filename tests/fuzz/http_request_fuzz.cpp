@@ -1,0 +1,73 @@
+// A request from its first byte to its answer, without a socket: the gate, the routes, the fields
+// of the JSON. No model is loaded, so that what a request asks of one ends at its name.
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "attend/http/connection-inl.h"
+#include "attend/serve/request_fields.h"
+#include "attend/serve/routes.h"
+#include "attend/serve/service.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace attend::fuzz {
+namespace {
+
+// A log has a line for each request, whatever the client sent.
+void expect_line(const std::string& line) {
+  expect(!line.empty() && line.find_first_of("\r\n") == std::string::npos);
+}
+
+// Ready, as far as a service without models is.
+struct ReadyService : Service {
+  ReadyService() : Service({.key = "key", .version = "1", .log = expect_line}) { load(); }
+};
+
+// What the client would read ends where it should, and is JSON.
+void expect_error(const HttpResponse& response) {
+  expect(response.status >= 400 && response.status < 600);
+  const std::string head = http_response_head(response, "id", {});
+  expect(head.find("\r\n\r\n") == head.size() - 4);
+  expect(response.body.starts_with(R"({"error":{)") && nlohmann::json::accept(response.body));
+}
+
+void answer(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  try {
+    answer_by_route(service, request, reply);
+  } catch (const RequestError& error) {
+    expect_error(error.response());
+  } catch (const Error& error) {
+    expect_error(http_error(422, error.what()));
+  }
+}
+
+// As a connection hands it on, whose client left at once.
+void hand_on(const HttpHead& head, std::string body) {
+  static ReadyService service;
+  static boost::asio::io_context context;
+  answer(service, {head, std::move(body), "id"},
+         HttpReply(std::make_shared<HttpExchange>(context, std::weak_ptr<HttpConnection>(), 1)));
+  // What is posted must not pile up.
+  context.restart();
+  context.poll();
+  service.watch(
+      {.id = "id", .method = head.method, .target = head.target, .path = head.path, .status = 200});
+}
+
+}  // namespace
+}  // namespace attend::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  const std::string_view bytes = fuzz::text(data, size);
+  const HttpRules rules{.hosts = {"localhost"}};
+  const HttpHeadReading reading = read_http_head(bytes, rules);
+  if (const auto* refusal = std::get_if<HttpRefusal>(&reading))
+    fuzz::expect_error(http_error(refusal->status, refusal->message));
+  // Whatever follows is the body: a length that must be right would stop most changes.
+  if (const auto* head = std::get_if<HttpHead>(&reading))
+    fuzz::hand_on(*head, std::string(bytes.substr(head->size)));
+  return 0;
+}

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "attend/data/safetensors.h"
+
+namespace attend::test {
+
+using nlohmann::json;
+
+// What tools/pretrained_check.py --golden wrote.
+inline const json& golden() {
+  static const json all = json::parse(std::ifstream(GOLDEN));
+  return all;
+}
+
+inline const json& golden_case(const std::string& name) {
+  for (const json& each : golden()["cases"])
+    if (each["name"] == name) return each;
+  throw std::runtime_error("no case " + name);
+}
+
+// The tensor of that place in the order of names, as the script has it.
+inline at::Tensor by_formula(int64_t number, const std::vector<int64_t>& shape, bool is_norm) {
+  at::Tensor values = at::empty(shape, at::kDouble);
+  auto* numbers = values.data_ptr<double>();
+  for (int64_t k = 0; k < values.numel(); ++k)
+    numbers[k] = static_cast<double>((k * 37 + number * 101) % 199 - 99) / 150;
+  return (is_norm ? 1 + values / 3 : values).to(at::kFloat);
+}
+
+inline std::map<std::string, at::Tensor> tensors_of(const json& one) {
+  std::map<std::string, at::Tensor> tensors;
+  int64_t number = 0;
+  for (const auto& [name, shape] : one["tensors"].items()) {
+    const bool is_norm = (name.find("norm") != name.npos || name.find("Norm") != name.npos) &&
+                         name.ends_with("weight");
+    tensors[name] = by_formula(number++, shape.get<std::vector<int64_t>>(), is_norm);
+  }
+  return tensors;
+}
+
+// A folder as transformers saves it; tests change parts of it before they write it.
+struct ForeignFolder {
+  explicit ForeignFolder(const std::string& name)
+      : files(golden_case(name)["files"]), tensors(tensors_of(golden_case(name))) {}
+
+  void write(const std::string& folder) const {
+    std::filesystem::create_directories(folder);
+    for (const auto& [name, document] : files.items()) {
+      const std::filesystem::path path = std::filesystem::path(folder) / name;
+      std::filesystem::create_directories(path.parent_path());
+      std::ofstream(path) << (document.is_string() ? document.get<std::string>() : document.dump());
+    }
+    if (!tensors.empty()) write_safetensors(folder + "/model.safetensors", {tensors, {}});
+  }
+
+  json& config() { return files["config.json"]; }
+
+  json files;  // texts as they are, others as JSON
+  std::map<std::string, at::Tensor> tensors;
+};
+
+}  // namespace attend::test

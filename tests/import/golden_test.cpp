@@ -1,0 +1,63 @@
+#include <gmock/gmock.h>
+
+#include "attend/import/import_model.h"
+#include "attend/inference/model.h"
+#include "tests/import/foreign_folder.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace golden_test {
+
+using test::json;
+
+class EveryGoldenCase : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const json& one : test::golden()["cases"]) all.push_back(one["name"]);
+  return all;
+}
+
+// By what a case holds: the numbers that the model gives for a text.
+std::vector<double> numbers_of(const json& one, const Model& model, const std::string& text) {
+  std::vector<double> numbers;
+  const std::string what = one["what"];
+  if (what == "vector") {
+    const std::vector<Embedding> embeddings = model.embed({text});
+    numbers.assign(embeddings.at(0).whole.begin(), embeddings.at(0).whole.end());
+  }
+  if (what == "labels") {
+    std::map<std::string, double> by_label;
+    const auto labels = model.classify({text});
+    for (const TokenProbability& each : labels.at(0))
+      by_label[each.token] = std::log(each.probability);
+    for (const std::string& label : model.labels()) numbers.push_back(by_label.at(label));
+  }
+  if (what == "masked")
+    for (const auto& guesses : model.fill(text, one["mask"], 3))
+      for (const TokenProbability& guess : guesses) numbers.push_back(guess.probability);
+  return numbers;
+}
+
+// Numbers of order 1 after two layers of float32.
+TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
+  const test::TemporaryFolder folder;
+  test::ForeignFolder(GetParam()).write(folder / "theirs");
+  const ImportedModel made = import_model(folder / "theirs", folder / "ours");
+  EXPECT_EQ(made.architecture, GetParam());
+  const Model model(folder / "ours");
+  EXPECT_EQ(model.type(), made.type);
+  const json& one = test::golden_case(GetParam());
+  for (size_t i = 0; i < one["texts"].size(); ++i) {
+    const std::vector<double> expected = one["answers"][i];
+    EXPECT_THAT(numbers_of(one, model, one["texts"][i]),
+                testing::Pointwise(testing::DoubleNear(1e-5), expected))
+        << one["texts"][i];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Import, EveryGoldenCase, testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace golden_test
+}  // namespace attend

@@ -1,0 +1,202 @@
+#include "attend/import/import_model.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "attend/base/files.h"
+#include "attend/inference/model.h"
+#include "tests/import/foreign_folder.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace import_model_test {
+
+using test::ForeignFolder;
+using test::json;
+using testing::HasSubstr;
+
+// The message of the import of a folder that was changed so; nothing may be written.
+std::string refused(const std::string& name, const std::function<void(ForeignFolder&)>& change) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign(name);
+  change(foreign);
+  foreign.write(folder / "theirs");
+  const std::string message =
+      test::error_of([&] { import_model(folder / "theirs", folder / "ours"); });
+  EXPECT_FALSE(std::filesystem::exists(folder / "ours")) << message;
+  EXPECT_EQ(message.find('\n'), message.npos);
+  return message;
+}
+
+TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
+  const auto with = [](const char* key, const json& value) {
+    return refused("BertModel", [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
+  };
+  EXPECT_THAT(with("position_embedding_type", "relative_key"),
+              HasSubstr("position_embedding_type is '\"relative_key\"', which is not honoured"));
+  EXPECT_THAT(with("hidden_act", "silu"), HasSubstr("hidden_act is 'silu', which is not honoured"));
+  EXPECT_THAT(with("is_decoder", true), HasSubstr("is_decoder is"));
+  EXPECT_THAT(with("add_cross_attention", true), HasSubstr("add_cross_attention is"));
+  EXPECT_THAT(with("window", 7), HasSubstr("has the key 'window'"));
+  EXPECT_THAT(with("layer_norm_eps", -1), HasSubstr("layer_norm_eps is -1"));
+  EXPECT_THAT(with("num_hidden_layers", 2000000000), HasSubstr("1 to 256 are read"));
+  EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("does not divide hidden_size, 8"));
+  EXPECT_THAT(with("hidden_size", "8"), HasSubstr("hidden_size is no whole number"));
+  EXPECT_THAT(with("model_type", "gpt_neox"), HasSubstr("is 'gpt_neox', which is not read; bert"));
+  EXPECT_THAT(with("architectures", json::array({"BertForTokenClassification"})),
+              HasSubstr("which is not read; BertModel"));
+  EXPECT_THAT(with("vocab_size", 20), HasSubstr("tokens, and vocab_size of config.json is 20"));
+}
+
+TEST(ImportModel, NamesATensorThatIsNotAsItShouldBe) {
+  const auto with = [](const std::function<void(std::map<std::string, at::Tensor>&)>& change) {
+    return refused("BertModel", [&](ForeignFolder& foreign) { change(foreign.tensors); });
+  };
+  const std::string name = "encoder.layer.1.attention.self.key.bias";
+  EXPECT_THAT(with([&](auto& all) { all.erase(name); }),
+              HasSubstr("tensor '" + name + "' is missing"));
+  EXPECT_THAT(with([&](auto& all) { all[name] = at::zeros({9}); }),
+              HasSubstr("tensor '" + name + "' has shape [9]; config.json describes [8]"));
+  EXPECT_THAT(with([&](auto& all) { all[name] = at::zeros({8}, at::kChar); }),
+              HasSubstr("quantised weights are not read"));
+  EXPECT_THAT(with([&](auto& all) { all["adapter.weight"] = at::zeros({8}); }),
+              HasSubstr("tensor 'adapter.weight' belongs to no part of BertModel"));
+  EXPECT_THAT(with([&](auto& all) {
+                all["embeddings.token_type_embeddings.weight"] = at::zeros({0, 8});
+              }),
+              HasSubstr("has shape [0, 8]"));
+}
+
+TEST(ImportModel, RefusesAnOutputThatIsNotTheEmbedding) {
+  const std::string message = refused("BertForMaskedLM", [](ForeignFolder& foreign) {
+    foreign.tensors["cls.predictions.decoder.weight"] =
+        foreign.tensors["bert.embeddings.word_embeddings.weight"] * 2;
+  });
+  EXPECT_THAT(message, HasSubstr("differs from the one that it repeats"));
+}
+
+TEST(ImportModel, RefusesPickledWeightsWithTheWayToConvertThem) {
+  const std::string message = refused("BertModel", [](ForeignFolder& foreign) {
+    foreign.tensors.clear();
+    foreign.files["pytorch_model.bin"] = "PK";
+  });
+  EXPECT_THAT(message, HasSubstr("pytorch_model.bin: holds pickled weights"));
+  EXPECT_THAT(message, HasSubstr("save_pretrained"));
+}
+
+TEST(ImportModel, NamesWhatALabelOrAPoolingLacks) {
+  EXPECT_THAT(refused("DistilBertForSequenceClassification",
+                      [](ForeignFolder& foreign) {
+                        foreign.config()["id2label"] = {{"0", "a"}, {"1", "a"}};
+                      }),
+              HasSubstr("has a label twice"));
+  EXPECT_THAT(refused("DistilBertForSequenceClassification",
+                      [](ForeignFolder& foreign) {
+                        foreign.config()["id2label"] = {{"0", "a"}, {"2", "b"}};
+                      }),
+              HasSubstr("id2label has no 1"));
+  const auto pooled = [](const json& pooling, const char* last) {
+    return refused("BertModel", [&](ForeignFolder& foreign) {
+      foreign.files["modules.json"] = {{{"path", ""}, {"type", "models.Transformer"}},
+                                       {{"path", "1_Pooling"}, {"type", "models.Pooling"}},
+                                       {{"path", "2"}, {"type", last}}};
+      foreign.files["1_Pooling/config.json"] = pooling;
+    });
+  };
+  EXPECT_THAT(pooled({{"pooling_mode_max_tokens", true}}, "models.Normalize"),
+              HasSubstr("pooling 'max_tokens', which is not read"));
+  EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.Dense"),
+              HasSubstr("'models.Dense'"));
+}
+
+TEST(ImportModel, ReadsShardsAsTheWhole) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("BertModel");
+  foreign.write(folder / "whole");
+  json map;
+  std::map<std::string, at::Tensor> shards[2];
+  for (const auto& [name, tensor] : foreign.tensors) {
+    const size_t shard = map.size() % 2;
+    shards[shard][name] = tensor;
+    map[name] = "part" + std::to_string(shard) + ".safetensors";
+  }
+  foreign.tensors.clear();
+  const auto write = [&](const std::string& name, const json& weight_map) {
+    foreign.files["model.safetensors.index.json"] = {{"weight_map", weight_map}};
+    foreign.write(folder / name);
+    for (const size_t i : {0, 1})
+      write_safetensors(folder / (name + "/part" + std::to_string(i) + ".safetensors"),
+                        {shards[i], {}});
+  };
+  write("shards", map);
+  import_model(folder / "whole", folder / "one");
+  import_model(folder / "shards", folder / "two");
+  EXPECT_EQ(test::contents(folder / "one/weights.safetensors"),
+            test::contents(folder / "two/weights.safetensors"));
+  const auto error = [&](const std::string& name, const json& changed) {
+    write(name, changed);
+    return test::error_of([&] { import_model(folder / name, folder / (name + "-out")); });
+  };
+  json outside = map;
+  outside.begin().value() = "../whole/model.safetensors";
+  EXPECT_THAT(error("outside", outside), HasSubstr("is no safetensors file beside the index"));
+  json other = map;
+  other.begin().value() = "part1.safetensors";
+  EXPECT_THAT(error("other", other), HasSubstr("which the index does not say"));
+  json more = map;
+  more["pooler.more"] = "part0.safetensors";
+  EXPECT_THAT(error("more", more), HasSubstr("which lacks that tensor"));
+}
+
+TEST(ImportModel, ReadsOlderVocabulariesAndCutsBeforeTheEnd) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("BertModel");
+  foreign.write(folder / "newer");
+  std::vector<std::string> tokens(foreign.files["tokenizer.json"]["model"]["vocab"].size());
+  for (const auto& [token, id] : foreign.files["tokenizer.json"]["model"]["vocab"].items())
+    tokens[id.get<size_t>()] = token;
+  std::string lines;
+  for (const std::string& token : tokens) lines += token + "\n";
+  foreign.files.erase("tokenizer.json");
+  foreign.files["vocab.txt"] = lines;
+  foreign.files["sentence_bert_config.json"] = {{"max_seq_length", 5}};
+  foreign.files["modules.json"] = {{{"path", ""}, {"type", "models.Transformer"}}};
+  foreign.write(folder / "older");
+  import_model(folder / "newer", folder / "one");
+  import_model(folder / "older", folder / "two");
+  const std::string text = "Paris, the CAT";
+  const Model newer(folder / "one"), older(folder / "two");
+  const std::vector<std::string> whole = newer.embed({text})[0].tokens;
+  EXPECT_EQ(whole.front(), "[CLS]");
+  EXPECT_EQ(whole.back(), "[SEP]");
+  const std::vector<std::string> cut = older.embed({text})[0].tokens;
+  ASSERT_EQ(cut.size(), 5U);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(cut[i], whole[i]);
+  EXPECT_EQ(cut.back(), "[SEP]");
+}
+
+TEST(ImportModel, ContinuesWhereItWasKilledAndRefusesOtherFolders) {
+  const test::TemporaryFolder folder;
+  ForeignFolder("BertModel").write(folder / "theirs");
+  import_model(folder / "theirs", folder / "ours");
+  EXPECT_THAT(test::error_of([&] { import_model(folder / "theirs", folder / "ours"); }),
+              HasSubstr("is there already"));
+  std::filesystem::remove(folder / "ours/config.toml");
+  import_model(folder / "theirs", folder / "ours");
+  EXPECT_EQ(names_in(folder / "ours"),
+            (std::set<std::string>{"config.toml", "source.vocab", "target.vocab", "tokenizer.json",
+                                   "weights.safetensors"}));
+}
+
+TEST(ImportModel, AnEmbedderAnswersNothing) {
+  const test::TemporaryFolder folder;
+  ForeignFolder("BertModel").write(folder / "theirs");
+  import_model(folder / "theirs", folder / "ours");
+  const Model model(folder / "ours");
+  EXPECT_THAT(test::error_of([&] { model.answer({"the cat"}); }), HasSubstr("attend embed"));
+}
+
+}  // namespace import_model_test
+}  // namespace attend

@@ -1,0 +1,246 @@
+"""The page of attend serve in a headless Chromium: what people see is what the program answers."""
+
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+for folder in ("tests/support", "tests/cli"):
+    sys.path.insert(0, str(ROOT / folder))
+
+import program  # noqa: E402
+import webdriver  # noqa: E402
+from program import PAIRS, SMALL, settings  # noqa: E402
+from test_serve import Server  # noqa: E402
+
+ENTER, SPACE, RIGHT = "\ue007", "\ue00d", "\ue014"
+ANSWERED = "document.querySelector('.first')?.textContent"
+TESTED = ANSWERED + " && !document.querySelector('.busy')"  # all methods, of all models
+
+
+class Page(unittest.TestCase):
+    """A server with two models, and browsers that look at its page."""
+
+    @classmethod
+    def setUpClass(cls):
+        absent = webdriver.missing()
+        if absent:
+            program.skip(f"no test of the server's page in a browser; install {', '.join(absent)}")
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        (cls.folder / "pairs.tsv").write_text(PAIRS)
+        for name, more in (("words", {}), ("plain", {"model.score": "none"})):
+            cls.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", name,
+                        *settings(SMALL | {"train.epochs": 12} | more))
+        cls.server = Server("words", "plain", "--port", 0, "--examples", "pairs.tsv", cwd=cls.folder)
+        cls.addClassCleanup(cls.server.end)
+        cls.browsers = {}
+
+    @classmethod
+    def succeed(cls, *arguments, stdin=""):
+        run = program.attend(*arguments, cwd=cls.folder, stdin=stdin)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    def answers(self, text, *options, model="words"):
+        """What predict --json says of the text."""
+        line, = self.succeed("predict", model, "--json", *options, stdin=text + "\n").splitlines()
+        return [one["target"] for one in json.loads(line)["predictions"]]
+
+    def browse(self, width=1280, height=900, server=None, **options):
+        key = (width, height, *sorted(options.items()))
+        if key not in self.browsers:
+            self.browsers[key] = webdriver.Browser(width, height, **options)
+            self.addClassCleanup(self.browsers[key].close)
+        browser = self.browsers[key]
+        browser.open("about:blank")
+        for kind in ("browser", "performance"):
+            browser.logs(kind)  # of the pages before
+        browser.open((server or self.server).url + "/")
+        browser.wait("document.querySelectorAll('#model option').length")
+        return browser
+
+    def choose(self, browser, selector, value):
+        browser.run("const select = document.querySelector(arguments[0]); select.value = arguments[1];"
+                    "select.dispatchEvent(new Event('change'))", selector, value)
+
+    def text(self, browser, selector):
+        return browser.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def texts(self, browser, selector):
+        return browser.run("return [...document.querySelectorAll(arguments[0])].map(one => one.textContent)", selector)
+
+    def type(self, browser, text):
+        browser.keys("#text", text + ENTER)
+        browser.wait(ANSWERED)
+
+    def assertQuiet(self, browser):
+        """Nothing was complained of, and no other host was asked."""
+        self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
+        events = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
+        urls = [event["params"]["request"]["url"] for event in events
+                if event["method"] == "Network.requestWillBeSent"]
+        self.assertGreater(len(urls), 2)
+        self.assertEqual([url for url in urls
+                          if not url.startswith((self.server.url + "/", "data:", "blob:", "about:"))], [])
+
+    def test_a_text_is_answered_as_predict_answers_it(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        beams = ("--beam", 5, "--nbest", 5)
+        self.assertEqual(self.text(browser, ".first"), self.answers("bab", *beams)[0])
+        self.assertEqual(self.texts(browser, ".answers li > span:first-child"), self.answers("bab", *beams))
+        self.assertEqual(self.texts(browser, ".token"), ["b", "a", "b"])
+        browser.wait(TESTED)
+        methods = self.texts(browser, ".side .choice label")
+        self.assertTrue(any(name.startswith("integrated_gradients") for name in methods), methods)
+        self.assertQuiet(browser)
+
+    def test_a_token_is_switched_off(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        without = self.answers("bb")[0]
+        self.assertNotEqual(without, self.answers("bab")[0])
+        browser.click(".token:nth-of-type(2)")
+        browser.wait("document.querySelector('.instead .answer')")
+        self.assertEqual(self.text(browser, ".instead .asked"), "bb")
+        self.assertEqual(self.text(browser, ".instead .answer"), without)
+        self.assertEqual(browser.run("return document.querySelectorAll('.token')[1].getAttribute('aria-pressed')"), "false")
+        browser.click(".instead button")
+        browser.wait("document.querySelectorAll('.token').length === 2")
+        self.assertQuiet(browser)
+
+    def test_two_models_beside_each_other(self):
+        browser = self.browse()
+        self.choose(browser, "#other", "plain")
+        self.type(browser, "dad")
+        browser.wait("[...document.querySelectorAll('.first')].filter(one => one.textContent).length === 2")
+        beams = ("--beam", 5, "--nbest", 5)
+        self.assertEqual(self.texts(browser, ".first"),
+                         [self.answers("dad", *beams, model=model)[0] for model in ("words", "plain")])
+        # One attends; of the other only methods that need no weights speak.
+        browser.wait("document.querySelectorAll('.side').length === 2 && [...document.querySelectorAll('.side')]"
+                     ".every(side => side.querySelector('.card .value'))")
+        sides = browser.run("return [...document.querySelectorAll('.side')].map(side => side.textContent)")
+        self.assertIn("attention", sides[0])
+        self.assertIn("gradient", sides[1])
+        self.assertEqual(browser.run("return new Set([...document.querySelectorAll('[id]')].map(one => one.id)).size"
+                                     " === document.querySelectorAll('[id]').length"), True)
+        self.assertQuiet(browser)
+
+    def test_examples(self):
+        browser = self.browse()
+        example = self.texts(browser, "#examples button")[2]
+        self.assertEqual(example, PAIRS.splitlines()[2].split("\t")[0])
+        browser.click("#examples button:nth-child(3)")
+        browser.wait(ANSWERED)
+        self.assertEqual(self.text(browser, ".first"), self.answers(example, "--beam", 5)[0])
+
+    def test_keys_do_all(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        browser.keys(".token", SPACE)
+        browser.wait("document.querySelector('.instead .answer')")
+        self.assertEqual(self.text(browser, ".instead .asked"), "ab")
+        browser.keys("#side1-tab-alignment", RIGHT)
+        self.assertEqual(browser.run("return document.activeElement.id"), "side1-tab-model")
+        browser.click("#side1-tab-matrix")
+        browser.wait("document.querySelector('#side1-view-matrix canvas')?.getAttribute('aria-label')")
+        browser.keys("#side1-view-matrix canvas", RIGHT)
+        self.assertIn("weight", self.text(browser, "#said"))
+
+    def test_an_explanation_is_one_file(self):
+        browser = self.browse()
+        downloads = self.folder / "downloads"
+        browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
+        self.type(browser, "bab")
+        browser.wait("!document.querySelector('.side .bar button').hidden")
+        browser.run("window.saved = null; const made = URL.createObjectURL;"
+                    "URL.createObjectURL = blob => { window.saved = blob; return made.call(URL, blob); }")
+        browser.click(".side .bar button")
+        browser.wait("window.saved")
+        page = browser.run("return window.saved.text()")
+        self.succeed("explain", "words", "bab", "--beam", 5, "--out", "bab.html")
+        self.assertEqual(page, (self.folder / "bab.html").read_text())
+        self.assertQuiet(browser)
+
+    def test_what_is_wrong_is_said_in_words(self):
+        browser = self.browse()
+        browser.keys("#text", ENTER)
+        self.assertTrue(browser.run("return document.getElementById('problem').hidden"))
+        self.assertEqual(self.texts(browser, ".side"), [])
+        browser.keys("#text", "é" * 2100 + ENTER)
+        browser.wait("!document.getElementById('problem').hidden")
+        self.assertIn("4096", self.text(browser, "#problem"))
+
+    def test_a_key_is_asked_for(self):
+        (self.folder / "key").write_text("secret\n")
+        server = Server("words", "--port", 0, "--key-file", "key", cwd=self.folder)
+        self.addCleanup(server.end)
+        browser = self.browse_locked(server)
+        browser.wait("!document.getElementById('key-label').hidden")
+        self.assertIn("key", self.text(browser, "#problem"))
+        browser.keys("#key", "secret")
+        browser.keys("#text", "bab" + ENTER)
+        browser.wait(ANSWERED)
+        self.assertEqual(self.text(browser, ".first"), self.answers("bab", "--beam", 5)[0])
+        self.assertTrue(browser.run("return document.getElementById('problem').hidden"))
+
+    def browse_locked(self, server):
+        browser = self.browse()
+        browser.open(server.url + "/")
+        return browser
+
+    def test_a_server_that_is_gone_is_told(self):
+        server = Server("words", "--port", 0, cwd=self.folder)
+        browser = self.browse(server=server)
+        server.end()
+        browser.keys("#text", "bab" + ENTER)
+        browser.wait("!document.getElementById('problem').hidden")
+        self.assertIn("does not answer", self.text(browser, "#problem"))
+
+    def test_fits_a_phone(self):
+        browser = self.browse(width=390, height=844, touch=True)
+        self.choose(browser, "#other", "plain")
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        for view in ("alignment", "model", "heads", "matrix"):
+            browser.click("#side1-tab-" + view)
+            self.assertLessEqual(browser.run("return document.documentElement.scrollWidth"), 390, view)
+
+    def test_dark_where_the_reader_prefers_that(self):
+        background = "return getComputedStyle(document.body).backgroundColor"
+        self.assertEqual((self.browse().run(background), self.browse(dark=True).run(background)),
+                         ("rgb(246, 248, 250)", "rgb(1, 4, 9)"))
+
+    def test_whatever_takes_the_keyboard_has_a_name(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        named = 0
+        for node in browser.cdp("Accessibility.getFullAXTree")["nodes"]:
+            properties = {entry["name"]: entry["value"].get("value") for entry in node.get("properties", [])}
+            if node.get("ignored") or not properties.get("focusable") or node["role"]["value"] == "RootWebArea":
+                continue
+            self.assertTrue(node.get("name", {}).get("value"), node["role"])
+            named += 1
+        self.assertGreater(named, 20)
+
+    def test_nothing_foreign_can_run(self):
+        browser = self.browse()
+        self.assertTrue(browser.run(
+            "const script = document.createElement('script'); script.textContent = 'window.foreign = 1';"
+            "document.body.append(script);"
+            "return fetch('http://127.0.0.1:1/').then(() => false, () => window.foreign === undefined)"))
+        _, headers, body = self.server.ask("GET", "/")
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertNotIn("unsafe", headers["Content-Security-Policy"])
+        self.assertNotIn("http", body.replace("http-equiv", ""))
+
+
+if __name__ == "__main__":
+    program.main()

