@@ -91,9 +91,9 @@ void Predictor::pack(WeightType weights) {
   for (const auto& network : networks_)
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
-          "weights of bfloat16 and int8 are for Transformers, language models and recurrent "
-          "decoders on the CPU that read all keys by softmax, without biases, rotation or copies; "
-          "take float32");
+          "weights of bfloat16 and int8 are for Transformers, language models, embedders and "
+          "recurrent decoders on the CPU that read all keys by softmax, without biases, rotation or "
+          "copies; take float32");
 }
 
 std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
