@@ -92,7 +92,8 @@ void Predictor::pack(WeightType weights) {
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
           "weights of bfloat16 and int8 are for Transformers, language models, embedders and "
-          "recurrent decoders on the CPU that read all keys by softmax, without biases, rotation or "
+          "recurrent decoders on the CPU that read all keys by softmax, without biases, rotation "
+          "or "
           "copies; take float32");
 }
 
@@ -461,7 +462,8 @@ std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& te
                for (size_t i = 0; i < batch.size(); ++i) {
                  EncodedText& text = encoded[static_cast<size_t>(batch[i])];
                  text.vectors = found[static_cast<int64_t>(i)];
-                 text.whole = networks_[0]->text_vector(text.vectors);
+                 const auto& read = reading.predictions[static_cast<size_t>(batch[i])].source;
+                 if (!read.empty()) text.whole = networks_[0]->text_vector(text.vectors);
                }
              });
   for (size_t i = 0; i < texts.size(); ++i)
