@@ -146,8 +146,9 @@ def ask_as_hugging_face(url, findings, model):
             findings.expect(error.response.status_code == 413,
                             "huggingface_hub: a text that is too long")
     else:
-        labels = client.text_classification("a dull plot", model=f"{url}/predict")
-        findings.expect({label.label for label in labels} == {"good", "bad"},
+        # The client takes the first of the list that such servers answer to one text.
+        best = client.text_classification("a dull plot", model=f"{url}/predict")
+        findings.expect(best.label in ("good", "bad") and best.score >= 0.5,
                         "huggingface_hub: text_classification")
 
 
