@@ -154,7 +154,7 @@ Check check_origin(const Fields& fields, const HttpRules& rules, HttpHead& head)
     head.asks_permission = is_named && head.method == "OPTIONS" &&
                            fields.count(field::access_control_request_method) > 0;
   }
-  if (head.method != "POST") return {};
+  if (head.method != "POST" || head.content_length == 0) return {};
   const std::string type = small(std::string_view(fields[field::content_type]));
   const size_t end = type.find_first_of("; \t");
   if (fields.count(field::content_type) == 1 && type.substr(0, end) == "application/json")

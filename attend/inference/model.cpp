@@ -273,10 +273,6 @@ std::string Model::source_text(const std::vector<int64_t>& ids) const {
   return text;
 }
 
-std::string Model::answer_text(const std::vector<std::string>& tokens) const {
-  return parts().codecs.target.join(tokens);
-}
-
 const std::string& Model::type() const { return parts().config.type; }
 
 const TextConfig& Model::text() const { return parts().text; }

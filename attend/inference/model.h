@@ -194,8 +194,6 @@ class Model {
   // The text whose tokens have these ids. Error where there is none: on an id that is no token's,
   // and on tokens that are no way in which the model reads a text.
   std::string source_text(const std::vector<int64_t>& ids) const;
-  // The text that tokens of an answer spell.
-  std::string answer_text(const std::vector<std::string>& tokens) const;
 
   const std::string& type() const;        // model.type
   const TextConfig& text() const;         // data.*: how texts become tokens

@@ -11,12 +11,19 @@ namespace {
 
 using nlohmann::json;
 
-// An error of a route, of any status, as its form writes it.
-json error_schema(const Route& route) {
-  const json error = json::parse(route.error(RequestError(400, "why")).body);
+json form_schema(ErrorForm form) {
+  const json error = json::parse(form(RequestError(400, "why")).body);
   json properties = json::object();
   for (const auto& [name, value] : error.items()) properties[name] = {{"type", value.type_name()}};
-  return {{"type", "object"}, {"required", json::array()}, {"properties", properties}};
+  return {{"type", "object"}, {"properties", properties}};
+}
+
+// An error of any status: of the route, or of the server, which refuses some requests before it
+// knows their route.
+json error_schema(const Route& route) {
+  json forms = json::array({form_schema(openai_error)});
+  if (route.error != openai_error) forms.push_back(form_schema(route.error));
+  return {{"anyOf", forms}};
 }
 
 json content(const std::string& type, const json& schema) { return {{type, {{"schema", schema}}}}; }

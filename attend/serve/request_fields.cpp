@@ -213,8 +213,9 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
     throw RequestError(
         422,
         fmt::format("there is no field {}; {}", in_quotes(name),
-                    meant.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
-                                  : fmt::format("did you mean {}?", meant)),
+                    names.empty()   ? "leave it out"
+                    : meant.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean {}?", meant)),
         name, "unknown_field");
   }
   std::set<std::string> present;

@@ -39,7 +39,9 @@ struct TeiPredictRequest {
   std::vector<RequestField> fields() {
     return {{"model", &model},
             {"inputs", &inputs, 1, most_texts, true},
-            {"truncate", &is_cut, 0, 0, false, true}};
+            {"truncate", &is_cut, 0, 0, false, true},
+            // Hugging Face's client sends it, empty.
+            {"parameters", std::vector<RequestField>{}, 0, 0, false, true}};
   }
 };
 

@@ -256,7 +256,7 @@ class Routes(program.Case):
         self.assertEqual(len(self.answer("/embed", model="text", inputs="the " * 9,
                                          truncate=True)[0]), 32)
         (classified,) = self.answer("/v1/classify", model="reviews", texts=["dull plot"])["answers"]
-        labels = self.answer("/predict", model="reviews", inputs="dull plot")
+        labels = self.answer("/predict", model="reviews", inputs="dull plot", parameters={})
         self.assertEqual(labels, [{"label": one["target"], "score": one["probability"]}
                                   for one in classified["predictions"]])
         self.assertEqual(self.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
@@ -270,6 +270,8 @@ class Routes(program.Case):
                                      ("/embed", 422, {"inputs": ["a"] * 33}),
                                      ("/embed", 422, {"inputs": ""}),
                                      ("/predict", 422, {"inputs": "a"}),
+                                     ("/predict", 422, {"inputs": "a", "model": "reviews",
+                                                        "parameters": {"top_k": 1}}),
                                      ("/predict", 422, {"inputs": ["a", "b"], "model": "reviews"}),
                                      ("/tokenize", 422, {"inputs": None}),
                                      ("/embed", 404, {"inputs": "a", "model": "none"})):

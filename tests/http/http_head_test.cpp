@@ -189,6 +189,7 @@ TEST(HttpHead, APageOfAnotherSiteMayNotAsk) {
   for (const char* type : {"text/plain", "application/jsonx", "", "multipart/form-data"})
     EXPECT_EQ(status(of_type(std::string("Content-Type: ") + type + "\r\n")), 415) << type;
   EXPECT_EQ(status(of_type("")), 415);
+  EXPECT_EQ(status(get("Content-Length: 0\r\n", "POST / HTTP/1.1")), 0);
 }
 
 TEST(HttpHead, APageOfANamedSiteMayAsk) {
