@@ -87,7 +87,7 @@ TEST_F(ServiceTest, APathOrUrlNamesNoModel) {
         << name;
   }
   for (const char* path : {"//etc/passwd", "/v1/../../etc/passwd", "/%2e%2e/etc/passwd",
-                           "/v1/models/words", "/v1/predict/", "/?url=http://localhost/"})
+                           "/v1/models/words", "/v1/predict/", "/v1?url=http://localhost/"})
     EXPECT_THAT(ask("GET", path), StartsWith("HTTP/1.1 404 ")) << path;
 }
 
