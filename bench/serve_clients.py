@@ -126,19 +126,22 @@ def in_turn(port, requests, clients):
 
 
 class Overload:
-    """Requests at a steady rate, whatever becomes of them. `retries`: how often a client asks once more that
+    """Requests at a steady rate, whatever becomes of them, on so many connections at most; where all are taken a
+    request is not sent. `retries`: how often a client asks once more that
     was told 429 or 5xx, as OpenAI's clients do: after Retry-After, or half a second and twice that, and not
     where X-Should-Retry says false."""
 
-    def __init__(self, port, requests, rate, retries=0):
+    def __init__(self, port, requests, rate, connections, retries=0):
         self.crowd = Crowd(port)
         self.requests = itertools.cycle(requests)
-        self.rate, self.retries = rate, retries
+        self.rate, self.connections, self.retries = rate, connections, retries
         self.idle, self.again, self.answers, self.sent = [], [], [], 0
 
     def ask(self, data, tries):
         while self.idle and self.idle[-1].socket.fileno() < 0:  # the server closed it
             self.idle.pop()
+        if not self.idle and len(self.crowd.connections) >= self.connections:
+            return
         connection = self.idle.pop() if self.idle else self.crowd.open()
         connection.send(data, (data, tries))
         self.sent += 1
@@ -154,7 +157,7 @@ class Overload:
             self.idle.append(answer.connection)
 
     def run(self, seconds):
-        """All answers, those that came after the time too."""
+        """All answers, and how many of them came within the time."""
         begin = time.monotonic()
         with self.crowd as crowd:
             count = 0
@@ -167,10 +170,11 @@ class Overload:
                     self.ask(data, tries)
                 for answer in crowd.wait(0.001):
                     self.take(answer)
+            within = len(self.answers)
             while len(self.answers) < self.sent:
                 late = crowd.wait(60)
                 if not late:
                     break
                 for answer in late:
                     self.take(answer)
-        return self.answers
+        return self.answers, within

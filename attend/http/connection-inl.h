@@ -45,21 +45,19 @@ struct HttpShared {
 // A request on its way, between the connection and whoever answers; the replies share it. A reply's
 // thread reaches the connection only by posting to the server's, which alone makes and destroys
 // connections.
-class HttpExchange : public std::enable_shared_from_this<HttpExchange> {
+class ConnectionExchange : public HttpExchange,
+                           public std::enable_shared_from_this<ConnectionExchange> {
  public:
-  HttpExchange(boost::asio::io_context& context, std::weak_ptr<HttpConnection> connection,
-               uint64_t number)
+  ConnectionExchange(boost::asio::io_context& context, std::weak_ptr<HttpConnection> connection,
+                     uint64_t number)
       : context_(context), connection_(std::move(connection)), number_(number) {}
-  ~HttpExchange();
-  HttpExchange(const HttpExchange&) = delete;
-  HttpExchange& operator=(const HttpExchange&) = delete;
+  ~ConnectionExchange() override;
+  ConnectionExchange(const ConnectionExchange&) = delete;
+  ConnectionExchange& operator=(const ConnectionExchange&) = delete;
 
-  void send(HttpResponse response, bool is_whole);
-  void add(std::string part);
-  void end();
-
-  std::atomic<bool> is_abandoned = false;
-  std::atomic<int64_t> waiting_bytes = 0;
+  void send(HttpResponse response, bool is_whole) override;
+  void add(std::string part) override;
+  void end() override;
 
  private:
   boost::asio::io_context& context_;

@@ -195,7 +195,7 @@ void HttpConnection::dispatch() {
   begun_ = std::chrono::steady_clock::now();
   event_.received = head_.content_length;
   const auto exchange =
-      std::make_shared<HttpExchange>(shared_.context, weak_from_this(), exchange_number_);
+      std::make_shared<ConnectionExchange>(shared_.context, weak_from_this(), exchange_number_);
   exchange_ = exchange;
   shared_.leavers.watch(stream_.socket().native_handle(), number_);
   const HttpReply reply(exchange);

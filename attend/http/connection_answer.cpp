@@ -17,14 +17,14 @@ constexpr size_t bytes_per_write = 256 << 10;
 
 }  // namespace
 
-HttpExchange::~HttpExchange() {
+ConnectionExchange::~ConnectionExchange() {
   if (is_ended_ || is_abandoned) return;
   boost::asio::post(context_, [connection = connection_, number = number_] {
     if (const auto found = connection.lock()) found->give_up_answer(number);
   });
 }
 
-void HttpExchange::send(HttpResponse response, bool is_whole) {
+void ConnectionExchange::send(HttpResponse response, bool is_whole) {
   if (is_begun_.exchange(true)) return;
   if (is_whole)
     is_ended_ = true;
@@ -37,7 +37,7 @@ void HttpExchange::send(HttpResponse response, bool is_whole) {
                     });
 }
 
-void HttpExchange::add(std::string part) {
+void ConnectionExchange::add(std::string part) {
   if (is_ended_ || is_abandoned) return;
   waiting_bytes += static_cast<int64_t>(part.size());
   boost::asio::post(context_, [self = shared_from_this(), part = std::move(part)] {
@@ -45,7 +45,7 @@ void HttpExchange::add(std::string part) {
   });
 }
 
-void HttpExchange::end() {
+void ConnectionExchange::end() {
   if (is_ended_.exchange(true)) return;
   boost::asio::post(context_, [self = shared_from_this()] {
     if (const auto found = self->connection_.lock()) found->end_answer(self->number_);

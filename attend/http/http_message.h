@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,8 +11,6 @@
 #include "attend/http/http_head.h"
 
 namespace attend {
-
-class HttpExchange;
 
 struct HttpRequest {
   HttpHead head;
@@ -47,6 +46,19 @@ struct HttpFraming {
 // no line here.
 std::string http_response_head(const HttpResponse& response, const std::string& id,
                                const HttpFraming& framing);
+
+// Where the answer to one request goes, from any thread: a connection of the server, whatever the
+// thread that answers knows of it. HttpReply says what the functions do.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+  virtual void send(HttpResponse response, bool is_whole) = 0;
+  virtual void add(std::string part) = 0;
+  virtual void end() = 0;
+
+  std::atomic<bool> is_abandoned = false;
+  std::atomic<int64_t> waiting_bytes = 0;
+};
 
 // Answers one request, from any thread, while the server is there. Copies answer the same request.
 // Where the last copy goes and nothing was sent, the client gets a 500.

@@ -244,7 +244,7 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     if (!text.vectors.defined()) continue;
     embedding.depth = text.vectors.size(1);
     embedding.vectors = numbers_of(text.vectors);
-    embedding.whole = numbers_of(text.whole);
+    if (text.whole.defined()) embedding.whole = numbers_of(text.whole);
   }
   return embeddings;
 }

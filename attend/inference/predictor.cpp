@@ -106,9 +106,10 @@ void Predictor::pack(WeightType weights) {
   for (const auto& network : networks_)
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
-          "weights of bfloat16 and int8 are for Transformers, language models and recurrent "
-          "decoders on the CPU that read all keys by softmax, without biases, rotation or copies; "
-          "take float32");
+          "weights of bfloat16 and int8 are for Transformers, language models, embedders and "
+          "recurrent decoders on the CPU that read all keys by softmax, without biases, rotation "
+          "or "
+          "copies; take float32");
 }
 
 std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
@@ -438,7 +439,8 @@ std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& te
                for (size_t i = 0; i < batch.size(); ++i) {
                  EncodedText& text = encoded[static_cast<size_t>(batch[i])];
                  text.vectors = found[static_cast<int64_t>(i)];
-                 text.whole = networks_[0]->text_vector(text.vectors);
+                 const auto& read = reading.predictions[static_cast<size_t>(batch[i])].source;
+                 if (!read.empty()) text.whole = networks_[0]->text_vector(text.vectors);
                }
              });
   for (size_t i = 0; i < texts.size(); ++i) {

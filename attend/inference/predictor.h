@@ -29,7 +29,8 @@ struct Prediction {
 };
 
 // The tokens of a text with their vectors [S, depth], and the vector of the text [depth], on the
-// CPU; both undefined where there are no tokens, and where the text was not read.
+// CPU. Where there are no tokens, or the text was not read, the last is undefined, and the others
+// may be.
 struct EncodedText {
   std::vector<std::string> tokens = {};
   at::Tensor vectors = {}, whole = {};

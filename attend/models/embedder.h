@@ -34,6 +34,7 @@ class Embedder : public PairNetwork {
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
   at::Tensor text_vector(const at::Tensor& vectors) const override;
+  bool pack(WeightType weights) override { return encoder_->pack(weights); }
   bool attends() const override { return true; }
 
   // Errors, with what to do instead.

@@ -57,6 +57,10 @@ class Seq2Seq : public PairNetwork {
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;
+  // A recurrence reads what there is of each source; self-attention and means sum over all.
+  bool pads_exactly(int64_t /*length*/) const override {
+    return packed_ != nullptr && encoder_ && !self_;
+  }
   bool attends() const override { return attention_ != nullptr; }
   bool copies() const override { return !gate_.is_empty(); }
   // Error also where an embedding would be on two devices.

@@ -6,6 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/models/frame_neighbours.h"
+#include "attend/steps/packed_output.h"
 
 namespace attend {
 namespace {
@@ -106,11 +107,23 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
   if (norm_) result.vectors = norm_->forward(result.vectors);
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
   if (!layers_) return result;
+  if (packed_ && may_step_packed(pass) && PackedStack::encodes_length(result.vectors.size(1))) {
+    result.vectors = packed_->encode(result.vectors, result.lengths);
+    return result;
+  }
   std::optional<Neighbours> neighbours;
   if (shape_.has_neighbours()) neighbours = frame_neighbours(source, lengths, shape_.neighbours);
   result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass,
                                     neighbours ? &*neighbours : nullptr);
   return result;
+}
+
+bool SourceEncoder::pack(WeightType weights) {
+  packed_ = nullptr;
+  if (layers_ && layers_->config().inducing_points == 0 && !shape_.has_neighbours() &&
+      PackedStack::encodes(*layers_))
+    packed_ = std::make_shared<const PackedStack>(*layers_, weights);
+  return packed_ != nullptr;
 }
 
 Tensor drop_words(const Tensor& source, double share, const Pass& pass) {

@@ -10,6 +10,7 @@
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
+#include "attend/steps/packed_stack.h"
 
 namespace attend {
 
@@ -49,6 +50,10 @@ class SourceEncoder : public torch::nn::Module {
   // SourceInput and LearnedPositions.
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
+  // As PairNetwork::pack() of a network whose other parts have no packed form: forward() then
+  // computes layers over sequences that are short enough by what is kept.
+  bool pack(WeightType weights);
+
   // The vectors of tokens, [tokens, depth], to share.
   const at::Tensor& weight() const { return input_->weight(); }
 
@@ -64,6 +69,7 @@ class SourceEncoder : public torch::nn::Module {
   at::Tensor class_token_;                           // [1, 1, depth]; undefined: none
   torch::nn::LayerNorm norm_{nullptr};               // null where the input is not normalised
   std::shared_ptr<TransformerStack> layers_;         // null without layers
+  std::shared_ptr<const PackedStack> packed_;        // null until pack(), and where it gives false
 };
 
 // Unknown in place of that share of the tokens, so that its vector is trained, and a token's

@@ -1,5 +1,8 @@
 #include "attend/nn/feed_forward.h"
 
+#include <cmath>
+#include <numbers>
+
 namespace attend {
 namespace {
 
@@ -10,12 +13,18 @@ struct ActivationRow {
   void (*in_place)(Tensor& x);
 };
 
+// LibTorch's own gives numbers at the end of a tensor other bits than those before them, so that an
+// answer would depend on those beside it.
+Tensor gelu_by_tanh(const Tensor& x) {
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  return x * 0.5 * ((x * ((x * x) * 0.044715 + 1) * scale).tanh() + 1);
+}
+
 const ActivationRow& row_of(HiddenActivation activation) {
   static const ActivationRow table[] = {
       {[](const Tensor& x) { return x.relu(); }, [](Tensor& x) { x.relu_(); }},
       {[](const Tensor& x) { return at::gelu(x); }, [](Tensor& x) { at::gelu_(x); }},
-      {[](const Tensor& x) { return at::gelu(x, "tanh"); },
-       [](Tensor& x) { at::gelu_(x, "tanh"); }},
+      {gelu_by_tanh, [](Tensor& x) { x.copy_(gelu_by_tanh(x)); }},
       {[](const Tensor& x) { return x.tanh(); }, [](Tensor& x) { x.tanh_(); }}};
   return table[static_cast<size_t>(activation)];
 }

@@ -11,6 +11,11 @@ namespace {
 // More at once would only keep the first waiting.
 constexpr size_t sources_per_batch = 256;
 
+// While the model is busy, a call waits for further questions as long as they come so soon behind
+// each other, but no longer than this: clients that were answered together ask together.
+constexpr std::chrono::microseconds gathering_pause{300};
+constexpr std::chrono::microseconds longest_gathering{5000};
+
 // Questions of one call, and what it has answered.
 class QuestionBatch {
  public:
@@ -71,8 +76,12 @@ class QuestionBatch {
 }  // namespace
 
 AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed)
-    : ask_(std::move(ask)), embed_(std::move(embed)), most_(most), watch_(std::move(watch)) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    : ask_(std::move(ask)),
+      embed_(std::move(embed)),
+      most_(most),
+      watch_(std::move(watch)),
+      thread_count_(threads) {
+  for (size_t i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
 }
 
 AnswerQueue::~AnswerQueue() {
@@ -103,15 +112,33 @@ size_t AnswerQueue::size() const {
 
 bool AnswerQueue::is_idle() const {
   const std::lock_guard lock(mutex_);
-  return waiting_.empty() && working_ == 0;
+  return waiting_.empty() && answering_ == 0;
 }
 
 void AnswerQueue::drop_abandoned() {
   std::erase_if(waiting_, [](const Waiting& one) { return one.question.is_abandoned(); });
 }
 
+void AnswerQueue::gather(std::unique_lock<std::mutex>& lock) {
+  const auto end = std::chrono::steady_clock::now() + longest_gathering;
+  size_t before = 0;
+  while (!is_ended_ && answering_ > 0 && waiting_.size() > before &&
+         std::chrono::steady_clock::now() < end) {
+    before = waiting_.size();
+    changed_.wait_for(lock, gathering_pause, [this] { return is_ended_; });
+  }
+}
+
+// Each thread has its share of all sources, so that none answers many while another answers few.
+size_t AnswerQueue::share() const {
+  size_t sources = answering_;
+  for (const Waiting& one : waiting_) sources += one.question.sources.size();
+  return std::min((sources + thread_count_ - 1) / thread_count_, sources_per_batch);
+}
+
 std::vector<Question> AnswerQueue::next_batch() {
   drop_abandoned();
+  const size_t most = share();
   const auto now = std::chrono::steady_clock::now();
   std::vector<Question> batch;
   std::vector<double> queued_seconds;
@@ -126,7 +153,7 @@ std::vector<Question> AnswerQueue::next_batch() {
       continue;
     }
     sources += question.sources.size();
-    if (!batch.empty() && sources > sources_per_batch) break;
+    if (!batch.empty() && sources > most) break;
     queued_seconds.push_back(std::chrono::duration<double>(now - one->since).count());
     batch.push_back(std::move(one->question));
     one = waiting_.erase(one);
@@ -139,14 +166,18 @@ void AnswerQueue::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_ended_ || !waiting_.empty(); });
+    gather(lock);
     if (is_ended_) return;
     std::vector<Question> batch = next_batch();
     if (batch.empty()) continue;
-    ++working_;
+    size_t sources = 0;
+    for (const Question& question : batch) sources += question.sources.size();
+    answering_ += sources;
+    if (!waiting_.empty()) changed_.notify_one();
     lock.unlock();
     answer(std::move(batch));
     lock.lock();
-    --working_;
+    answering_ -= sources;
   }
 }
 

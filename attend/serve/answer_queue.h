@@ -31,10 +31,12 @@ struct Question {
   std::function<void(const std::exception&)> failed;  // what the call threw
 };
 
-// Questions that wait for a model, and the threads that ask it: each asks all that wait and have
-// the same options at once, which costs the model less than one after another. What is abandoned is
-// no longer computed. The answers to a question do not depend on those beside it; the model must
-// skip what it cannot read (ModelOptions::skip_bad), so that errors do not either.
+// Questions that wait for a model, and the threads that ask it: each asks its share of those that
+// wait and have the same options at once, which costs the model less than one after another. A
+// thread that finds the model idle asks at once; otherwise it waits for some milliseconds, as long
+// as more questions come. What is abandoned is no longer computed. The answers to a question do not
+// depend on those beside it; the model must skip what it cannot read (ModelOptions::skip_bad), so
+// that errors do not either.
 class AnswerQueue {
  public:
   // Answers as Model::answer_each does, on any thread.
@@ -65,6 +67,8 @@ class AnswerQueue {
 
   void work();
   void drop_abandoned();
+  void gather(std::unique_lock<std::mutex>& lock);
+  size_t share() const;
   std::vector<Question> next_batch();
   void answer(std::vector<Question> batch) const;
   void embed(const std::vector<Question>& batch) const;
@@ -76,8 +80,9 @@ class AnswerQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;
-  size_t working_ = 0;  // threads that are at a batch
+  size_t answering_ = 0;  // sources of the calls that are under way
   bool is_ended_ = false;
+  const size_t thread_count_;
   std::vector<std::thread> threads_;
 };
 

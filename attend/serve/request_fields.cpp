@@ -18,6 +18,8 @@ using nlohmann::json;
 }
 
 json parse_body(std::string_view body) {
+  // The parser keeps what it skips until something follows.
+  body = body.substr(0, body.find_last_not_of(" \t\r\n") + 1);
   size_t values = 0;
   std::set<std::string> names;
   const auto count = [&](int depth, json::parse_event_t event, json& parsed) {

@@ -10,8 +10,8 @@ import program
 from program import PAIRS, SMALL, settings
 from test_serve import Server
 
-# Minutes of work, which only a client's leaving or a deadline ends.
-LONG = {"texts": ["bab"] * 32, "beam": 64, "minimum_length": 4096, "maximum_length": 4096}
+# Minutes of work for the model below and one of its threads; a client's leaving or a deadline ends it before.
+LONG = {"texts": ["bab"], "beam": 64, "minimum_length": 4096, "maximum_length": 4096}
 
 
 class Limits(program.Case):
@@ -21,7 +21,7 @@ class Limits(program.Case):
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
         run = program.attend("train", "--data", "pairs.tsv", "--out", "words",
-                             *settings(SMALL | {"train.epochs": 1}), cwd=cls.shared)
+                             *settings(SMALL | {"model.hidden": 1024, "train.steps": 2}), cwd=cls.shared)
         assert run.returncode == 0, run.stderr
 
     def serve(self, *arguments, **options):
@@ -80,9 +80,9 @@ class Limits(program.Case):
             self.assertIn(wanted, answer)
 
     def test_a_full_queue_and_clients_that_leave(self):
-        server = self.serve("--queue", 1, "--log", "json")
+        server = self.serve("--queue", 1, "--threads", 2, "--deadline", 3600, "--log", "json")
         running = []
-        for count in (1, 2):  # both of the model's threads
+        for count in (1, 2):  # both of the model's threads, and both of its queue's
             running.append(self.predict(server, LONG | {"length_penalty": count}))
             self.wait_for(server, "attend_batch_size_count", count)
         waiting = self.predict(server, {"texts": ["bab"]})

@@ -133,6 +133,7 @@ class Client {
     return std::exchange(ahead_, "");
   }
   bool was_reset() const { return was_reset_; }
+  int descriptor() const { return socket_; }
 
   void end_sending() { shutdown(socket_, SHUT_WR); }
   void close() {

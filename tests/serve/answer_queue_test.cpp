@@ -128,6 +128,23 @@ TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
   EXPECT_THAT(batches, ElementsAre(1, 2, 1, 1, 1));
 }
 
+TEST(AnswerQueue, AThreadTakesItsShareOfAllSources) {
+  Model model;
+  std::vector<Asked> asked(6);
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&) {}, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    queue.add(asked[i].question({std::to_string(i)}));
+    model.calls(i + 1);
+  }
+  for (size_t i = 2; i < asked.size(); ++i) queue.add(asked[i].question({std::to_string(i)}));
+  // One source is still being answered and four wait, for two threads.
+  model.open(1);
+  EXPECT_THAT(model.calls(3)[2], ElementsAre("2", "3", "4"));
+  model.open();
+  EXPECT_THAT(asked[5].result(), ElementsAre("5"));
+}
+
 TEST(AnswerQueue, IsFullOnlyOfQuestionsThatSomebodyWaitsFor) {
   Model model;
   Asked running, left, waits, late, next;

@@ -1,0 +1,79 @@
+#include "attend/models/embedder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+
+#include "attend/data/vocabulary.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace embedder_test {
+
+using at::Tensor;
+using testing::HasSubstr;
+
+EmbedderConfig small() {
+  EmbedderConfig config;
+  config.depth = 20;
+  config.heads = 2;
+  config.feed_forward = 21;
+  config.layers = 2;
+  config.positions = Positions::learned;
+  config.maximum_source_length = 16;
+  config.self.bias = MechanismSettings::no_bias;
+  config.activation = HiddenActivation::gelu_tanh;
+  config.normalise_first = false;
+  config.normalise_input = true;
+  config.epsilon = 1e-3;
+  return config;
+}
+
+std::shared_ptr<Embedder> make(const EmbedderConfig& config) {
+  torch::manual_seed(3);
+  auto network = std::make_shared<Embedder>(config, SourceShape(12));
+  network->eval();
+  return network;
+}
+
+// Sums of some tens of float32 terms of order 1.
+TEST(Embedder, GivesTheSameByPackedLayersAndBesidePadding) {
+  const at::NoGradGuard no_gradient;
+  const auto network = make(small());
+  const Tensor source = at::randint(Vocabulary::unknown + 1, 12, {2, 7}, at::kLong);
+  const Tensor lengths = at::tensor({7, 4}, at::kLong);
+  const Tensor whole = network->encodings(source, lengths, {});
+  ASSERT_TRUE(network->pack(WeightType::float32));
+  EXPECT_LT((network->encodings(source, lengths, {})[0] - whole[0]).abs().max().item<float>(),
+            1e-5);
+  const Tensor alone =
+      network->encodings(source.slice(0, 1).slice(1, 0, 4), lengths.slice(0, 1), {});
+  EXPECT_LT((alone[0] - whole[1].slice(0, 0, 4)).abs().max().item<float>(), 1e-5);
+}
+
+TEST(Embedder, MakesAVectorOfATextAsItsSettingsSay) {
+  const Tensor vectors = at::randn({3, 20});
+  EmbedderConfig config = small();
+  EXPECT_TRUE(make(config)->text_vector(vectors).allclose(vectors.mean(0)));
+  config.unit_length = true;
+  const Tensor mean = vectors.mean(0);
+  EXPECT_TRUE(make(config)->text_vector(vectors).allclose(mean / mean.square().sum().sqrt()));
+  config.text_vector = TextVector::first;
+  config.unit_length = false;
+  EXPECT_TRUE(make(config)->text_vector(vectors).equal(vectors[0]));
+}
+
+TEST(Embedder, SaysWhatToDoWhereItIsAskedForMore) {
+  const auto network = make(small());
+  EXPECT_THAT(test::error_of([&] { network->objective({}, {}, 0); }), HasSubstr("--init"));
+  EXPECT_THAT(test::error_of([&] { network->start({}, {}, {}); }), HasSubstr("attend embed"));
+  EXPECT_THAT(test::error_of([] {
+                Embedder(small(), SourceShape(4, {3, 4}));
+              }),
+              HasSubstr("reads texts"));
+  EmbedderConfig none = small();
+  none.layers = 0;
+  EXPECT_THAT(test::error_of([&] { none.check(); }), HasSubstr("model.layers is 0"));
+}
+
+}  // namespace embedder_test
+}  // namespace attend
