@@ -33,13 +33,6 @@ struct ExplainOptions : DecodeOptions {
   bool json = false;
 };
 
-// The source of a model that reads images or sounds, as it reads it.
-std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
-  if (!model.has_source_image()) return std::nullopt;
-  const auto [image, rows, columns] = model.source_image(name);
-  return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
-}
-
 TextOptions terminal_options() {
   TextOptions options;
   winsize size{};

@@ -10,6 +10,7 @@
 #include "attend/explain/answer_page.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/shown.h"
+#include "attend/inference/model.h"
 #include "attend/pictures/layer_graph.h"
 
 namespace attend {
@@ -28,7 +29,15 @@ void check_stopped(const std::function<bool()>& is_stopped) {
   if (is_stopped && is_stopped()) fail("the explanation was stopped; nobody waits for it");
 }
 
-ExplanationPage page_of(const Subject& subject, const ExplanationRequest& request,
+Shown shown_of(const Model& model, const Subject& subject, const ExplanationRequest& request) {
+  Shown shown = show(subject, request.show);
+  if (request.show.view == ExplanationView::alignment)
+    shown.picture = source_picture(model, request.text);
+  return shown;
+}
+
+ExplanationPage page_of(const Model& model, const Subject& subject,
+                        const ExplanationRequest& request,
                         const std::function<bool()>& is_stopped) {
   const at::NoGradGuard not_recorded;
   const ShowOptions& options = request.show;
@@ -40,7 +49,8 @@ ExplanationPage page_of(const Subject& subject, const ExplanationRequest& reques
                                [&](int64_t, int64_t) { check_stopped(is_stopped); })
                 : first_method(subject, options);
   check_stopped(is_stopped);
-  return answer_page(subject, methods, layer_maps(subject, trace));
+  return answer_page(subject, methods, layer_maps(subject, trace),
+                     source_picture(model, request.text));
 }
 
 }  // namespace
@@ -54,16 +64,16 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
   check_stopped(is_stopped);
   switch (request.form) {
     case ExplanationForm::json:
-      return maps_json(show(subject, request.show));
+      return maps_json(shown_of(model, subject, request));
     case ExplanationForm::svg:
-      return layers_or_maps_svg(show(subject, request.show));
+      return layers_or_maps_svg(shown_of(model, subject, request));
     case ExplanationForm::page:
-      return page_json(page_of(subject, request, is_stopped));
+      return page_json(page_of(model, subject, request, is_stopped));
     case ExplanationForm::html:
       break;
   }
   std::ostringstream out;
-  write_page(out, page_of(subject, request, is_stopped));
+  write_page(out, page_of(model, subject, request, is_stopped));
   return out.str();
 }
 

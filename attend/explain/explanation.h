@@ -30,9 +30,9 @@ struct ExplanationRequest {
   ExplanationForm form = ExplanationForm::json;
 };
 
-// Explains an answer of a model that reads texts. Error as answered_subject(), show() and
-// method_scores(). Any number of threads may explain with one model. `is_stopped` is asked between
-// the steps of the search, and the methods; true ends the work with an Error.
+// Explains an answer, over the picture of its source where it has one. Error as answered_subject(),
+// show() and method_scores(). Any number of threads may explain with one model. `is_stopped` is
+// asked between the steps of the search, and the methods; true ends the work with an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped = {});
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/image.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
@@ -115,6 +116,12 @@ void show_layers(const ShowOptions& options, const Subject& subject, Shown& show
 }
 
 }  // namespace
+
+std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
+  if (!model.has_source_image()) return std::nullopt;
+  const auto [image, rows, columns] = model.source_image(name);
+  return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
+}
 
 Shown show(const Subject& subject, const ShowOptions& options) {
   if (options.evidence && options.view != ExplanationView::alignment)

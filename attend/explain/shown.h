@@ -22,6 +22,10 @@ struct Shown {
   std::optional<LayerGraph> graph = {};  // in place of maps
 };
 
+// The picture of a source, as the model reads it; none of a model that reads neither images nor
+// sounds. `name` as for Model::source_image().
+std::optional<SourcePicture> source_picture(const Model& model, const std::string& name);
+
 // What the options ask for. Error on a view that has nothing to show, on a layer, a head or a
 // method that does not exist, and on evidence for a view that is of no method.
 Shown show(const Subject& subject, const ShowOptions& options);

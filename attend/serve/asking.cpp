@@ -47,19 +47,8 @@ std::function<void(const std::vector<Result>&)> responder(
 
 // No file is opened that a request names.
 void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
-  if (!asking.served.model->has_source_image()) return;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    // A set has several, with blanks between.
-    const std::vector<std::string_view> words = split_words(sources[i]);
-    if (words.empty() ||
-        (holds_file(sources[i]) && std::all_of(words.begin(), words.end(), holds_file)))
-      continue;
-    throw RequestError(422,
-                       fmt::format("{}[{}] must be the image or sound itself, as "
-                                   "data:image/png;base64, and its bytes in base64",
-                                   asking.field, i),
-                       asking.field, "invalid_value");
-  }
+  for (size_t i = 0; i < sources.size(); ++i)
+    check_source(asking.served, sources[i], fmt::format("{}[{}]", asking.field, i), asking.field);
 }
 
 void tell_of_failures(const Asking& asking, Question& question) {
@@ -122,6 +111,20 @@ RequestError too_long(const Model& model, const std::string& field, size_t index
           fmt::format("{}[{}] has more than the {} tokens that the model reads; shorten it", field,
                       index, model.maximum_source_length()),
           field, too_long_code};
+}
+
+void check_source(const ServedModel& served, const std::string& source, const std::string& name,
+                  const std::string& field) {
+  if (!served.model->has_source_image()) return;
+  // A set has several, with blanks between.
+  const std::vector<std::string_view> words = split_words(source);
+  if (words.empty() || (holds_file(source) && std::all_of(words.begin(), words.end(), holds_file)))
+    return;
+  throw RequestError(422,
+                     fmt::format("{} must be the image or sound itself, as "
+                                 "data:image/png;base64, and its bytes in base64",
+                                 name),
+                     field, "invalid_value");
 }
 
 const ServedModel& text_model(const Service& service, const std::string& name) {

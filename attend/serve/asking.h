@@ -51,6 +51,11 @@ RequestError too_long(const Model& model, const std::string& field, size_t index
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
                                   const char* field);
 
+// RequestError (422) where the model reads images or sounds and the source does not hold them: no
+// file is opened that a request names. `name` is the source's, for the message.
+void check_source(const ServedModel& served, const std::string& source, const std::string& name,
+                  const std::string& field);
+
 // The model of that name. RequestError where there is none, and (422) on one that reads images or
 // sounds.
 const ServedModel& text_model(const Service& service, const std::string& name);

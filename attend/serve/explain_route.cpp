@@ -55,7 +55,6 @@ ExplainRequest read_explain(const std::string& body) {
   MethodChoice& choice = request.asked.show.choice;
   if (present.contains("layer")) choice.layer = request.layer;
   if (present.contains("head")) choice.head = request.head;
-  check_explained_size(request.asked.text, "text");
   check_explained_size(request.asked.target, "target");
   return request;
 }
@@ -85,7 +84,9 @@ HttpResponse explain_response(const std::string& model, ExplanationForm form, st
 
 void answer_explain(Service& service, const HttpRequest& request, const HttpReply& reply) {
   ExplainRequest asked = read_explain(request.body);
-  const ServedModel& served = text_model(service, asked.model);
+  const ServedModel& served = service.model_named(asked.model);
+  check_source(served, asked.asked.text, "text", "text");
+  if (!served.model->has_source_image()) check_explained_size(asked.asked.text, "text");
   service.compute(served, reply, [&served, reply, asked = std::move(asked.asked)] {
     return explain_response(served.name, asked.form, explain_answer(*served.model, asked, [&] {
                               return reply.is_abandoned();

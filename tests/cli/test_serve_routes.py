@@ -346,6 +346,22 @@ class Files(program.Case):
             for found, told, text in zip(json.loads(body)["answers"], printed, texts, strict=True):
                 self.assertEqual(found, told | {"source": text})
 
+    def test_what_a_request_holds_is_explained_as_its_file(self):
+        for kind, type_ in (("images", "image/png"), ("sounds", "audio/wav")):
+            name, content, _ = self.files[kind][0]
+            held = f"data:{type_};base64,{base64.b64encode(content).decode()}"
+            for suffix in ("svg", "html"):
+                path = self.shared / f"{kind}.{suffix}"
+                run = program.attend("explain", kind, name, "--method", "occlusion", "--out", path,
+                                     cwd=self.shared)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                status, _, body = self.server.ask("POST", "/v1/explain", {
+                    "model": kind, "text": held, "method": "occlusion", "format": suffix})
+                self.assertEqual(status, 200, body[:200])
+                self.assertEqual(body, path.read_text())
+            status, _, body = self.server.ask("POST", "/v1/explain", {"model": kind, "text": name})
+            self.assertEqual((status, json.loads(body)["error"]["param"]), (422, "text"))
+
     def test_no_file_is_opened(self):
         content = base64.b64encode(self.files["images"][0][1]).decode()
         wav_ = base64.b64encode(self.files["sounds"][0][1]).decode()

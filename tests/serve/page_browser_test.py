@@ -14,6 +14,7 @@ for folder in ("tests/support", "tests/cli"):
 import program  # noqa: E402
 import webdriver  # noqa: E402
 from program import PAIRS, SMALL, settings  # noqa: E402
+from test_media import VIT, png  # noqa: E402
 from test_serve import Server  # noqa: E402
 
 ENTER, SPACE, RIGHT = "\ue007", "\ue00d", "\ue014"
@@ -22,7 +23,7 @@ TESTED = ANSWERED + " && !document.querySelector('.busy')"  # all methods, of al
 
 
 class Page(unittest.TestCase):
-    """A server with two models, and browsers that look at its page."""
+    """A server with two models of texts and one of images, and browsers that look at its page."""
 
     @classmethod
     def setUpClass(cls):
@@ -34,8 +35,13 @@ class Page(unittest.TestCase):
         (cls.folder / "pairs.tsv").write_text(PAIRS)
         for name, more in (("words", {}), ("plain", {"model.score": "none"})):
             cls.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", name,
-                        *settings(SMALL | {"train.epochs": 12} | more))
-        cls.server = Server("words", "plain", "--port", 0, "--examples", "pairs.tsv", cwd=cls.folder)
+                        *settings(SMALL | {"train.epochs": 60} | more))
+        for i in range(8):
+            (cls.folder / f"{i}.png").write_bytes(png([[255 * (row // 4 == i % 2)] * 8 for row in range(8)]))
+        (cls.folder / "images.tsv").write_text("".join(f"{i}.png\t{i % 2}\n" for i in range(8)))
+        cls.succeed("train", "--data", "images.tsv", "--valid", "images.tsv", "--out", "images",
+                    *settings(VIT | {"data.source_units": "image", "train.epochs": 1}))
+        cls.server = Server("words", "plain", "images", "--port", 0, "--examples", "pairs.tsv", cwd=cls.folder)
         cls.addClassCleanup(cls.server.end)
         cls.browsers = {}
 
@@ -99,6 +105,22 @@ class Page(unittest.TestCase):
         self.assertTrue(any(name.startswith("integrated_gradients") for name in methods), methods)
         self.assertQuiet(browser)
 
+    def test_an_answer_is_shown_as_it_grows(self):
+        browser = self.browse()
+        browser.run("window.grown = []; new MutationObserver(records => {"
+                    "  for (const {target, addedNodes} of records)"
+                    "    if (target.matches('.first')) grown.push(...[...addedNodes].map(node => node.textContent));"
+                    "}).observe(document.getElementById('sides'), {childList: true, subtree: true})")
+        self.choose(browser, "#count", "1")
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        whole, = self.answers("bab")
+        grown = browser.run("return window.grown")
+        self.assertEqual(grown[-1], whole)
+        self.assertGreater(len(set(grown)), 1, grown)
+        for text in grown:
+            self.assertTrue(whole.startswith(text), grown)
+
     def test_a_token_is_switched_off(self):
         browser = self.browse()
         self.type(browser, "bab")
@@ -130,6 +152,22 @@ class Page(unittest.TestCase):
         self.assertEqual(browser.run("return new Set([...document.querySelectorAll('[id]')].map(one => one.id)).size"
                                      " === document.querySelectorAll('[id]').length"), True)
         self.assertQuiet(browser)
+
+    def test_an_image_is_chosen(self):
+        browser = self.browse()
+        self.choose(browser, "#model", "images")
+        self.assertEqual(browser.run("return [...document.querySelectorAll('#text-part, #file-part, #other-label')]"
+                                     ".map(one => one.hidden)"), [True, False, True])
+        browser.keys("#file", str(self.folder / "1.png"))
+        browser.wait(TESTED)
+        self.assertEqual(self.text(browser, ".first"), self.answers("1.png", "--beam", 5, model="images")[0])
+        self.assertEqual(browser.run("return document.getElementById('preview').naturalWidth"), 8)
+        self.assertEqual(browser.run("return document.querySelector('#side1-tab-picture').getAttribute('aria-selected')"), "true")
+        self.assertQuiet(browser)
+        (self.folder / "large.png").write_bytes(bytes(800000))
+        browser.keys("#file", str(self.folder / "large.png"))
+        browser.wait("!document.getElementById('problem').hidden")
+        self.assertIn("800000 bytes", self.text(browser, "#problem"))
 
     def test_examples(self):
         browser = self.browse()

@@ -2,21 +2,29 @@
 const asking = {sides: [], models: [], stop: new AbortController()};
 
 function option(model) {
-  const made = element('option', {value: model.id}, model.reads_text ? model.id : `${model.id} (reads no text)`);
-  made.disabled = !model.reads_text;
-  return made;
+  return element('option', {value: model.id}, model.reads_text ? model.id : `${model.id} (images or sounds)`);
+}
+
+function chosenModel() {
+  return asking.models.find(model => model.id === part('model').value);
+}
+
+// Models beside each other read the same.
+function fillOthers() {
+  const {reads_text: readsText} = chosenModel();
+  const others = asking.models.filter(model => model.reads_text === readsText);
+  const before = part('other').value;
+  part('other').replaceChildren(element('option', {value: ''}, 'none'), ...others.map(option));
+  part('other').value = others.some(model => model.id === before) ? before : '';
+  part('other-label').hidden = others.length < 2;
+  showSource(readsText);
 }
 
 function fillModels(models) {
   asking.models = models;
-  const readers = models.filter(model => model.reads_text);
   part('model').replaceChildren(...models.map(option));
-  part('other').replaceChildren(element('option', {value: ''}, 'none'), ...models.map(option));
-  part('other-label').hidden = models.length < 2;
-  part('go').disabled = !readers.length;
-  if (!readers.length) return tellProblem(new Refusal('The models of this server read images or sounds, and this page gives texts.'));
-  part('model').value = readers[0].id;
-  const examples = readers[0].examples;
+  fillOthers();
+  const {examples} = models[0];
   part('examples').hidden = !examples.length;
   part('examples').replaceChildren(...examples.map(text => {
     const button = element('button', {type: 'button'}, shortened(text, 60));
@@ -29,8 +37,7 @@ function fillModels(models) {
 }
 
 function chosenModels() {
-  const names = [part('model').value, part('other').value];
-  return names.map(name => asking.models.find(model => model.id === name)).filter(Boolean);
+  return [chosenModel(), asking.models.find(model => model.id === part('other').value)].filter(Boolean);
 }
 
 async function loadModels() {
@@ -41,8 +48,9 @@ async function askModels() {
   forgetProblem();
   hush();
   if (!asking.models.length) await loadModels();
-  const text = part('text').value.trim();
-  if (!text) return part('text').focus();
+  const {reads_text: readsText} = chosenModel();
+  const source = sourceGiven(readsText);
+  if (!source) return part(readsText ? 'text' : 'file').focus();
   asking.stop.abort();
   asking.stop = new AbortController();
   const models = chosenModels();
@@ -50,7 +58,7 @@ async function askModels() {
   part('sides').classList.toggle('two', models.length > 1);
   asking.sides = models.map((model, i) => new Side(part('sides'), model, `side${i + 1}-`));
   const {signal} = asking.stop;
-  await Promise.all(asking.sides.map(side => side.ask(text, Number(part('count').value), signal)));
+  await Promise.all(asking.sides.map(side => side.ask(source, Number(part('count').value), signal)));
 }
 
 part('ask').addEventListener('submit', event => {
@@ -62,6 +70,8 @@ part('text').addEventListener('keydown', event => {
   event.preventDefault();
   part('ask').requestSubmit();
 });
+attachFiles();
+part('model').addEventListener('change', fillOthers);
 for (const name of ['model', 'other', 'count'])
   part(name).addEventListener('change', () => { if (asking.sides.length) part('ask').requestSubmit(); });
 darkScheme.addEventListener('change', () => asking.sides.forEach(side => side.recolor()));

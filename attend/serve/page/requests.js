@@ -32,6 +32,25 @@ async function ask(path, body, signal) {
   throw new Refusal(`The server says: ${error.message}.`, response.status);
 }
 
+// The objects that come as events, until the last, which is "[DONE]".
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    const events = (rest + value).split('\n\n');
+    rest = events.pop();
+    for (const event of events) {
+      const data = event.replace('data: ', '');
+      if (data === '[DONE]') return;
+      const told = JSON.parse(data);
+      if (told.error) throw new Refusal(told.error.message, 0);
+      yield told;
+    }
+  }
+}
+
 function tellProblem(problem) {
   if (problem.name === 'AbortError') return;
   part('problem').textContent = problem instanceof Refusal ? problem.message : `Something went wrong here: ${problem.message}`;

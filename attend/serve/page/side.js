@@ -24,9 +24,10 @@ class Side {
     this.fields = {model: this.model.id, text, ...(beam > 1 ? {beam} : {})};
     this.busy('Waiting for the answer');
     try {
+      if (beam === 1) await this.grow(text);
       this.first = await this.predict(text, beam);
       this.showAnswers(this.first);
-      this.makeWhatIf(text, this.first.source_tokens);
+      if (this.model.reads_text) this.makeWhatIf(text, this.first.source_tokens);
       this.busy('Drawing what it looked at');
       this.showViews(await askPage(this.fields, signal));
       this.share.hidden = false;
@@ -36,6 +37,18 @@ class Side {
     } catch (problem) {
       this.rest('');
       throw problem;
+    }
+  }
+
+  // The answer of the most probable tokens while it grows. What cannot be told so predict() tells.
+  async grow(text) {
+    if (!this.model.reads_text || this.model.answers_numbers) return;
+    try {
+      const fields = {model: this.model.id, prompt: text, stream: true};
+      for await (const {choices: [choice]} of eventsOf(await ask('v1/completions', fields, this.signal)))
+        if (choice) this.answer.textContent += choice.text;
+    } catch (problem) {
+      if (!(problem instanceof Refusal)) throw problem;
     }
   }
 
