@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/files.h"
+#include "attend/base/memory.h"
 #include "attend/inference/model.h"
 #include "attend/steps/weight_type.h"
 #include "bench/measure.h"
@@ -60,6 +61,7 @@ void take_turn(const Model& model, const std::vector<std::string>& lines,
 
 int main(int argc, char** argv) {
   attend::bench::prepare_blas(argv);
+  attend::keep_memory();  // as `attend predict` does
   using namespace attend;
   std::string folder, file;
   ModelOptions options{.threads = 1};
