@@ -54,6 +54,7 @@ Vocabulary in_order(const std::vector<std::string>& names, const std::string& fo
 // makes, so that it is read as unknown.
 std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t tokens) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(tokens));
   for (int32_t id = 0; id < tokens; ++id)
     names.push_back(id == tokenizer.mask ? fmt::format("<token:{}>", id)
                                          : tokenizer.tokenizer.name(id));
