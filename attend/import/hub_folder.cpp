@@ -40,7 +40,7 @@ void check_bytes(const std::string& folder, const std::set<std::string>& shards)
   const int64_t most = memory_limit();
   int64_t bytes = 0;
   for (const std::string& shard : shards) {
-    bytes += InputFile(folder + "/" + shard).size();
+    bytes += InputFile(fmt::format("{}/{}", folder, shard)).size();
     if (bytes > most)
       fail(
           "{}: shards of over {} bytes, which is all the memory there is; take a machine with more",
@@ -60,7 +60,7 @@ TensorFile read_shards(const std::string& folder, const JsonFile& index) {
   check_bytes(folder, shards);
   TensorFile all;
   for (const std::string& shard : shards)
-    for (auto& [name, tensor] : read_safetensors(folder + "/" + shard).tensors) {
+    for (auto& [name, tensor] : read_safetensors(fmt::format("{}/{}", folder, shard)).tensors) {
       if (!map.has(name.c_str()) || map.member(name.c_str()).text() != shard)
         fail("{}/{}: holds tensor {}, which the index does not say", folder, shard,
              in_quotes(name));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -53,6 +54,7 @@ Vocabulary in_order(const std::vector<std::string>& names, const std::string& fo
 // makes, so that it is read as unknown.
 std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t tokens) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(tokens));
   for (int32_t id = 0; id < tokens; ++id)
     names.push_back(id == tokenizer.mask ? fmt::format("<token:{}>", id)
                                          : tokenizer.tokenizer.name(id));
@@ -81,14 +83,16 @@ PairModel description_of(const ForeignModel& foreign, const ForeignTokenizer& to
   return model;
 }
 
-// What a killed import leaves: config.toml is written last.
-void check_out_folder(const std::string& out) {
+// Takes the folder, in which nothing may be but what a killed import leaves: config.toml is written
+// last.
+FolderLock take_unused(const std::string& out) {
   static const std::set<std::string> first = {"tokenizer.json", "weights.safetensors",
                                               "source.vocab", "target.vocab"};
-  if (!std::filesystem::is_directory(out)) return;
+  FolderLock lock = take_out_folder(out);
   const std::set<std::string> names = names_in(out);
   if (!std::includes(first.begin(), first.end(), names.begin(), names.end()))
     fail("--out {}: is there already; choose a new folder", out);
+  return lock;
 }
 
 }  // namespace
@@ -96,7 +100,9 @@ void check_out_folder(const std::string& out) {
 
 ImportedModel import_model(const std::string& folder, const std::string& out) {
   using namespace internal;
-  check_out_folder(out);
+  std::optional<FolderLock> lock;
+  // A folder that is not there is made when all is read.
+  if (std::filesystem::exists(out)) lock.emplace(take_unused(out));
   const JsonFile config = read_foreign_config(folder);
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
   read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
@@ -104,8 +110,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   PairModel model = description_of(foreign, tokenizer, folder);
   const TensorFile weights =
       converted(foreign, read_foreign_tensors(folder), model, tokenizer.mask.value_or(0), folder);
-  const FolderLock lock = take_out_folder(out);
-  check_out_folder(out);
+  if (!lock) lock.emplace(take_unused(out));
   tokenizer.tokenizer.save(out + "/tokenizer.json");
   write_safetensors(out + "/weights.safetensors", weights);
   model.codecs = make_codecs(with_codes_in(out, model.text));
