@@ -16,6 +16,17 @@ constexpr size_t sources_per_batch = 256;
 constexpr std::chrono::microseconds gathering_pause{300};
 constexpr std::chrono::microseconds longest_gathering{5000};
 
+// Calls one of the question's functions. What that throws is this question's failure alone: the
+// others of the call have their answers.
+template <class Function, class... Told>
+void tell(const Question& question, const Function& function, const Told&... told) {
+  try {
+    function(told...);
+  } catch (const std::exception& error) {
+    question.failed(error);
+  }
+}
+
 // Questions of one call, and what it has answered.
 class QuestionBatch {
  public:
@@ -50,7 +61,8 @@ class QuestionBatch {
     answers_[question].push_back(std::move(answer));
     const Question& asked = questions_[question];
     // What was stopped is no answer.
-    if (is_answered(question) && !asked.is_abandoned()) asked.answered(answers_[question]);
+    if (is_answered(question) && !asked.is_abandoned())
+      tell(asked, asked.answered, answers_[question]);
   }
 
   AnswerWatch watch() const {
@@ -60,7 +72,7 @@ class QuestionBatch {
                     [](const Question& question) { return question.grows != nullptr; }))
       watch.grows = [this](size_t source, size_t answer, const Candidate& so_far) {
         if (const Question& asked = asker(source); asked.grows)
-          asked.grows(source - firsts_[owners_[source]], answer, so_far);
+          tell(asked, asked.grows, source - firsts_[owners_[source]], answer, so_far);
       };
     return watch;
   }
@@ -205,7 +217,7 @@ void AnswerQueue::embed(const std::vector<Question>& questions) const {
   auto next = std::make_move_iterator(found.begin());
   for (const Question& question : questions) {
     const auto end = next + std::ssize(question.sources);
-    question.embedded({next, end});
+    tell(question, question.embedded, std::vector<Embedding>(next, end));
     next = end;
   }
 }

@@ -104,6 +104,34 @@ struct Asked {
   Texts result() { return promise.get_future().get(); }
 };
 
+TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
+  Model model;
+  Asked first, broken, beside, broken_vectors, other_vectors;
+  const auto embed = [](const Texts& sources) {
+    std::vector<Embedding> embeddings(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) embeddings[i].tokens = {sources[i]};
+    return embeddings;
+  };
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&) {}, 1, embed);
+  queue.add(first.question({"a"}));
+  model.calls(1);
+  Question throwing = broken.question({"b"});
+  throwing.answered = [](const auto&) { throw std::runtime_error("no JSON"); };
+  queue.add(std::move(throwing));
+  queue.add(beside.question({"c"}));
+  Question throwing_vectors = broken_vectors.vectors({"d"});
+  throwing_vectors.embedded = [](const auto&) { throw std::runtime_error("no JSON"); };
+  queue.add(std::move(throwing_vectors));
+  queue.add(other_vectors.vectors({"e"}));
+  model.open();
+  EXPECT_THAT(broken.result(), ElementsAre("failed: no JSON"));
+  EXPECT_THAT(beside.result(), ElementsAre("c"));
+  EXPECT_THAT(broken_vectors.result(), ElementsAre("failed: no JSON"));
+  EXPECT_THAT(other_vectors.result(), ElementsAre("e"));
+  EXPECT_THAT(model.calls(2)[1], ElementsAre("b", "c"));
+}
+
 TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
   Model model;
   std::vector<size_t> batches;
