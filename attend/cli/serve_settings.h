@@ -18,7 +18,8 @@ inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
-  std::string models, hosts, origins, key_file, examples_file;  // the first three separated by commas
+  std::string models, hosts, origins, key_file,
+      examples_file;  // the first three separated by commas
   LogForm log = LogForm::lines;
   int64_t connections = 512, queue = 256;
   double deadline = 60, drain = 0;  // seconds

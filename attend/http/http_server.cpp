@@ -36,7 +36,7 @@ constexpr int send_buffer_bytes = 128 << 10;
 
 asio::ip::address address_of(const HttpOptions& options) {
   boost::system::error_code error;
-  const auto address = asio::ip::make_address(options.address, error);
+  auto address = asio::ip::make_address(options.address, error);
   if (error)
     fail("--address {}: it must be a number, such as 127.0.0.1 or ::1", in_quotes(options.address));
   return address;

@@ -78,7 +78,7 @@ class Gpt2Scanner {
       for (char32_t point = 0; point < table.size(); ++point) table[point] = run_of(point);
       return table;
     }();
-    return runs[static_cast<size_t>(character)];
+    return runs[static_cast<unsigned char>(character)];
   }
 
   Run run_at(size_t position) const {

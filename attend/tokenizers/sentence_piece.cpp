@@ -79,7 +79,7 @@ Charsmap::Match character_or_replacement(std::string_view text) {
 
 // What the front of a text becomes, and how many of its bytes.
 Charsmap::Match front_of(const SentencePieceParts& parts, std::string_view text) {
-  if (is_ascii(text[0]) && parts.unchanged[static_cast<size_t>(text[0])])
+  if (is_ascii(text[0]) && parts.unchanged[static_cast<unsigned char>(text[0])])
     return {1, text.substr(0, 1)};
   size_t user_defined = 0;
   parts.user_defined.for_each_prefix(text, [&](size_t size, int32_t) { user_defined = size; });

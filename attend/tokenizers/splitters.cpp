@@ -35,7 +35,7 @@ class CutSplitter : public Splitter {
     for (size_t position = 0; position < text.size();) {
       const size_t here = position;
       const uint16_t classes = is_ascii(text[here])
-                                   ? ascii[static_cast<size_t>(text[position++])]
+                                   ? ascii[static_cast<unsigned char>(text[position++])]
                                    : character_classes().classes(next_point(text, position));
       if ((classes & cuts_) == 0) continue;
       tell(begin, here);

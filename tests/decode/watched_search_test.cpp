@@ -6,7 +6,6 @@
 
 #include <vector>
 
-
 #include "attend/decode/search.h"
 #include "tests/decode/table_model.h"
 
