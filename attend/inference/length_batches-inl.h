@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "attend/data/pairs.h"
+#include "attend/data/batches.h"
 
 namespace attend {
 
