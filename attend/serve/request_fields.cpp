@@ -206,6 +206,7 @@ struct FieldReader {
 
 std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields) {
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const RequestField& field : fields) names.push_back(field.name);
   for (const auto& [name, value] : object.items()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
