@@ -92,9 +92,9 @@ double weight_between(const WeightGrid& weights, const std::vector<int64_t>& row
   return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
-// In a map of an answer an atom has the weights of its tokens. In one of attention within the
-// source it has what it gives to itself, and its end of a bond what it gives to the atom at the
-// other end.
+// In a map of an answer an atom shows the weights of its tokens. In a map of attention within the
+// source it shows its weight on itself, and each end of a bond shows the weight of its atom on the
+// other one.
 std::string molecule_drawing(const Shown& shown) {
   const bool within = shown.of_one_sequence;
   const Alignment& map = within ? shown.maps[0] : one_row(shown);

@@ -14,12 +14,12 @@ namespace attend {
 enum class LogForm { lines, json };
 inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
 
-// What `attend serve` is told.
+// The settings of `attend serve`.
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
-  std::string models, hosts, origins, key_file,
-      examples_file;  // the first three separated by commas
+  std::string models, hosts, origins;  // each has parts between commas
+  std::string key_file, examples_file;
   LogForm log = LogForm::lines;
   int64_t connections = 512, queue = 256;
   double deadline = 60, drain = 0;  // seconds

@@ -47,7 +47,7 @@ struct TextCodec {
   std::string join(const std::vector<std::string>& tokens) const;
   // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
   std::vector<std::string> alphabet() const;
-  // How many tokens close each text, whatever it holds: those that a tokenizer puts behind it.
+  // The number of tokens that a tokenizer appends to each text, such as [SEP].
   int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
 
  private:

@@ -19,7 +19,7 @@ struct SourceKind;
 // In place of units: words, which byte-pair codes split further.
 constexpr std::string_view piece_units = "bpe";
 
-// In place of units: the tokens of a tokenizer.json, those that it puts around a text included.
+// In place of units: a tokenizer.json splits the texts and adds its special tokens.
 constexpr std::string_view tokenizer_units = "tokenizer";
 
 // What lines of one source are: examples of their own, or one of which any target is right.

@@ -8,8 +8,8 @@
 
 namespace attend {
 
-// The tokenizer of a model that others trained, as units of texts: its tokens by names, those that
-// it puts around a text included. Copies share it.
+// The tokenizer of a model that others trained. It splits texts into tokens by name and adds its
+// special tokens. Copies share it.
 class TextTokenizer {
  public:
   // A tokenizer.json. Errors as Tokenizer::load.

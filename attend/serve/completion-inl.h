@@ -29,7 +29,7 @@ class Completion {
  public:
   Completion(const Asking& asking, const std::string& request_id, CompletionOptions options);
 
-  // What there is of an answer, as AnswerWatch::grows is told.
+  // Streams what an answer has got; arguments are those of AnswerWatch::grows.
   void grow(size_t prompt, size_t answer, const Candidate& so_far);
   void end(const std::vector<Answer>& answers);
   void fail(const RequestError& error);
