@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/library.h>
 
+#include <vector>
+
 #include "attend/kernels/row_products.h"
 
 namespace attend {
@@ -89,6 +91,15 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   return out;
 }
 
+// LibTorch 2 asks whether the weight is differentiated before it makes one product of several.
+Tensor matmul(c10::DispatchKeySet keys, const Tensor& a, const Tensor& b) {
+  if (at::GradMode::is_enabled() || a.dim() < 3 || b.dim() != 2)
+    return at::_ops::matmul::redispatch(keys.remove(invariant_key), a, b);
+  std::vector<int64_t> sizes = a.sizes().vec();
+  sizes.back() = b.size(1);
+  return at::mm(a.flatten(0, -2), b).view(sizes);
+}
+
 Tensor mv(const Tensor& a, const Tensor& b) {
   const PastKeyGuard past;
   if (!can_be_ordered(a, b) || a.size(1) != b.size(0)) return at::mv(a, b);
@@ -135,6 +146,7 @@ TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
   library.impl("mm", attend::mm);
   library.impl("addmm", attend::addmm);
   library.impl("bmm", attend::bmm);
+  library.impl("matmul", attend::matmul);
   library.impl("mv", attend::mv);
   library.impl("sigmoid", attend::sigmoid);
   library.impl("sigmoid_", attend::sigmoid_);

@@ -53,8 +53,11 @@ class MoleculeNetwork : public testing::Test {
     std::vector<int64_t> all;
     for (const std::string& source : sources) {
       all.push_back(std::ssize(pairs));
-      pairs.push_back({.target = {0}, .no_eos = true, .number = 0.0});
-      pairs.back().frames = model.frame_reader()->read(source);
+      EncodedPair& pair = pairs.emplace_back();
+      pair.target = {0};
+      pair.no_eos = true;
+      pair.number = 0.0;
+      pair.frames = model.frame_reader()->read(source);
     }
     Batch batch = make_batch(pairs, all);
     batch.source = batch.source.to(at::kDouble);

@@ -13,9 +13,10 @@ TEST(ParametersFile, NamesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";
   const at::Tensor table = at::arange(6, at::kFloat).view({3, 2});
-  write_safetensors(path, {.tensors = {{"embedding.symbols.weight", table},
-                                       {"symbols.output", table + 1},
-                                       {"target.tokens.weight", table + 2}}});
+  write_safetensors(path, {{{"embedding.symbols.weight", table},
+                            {"symbols.output", table + 1},
+                            {"target.tokens.weight", table + 2}},
+                           {}});
   const TensorFile file = read_weights(path);
   ASSERT_EQ(file.tensors.size(), 3U);
   EXPECT_TRUE(file.tensors.at("embedding.tokens.weight").equal(table));
