@@ -1,17 +1,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/named_option.h"
+#include "attend/cli/source_lines.h"
 #include "attend/data/json_line.h"
-#include "attend/data/line_reader.h"
 
 namespace attend {
 namespace {
@@ -30,6 +28,7 @@ void print_embedding(const EmbedOptions& options, const std::string& source,
     return;
   }
   nlohmann::ordered_json line = {{"source", source}, {"vector", embedding.whole}};
+  if (!embedding.error.empty()) line["error"] = embedding.error;
   if (options.tokens) {
     line["tokens"] = embedding.tokens;
     auto& rows = line["vectors"] = nlohmann::ordered_json::array();
@@ -44,19 +43,24 @@ void print_embedding(const EmbedOptions& options, const std::string& source,
 void run_embed(const EmbedOptions& options) {
   if (options.tokens && !options.json) fail("--tokens are printed with --json alone; add it");
   const Model model(options.folder, options.model);
-  LineReader reader(STDIN_FILENO, "standard input");
-  std::vector<std::string> lines;
-  while (reader.read(lines)) {
-    const int64_t first = reader.lines_read() - std::ssize(lines) + 1;
-    try {
-      const std::vector<Embedding> embeddings = model.embed(lines);
-      for (size_t i = 0; i < lines.size(); ++i) print_embedding(options, lines[i], embeddings[i]);
-    } catch (const SourceError& error) {
-      fail("standard input, line {}: {}", first + static_cast<int64_t>(error.index()),
-           error.reason());
+  SourceLines lines(options.model.skip_bad);
+  std::vector<std::string> texts;
+  const auto answer_bad = [&](const std::string& error) {
+    Embedding none;
+    none.error = error;
+    print_embedding(options, "", none);
+  };
+  while (lines.read(texts, answer_bad)) {
+    std::vector<Embedding> embeddings;
+    lines.ask([&] { embeddings = model.embed(texts); });
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (embeddings[i].truncated) lines.tell_truncated(i, model);
+      if (!embeddings[i].error.empty()) lines.tell_bad(i, embeddings[i].error);
+      print_embedding(options, texts[i], embeddings[i]);
     }
-    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+    flush_output();
   }
+  lines.end("vectors");
 }
 
 }  // namespace
@@ -73,6 +77,9 @@ void add_embed_command(CLI::App& app) {
       ->check(CLI::Range(1, 1024));
   command->add_flag("--strict", options->model.strict,
                     "refuse a line that is longer than the model reads; otherwise it is cut");
+  command->add_flag(
+      "--skip-bad", options->model.skip_bad,
+      "a line that cannot be read gets an empty vector, and the exit code is 1; else it ends all");
   command->add_flag("--json", options->json, "one JSON object per line");
   command->add_flag("--tokens", options->tokens, "with --json: the vectors of the tokens too");
   command->footer(
@@ -81,7 +88,9 @@ void add_embed_command(CLI::App& app) {
       "Output: the numbers of the vector, with blanks between; nothing for an empty line; with "
       "--json,\n"
       "  {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one of each "
-      "token.\n"
+      "token,\n"
+      "  with --skip-bad \"error\". A line that is longer than the model reads is cut, and "
+      "standard error says so.\n"
       "The vector is the mean of those of the tokens, or what an imported sentence encoder makes "
       "of "
       "them.");

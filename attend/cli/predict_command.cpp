@@ -1,13 +1,12 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/source_lines.h"
 #include "attend/data/json_line.h"
-#include "attend/data/line_reader.h"
 #include "attend/inference/answer_json.h"
 
 namespace attend {
@@ -47,7 +46,7 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
 
 // Counts what predict reports after the last answer.
 struct Tally {
-  int64_t lines = 0, bad = 0;
+  int64_t lines = 0;
   int64_t answers = 0, cut = 0;
   int64_t tokens = 0, unknown = 0;  // of sources
   int64_t unknown_line = 0;         // the first that has one
@@ -55,7 +54,6 @@ struct Tally {
 
   void add(const Answer& answer) {
     ++lines;
-    bad += answer.error.empty() ? 0 : 1;
     for (const Candidate& candidate : answer.candidates) {
       ++answers;
       cut += candidate.complete ? 0 : 1;
@@ -79,9 +77,6 @@ struct Tally {
           stderr,
           "attend: {} of {} answers are cut at the longest length; --maximum-length sets it\n", cut,
           answers);
-    if (bad > 0)
-      fmt::print(stderr, "attend: {} of {} lines cannot be read; their answers are empty\n", bad,
-                 lines);
   }
 };
 
@@ -102,49 +97,21 @@ Questions read_questions(const PredictOptions& options, std::vector<std::string>
   return questions;
 }
 
-void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> lines,
-                  int64_t first, Tally& tally) {
-  const Questions questions = read_questions(options, std::move(lines));
+void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> texts,
+                  SourceLines& lines, Tally& tally) {
+  const Questions questions = read_questions(options, std::move(texts));
   SearchOptions search = options.search;
-  if (search.sampling) search.sampling->first = static_cast<uint64_t>(first - 1);
-  try {
-    model.answer_each(
-        questions.sources, search, questions.prefixes, [&](size_t i, const Answer& answer) {
-          if (answer.truncated)
-            fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n",
-                       first + static_cast<int64_t>(i),
-                       model.continues() || model.ranks() ? "last" : "first",
-                       model.maximum_source_length());
-          if (!answer.error.empty())
-            fmt::print(stderr, "attend: standard input, line {}: {}\n",
-                       first + static_cast<int64_t>(i), answer.error);
-          tally.add(answer);
-          print_answer(options, model, questions.sources[i], answer);
-        });
-  } catch (const SourceError& error) {
-    fail("standard input, line {}: {}", first + static_cast<int64_t>(error.index()),
-         error.reason());
-  }
-  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
-}
-
-// Reads the next lines; false at the end of input. With --skip-bad a line that is no valid text
-// gets its empty answer here.
-bool next_lines(LineReader& reader, const PredictOptions& options, const Model& model,
-                std::vector<std::string>& lines, Tally& tally) {
-  const int64_t before = reader.lines_read();
-  try {
-    return reader.read(lines);
-  } catch (const Error& error) {
-    if (!options.model.skip_bad || reader.lines_read() == before) throw;
-    fmt::print(stderr, "attend: {}\n", error.what());
-    Answer none;
-    none.error = error.what();
-    tally.add(none);
-    print_answer(options, model, "", none);
-    lines.clear();
-    return true;
-  }
+  if (search.sampling) search.sampling->first = static_cast<uint64_t>(lines.number(0) - 1);
+  lines.ask([&] {
+    model.answer_each(questions.sources, search, questions.prefixes,
+                      [&](size_t i, const Answer& answer) {
+                        if (answer.truncated) lines.tell_truncated(i, model);
+                        if (!answer.error.empty()) lines.tell_bad(i, answer.error);
+                        tally.add(answer);
+                        print_answer(options, model, questions.sources[i], answer);
+                      });
+  });
+  flush_output();
 }
 
 void run_predict(const PredictOptions& options) {
@@ -155,15 +122,19 @@ void run_predict(const PredictOptions& options) {
   search.check();
   const Model model = Model::ensemble(options.models, options.model);
   check_decode_options(options, model);
-  LineReader reader(STDIN_FILENO, "standard input");
-  std::vector<std::string> lines;
+  SourceLines lines(options.model.skip_bad);
+  std::vector<std::string> texts;
   Tally tally;
-  while (next_lines(reader, options, model, lines, tally)) {
-    const int64_t first = reader.lines_read() - static_cast<int64_t>(lines.size()) + 1;
-    answer_lines(options, model, std::move(lines), first, tally);
-  }
+  const auto answer_bad = [&](const std::string& error) {
+    Answer none;
+    none.error = error;
+    tally.add(none);
+    print_answer(options, model, "", none);
+  };
+  while (lines.read(texts, answer_bad))
+    answer_lines(options, model, std::move(texts), lines, tally);
   tally.tell(model);
-  if (tally.bad > 0) throw CLI::RuntimeError(1);
+  lines.end("answers");
 }
 
 // Any of them draws the answers.

@@ -49,6 +49,18 @@ class Import(program.Case):
         self.refuse("predict", "model", stdin=text, names=["attend embed"])
         self.refuse("embed", "model", "--tokens", stdin=text, names=["--json"])
 
+    def test_what_cannot_be_read_whole_is_told(self):
+        text = self.imported("BertModel")["texts"][0]
+        lines = f"{text}\n\0\n{text}{' a' * 2000}\n"
+        self.refuse("embed", "model", stdin="\0", names=["line 1", "NUL"])
+        run = self.attend("embed", "model", "--skip-bad", "--json", stdin=lines)
+        first, bad, cut = map(json.loads, run.stdout.splitlines())
+        self.assertEqual((run.returncode, bad["vector"]), (1, []))
+        self.assertIn("line 2", bad["error"])
+        self.assertEqual(len(first["vector"]), len(cut["vector"]))
+        self.assertIn("line 3: cut to the first", run.stderr)
+        self.assertIn("1 of 3 lines cannot be read; their vectors are empty", run.stderr)
+
     def test_a_mask_is_filled_in_and_explained(self):
         case = self.imported("BertForMaskedLM")
         text = case["texts"][1]

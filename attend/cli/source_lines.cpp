@@ -1,0 +1,63 @@
+#include "attend/cli/source_lines.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <stdexcept>
+
+#include "attend/base/error.h"
+
+namespace attend {
+
+SourceLines::SourceLines(bool skip_bad)
+    : skips_bad_(skip_bad), reader_(STDIN_FILENO, "standard input") {}
+
+bool SourceLines::read(std::vector<std::string>& lines,
+                       const std::function<void(const std::string& error)>& answer_bad) {
+  const int64_t before = reader_.lines_read();
+  try {
+    const bool more = reader_.read(lines);
+    first_ = reader_.lines_read() - std::ssize(lines) + 1;
+    return more;
+  } catch (const Error& error) {
+    if (!skips_bad_ || reader_.lines_read() == before) throw;
+    ++bad_;
+    fmt::print(stderr, "attend: {}\n", error.what());
+    answer_bad(error.what());
+    lines.clear();
+    return true;
+  }
+}
+
+void SourceLines::ask(const std::function<void()>& ask) const {
+  try {
+    ask();
+  } catch (const SourceError& error) {
+    fail("standard input, line {}: {}", number(error.index()), error.reason());
+  }
+}
+
+void SourceLines::tell_truncated(size_t index, const Model& model) const {
+  fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n", number(index),
+             model.continues() || model.ranks() ? "last" : "first", model.maximum_source_length());
+}
+
+void SourceLines::tell_bad(size_t index, const std::string& error) {
+  ++bad_;
+  fmt::print(stderr, "attend: standard input, line {}: {}\n", number(index), error);
+}
+
+void SourceLines::end(const char* results) const {
+  if (bad_ == 0) return;
+  fmt::print(stderr, "attend: {} of {} lines cannot be read; their {} are empty\n", bad_,
+             reader_.lines_read(), results);
+  throw CLI::RuntimeError(1);
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+}
+
+}  // namespace attend
