@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/case_conv.hpp>
 #include <cstdlib>
+#include <locale>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -51,12 +53,6 @@ std::vector<std::string> read_page_examples(const std::string& path) {
   return texts;
 }
 
-std::string small_letters(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 // The parts between commas.
 std::vector<std::string> listed(std::string_view text) {
   std::vector<std::string> parts;
@@ -69,7 +65,8 @@ std::vector<std::string> listed(std::string_view text) {
 }
 
 std::vector<std::string> read_origins(const std::string& text) {
-  std::vector<std::string> origins = listed(small_letters(text));
+  std::vector<std::string> origins =
+      listed(boost::algorithm::to_lower_copy(text, std::locale::classic()));
   for (const std::string& origin : origins) {
     const size_t host = origin.find("://");
     if (!is_printable(origin) || host == std::string::npos || host + 3 == origin.size() ||
@@ -152,7 +149,7 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   if (service.folders.empty()) service.folders = listed(models);
   if (service.folders.empty())
     fail("no model is named; give folders of models, or set serve.models");
-  http.hosts = listed(small_letters(hosts));
+  http.hosts = listed(boost::algorithm::to_lower_copy(hosts, std::locale::classic()));
   http.origins = read_origins(origins);
   http.listener = inherited_listener();
   http.connections = static_cast<size_t>(connections);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/algorithm/string/case_conv.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <locale>
 #include <optional>
 
 #include "attend/base/error.h"
@@ -28,10 +30,7 @@ constexpr int skipped_lines = 2;
 bool is_visible(char c) { return c >= 0x21 && c <= 0x7e; }
 
 std::string small(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
+  return boost::algorithm::to_lower_copy(std::string(text), std::locale::classic());
 }
 
 HttpRefusal refuse(int status, std::string message) { return {status, std::move(message)}; }

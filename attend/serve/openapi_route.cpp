@@ -1,5 +1,7 @@
 #include "attend/serve/openapi_route.h"
 
+#include <boost/algorithm/string/case_conv.hpp>
+#include <locale>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -44,18 +46,16 @@ json operation(const Route& route, bool has_key) {
   return result;
 }
 
-std::string small_letters(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 }  // namespace
 
 void answer_openapi(Service& service, const HttpRequest&, const HttpReply& reply) {
   const bool has_key = !service.key().empty();
   json paths = json::object();
-  for (const Route& route : route_table())
-    paths[route.path][small_letters(route.method)] = operation(route, has_key);
+  for (const Route& route : route_table()) {
+    const std::string method =
+        boost::algorithm::to_lower_copy(std::string(route.method), std::locale::classic());
+    paths[route.path][method] = operation(route, has_key);
+  }
   json document = {{"openapi", "3.1.0"},
                    {"info", {{"title", "attend serve"}, {"version", service.options().version}}},
                    {"paths", paths}};

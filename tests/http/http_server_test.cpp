@@ -298,14 +298,17 @@ TEST(HttpServer, AnAnswerThatNobodyGivesIsA500) {
 }
 
 TEST(HttpServer, ADrainAnswersWhatIsUnderWay) {
+  // A path is nobody else's, as the number of a port that is free again may be.
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "socket";
   Holder holder;
-  RunningServer server({}, holder.handler());
-  Client idle(server.port()), busy(server.port());
-  busy.send(get(server.port()));
+  RunningServer server({.socket_path = path}, holder.handler());
+  Client idle(path), busy(path);
+  busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const HttpReply reply = holder.next();
   server->drain();
   EXPECT_EQ(idle.rest(), "");
-  EXPECT_THROW(Client(server.port()), std::runtime_error);
+  EXPECT_THROW(Client{path}, std::runtime_error);
   reply.send({.body = "last"});
   EXPECT_THAT(busy.rest(), testing::AllOf(HasSubstr("Connection: close"), EndsWith("last")));
   busy.close();
