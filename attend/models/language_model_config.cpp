@@ -18,10 +18,21 @@ RecommenderConfig::RecommenderConfig() {
   context = 51;
 }
 
+Setting LanguageModelConfig::context_setting() {
+  return {"model.context", &context, "tokens that are seen at once, the start included", 4,
+          1 << 20};
+}
+
+Settings LanguageModelConfig::weight_settings() {
+  Settings all = LayersConfig::weight_settings();
+  if (positions == Positions::learned) all.push_back(context_setting());
+  return all;
+}
+
 Settings LanguageModelConfig::settings() {
   Settings all = {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
-      {"model.context", &context, "tokens that are seen at once, the start included", 4, 1 << 20},
+      context_setting(),
       {"model.tied", &tied, "whether the output shares the embedding"},
       {"model.negatives", &negatives,
        "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6}};

@@ -22,6 +22,10 @@ struct LanguageModelConfig : LayersConfig {
   int64_t maximum_target_length() const { return context - context / 2 - 1; }
 
   Settings settings();
+  Settings weight_settings();
+
+ private:
+  Setting context_setting();
 };
 
 // The same over the items that somebody took, in the shape of SASRec (Kang & McAuley 2018): all but

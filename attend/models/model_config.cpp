@@ -3,7 +3,28 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace attend {
+namespace {
+
+// Of one key and kind; names are of the same kind where the same ones can be chosen.
+bool are_alike(const Setting& a, const Setting& b) {
+  if (a.key != b.key || a.value.index() != b.value.index() || a.choices != b.choices) return false;
+  const auto* names = std::get_if<NamedVariable>(&a.value);
+  return names == nullptr || names->names() == std::get<NamedVariable>(b.value).names();
+}
+
+Settings shared_with(const Settings& others, const Settings& all) {
+  Settings shared;
+  for (const Setting& setting : all)
+    if (std::any_of(others.begin(), others.end(),
+                    [&](const Setting& other) { return are_alike(setting, other); }))
+      shared.push_back(setting);
+  return shared;
+}
+
+}  // namespace
 
 ModelConfig::ModelConfig() {
   for (const ModelType* row : model_types()) configs_[row->name] = row->config();
@@ -41,6 +62,12 @@ Settings ModelConfig::settings() {
   Settings all = {type_setting()};
   append(all, chosen().settings());
   return all;
+}
+
+void ModelConfig::take_settings(const ModelConfig& other) {
+  ModelConfig copy = other;  // whose settings can be bound
+  const Settings own = chosen().settings(), theirs = copy.chosen().settings();
+  parse_toml(shared_with(theirs, own), to_toml(shared_with(own, theirs)), "settings");
 }
 
 }  // namespace attend

@@ -52,6 +52,9 @@ class ModelConfig {
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of that type
 
+  // Gives the type the values of another model, where both types have a setting.
+  void take_settings(const ModelConfig& other);
+
  private:
   std::map<std::string, std::unique_ptr<NetworkConfig>> configs_;  // by the name of the type
 };

@@ -36,7 +36,10 @@ class NetworkConfig {
   virtual ~NetworkConfig() = default;
 
   virtual std::unique_ptr<NetworkConfig> clone() const = 0;
-  virtual Settings settings() = 0;                    // keys model.*
+  virtual Settings settings() = 0;  // keys model.*
+  // Those of settings() without which weights mean nothing: a model that begins with the weights of
+  // another has their values.
+  virtual Settings weight_settings() = 0;
   virtual void check() const = 0;                     // Error when they describe no network
   virtual int64_t maximum_source_length() const = 0;  // tokens of a source that are read
   virtual int64_t maximum_target_length() const = 0;  // tokens of a target that training takes
@@ -67,6 +70,12 @@ class NetworkConfigOf final : public NetworkConfig {
     return std::make_unique<NetworkConfigOf>(*this);
   }
   Settings settings() override { return config.settings(); }
+  Settings weight_settings() override {
+    if constexpr (requires { config.weight_settings(); })
+      return config.weight_settings();
+    else
+      return {};
+  }
   void check() const override { config.check(); }
   int64_t maximum_source_length() const override {
     if constexpr (requires { config.maximum_source_length(); })

@@ -101,16 +101,20 @@ const std::vector<QueryPart>& query_part_table() {
   return table;
 }
 
+Settings Seq2SeqConfig::weight_settings() {
+  return {{"model.cell", &cell, "recurrent cell"},
+          {"model.embedding", &embedding, "depth of the token embeddings", 1, 65536},
+          {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536}};
+}
+
 Settings Seq2SeqConfig::settings() {
   Settings all =
       MechanismSettings::settings("model.", "the decoder's attention", {std::string(no_attention)});
+  append(all, weight_settings());
   Settings own = {
-      {"model.cell", &cell, "recurrent cell"},
       {"model.encoder", &encoder,
        "what annotates a source: recurrent layers, or none, its positions alone"},
       {"model.query", &query, query_syntax()},
-      {"model.embedding", &embedding, "depth of the token embeddings", 1, 65536},
-      {"model.hidden", &hidden, "depth of decoder state and annotations; even", 2, 65536},
       {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
       {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
       {"model.decoder_layers", &decoder_layers, "recurrent layers of the decoder", 1, 64},

@@ -52,7 +52,8 @@ struct Seq2SeqConfig : MechanismSettings {
   double entropy_weight = 0;  // of hard attention
   int64_t maximum_source_length = 512;
 
-  Settings settings();  // keys model.*
+  Settings settings();         // keys model.*
+  Settings weight_settings();  // those of them that NetworkConfig::weight_settings() has
 
   bool attends() const { return score != no_attention; }
 

@@ -20,6 +20,23 @@ SourceEncoderConfig::SourceEncoderConfig() {
   positions = Positions::none;
 }
 
+Setting SourceEncoderConfig::input_setting() {
+  return {"model.normalise_input", &normalise_input,
+          "whether what enters the layers, with its positions, is normalised"};
+}
+
+Setting SourceEncoderConfig::length_setting() {
+  return {"model.maximum_source_length", &maximum_source_length,
+          "tokens of a source that are read; the rest is cut", 1, 1 << 20};
+}
+
+Settings SourceEncoderConfig::weight_settings() {
+  Settings all = LayersConfig::weight_settings();
+  all.push_back(input_setting());
+  if (positions == Positions::learned) all.push_back(length_setting());
+  return all;
+}
+
 Settings SourceEncoderConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, image.settings());
@@ -31,10 +48,8 @@ Settings SourceEncoderConfig::settings() {
                 "learned vectors of each layer, which read the source and are read in its place; "
                 "0: none",
                 0, 4096},
-               {"model.normalise_input", &normalise_input,
-                "whether what enters the layers, with its positions, is normalised"},
-               {"model.maximum_source_length", &maximum_source_length,
-                "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
+               input_setting(),
+               length_setting()});
   return all;
 }
 

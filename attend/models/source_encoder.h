@@ -29,10 +29,15 @@ struct SourceEncoderConfig : LayersConfig {
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
-  Settings settings();  // keys model.*
+  Settings settings();         // keys model.*
+  Settings weight_settings();  // those of them that NetworkConfig::weight_settings() has
   // Error as LayersConfig::check, where there are layers, and where recurrent layers have an odd
   // depth.
   void check() const;
+
+ private:
+  Setting input_setting();
+  Setting length_setting();
 };
 
 // Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision

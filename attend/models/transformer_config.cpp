@@ -47,26 +47,29 @@ void check_positions(const Mechanism& row, Positions positions) {
 
 }  // namespace
 
+Settings LayersConfig::weight_settings() {
+  return {
+      {"model.positions", &positions, "how positions are encoded"},
+      {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
+      {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
+      {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
+      {"model.key_heads", &key_heads,
+       "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+      {"model.activation", &activation, "of the hidden units"},
+      {"model.experts", &experts,
+       "feed-forward networks in each layer, of which each position takes a few; 0: one", 0, 1024},
+      {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
+      {"model.normalise_first", &normalise_first,
+       "layers normalise what they read (true) or what they give (false)"},
+      {"model.epsilon", &epsilon, "what layers that normalise add to the variance", 1e-15, 1}};
+}
+
 Settings LayersConfig::settings() {
   Settings all = self.settings("model.", "how a sequence reads itself");
-  append(
-      all,
-      {{"model.positions", &positions, "how positions are encoded"},
-       {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
-       {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
-       {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
-       {"model.key_heads", &key_heads,
-        "heads of keys and values, which the heads share; 0: one each", 0, 1024},
-       {"model.activation", &activation, "of the hidden units"},
-       {"model.experts", &experts,
-        "feed-forward networks in each layer, of which each position takes a few; 0: one", 0, 1024},
-       {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
-       {"model.normalise_first", &normalise_first,
-        "layers normalise what they read (true) or what they give (false)"},
-       {"model.epsilon", &epsilon, "what layers that normalise add to the variance", 1e-15, 1},
-       {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
-       {"model.attention_dropout", &attention_dropout, "share of weights dropped in training", 0,
-        0.95}});
+  append(all, weight_settings());
+  append(all, {{"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+               {"model.attention_dropout", &attention_dropout,
+                "share of weights dropped in training", 0, 0.95}});
   return all;
 }
 
@@ -116,6 +119,17 @@ std::string TransformerConfig::why_not_shared() const {
   return why.empty() ? source.why_not_shared("model.source_") : why;
 }
 
+Setting TransformerConfig::length_setting() {
+  return {"model.maximum_source_length", &maximum_source_length,
+          "tokens of a source that are read; the rest is cut", 1, 1 << 20};
+}
+
+Settings TransformerConfig::weight_settings() {
+  Settings all = LayersConfig::weight_settings();
+  if (positions == Positions::learned) all.push_back(length_setting());
+  return all;
+}
+
 Settings TransformerConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, source.settings("model.source_", "how the decoder reads the source"));
@@ -124,8 +138,7 @@ Settings TransformerConfig::settings() {
                {"model.decoder_layers", &decoder_layers, "layers over the target", 1, 256},
                {"model.tied", &tied,
                 "embeddings that the output shares; all takes data.joint_vocabulary"},
-               {"model.maximum_source_length", &maximum_source_length,
-                "tokens of a source that are read; the rest is cut", 1, 1 << 20}});
+               length_setting()});
   return all;
 }
 

@@ -28,7 +28,8 @@ struct LayersConfig {
   double dropout = 0.1;
   double attention_dropout = 0;
 
-  Settings settings();  // keys model.*
+  Settings settings();         // keys model.*
+  Settings weight_settings();  // those of them that NetworkConfig::weight_settings() has
 
   // A stack of these; `causal`: no position sees later ones. `source`, if any, is how a source of
   // the same depth is read.
@@ -56,7 +57,11 @@ struct TransformerConfig : LayersConfig {
   std::string why_not_shared() const;
 
   Settings settings();
+  Settings weight_settings();
   void check() const;
+
+ private:
+  Setting length_setting();
 };
 
 }  // namespace attend

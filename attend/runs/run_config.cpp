@@ -78,8 +78,10 @@ void apply_deciding(const Command& command, TextConfig& text) {
 void check_fit(const RunConfig& config) {
   config.model.chosen().check();
   if (config.model.row().answers == Answers::vectors)
-    fail("model.type = {}: learns nothing by itself; begin another type with its weights by --init",
-         config.model.type);
+    fail(
+        "model.type = {}: learns nothing by itself; begin another type, such as model.type = "
+        "classifier, with its weights by --init",
+        config.model.type);
   const bool ranks = config.model.ranks();
   if (const DataFormat read = config.model.row().text.format; config.text.format != read) {
     std::vector<std::string> readers;
@@ -97,20 +99,40 @@ void check_fit(const RunConfig& config) {
        ranks ? "ranks items" : "ranks nothing", config.model.row().metric);
 }
 
+// As a file of settings has it.
+std::string value_text(const Setting& setting) {
+  const std::string table = to_toml({setting});
+  const size_t begin = table.find(" = ") + 3;
+  return table.substr(begin, table.find('\n', begin) - begin);
+}
+
 // Error where the command asks for another value than the one in the folder. Code files were copied
 // there, under another name, and what is measured was found out.
 void check_kept(const Settings& kept, const Settings& asked, const std::string& folder) {
   for (size_t i = 0; i < kept.size(); ++i) {
     if (kept[i].is_file || kept[i].is_measured) continue;
-    const auto value = [&](const Settings& settings) {
-      const std::string table = to_toml({settings[i]});
-      const size_t begin = table.find(" = ") + 3;
-      return table.substr(begin, table.find('\n', begin) - begin);
-    };
-    if (value(kept) != value(asked))
+    const std::string before = value_text(kept[i]), now = value_text(asked[i]);
+    if (before != now)
       fail("{} = {}, and the model in {} was begun with {}; with --resume only train.* can change",
-           kept[i].key, value(asked), folder, value(kept));
+           kept[i].key, now, folder, before);
   }
+}
+
+// Error where a model that begins with the weights of another one would read them otherwise.
+void check_weights(ModelConfig& config, ModelConfig& initial, const std::string& folder) {
+  const Settings theirs = initial.chosen().weight_settings();
+  for (const Setting& own : config.chosen().weight_settings())
+    for (const Setting& their : theirs)
+      if (own.key == their.key && value_text(own) != value_text(their))
+        fail("{} = {}, and the weights of --init {} were trained with {}; leave it out", own.key,
+             value_text(own), folder, value_text(their));
+}
+
+// The defaults of a model that begins with the weights of another one.
+void begin_as(const PairModel& initial, RunConfig& config) {
+  config.model.take_settings(initial.config);
+  if (config.text.format == initial.text.format)
+    config.text.source_units = initial.text.source_units;
 }
 
 // Error on settings of training that say nothing of such targets.
@@ -154,13 +176,18 @@ void set_type_defaults(RunConfig& config, TargetKind target) {
 RunConfig new_config(const TrainOptions& options) {
   RunConfig config;
   const Command command(options);
+  std::optional<PairModel> initial;
+  if (!options.init.empty()) initial = load_description(options.init);
+  if (initial) config.model.type = initial->config.type;
   // Which other keys there are, and some defaults, depend on these three.
   command.apply(config.model.type_setting());
   command.apply(config.text.target_setting());
   set_type_defaults(config, config.text.target);
+  if (initial) begin_as(*initial, config);
   leave_to_size(config);
   apply_deciding(command, config.text);
   command.apply(config.settings());
+  if (initial) check_weights(config.model, initial->config, options.init);
   check_fit(config);
   check_train(config);
   return config;

@@ -94,16 +94,31 @@ class Import(program.Case):
         self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)
         run = self.succeed(
             "train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out", "tuned",
-            "--set", "model.type=classifier", "--set", "data.source_units=tokenizer",
-            *settings({"model.depth": 8, "model.layers": 2, "model.heads": 2,
-                       "model.feed_forward": 12, "model.activation": "gelu", "model.bias": "none",
-                       "model.positions": "learned", "model.normalise_first": "false",
-                       "model.normalise_input": "true", "model.epsilon": 1e-12,
-                       "model.pooling": "first", "model.maximum_source_length": 40,
-                       "train.replicas": 1, "train.steps": 2, "train.batch": 8}))
+            "--set", "model.type=classifier",
+            *settings({"train.replicas": 1, "train.steps": 1, "train.batch": 8,
+                       "train.learning_rate": 1e-9, "train.weight_average": 0}))
         self.assertRegex(run.stdout + run.stderr, r"\b36 of 38 weights begin as in model")
         answered = self.succeed("predict", "tuned", stdin="the cat sees\n").stdout.strip()
         self.assertIn(answered, ("animal", "city"))
+        # What reads the text is what was imported.
+        vectors = [json.loads(self.succeed("embed", model, "--tokens", "--json",
+                                           stdin="Paris is the cat\n").stdout)["vectors"]
+                   for model in ("model", "tuned")]
+        for ours, theirs in zip(*vectors, strict=True):
+            for a, b in zip(ours, theirs, strict=True):
+                self.assertAlmostEqual(a, b, places=5)
+
+    def test_weights_are_read_as_they_were_trained(self):
+        self.imported("BertModel")
+        self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)
+        for setting, kept in (("model.activation=relu", '"gelu"'), ("model.heads=4", "2"),
+                              ("model.epsilon=1e-5", "1e-12"), ("model.normalise_input=false", "true"),
+                              ("model.maximum_source_length=16", "40")):
+            self.refuse("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model",
+                        "--out", "tuned", *settings({"model.type": "classifier"}), "--set", setting,
+                        names=[setting.split("=")[0], "--init model", kept, "leave it out"])
+        self.refuse("train", "--data", "pairs.tsv", "--init", "model", "--out", "tuned",
+                    names=["model.type = embedder", "classifier"])
 
     def test_what_is_wrong_is_one_line(self):
         write_foreign("BertModel", self.folder / "theirs")
