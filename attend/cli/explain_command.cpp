@@ -28,7 +28,7 @@ namespace attend {
 namespace {
 
 struct ExplainOptions : DecodeOptions {
-  std::string folder, text, out, target;
+  std::string folder, text, out, target, against;
   ShowOptions show;
   bool json = false;
 };
@@ -45,7 +45,8 @@ TextOptions terminal_options() {
 
 Subject explained(const ExplainOptions& options, const Model& model) {
   try {
-    Subject subject = answered_subject(model, options.text, options.search, options.target);
+    const Subject subject = compared_with(
+        answered_subject(model, options.text, options.search, options.target), options.against);
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
                  model.continues() || model.ranks() ? "last" : "first", subject.source.size());
@@ -124,6 +125,7 @@ std::string footer() {
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"
          "  attend explain model attention --method integrated_gradients --evidence\n"
+         "  attend explain model attention --against 'T' --method integrated_gradients\n"
          "  attend explain model attention --view heads --layer 1 --out heads.png\n"
          "  attend explain model attention --view graph --out graph.svg\n"
          "  attend explain model attention --target 'AH0 T' --out attention.align\n"
@@ -145,6 +147,9 @@ void add_explain_command(CLI::App& app) {
                    "name of a node where the model reads such")
       ->required();
   command->add_option("--target", options->target, "explain this answer in place of the model's");
+  command->add_option("--against", options->against,
+                      "why the answer and not this one: a token, for each place, or as many tokens "
+                      "as the answer has");
   command->add_option("--method", options->show.method, "how; else the weights: see below");
   add_named_option<ExplanationView>(*command, "--view", options->show.view, "what to show");
   command->add_option("--layer", options->show.choice.layer, "from 1; else the last");

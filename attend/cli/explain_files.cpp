@@ -1,6 +1,7 @@
 #include "attend/cli/explain_files.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "attend/base/error.h"
 #include "attend/cli/file_formats.h"
@@ -30,7 +31,8 @@ std::string maps_npz(const Shown& shown) {
   for (const Alignment& map : shown.maps) {
     std::string name = map.title.empty() ? "attention" : map.title;
     std::replace_if(
-        name.begin(), name.end(), [](char c) { return c == ' ' || c == ','; }, '_');
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '_'; },
+        '_');
     all[name] = tensor_of(map.weights);
     if (map.scores) all[name + "_scores"] = tensor_of(*map.scores);
   }

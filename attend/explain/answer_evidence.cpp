@@ -73,10 +73,12 @@ AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& 
     fail("evidence is of probabilities, and the answer is a number, which has none");
   if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
   trace_ = trace_network(subject.network(), subject.batch, {.gradients = true});
-  rows_ = evenly_spaced(std::ssize(subject.target), options.rows);
-  has_weights_ = why_not(find_method("attention"), subject, trace_).empty();
-  plain_ = float64_on_cpu(trace_.log_probabilities[0].exp());
-  answered_ = trace_.distributions[0].argmax(1);
+  rows_ = asked_places(subject, options.rows);
+  has_weights_ = why_no_weights(subject, trace_).empty();
+  const Tensor seen = considered(subject, trace_.distributions)[0];
+  const Tensor target = subject.batch.target[0].to(seen.device());
+  plain_ = float64_on_cpu(seen.gather(1, target.unsqueeze(1)).squeeze(1).exp());
+  answered_ = seen.argmax(1);
 }
 
 void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
@@ -84,7 +86,7 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
   for (const auto& one : sets)
     if (!kept_.contains(one)) unread.push_back(one);
   if (unread.empty()) return;
-  const Tensor left = float64_on_cpu(answers_of(subject_, unread).log_probabilities.exp());
+  const Tensor left = float64_on_cpu(answers_of(subject_, unread).probabilities);
   for (size_t i = 0; i < unread.size(); ++i)
     kept_.emplace(std::move(unread[i]), left[static_cast<int64_t>(i)]);
 }
@@ -131,7 +133,7 @@ AnswerEvidence::Erased AnswerEvidence::erase_in_random_order() {
 void AnswerEvidence::read_without_each() {
   if (changed_.defined()) return;
   const KeptAnswers without = answers_of(subject_, leave_one_out(subject_));
-  const Tensor moved = plain_ - without.log_probabilities.exp().to(at::kDouble);
+  const Tensor moved = plain_ - without.probabilities.to(at::kDouble);
   occlusion_ = float64_on_cpu(moved.abs().t());
   changed_ = (without.answers != answered_.unsqueeze(0)).t().contiguous();
 }
@@ -189,7 +191,11 @@ const Tensor& AnswerEvidence::occlusion() {
 }
 
 Subject AnswerEvidence::untrained_subject(const Untrained& one) const {
-  return {*one.model, subject_.batch, subject_.source, subject_.target};
+  return {.model = *one.model,
+          .batch = subject_.batch,
+          .source = subject_.source,
+          .target = subject_.target,
+          .against = subject_.against};
 }
 
 std::vector<Tensor> AnswerEvidence::untrained_scores(const MethodRow& method,

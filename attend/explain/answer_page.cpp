@@ -79,6 +79,7 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   const bool frames = subject.batch.source.is_floating_point();
   page.title = fmt::format("{}{}", frames ? "" : codecs.source.join(subject.source) + " -> ",
                            codecs.target.join(subject.target));
+  if (subject.against.defined()) page.title += ", not " + subject.against_text;
   page.note = tested.note;
   TokenLists lists(page.tokens);
   const size_t source = lists.place(Sequence::source, "source", subject.source);

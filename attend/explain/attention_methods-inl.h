@@ -17,6 +17,9 @@ bool reads_for_answer(const TracedAttention& one);
 // without any.
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice);
 
+// Why the answer is read off no weights; empty where it is.
+std::string why_no_weights(const Subject& subject, const NetworkTrace& trace);
+
 // What the answer's tokens read of a map [.., rows, columns] of that attention: [.., T, columns].
 at::Tensor read_by_answer(const Subject& subject, const TracedAttention& attention,
                           const at::Tensor& map);

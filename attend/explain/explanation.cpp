@@ -60,7 +60,8 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
   AnswerWatch watch;
   if (is_stopped) watch.is_stopped = [&](size_t) { return is_stopped(); };
   const Subject subject =
-      answered_subject(model, request.text, request.search, request.target, watch);
+      compared_with(answered_subject(model, request.text, request.search, request.target, watch),
+                    request.against);
   check_stopped(is_stopped);
   switch (request.form) {
     case ExplanationForm::json:

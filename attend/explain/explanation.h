@@ -25,14 +25,16 @@ inline EnumNames names_of(ExplanationForm) { return {"json", "svg", "html", "pag
 struct ExplanationRequest {
   std::string text;
   std::string target = {};    // in place of the model's answer
+  std::string against = {};   // another that the answer is compared with; empty: none
   SearchOptions search = {};  // by which the model answers
   ShowOptions show = {};      // pages heed the method, its choice and `evidence` alone
   ExplanationForm form = ExplanationForm::json;
 };
 
 // Explains an answer, over the picture of its source where it has one. Error as answered_subject(),
-// show() and method_scores(). Any number of threads may explain with one model. `is_stopped` is
-// asked between the steps of the search, and the methods; true ends the work with an Error.
+// compared_with(), show() and method_scores(). Any number of threads may explain with one model.
+// `is_stopped` is asked between the steps of the search, and the methods; true ends the work with
+// an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped = {});
 

@@ -56,9 +56,9 @@ Tensor distribution_of(const NetworkTrace& trace, int64_t t) {
                              : trace.steps[static_cast<size_t>(t)];
 }
 
-// Log probabilities [B] of the token itself.
-Tensor log_probability_of(const Subject& subject, const NetworkTrace& trace, int64_t t) {
-  return distribution_of(trace, t).select(1, subject.batch.target[0][t].item<int64_t>());
+// What is explained of the token, [B].
+Tensor preference_of(const Subject& subject, const NetworkTrace& trace, int64_t t) {
+  return preferences_at(subject, t, distribution_of(trace, t));
 }
 
 // Copies of one pair that are differentiated together. Where weights take part as variables, each
@@ -83,7 +83,8 @@ Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, con
   return at::zeros(shape, rows.options()).index_copy(0, at::tensor(tokens), rows);
 }
 
-// The derivatives of each token's log probability, on a copy of its own, by the variables [copies,
+// The derivatives of what is explained of each token, on a copy of its own, by the variables
+// [copies,
 // ..] of a pass: one backward pass does for many. Each is returned as [T, ..], float64 on the CPU.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
@@ -93,7 +94,7 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
   for (const Tensor& which : at::tensor(tokens).split(copies_for(subject))) {
     const NetworkTrace trace =
         trace_network(subject.network(), repeated(subject.batch, which.size(0)), options);
-    const Tensor own = trace.log_probabilities.gather(1, which.unsqueeze(1));
+    const Tensor own = preferences(subject, trace.distributions).gather(1, which.unsqueeze(1));
     const std::vector<Tensor> by = variables(trace);
     const auto slopes = torch::autograd::grad({own.sum()}, by, {}, /*retain_graph=*/false,
                                               /*create_graph=*/false, /*allow_unused=*/true);
@@ -107,7 +108,7 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
   return joined;
 }
 
-// The gradients [T, S, depth] of each token's log probability.
+// The gradients [T, S, depth] of what is explained of each token.
 Tensor source_gradients(const Subject& subject, const MethodChoice& choice,
                         const TraceOptions& options) {
   const auto input = [](const NetworkTrace& trace) { return std::vector{trace.input}; };
@@ -125,7 +126,7 @@ Tensor by_token(const Subject& subject, const MethodChoice& choice,
 }
 
 // What enters the network where nothing is known of the source, unknown tokens or frames of zeros,
-// and the log probabilities [T] then. Vectors of zero would not do, for a layer that normalises
+// and what is explained then, [T]. Vectors of zero would not do, for a layer that normalises
 // them jumps there.
 std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
   Batch blank = subject.batch;
@@ -133,7 +134,8 @@ std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
                      ? at::zeros_like(blank.source)
                      : at::full_like(blank.source, Vocabulary::unknown);
   const NetworkTrace trace = trace_network(subject.network(), blank, {.attentions = false});
-  return {of_source(subject, trace.input).detach(), float64_on_cpu(trace.log_probabilities[0])};
+  return {of_source(subject, trace.input).detach(),
+          float64_on_cpu(preferences(subject, trace.distributions)[0])};
 }
 
 // Places between 0 and 1 and their weights, by which a smooth function is integrated far better
@@ -173,7 +175,7 @@ Tensor integrated_along(const Subject& subject, const MethodChoice& choice, cons
       return blank + (source - blank) * along.to(source.options());
     });
     const Tensor part = by_token(subject, choice, [&](int64_t t) {
-      const Tensor slope = derivative(log_probability_of(subject, path, t), path.input);
+      const Tensor slope = derivative(preference_of(subject, path, t), path.input);
       return ((float64_on_cpu(of_source(subject, slope)) * weights).sum(0) * way[0]).sum(1);
     });
     sum = sum.defined() ? sum + part : part;
@@ -212,8 +214,8 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
   const auto [blank, before] = blank_source(subject);
   const Tensor way = float64_on_cpu(of_source(subject, trace.input)) - float64_on_cpu(blank);
   const Tensor asked = at::tensor(tokens_of(subject, choice));
-  const Tensor difference =
-      (float64_on_cpu(trace.log_probabilities[0]) - before).index_select(0, asked);
+  const Tensor difference = (float64_on_cpu(preferences(subject, trace.distributions)[0]) - before)
+                                .index_select(0, asked);
   for (int64_t steps = integration_steps;; steps *= 2) {
     Tensor parts = integrated_along(subject, choice, blank, way, steps);
     const Tensor sums = parts.sum(1).index_select(0, asked);
@@ -230,7 +232,7 @@ Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const Meth
     return source + noise_share * (source.max() - source.min()) * noise;
   });
   return by_token(subject, choice, [&](int64_t t) {
-    const Tensor slope = derivative(log_probability_of(subject, noisy, t), noisy.input);
+    const Tensor slope = derivative(preference_of(subject, noisy, t), noisy.input);
     return float64_on_cpu(of_source(subject, slope)).mean(0).norm(2, 1);
   });
 }
@@ -297,8 +299,8 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
 // How much less probable, in nats, the answer is when the token is not there.
 Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   const Tensor without =
-      float64_on_cpu(answers_of(subject, leave_one_out(subject)).log_probabilities);  // [S, T]
-  return (float64_on_cpu(trace.log_probabilities) - without).t();
+      float64_on_cpu(answers_of(subject, leave_one_out(subject)).preferences);  // [S, T]
+  return (float64_on_cpu(preferences(subject, trace.distributions)) - without).t();
 }
 
 }  // namespace attend

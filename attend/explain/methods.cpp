@@ -19,59 +19,70 @@ std::string why_no_vectors(const NetworkTrace& trace) {
              : "models of this type do not tell the vectors of their sources; take occlusion";
 }
 
+std::string why_not_compared(const MethodRow& method) {
+  return method.what == ScoresOf::network
+             ? "it is the same whatever answer is asked about, so it compares no two; take "
+               "occlusion or a method of gradients"
+             : "it is of all that could be answered, so it compares no two; take gradient";
+}
+
 }  // namespace
 
 const std::vector<MethodRow>& method_table() {
   static const std::vector<MethodRow> table = {
       {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
-       MethodNeeds::weights, ScoreScale::weights, true, raw_weights, answer_scope,
-       DefaultFor::answers},
+       MethodNeeds::weights, ScoresOf::network, ScoreScale::weights, true, raw_weights,
+       answer_scope, DefaultFor::answers},
       {"rollout", "product over layers of (A + I) / 2",
        "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
-       "1 forward, a product per layer", MethodNeeds::layers, ScoreScale::lengths, false, roll_out,
-       layers_scope, DefaultFor::mixed_layers},
+       "1 forward, a product per layer", MethodNeeds::layers, ScoresOf::network,
+       ScoreScale::lengths, false, roll_out, layers_scope, DefaultFor::mixed_layers},
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
-       "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoreScale::weights, false,
-       attention_flow, layers_scope},
+       "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoresOf::network,
+       ScoreScale::weights, false, attention_flow, layers_scope},
       {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
-       "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoreScale::lengths, true,
-       value_norms},
+       "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoresOf::network,
+       ScoreScale::lengths, true, value_norms},
       {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
-       "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoreScale::weights, true,
-       shifted_alignment, shifted_scope},
+       "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoresOf::network,
+       ScoreScale::weights, true, shifted_alignment, shifted_scope},
       {"gradient", "|| d log p_t / d x_j ||",
        "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
-       "T forward, T backward", MethodNeeds::vectors, ScoreScale::lengths, false, gradient},
+       "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::lengths, false,
+       gradient},
       {"gradient_x_input", "x_j . d log p_t / d x_j",
        "the change to first order if the token's vector were zero", "Shrikumar et al. 2017",
-       "T forward, T backward", MethodNeeds::vectors, ScoreScale::amounts, false, gradient_x_input},
+       "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::amounts, false,
+       gradient_x_input},
       {"held_gradient", "|x_j . d log p_t / d x_j|, all weights constant",
        "the same without what the weights of attention would change, its magnitude",
-       "Jain & Wallace 2019", "T forward, T backward", MethodNeeds::vectors, ScoreScale::lengths,
-       false, held_gradient},
+       "Jain & Wallace 2019", "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer,
+       ScoreScale::lengths, false, held_gradient},
       {"integrated_gradients", "(x_j - u) . mean over a of d log p_t(u + a (x - u)) / d x_j",
        "the same along the way from a source of unknown tokens u; the sum is the whole difference",
        "Sundararajan et al. 2017", "64 forward, 64 T backward or more", MethodNeeds::vectors,
-       ScoreScale::amounts, false, integrated_gradients},
+       ScoresOf::answer, ScoreScale::amounts, false, integrated_gradients},
       {"smoothed_gradient", "|| mean of d log p_t(x + noise) / d x_j ||",
        "the gradient, less dependent on where it is taken", "Smilkov et al. 2017",
-       "32 forward, 32 T backward", MethodNeeds::vectors, ScoreScale::lengths, false,
-       smoothed_gradient},
+       "32 forward, 32 T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::lengths,
+       false, smoothed_gradient},
       {"jacobian", "|| d log p(.|t) / d x_j ||_F",
        "how much it moves all that could have been answered", "Graves 2012",
-       "up to 64 forward, 64 T backward", MethodNeeds::vectors, ScoreScale::lengths, false,
-       jacobian_norms},
+       "up to 64 forward, 64 T backward", MethodNeeds::vectors, ScoresOf::answers,
+       ScoreScale::lengths, false, jacobian_norms},
       {"grad_cam", "relu(f_j . mean of d log p_t / d f)",
        "where the features are that speak for the answer", "Selvaraju et al. 2017",
-       "T forward, T backward", MethodNeeds::features, ScoreScale::lengths, false, grad_cam},
+       "T forward, T backward", MethodNeeds::features, ScoresOf::answer, ScoreScale::lengths, false,
+       grad_cam},
       {"attention_x_gradient", "a_tj d log p_t / d a_tj",
        "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
-       "T forward, T backward", MethodNeeds::weights, ScoreScale::amounts, true,
+       "T forward, T backward", MethodNeeds::weights, ScoresOf::answer, ScoreScale::amounts, true,
        attention_x_gradient, answer_scope},
       {"occlusion", "log p_t - log p_t without j",
        "what the answer loses when the token is not there", "Li et al. 2016", "S forward",
-       MethodNeeds::nothing, ScoreScale::amounts, false, occlusion},
+       MethodNeeds::nothing, ScoresOf::answer, ScoreScale::amounts, false, occlusion, nullptr,
+       DefaultFor::comparisons},
   };
   return table;
 }
@@ -85,6 +96,7 @@ const MethodRow* default_method(const Subject& subject) {
     return &*std::find_if(method_table().begin(), method_table().end(),
                           [&](const MethodRow& row) { return row.default_for == answers; });
   };
+  if (subject.against.defined()) return row_for(DefaultFor::comparisons);
   // A label or a number is read off what layers have mixed, all of it where they only add.
   if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
@@ -94,6 +106,7 @@ const MethodRow* default_method(const Subject& subject) {
 }
 
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
+  if (subject.against.defined() && method.what != ScoresOf::answer) return why_not_compared(method);
   const auto any = [&](const auto& is) {
     return std::any_of(trace.attentions.begin(), trace.attentions.end(), is);
   };
@@ -127,6 +140,10 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
     case MethodNeeds::weights:
       break;
   }
+  return why_no_weights(subject, trace);
+}
+
+std::string why_no_weights(const Subject& subject, const NetworkTrace& trace) {
   const TracedAttention* attention = answer_attention(trace, {});
   if (attention == nullptr) return "nothing in the model attends; take a method of gradients";
   if (!attention->has_weights())

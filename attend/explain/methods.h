@@ -24,6 +24,13 @@ enum class MethodNeeds {
 // Beyond it flows through a stack of layers take minutes.
 constexpr int64_t most_stack_vectors = 128;
 
+// What scores are of, which says what is compared where the answer is with another.
+enum class ScoresOf {
+  network,  // what it looks at or passes on, whatever token is asked about
+  answer,   // log p_t; the difference of two answers' where two are compared
+  answers,  // all that could have been answered
+};
+
 // What the scores of a method are.
 enum class ScoreScale {
   weights,  // of attention, shown as they are
@@ -35,6 +42,7 @@ enum class ScoreScale {
 enum class DefaultFor {
   nothing,
   answers,       // of networks that attend
+  comparisons,   // of an answer with another
   mixed_layers,  // labels and numbers, where layers add to what they read
 };
 
@@ -46,6 +54,7 @@ struct MethodRow {
   const char* paper;
   const char* cost;  // in passes: T tokens of the answer, S of the source
   MethodNeeds needs;
+  ScoresOf what;
   ScoreScale scale;
   bool takes_head;  // heeds MethodChoice
 

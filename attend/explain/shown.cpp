@@ -41,6 +41,12 @@ void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
       {of_columns.words, of_rows.words, grid_of(merge_words(map, of_rows, of_columns)), title});
 }
 
+std::string map_title(const ShowOptions& options, const Subject& subject) {
+  if (!subject.against.defined()) return options.method;
+  return fmt::format("{}{}not {}", options.method, options.method.empty() ? "" : ", ",
+                     subject.against_text);
+}
+
 void show_method(const ShowOptions& options, const Subject& subject, Shown& shown) {
   const MethodRow* found = shown_method(subject, options);
   if (found == nullptr) fail("{}", no_weights(subject));
@@ -49,7 +55,7 @@ void show_method(const ShowOptions& options, const Subject& subject, Shown& show
   TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
   if (options.evidence)
     method.card = evidence_card(EvidenceTester(subject).measure(row, scores, {}, options.choice));
-  const std::string& title = options.method;
+  const std::string title = map_title(options, subject);
   add_map(options, subject.target, subject.source, drawn_scores(row, method.scores).to(at::kFloat),
           title, shown.maps);
   if (row.scale != ScoreScale::weights) {

@@ -1,6 +1,7 @@
 #include "attend/explain/subject.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -43,6 +44,32 @@ EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) 
   return pair;
 }
 
+void check_known(const PairModel& model, const std::vector<std::string>& tokens,
+                 const std::vector<int64_t>& ids, const char* name) {
+  const auto unknown = std::find(ids.begin(), ids.end(), Vocabulary::unknown);
+  if (unknown != ids.end())
+    fail("{}: {} is no token of the model; it knows {} others", name,
+         in_quotes(tokens[static_cast<size_t>(unknown - ids.begin())]),
+         model.target_vocabulary.size() - Vocabulary::unknown - 1);
+}
+
+// Tokens of an answer: one that the vocabulary has as it is written, or those of a text.
+std::vector<int64_t> answer_ids(const PairModel& model, const std::string& text, const char* name) {
+  const int64_t whole = model.target_vocabulary.id(text);
+  if (whole != Vocabulary::unknown) return {whole};
+  const std::vector<std::string> tokens = model.codecs.target.split(text);
+  std::vector<int64_t> ids = model.target_vocabulary.encode(tokens);
+  check_known(model, tokens, ids, name);
+  return ids;
+}
+
+// Log probabilities [.., V] of two tokens alone, [.., 1] each.
+Tensor of_two(const Tensor& distributions, const Tensor& first, const Tensor& second) {
+  const Tensor others =
+      at::ones_like(distributions, at::kBool).scatter(-1, first, false).scatter(-1, second, false);
+  return distributions.masked_fill(others, -INFINITY).log_softmax(-1);
+}
+
 }  // namespace
 
 Subject make_subject(const PairModel& model, const EncodedPair& given) {
@@ -80,18 +107,83 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
     pair.target = parts.target_vocabulary.encode(answer.best().tokens);
     pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the longest length
   }
-  const auto unknown = std::find(pair.target.begin(), pair.target.end(), Vocabulary::unknown);
-  if (forced && unknown != pair.target.end())
-    fail("the target: {} is no token of the model; it knows {} others",
-         in_quotes(
-             parts.codecs.target.split(text)[static_cast<size_t>(unknown - pair.target.begin())]),
-         parts.target_vocabulary.size() - Vocabulary::unknown - 1);
+  if (forced) check_known(parts, parts.codecs.target.split(text), pair.target, "the target");
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
   if (!forced) subject.target = answer.best().tokens;
   std::copy_n(answer.source.begin(), std::min(answer.source.size(), subject.source.size()),
               subject.source.begin());
   return subject;
+}
+
+Subject compared_with(Subject subject, const std::string& other) {
+  if (other.empty()) return subject;
+  if (subject.model.answers_numbers())
+    fail("an answer to compare with is given, and the model answers with a number; leave it out");
+  const std::vector<int64_t> ids = answer_ids(subject.model, other, "the answer to compare with");
+  subject.against_text = other;
+  const int64_t length = subject.target_length();
+  const auto tokens = static_cast<int64_t>(subject.target.size()), given = std::ssize(ids);
+  if (given != 1 && given != tokens)
+    fail("the answer to compare with has {} tokens, and the model's has {}; give one, or as many",
+         given, tokens);
+  subject.against =
+      given == 1 ? at::full({length}, ids[0], at::kLong)
+                 : at::cat({at::tensor(ids, at::kLong), subject.batch.target[0].slice(0, given)});
+  if (asked_places(subject, 1).empty())
+    fail("the answer to compare with, {}, is the model's own; give another", in_quotes(other));
+  return subject;
+}
+
+Tensor preferences(const Subject& subject, const Tensor& distributions) {
+  const auto of_tokens = [&](const Tensor& tokens) {
+    const Tensor places = tokens.to(distributions.device()).view({1, -1, 1});
+    return distributions.gather(2, places.expand({distributions.size(0), -1, 1})).squeeze(2);
+  };
+  const Tensor own = of_tokens(subject.batch.target[0]);
+  return subject.against.defined() ? own - of_tokens(subject.against) : own;
+}
+
+Tensor preferences_at(const Subject& subject, int64_t t, const Tensor& distributions) {
+  const Tensor own = distributions.select(1, subject.batch.target[0][t].item<int64_t>());
+  if (!subject.against.defined()) return own;
+  return own - distributions.select(1, subject.against[t].item<int64_t>());
+}
+
+Tensor considered(const Subject& subject, const Tensor& distributions) {
+  if (!subject.against.defined()) return distributions;
+  const auto places = [&](const Tensor& tokens) {
+    return tokens.to(distributions.device())
+        .view({1, -1, 1})
+        .expand({distributions.size(0), -1, 1});
+  };
+  return of_two(distributions, places(subject.batch.target[0]), places(subject.against));
+}
+
+Tensor considered_at(const Subject& subject, const Tensor& places, const Tensor& distributions) {
+  if (!subject.against.defined()) return distributions;
+  const auto chosen = [&](const Tensor& tokens) {
+    return tokens.index_select(0, places).unsqueeze(1).to(distributions.device());
+  };
+  return of_two(distributions, chosen(subject.batch.target[0]), chosen(subject.against));
+}
+
+std::vector<int64_t> evenly_spaced(int64_t count, int64_t most) {
+  const int64_t taken = std::min(count, most);
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < taken; ++i) numbers.push_back(i * count / taken);
+  return numbers;
+}
+
+std::vector<int64_t> asked_places(const Subject& subject, int64_t most) {
+  std::vector<int64_t> asked;
+  for (int64_t t = 0; t < std::ssize(subject.target); ++t)
+    if (!subject.against.defined() || !subject.against[t].equal(subject.batch.target[0][t]))
+      asked.push_back(t);
+  std::vector<int64_t> chosen;
+  for (const int64_t i : evenly_spaced(std::ssize(asked), most))
+    chosen.push_back(asked[static_cast<size_t>(i)]);
+  return chosen;
 }
 
 Batch with_tokens(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {
@@ -120,16 +212,19 @@ std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject) {
 }
 
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {
-  std::vector<Tensor> log_probabilities, answers;
+  std::vector<Tensor> differences, probabilities, answers;
   for (size_t first = 0; first < kept.size(); first += rows_at_once) {
     const size_t last = std::min(first + rows_at_once, kept.size());
     const Batch batch = with_tokens(subject, {kept.begin() + static_cast<std::ptrdiff_t>(first),
                                               kept.begin() + static_cast<std::ptrdiff_t>(last)});
     const NetworkTrace trace = trace_network(subject.network(), batch, {.attentions = false});
-    log_probabilities.push_back(trace.log_probabilities);
-    answers.push_back(trace.distributions.argmax(2));
+    const Tensor seen = considered(subject, trace.distributions);
+    differences.push_back(preferences(subject, trace.distributions));
+    probabilities.push_back(
+        seen.gather(2, batch.target.to(seen.device()).unsqueeze(2)).squeeze(2).exp());
+    answers.push_back(seen.argmax(2));
   }
-  return {at::cat(log_probabilities), at::cat(answers)};
+  return {at::cat(differences), at::cat(probabilities), at::cat(answers)};
 }
 
 Batch repeated(const Batch& one, int64_t rows) {

@@ -20,6 +20,11 @@ struct Subject {
   std::vector<std::string> source;  // tokens; of an image or a sound their places, from 1
   std::vector<std::string> target;  // without EOS, which batch.target may end in
   bool truncated = false;           // the source was longer than the model reads
+  // The token that each of batch.target is compared with, int64 [T]: why that one and not this?
+  // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: with none. Where both are one, nothing is
+  // asked.
+  at::Tensor against = {};
+  std::string against_text = {};  // those tokens, as they were given
 
   PairNetwork& network() const { return *model.network; }
   int64_t source_length() const { return batch.source.size(1); }
@@ -36,6 +41,28 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "", const AnswerWatch& watch = {});
 
+// The subject with another answer that its own is compared with: one token, for each place of the
+// answer, or as many as the answer has; empty: with none. Error on a token that the model does not
+// know, on another number of tokens, on the answer itself, and where answers are numbers.
+Subject compared_with(Subject subject, const std::string& other);
+
+// What methods explain of log probabilities [B, T, V], or of [B, V] at place t: those of the
+// target's tokens, [B, T] or [B]; where they are compared, the difference to those of the others.
+at::Tensor preferences(const Subject& subject, const at::Tensor& distributions);
+at::Tensor preferences_at(const Subject& subject, int64_t t, const at::Tensor& distributions);
+
+// Log probabilities [B, T, V], or [B, V] at places [B], as evidence looks at them: where tokens
+// are compared, the two that are share all of the probability.
+at::Tensor considered(const Subject& subject, const at::Tensor& distributions);
+at::Tensor considered_at(const Subject& subject, const at::Tensor& places,
+                         const at::Tensor& distributions);
+
+// At most so many whole numbers below `count`, evenly spaced from 0 on.
+std::vector<int64_t> evenly_spaced(int64_t count, int64_t most);
+
+// At most so many places of the answer, evenly spaced, of those where something is asked.
+std::vector<int64_t> asked_places(const Subject& subject, int64_t most);
+
 // The subject's source with some of its tokens alone, `kept` in order and of [0, source length),
 // one row per set. Other tokens are left out; in an image, and where the network fills in what is
 // hidden, their places are blanked. An empty source becomes an unknown token, or a frame of zeros.
@@ -46,8 +73,10 @@ std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject);
 
 // Answers of the network when it reads those tokens alone.
 struct KeptAnswers {
-  at::Tensor log_probabilities;  // [sets, T] of the target's tokens
-  at::Tensor answers;            // int64 [sets, T]: the most probable token at each place
+  at::Tensor preferences;    // [sets, T]
+  at::Tensor probabilities;  // [sets, T] of the target's tokens, as considered() has them
+  at::Tensor
+      answers;  // int64 [sets, T]: the most probable token at each place, of those considered
 };
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept);
 

@@ -47,7 +47,7 @@ WeightRows::WeightRows(const Subject& subject, const TracedAttention& attention,
   const Tensor scope = traced_scope(attention).cpu();
   const Tensor rows = rows_read(subject, attention);
   std::vector<Tensor> weights, in_scope, read;
-  for (const int64_t token : evenly_spaced(std::ssize(subject.target), most)) {
+  for (const int64_t token : asked_places(subject, most)) {
     const Tensor own = scope.index_select(1, rows[token]);
     if (own.sum(2).max().item<int64_t>() < 2) continue;
     tokens_.push_back(token);

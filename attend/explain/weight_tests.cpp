@@ -37,15 +37,16 @@ class ChangedAnswers {
   // `weights` [n, heads, rows, keys] are theirs.
   Tensor distributions(const Tensor& which, const Tensor& weights, bool gradients = false) const {
     TraceOptions options{.gradients = gradients, .attentions = false};
+    const Tensor tokens = tokens_.index_select(0, which);
     if (states_ != nullptr) {
       options.weights = [&](const Site& site, size_t, const Tensor& old) {
         return site == site_ ? weights.to(old.options()) : Tensor();
       };
       const auto state = states_->joined({});
       state->reorder(which, /*same_sources=*/false);
-      return trace_step(*state, before_.index_select(0, which), options).to(at::kDouble);
+      const Tensor step = trace_step(*state, before_.index_select(0, which), options);
+      return considered_at(subject_, tokens, step).to(at::kDouble);
     }
-    const Tensor tokens = tokens_.index_select(0, which);
     std::optional<size_t> first_call;
     int64_t heads_seen = 0;
     options.weights = [&](const Site& site, size_t call, const Tensor& old) {
@@ -60,9 +61,9 @@ class ChangedAnswers {
     };
     const Batch batch = repeated(subject_.batch, which.size(0));
     const Tensor all = trace_network(subject_.network(), batch, options).distributions;
-    return all.gather(1, tokens.view({-1, 1, 1}).expand({-1, 1, all.size(2)}))
-        .squeeze(1)
-        .to(at::kDouble);
+    const Tensor own =
+        all.gather(1, tokens.view({-1, 1, 1}).expand({-1, 1, all.size(2)})).squeeze(1);
+    return considered_at(subject_, tokens, own).to(at::kDouble);
   }
 
  private:
@@ -103,7 +104,9 @@ class WeightTester {
         rows_(rows),
         options_(options),
         each_(at::arange(std::ssize(rows.tokens()))),
-        plain_(trace.distributions[0].index_select(0, at::tensor(rows.tokens())).to(at::kDouble)),
+        plain_(considered(subject, trace.distributions)[0]
+                   .index_select(0, at::tensor(rows.tokens()))
+                   .to(at::kDouble)),
         target_(subject.batch.target[0].index_select(0, at::tensor(rows.tokens()))),
         draws_(at::make_generator<at::CPUGeneratorImpl>(options.seed)) {}
 
@@ -173,19 +176,12 @@ class WeightTester {
 
 }  // namespace
 
-std::vector<int64_t> evenly_spaced(int64_t count, int64_t most) {
-  const int64_t taken = std::min(count, most);
-  std::vector<int64_t> numbers;
-  for (int64_t i = 0; i < taken; ++i) numbers.push_back(i * count / taken);
-  return numbers;
-}
-
 WeightTests test_weights(const Subject& subject, const WeightTestOptions& options) {
   if (subject.model.answers_numbers())
     fail("[test_weights] they are tested by probabilities, and the answer is a number");
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const std::string obstacle = why_not(find_method("attention"), subject, trace);
+  const std::string obstacle = why_no_weights(subject, trace);
   if (!obstacle.empty()) fail("[test_weights] {}", obstacle);
   const TracedAttention& attention = *answer_attention(trace, {});
   const WeightRows rows(subject, attention, options.rows);

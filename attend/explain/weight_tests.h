@@ -35,9 +35,6 @@ struct WeightTests {
   double uniform_loss = 0;  // nats per token lost under uniform weights (Wiegreffe & Pinter 2019)
 };
 
-// At most so many whole numbers below `count`, evenly spaced from 0 on.
-std::vector<int64_t> evenly_spaced(int64_t count, int64_t most);
-
 // Error where nothing in the network attends, or where weights are running sums.
 WeightTests test_weights(const Subject& subject, const WeightTestOptions& options = {});
 

@@ -30,6 +30,7 @@ struct ExplainRequest {
     return {{"model", &model},
             {"text", &asked.text, 0, 0, true},
             {"target", &asked.target},
+            {"against", &asked.against},
             {"beam", &asked.search.beam, 1, most_explained_beam},
             {"view", &show.view},
             {"method", &show.method},
@@ -56,6 +57,7 @@ ExplainRequest read_explain(const std::string& body) {
   if (present.contains("layer")) choice.layer = request.layer;
   if (present.contains("head")) choice.head = request.head;
   check_explained_size(request.asked.target, "target");
+  check_explained_size(request.asked.against, "against");
   return request;
 }
 

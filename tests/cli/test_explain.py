@@ -57,6 +57,24 @@ class Translation(program.Case):
         record, = self.maps()
         self.assertNotIn("scores", record)
 
+    def test_an_answer_is_compared_with_another(self):
+        record, = self.maps("--target", "D A D", "--against", "B", "--method", "gradient_x_input")
+        self.assertEqual(record["title"], "gradient_x_input, not B")
+        plain, = self.maps("--target", "D A D", "--method", "gradient_x_input")
+        self.assertNotEqual(record["scores"], plain["scores"])
+        record, = self.maps("--target", "D A D", "--against", "D A B", "--evidence")
+        self.assertEqual(record["title"], "not D A B")
+        self.assertEqual(record["scores"][:2], [[0.0] * 3] * 2)
+        self.assertNotEqual(record["scores"][2], [0.0] * 3)
+        self.assertIn("comprehensiveness", [one["name"] for one in record["evidence"]])
+        self.explain("--against", "B", "--out", "x.html")
+        self.assertIn(", not B", (self.folder / "x.html").read_text())
+        self.refused("--against", "?", names=["'?' is no token"])
+        self.refused("--target", "D A D", "--against", "B B", names=["2 tokens", "has 3"])
+        self.refused("--target", "D D", "--against", "D", names=["give another"])
+        self.refused("--against", "B", "--method", "attention", names=["compares no two", "take occlusion"])
+        self.refused("--against", "B", "--method", "jacobian", names=["compares no two", "take gradient"])
+
     def test_the_card_is_printed(self):
         text = self.explain("--method", "attention", "--evidence")
         for figure in ("comprehensiveness", "permuted_weights", "tau_random_weights"):

@@ -45,6 +45,7 @@ class Explain(program.Case):
                  {"method": "occlusion", "evidence": True, "target": "B A B"}),
                 (("--target", "D A D", "--head", 1), {"target": "D A D", "head": 1}),
                 (("--beam", 4, "--words"), {"beam": 4, "words": True}),
+                (("--target", "D A D", "--against", "B"), {"target": "D A D", "against": "B"}),
                 (("--view", "model"), {"view": "model"})):
             lines = self.explain("--json", *options).splitlines()
             status, headers, body = self.ask(**fields)
@@ -91,6 +92,8 @@ class Explain(program.Case):
                 ({"view": "graph"}, 422, None, "take the format svg"),
                 ({"view": "heads", "evidence": True}, 422, None, "leave the view heads out"),
                 ({"target": "B ? B"}, 422, None, "'?' is no token"),
+                ({"against": "?"}, 422, None, "'?' is no token"),
+                ({"against": "B", "method": "norms"}, 422, None, "compares no two"),
                 ({"model": "plain"}, 422, None, "model.score = none"),
                 ({"model": "other"}, 404, "model", "/v1/models"),
                 ({"texts": ["a"]}, 422, "texts", "did you mean text?")):

@@ -105,6 +105,21 @@ class Page(unittest.TestCase):
         self.assertTrue(any(name.startswith("integrated_gradients") for name in methods), methods)
         self.assertQuiet(browser)
 
+    def test_an_answer_is_compared_with_another(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        browser.keys(".why-not input", "U" + ENTER)
+        browser.wait("!document.querySelector('.busy') && "
+                     "![...document.querySelectorAll('.side .choice label')].some(one => one.textContent.startsWith('norms'))")
+        methods = self.texts(browser, ".side .choice label")
+        self.assertTrue(any(name.startswith("occlusion") for name in methods), methods)
+        browser.run("document.querySelector('.why-not input').value = ''")
+        browser.click(".why-not button")
+        browser.wait("!document.querySelector('.busy') && "
+                     "[...document.querySelectorAll('.side .choice label')].some(one => one.textContent.startsWith('norms'))")
+        self.assertQuiet(browser)
+
     def test_an_answer_is_shown_as_it_grows(self):
         browser = self.browse()
         browser.run("window.grown = []; new MutationObserver(records => {"

@@ -6,6 +6,7 @@ class Side {
     this.answers = element('ol', {class: 'answers', 'aria-label': 'Answers'});
     this.notes = element('p', {class: 'soft'});
     this.whatIf = element('div', {class: 'what-if'});
+    this.makeWhyNot();
     this.note = element('p', {class: 'soft'});
     this.share = element('button', {type: 'button', hidden: ''}, 'Save as one file');
     this.share.addEventListener('click', () => this.save().catch(tellProblem));
@@ -13,7 +14,7 @@ class Side {
     this.views = element('div');
     host.append(element('section', {class: 'side', 'aria-label': `Model ${model.id}`},
       element('h2', {}, model.id),
-      element('div', {class: 'answered'}, element('div', {}, this.answer, this.notes, this.answers), this.whatIf),
+      element('div', {class: 'answered'}, element('div', {}, this.answer, this.notes, this.answers, this.whyNot), this.whatIf),
       element('div', {class: 'bar'}, this.share, this.note), this.tabs, this.views));
   }
 
@@ -28,16 +29,45 @@ class Side {
       this.first = await this.predict(text, beam);
       this.showAnswers(this.first);
       if (this.model.reads_text) this.makeWhatIf(text, this.first.source_tokens);
-      this.busy('Drawing what it looked at');
-      this.showViews(await askPage(this.fields, signal));
-      this.share.hidden = false;
-      this.busy('Testing every method: does the answer depend on what its map points at?');
-      this.showViews(await askPage({...this.fields, evidence: true}, signal));
-      this.rest(this.explanation.page.note);
     } catch (problem) {
       this.rest('');
       throw problem;
     }
+    await this.explain();
+    this.whyNot.hidden = this.model.answers_numbers;
+  }
+
+  async explain() {
+    const {fields, signal} = this;
+    try {
+      this.busy('Drawing what it looked at');
+      this.showViews(await askPage(fields, signal));
+      this.share.hidden = false;
+      this.busy('Testing every method: does the answer depend on what its map points at?');
+      const page = await askPage({...fields, evidence: true}, signal);
+      if (fields !== this.fields) return;
+      this.showViews(page);
+      this.rest(page.note);
+    } catch (problem) {
+      if (fields === this.fields) this.rest('');
+      throw problem;
+    }
+  }
+
+  // Has the explanation compare the answer with another one, or with none where the field is empty.
+  makeWhyNot() {
+    const other = element('input', {type: 'text', size: '12', spellcheck: 'false', autocomplete: 'off'});
+    this.whyNot = element('form', {class: 'why-not', hidden: ''},
+      element('label', {}, 'Why not ', other), element('button', {type: 'submit'}, 'Compare'));
+    this.whyNot.addEventListener('submit', event => {
+      event.preventDefault();
+      forgetProblem();
+      const {against, ...fields} = this.fields;
+      const asked = other.value.trim();
+      if (asked === (against ?? '')) return;
+      this.fields = asked ? {...fields, against: asked} : fields;
+      this.explain().catch(tellProblem);
+    });
   }
 
   // The answer of the most probable tokens while it grows. What cannot be told so predict() tells.
