@@ -44,7 +44,8 @@ class Translation(program.Case):
 
     def test_methods_are_listed_and_answer(self):
         help_text = self.succeed("explain", "--help").stdout
-        for method in ("rollout", "norms", "integrated_gradients", "occlusion", "jacobian"):
+        for method in ("rollout", "norms", "integrated_gradients", "occlusion", "jacobian",
+                       "value_zeroing", "alti", "relevance", "decompx"):
             self.assertIn(method, help_text)
             record, = self.maps("--method", method)
             for row in record["weights"]:
