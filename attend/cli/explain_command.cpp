@@ -121,6 +121,8 @@ std::string footer() {
          "              FILE that ends in " +
          listed_layer_graph_files() +
          "\n"
+         "  lens        what would be answered behind each layer (logit lens, nostalgebraist "
+         "2020)\n"
          "Examples:\n"
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"

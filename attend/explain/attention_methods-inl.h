@@ -31,16 +31,39 @@ at::Tensor source_columns(const Subject& subject, const TracedAttention& attenti
 // Heads by their index, from the choice; empty: all.
 std::vector<int64_t> chosen_heads(const TracedAttention& attention, const MethodChoice& choice);
 
-// What each key adds to each row of a layer's output, for weights [heads, rows, keys] of those
-// heads (all where it is empty): [rows, keys, depth]. Summed over the keys it is the output without
-// bias.
-at::Tensor value_parts(const TracedAttention& attention, const at::Tensor& weights,
-                       const std::vector<int64_t>& heads = {});
+// What each key adds to a layer's output at weight 1, by each of those heads (all where it is
+// empty): [heads, keys, depth].
+at::Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
+
+// What each key adds to each row of a layer's output, for weights [heads, rows, keys] and mapped
+// values: [rows, keys, depth]. Summed over the keys it is the output without bias.
+at::Tensor value_parts(const at::Tensor& weights, const at::Tensor& values);
+
+// What the vectors of a layer, or of one of its attentions, are made of: each row of both has
+// sum 1.
+struct LayerShares {
+  NetworkPart part;
+  at::Tensor own;     // [rows, rows], of the vectors that it read
+  at::Tensor source;  // [rows, vectors of the encoder], of those; undefined: it reads none
+};
+
+// Amounts of 0 or more as shares; a row of zeros is its own vector alone.
+LayerShares shares_of(NetworkPart part, const at::Tensor& own, const at::Tensor& source);
+
+// What the answer's tokens are made of, [T, S], where the layers are made of those shares, which
+// are in the order of their computation.
+at::Tensor follow_shares(const Subject& subject, const NetworkTrace& trace,
+                         const std::vector<LayerShares>& layers);
+
+// Why the trace does not tell what each layer with an attention made of it; empty where it does.
+std::string why_no_blocks(const NetworkTrace& trace);
 
 at::Tensor raw_weights(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor roll_out(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor value_norms(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor shifted_alignment(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor value_zeroing(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor layer_contributions(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor attention_flow(const Subject&, const NetworkTrace&, const MethodChoice&);
 
 // MethodRow::scope of raw_weights, of shifted_alignment, and of what follows the layers.
@@ -60,6 +83,8 @@ at::Tensor smoothed_gradient(const Subject&, const NetworkTrace&, const MethodCh
 at::Tensor jacobian_norms(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor grad_cam(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor attention_x_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor relevance(const Subject&, const NetworkTrace&, const MethodChoice&);
+at::Tensor token_parts(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor occlusion(const Subject&, const NetworkTrace&, const MethodChoice&);
 
 }  // namespace attend

@@ -124,12 +124,14 @@ Tensor raw_weights(const Subject& subject, const NetworkTrace& trace, const Meth
   return source_columns(subject, attention, read_by_answer(subject, attention, weights.mean(0)));
 }
 
-Tensor value_parts(const TracedAttention& attention, const Tensor& weights,
-                   const std::vector<int64_t>& heads) {
+Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads) {
   Tensor values = values_of(attention);  // [heads, keys, Dv]
   if (attention.calls[0].output.defined()) values = at::bmm(values, output_maps(attention));
-  if (!heads.empty()) values = values.narrow(0, heads[0], 1);
-  return at::einsum("hts,hsd->tsd", {float64_on_cpu(weights), values});
+  return heads.empty() ? values : values.narrow(0, heads[0], 1);
+}
+
+Tensor value_parts(const Tensor& weights, const Tensor& values) {
+  return at::einsum("hts,hsd->tsd", {weights, values});
 }
 
 // Kobayashi et al. 2020, eq. 4: || sum_h a_tj^h v_j^h W_O^h ||.
@@ -138,9 +140,10 @@ Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const Meth
   const std::vector<int64_t> heads = chosen_heads(attention, choice);
   const Tensor weights =
       read_by_answer(subject, attention, float64_on_cpu(traced_weights(attention, heads)));
+  const Tensor values = mapped_values(attention, heads);
   std::vector<Tensor> rows;
   for (int64_t t = 0; t < weights.size(1); ++t)  // [T, keys, depth] may be large
-    rows.push_back(value_parts(attention, weights.narrow(1, t, 1), heads).norm(2, 2));
+    rows.push_back(value_parts(weights.narrow(1, t, 1), values).norm(2, 2));
   return source_columns(subject, attention, at::cat(rows));
 }
 

@@ -185,6 +185,81 @@ Tensor integrated_along(const Subject& subject, const MethodChoice& choice, cons
 
 at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1); }
 
+// Chefer et al. 2021, eq. 5, of each attention in the order of the trace, for each of the answer's
+// tokens `which`: relu(a . d log p_t / d a), the mean of its heads, [tokens, rows, keys].
+std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
+                                     const Tensor& which) {
+  std::vector<std::vector<Tensor>> weights(trace.attentions.size());
+  TraceOptions options{.gradients = true, .attentions = false};
+  options.weights = [&](const Site& site, size_t, const Tensor& given) {
+    const Tensor own = given.requires_grad() ? given : given.detach().requires_grad_();
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (trace.attentions[i].site == site) weights[i].push_back(own);
+    return own;
+  };
+  const NetworkTrace copies =
+      trace_network(subject.network(), repeated(subject.batch, which.size(0)), options);
+  const Tensor own = preferences(subject, copies.distributions).gather(1, which.unsqueeze(1));
+  std::vector<Tensor> all;
+  for (const auto& each : weights) all.insert(all.end(), each.begin(), each.end());
+  const auto slopes = torch::autograd::grad({own.sum()}, all, {}, /*retain_graph=*/false,
+                                            /*create_graph=*/false, /*allow_unused=*/true);
+  std::vector<Tensor> maps;
+  size_t next = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    std::vector<Tensor> parts;
+    for (const Tensor& each : weights[i]) {
+      const Tensor& slope = slopes[next++];
+      parts.push_back(slope.defined() ? (each.detach() * slope).relu() : at::zeros_like(each));
+    }
+    constexpr int64_t heads = 1, rows = 2;
+    maps.push_back(
+        float64_on_cpu(at::cat(parts, trace.attentions[i].in_steps() ? rows : heads).mean(heads)));
+  }
+  return maps;
+}
+
+// Eq. 8 and 9: what is relevant to a vector besides itself, as shares, and itself.
+Tensor even_relevance(const Tensor& relevance) {
+  const Tensor own = at::eye(relevance.size(1), relevance.options());
+  const Tensor others = relevance - own, sums = others.sum(2, true);
+  return at::where(sums > 0, others / sums, at::zeros_like(others)) + own;
+}
+
+// The rules of eq. 6, 7 and 10: what of the source is relevant to each of those tokens, [tokens,
+// S].
+Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const Tensor& which) {
+  const std::vector<Tensor> maps = relevant_weights(subject, trace, which);
+  const auto own_of = [](const Tensor& relevance, const Tensor& map) {
+    return relevance.defined() ? relevance : at::eye(map.size(2), map.options()).expand_as(map);
+  };
+  Tensor encoder, decoder, read;  // among themselves; of the encoder's to the decoder's
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const Tensor& map = maps[i];
+    const Site& site = trace.attentions[i].site;
+    if (reads_for_answer(trace.attentions[i])) {
+      Tensor more = encoder.defined() ? map.bmm(even_relevance(encoder)) : map;
+      if (site.layer > 0) more = even_relevance(decoder).transpose(1, 2).bmm(more);
+      read = read.defined() ? read + more : more;
+    } else if (site.part != NetworkPart::decoder) {
+      const Tensor before = own_of(encoder, map);
+      encoder = before + map.bmm(before);
+    } else if (site.layer > 0) {
+      const Tensor before = own_of(decoder, map);
+      decoder = before + map.bmm(before);
+      if (read.defined()) read = read + map.bmm(read);
+    }
+  }
+  const TracedAttention& last = *answer_attention(trace, {});
+  std::vector<Tensor> rows;
+  for (int64_t copy = 0; copy < which.size(0); ++copy) {
+    const Tensor all = read_by_answer(subject, last, (read.defined() ? read : encoder)[copy]);
+    const int64_t token = all.size(0) == 1 ? 0 : which[copy].item<int64_t>();
+    rows.push_back(source_columns(subject, last, all[token]));
+  }
+  return at::stack(rows);
+}
+
 }  // namespace
 
 Tensor gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
@@ -294,6 +369,14 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
   // A decoder's own row of the token; of self-attention all rows lead to the answer.
   const bool own = attention.site.reads_source && maps.size(1) == subject.target_length();
   return source_columns(subject, attention, own ? maps.diagonal(0, 0, 1).t() : maps.sum(1));
+}
+
+Tensor relevance(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const std::vector<int64_t> tokens = tokens_of(subject, choice);
+  std::vector<Tensor> rows;
+  for (const Tensor& which : at::tensor(tokens).split(copies_for(subject)))
+    rows.push_back(relevant_source(subject, trace, which));
+  return among_all(subject, tokens, at::cat(rows));
 }
 
 // How much less probable, in nats, the answer is when the token is not there.

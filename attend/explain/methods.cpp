@@ -7,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/find_row.h"
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/decomposition-inl.h"
 
 namespace attend {
 namespace {
@@ -26,10 +27,58 @@ std::string why_not_compared(const MethodRow& method) {
              : "it is of all that could be answered, so it compares no two; take gradient";
 }
 
-}  // namespace
+bool any_attention(const NetworkTrace& trace, bool (*is)(const TracedAttention& one)) {
+  return std::any_of(trace.attentions.begin(), trace.attentions.end(), is);
+}
 
-const std::vector<MethodRow>& method_table() {
-  static const std::vector<MethodRow> table = {
+std::string why_not_followed(const NetworkTrace& trace) {
+  if (!any_attention(trace, [](const auto& one) { return one.site.layer > 0; }))
+    return "the model has no layers of self-attention; take attention";
+  if (any_attention(trace, [](const auto& one) { return !one.has_weights(); }))
+    return "a layer normalises by running sums, which form no weights";
+  if (any_attention(trace, [](const auto& one) { return one.has_signed_weights(); }))
+    return "weights may be below 0, which is no share to follow; take a method of gradients";
+  return {};
+}
+
+std::string why_not_one_stack(const NetworkTrace& trace) {
+  if (any_attention(trace, [](const auto& one) { return one.site.part == NetworkPart::decoder; }))
+    return "it follows the layers of one stack, and the answer has a decoder; take rollout";
+  return why_not_followed(trace);
+}
+
+std::string why_no_decoder(const NetworkTrace& trace) {
+  return any_attention(trace, [](const auto& one) { return one.site.reads_source; })
+             ? ""
+             : "no decoder reads the source; take attention";
+}
+
+// What the row needs besides an attention that the answer is read off.
+std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
+  switch (needs) {
+    case MethodNeeds::decoder:
+      return why_no_decoder(trace);
+    case MethodNeeds::stack:
+      return why_not_one_stack(trace);
+    case MethodNeeds::layers:
+      return why_not_followed(trace);
+    case MethodNeeds::blocks: {
+      const std::string obstacle = why_not_followed(trace);
+      return obstacle.empty() ? why_no_blocks(trace) : obstacle;
+    }
+    case MethodNeeds::nothing:
+    case MethodNeeds::vectors:
+    case MethodNeeds::weights:
+    case MethodNeeds::features:
+    case MethodNeeds::parts:
+      break;
+  }
+  return {};
+}
+
+// Those that follow weights and layers.
+std::vector<MethodRow> forward_methods() {
+  return {
       {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
        MethodNeeds::weights, ScoresOf::network, ScoreScale::weights, true, raw_weights,
        answer_scope, DefaultFor::answers},
@@ -40,13 +89,29 @@ const std::vector<MethodRow>& method_table() {
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
        "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoresOf::network,
-       ScoreScale::weights, false, attention_flow, layers_scope},
+       ScoreScale::weights, false, attention_flow, layers_scope, DefaultFor::nothing, 128},
+      {"value_zeroing", "product over layers of 1 - cos(y_i, y_i with v_j = 0)",
+       "how far the layers' vectors turn where they read nothing of it, followed down to the "
+       "tokens",
+       "Mohebbi et al. 2023", "T + S forward; up to 128 tokens", MethodNeeds::blocks,
+       ScoresOf::network, ScoreScale::lengths, false, value_zeroing, layers_scope,
+       DefaultFor::nothing, 128},
+      {"alti", "product over layers of relu(|y_i| - |y_i - T_i(x_j)|)",
+       "how near what it adds to the layers' vectors is to these, followed down to the tokens",
+       "Ferrando et al. 2022", "1 forward, T S sums over the heads of a layer", MethodNeeds::blocks,
+       ScoresOf::network, ScoreScale::lengths, false, layer_contributions, layers_scope},
       {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
        "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoresOf::network,
        ScoreScale::lengths, true, value_norms},
       {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
        "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoresOf::network,
        ScoreScale::weights, true, shifted_alignment, shifted_scope},
+  };
+}
+
+// Those that ask the answer.
+std::vector<MethodRow> answer_methods() {
+  return {
       {"gradient", "|| d log p_t / d x_j ||",
        "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
        "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::lengths, false,
@@ -79,11 +144,31 @@ const std::vector<MethodRow>& method_table() {
        "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
        "T forward, T backward", MethodNeeds::weights, ScoresOf::answer, ScoreScale::amounts, true,
        attention_x_gradient, answer_scope},
+      {"relevance", "R += mean over heads of relu(a . d log p_t / d a) R, layer after layer",
+       "the weights of all layers that speak for the answer, followed down to the tokens",
+       "Chefer et al. 2021", "T forward, T backward", MethodNeeds::layers, ScoresOf::answer,
+       ScoreScale::lengths, false, relevance, layers_scope},
+      {"decompx", "logit_t, of which x_j is a part through all layers",
+       "its part of the logit, all that the layers compute held as it is; parts add up to the "
+       "logit",
+       "Modarressi et al. 2023", "S + 2 forward; up to 128 tokens", MethodNeeds::parts,
+       ScoresOf::answer, ScoreScale::amounts, false, token_parts, nullptr, DefaultFor::nothing,
+       128},
       {"occlusion", "log p_t - log p_t without j",
        "what the answer loses when the token is not there", "Li et al. 2016", "S forward",
        MethodNeeds::nothing, ScoresOf::answer, ScoreScale::amounts, false, occlusion, nullptr,
        DefaultFor::comparisons},
   };
+}
+
+}  // namespace
+
+const std::vector<MethodRow>& method_table() {
+  static const std::vector<MethodRow> table = [] {
+    std::vector<MethodRow> all = forward_methods();
+    for (const MethodRow& row : answer_methods()) all.push_back(row);
+    return all;
+  }();
   return table;
 }
 
@@ -107,10 +192,10 @@ const MethodRow* default_method(const Subject& subject) {
 
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
   if (subject.against.defined() && method.what != ScoresOf::answer) return why_not_compared(method);
-  const auto any = [&](const auto& is) {
-    return std::any_of(trace.attentions.begin(), trace.attentions.end(), is);
-  };
-  const auto without = [](const TracedAttention& one) { return !one.has_weights(); };
+  if (method.most_vectors > 0)
+    for (const TracedAttention& one : trace.attentions)
+      if (one.columns() > method.most_vectors)
+        return fmt::format("it takes up to {} tokens; take rollout", method.most_vectors);
   switch (method.needs) {
     case MethodNeeds::nothing:
       return {};
@@ -120,26 +205,13 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
       return subject.batch.source.is_floating_point()
                  ? why_no_vectors(trace)
                  : "the model reads tokens, which have no features; take gradient_x_input";
-    case MethodNeeds::decoder:
-      if (!any([](const TracedAttention& one) { return one.site.reads_source; }))
-        return "no decoder reads the source; take attention";
-      break;
-    case MethodNeeds::stack:
-      if (any([](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; }))
-        return "it follows the layers of one stack, and the answer has a decoder; take rollout";
-      if (any([](const TracedAttention& one) { return one.columns() > most_stack_vectors; }))
-        return fmt::format("it takes up to {} tokens; take rollout", most_stack_vectors);
-      [[fallthrough]];
-    case MethodNeeds::layers:
-      if (!any([](const TracedAttention& one) { return one.site.layer > 0; }))
-        return "the model has no layers of self-attention; take attention";
-      if (any(without)) return "a layer normalises by running sums, which form no weights";
-      if (any([](const TracedAttention& one) { return one.has_signed_weights(); }))
-        return "weights may be below 0, which is no share to follow; take a method of gradients";
-      break;
-    case MethodNeeds::weights:
+    case MethodNeeds::parts:
+      return why_no_parts(subject, trace);
+    default:
       break;
   }
+  if (std::string obstacle = why_not_besides(method.needs, trace); !obstacle.empty())
+    return obstacle;
   return why_no_weights(subject, trace);
 }
 

@@ -16,13 +16,12 @@ enum class MethodNeeds {
   vectors,   // those of the source, to differentiate by
   weights,   // an attention that the answer is read off
   layers,    // layers of self-attention, whose weights are followed
-  stack,     // the same in one stack of at most most_stack_vectors tokens
+  blocks,    // the same, and what each layer makes of its vectors
+  stack,     // layers of one stack alone
   decoder,   // a decoder that reads its source, token by token
   features,  // vectors of an image or a sound
+  parts,     // all that answers are read off, as sums over the vectors of the source
 };
-
-// Beyond it flows through a stack of layers take minutes.
-constexpr int64_t most_stack_vectors = 128;
 
 // What scores are of, which says what is compared where the answer is with another.
 enum class ScoresOf {
@@ -61,7 +60,8 @@ struct MethodRow {
   // Whether the scores come from weights, so that tests of the weights are tests of the map.
   bool reads_weights() const {
     return needs == MethodNeeds::weights || needs == MethodNeeds::layers ||
-           needs == MethodNeeds::stack || needs == MethodNeeds::decoder;
+           needs == MethodNeeds::blocks || needs == MethodNeeds::stack ||
+           needs == MethodNeeds::decoder;
   }
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
@@ -70,6 +70,7 @@ struct MethodRow {
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
   DefaultFor default_for = DefaultFor::nothing;
+  int64_t most_vectors = 0;  // of a layer, beyond which it would take minutes; 0: any number
 };
 
 const std::vector<MethodRow>& method_table();

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/image.h"
 #include "attend/explain/explanation_json.h"
+#include "attend/explain/layer_answers.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/source_panels.h"
@@ -121,6 +123,39 @@ void show_layers(const ShowOptions& options, const Subject& subject, Shown& show
   }
 }
 
+// The tokens that a layer would answer first, and the answer, the last layer's first ones in front.
+std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer) {
+  std::set<int64_t> any = {answer};
+  for (const at::Tensor& layer : probabilities.unbind()) any.insert(layer.argmax().item<int64_t>());
+  std::vector<int64_t> tokens(any.begin(), any.end());
+  const at::Tensor last = probabilities[-1];
+  std::stable_sort(tokens.begin(), tokens.end(), [&](int64_t a, int64_t b) {
+    return last[a].item<double>() > last[b].item<double>();
+  });
+  return tokens;
+}
+
+// A map for each token of the answer: what stands at its place, by the probability behind each
+// layer.
+void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown) {
+  if (options.choice.layer || options.choice.head)
+    fail("view lens: it shows what all layers have made; leave layer and head out");
+  if (subject.model.answers_numbers())
+    fail("view lens: the answer is a number, which has no probability");
+  const LayerAnswers answers = layer_answers(subject);
+  for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
+    const at::Tensor probabilities = answers.log_probabilities.select(1, t).exp();
+    const std::vector<int64_t> ids =
+        lens_tokens(probabilities, subject.batch.target[0][t].item<int64_t>());
+    std::vector<std::string> tokens;
+    for (const int64_t id : ids) tokens.push_back(subject.model.target_vocabulary.token(id));
+    shown.maps.push_back(
+        {answers.layers, tokens,
+         grid_of(probabilities.index_select(1, at::tensor(ids)).t().contiguous()),
+         fmt::format("place {}: {}", t + 1, subject.target[static_cast<size_t>(t)])});
+  }
+}
+
 }  // namespace
 
 std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
@@ -139,6 +174,9 @@ Shown show(const Subject& subject, const ShowOptions& options) {
       break;
     case ExplanationView::graph:
       show_graph(options, subject, shown);
+      break;
+    case ExplanationView::lens:
+      show_lens(options, subject, shown);
       break;
     case ExplanationView::heads:
     case ExplanationView::model:

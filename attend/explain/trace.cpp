@@ -22,7 +22,7 @@ class Recorder : public AttentionTrace {
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionCall done = call;
     done.result = Watch::attention(call, rest);
-    replaced_ = Tensor();
+    replaced_ = norm_.x = Tensor();
     if (options_.weights && !call.spec.normaliser.row().running_sums) replace(rest.site, done);
     ++calls_;
     AttentionResult result = done.result;
@@ -38,19 +38,30 @@ class Recorder : public AttentionTrace {
                : Watch::weights(query, key, lse, spec, rest);
   }
 
+  Tensor normalised(const NormCall& call, const Pass& rest) override {
+    norm_ = call;
+    return Watch::normalised(call, rest);
+  }
+
   Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
-    if (which == WatchedVectors::step) {
-      trace_.steps.push_back(x);
-      return x;
+    switch (which) {
+      case WatchedVectors::step:
+        trace_.steps.push_back(x);
+        return x;
+      case WatchedVectors::logits:
+        trace_.logits = x;
+        return x;
+      case WatchedVectors::attended:
+        if (options_.attentions) keep_block(rest.site, x);
+        return x;
+      case WatchedVectors::feed_forward:
+      case WatchedVectors::top:
+        return x;
+      case WatchedVectors::input:
+      case WatchedVectors::layer:
+        break;
     }
-    const bool of_target = rest.site.part == NetworkPart::decoder;
-    Tensor result = x;
-    if (which == WatchedVectors::input && of_target) return result;
-    if (which == WatchedVectors::input && options_.input) result = options_.input(x);
-    if (options_.gradients && !result.requires_grad()) result = result.detach().requires_grad_();
-    if (which == WatchedVectors::input) trace_.input = result;
-    if (which == WatchedVectors::layer && !of_target) trace_.layers.push_back(result);
-    return result;
+    return entering(which, x, rest);
   }
 
   NetworkTrace take() {
@@ -59,6 +70,29 @@ class Recorder : public AttentionTrace {
   }
 
  private:
+  Tensor entering(WatchedVectors which, const Tensor& x, const Pass& rest) {
+    const bool of_target = rest.site.part == NetworkPart::decoder;
+    Tensor result = x;
+    if (which == WatchedVectors::input && of_target) return result;
+    if (which == WatchedVectors::input && options_.input) result = options_.input(x);
+    if (options_.gradients && !result.requires_grad()) result = result.detach().requires_grad_();
+    if (which == WatchedVectors::input) trace_.input = result;
+    if (which == WatchedVectors::layer && !of_target) trace_.layers.push_back(result);
+    if (which == WatchedVectors::layer) added_to_ = result.detach();
+    return result;
+  }
+
+  // A norm that was computed since the attention is one of the sum.
+  void keep_block(const Site& site, const Tensor& x) {
+    TracedBlock block{site, added_to_, x.detach(), {}};
+    if (norm_.x.defined()) {
+      const Tensor variance = norm_.x.detach().var(-1, /*unbiased=*/false, /*keepdim=*/true);
+      block.scale = norm_.weight.detach() * (variance + norm_.epsilon).rsqrt();
+    }
+    added_to_ = block.output;
+    trace_.blocks.push_back(std::move(block));
+  }
+
   void replace(const Site& site, AttentionCall& call) {
     const Tensor weights = options_.weights(
         site, calls_,
@@ -79,6 +113,8 @@ class Recorder : public AttentionTrace {
   NetworkTrace trace_;
   size_t calls_ = 0;
   Tensor replaced_, replaced_of_;  // other weights, and their queries
+  Tensor added_to_;                // what the attentions of a layer add to
+  NormCall norm_{};                // the last one; of undefined vectors: none since the attention
 };
 
 }  // namespace

@@ -20,13 +20,24 @@ at::Tensor traced_weights(const TracedAttention& attention, const std::vector<in
 // -inf.
 at::Tensor traced_scope(const TracedAttention& attention);
 
+// What a layer made of the vectors that an attention of its added to.
+struct TracedBlock {
+  Site site;                 // of that attention
+  at::Tensor input, output;  // [B, rows, depth]
+  // What the norm behind the sum multiplied its numbers by, but for their mean: [B, rows, depth].
+  // Undefined: there is no such norm.
+  at::Tensor scale;
+};
+
 // What an answer was computed by.
 struct NetworkTrace {
   std::vector<TracedAttention> attentions;  // in the order of their computation
+  std::vector<TracedBlock> blocks;          // of those that the network tells them of
   at::Tensor
       input;  // [B, vectors, depth], before positions; undefined where the network tells none
   std::vector<at::Tensor> layers;  // what each layer read, [B, vectors, depth]
   std::vector<at::Tensor> steps;   // as WatchedVectors::step has them; empty without
+  at::Tensor logits;               // as WatchedVectors::logits has them; undefined without
   at::Tensor distributions;        // log probabilities [B, T, V]
   at::Tensor log_probabilities;    // [B, T] of the target's tokens
 };
@@ -34,7 +45,7 @@ struct NetworkTrace {
 // Options of a pass, besides its inputs.
 struct TraceOptions {
   bool gradients = false;  // `input` and `layers` are variables to differentiate by
-  bool attentions = true;  // whether they are kept
+  bool attentions = true;  // whether they and the blocks are kept
   // What the source's vectors become before they enter; undefined: as they are.
   std::function<at::Tensor(const at::Tensor& input)> input = {};
   // What the weights [B, H, rows, keys] of an attention become; `call` counts the calls from 0.

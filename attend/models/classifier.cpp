@@ -142,9 +142,9 @@ Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pas
                                               lengths, pass.at_site({NetworkPart::encoder}));
   Tensor vector = attend::dropout(pooled(words, pass), output_dropout_, pass);
   if (hidden_)
-    vector = attend::dropout(activated(hidden_->forward(vector), hidden_activation_),
+    vector = attend::dropout(activated(hidden_->forward(vector), hidden_activation_, pass),
                              output_dropout_, pass);
-  return output_->forward(vector);
+  return pass.watched(WatchedVectors::logits, output_->forward(vector));
 }
 
 Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {

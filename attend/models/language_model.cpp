@@ -72,7 +72,8 @@ Tensor LanguageModel::logits(const Batch& batch, const Pass& pass) {
   const Tensor place = (length + at::arange(batch.target.size(1), length.options()))
                            .clamp_max(vectors.size(1) - 1)
                            .unsqueeze(2);
-  return output().logits(vectors.gather(1, place.expand({-1, -1, vectors.size(2)})));
+  return pass.watched(WatchedVectors::logits,
+                      output().logits(vectors.gather(1, place.expand({-1, -1, vectors.size(2)}))));
 }
 
 Tensor LanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {

@@ -69,11 +69,13 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
 
 Tensor MaskedLanguageModel::read_off(const Tensor& vectors, const Pass& pass) {
   if (!layer_) return vectors;
-  return layer_norm_->forward(activated(layer_->forward(vectors, pass), activation_));
+  return pass.normalised({activated(layer_->forward(vectors, pass), activation_, pass),
+                          layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  return output().logits(read_off(vectors(source, lengths, pass), pass));
+  return pass.watched(WatchedVectors::logits,
+                      output().logits(read_off(vectors(source, lengths, pass), pass)));
 }
 
 Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {

@@ -41,7 +41,8 @@ Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t ta
 
 Tensor Tagger::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor read = vectors(drop_words(source, word_dropout_, pass), lengths, pass);
-  return output_->forward(attend::dropout(read, output_dropout_, pass), pass);
+  return pass.watched(WatchedVectors::logits,
+                      output_->forward(attend::dropout(read, output_dropout_, pass), pass));
 }
 
 Tensor Tagger::objective(const Batch& batch, const Pass& pass, double smoothing) {

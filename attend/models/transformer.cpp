@@ -114,7 +114,9 @@ Tensor Transformer::decode(const Batch& batch, const SharedSequence& target, con
 }
 
 Tensor Transformer::logits(const Batch& batch, const Pass& pass) {
-  return output().logits(decode(batch, SharedSequence(pass, batch.target.size(1)), pass));
+  return pass.watched(
+      WatchedVectors::logits,
+      output().logits(decode(batch, SharedSequence(pass, batch.target.size(1)), pass)));
 }
 
 Tensor Transformer::log_probabilities(const Batch& batch, const Pass& pass) {

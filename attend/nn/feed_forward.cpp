@@ -31,8 +31,8 @@ const ActivationRow& row_of(HiddenActivation activation) {
 
 }  // namespace
 
-Tensor activated(const Tensor& x, HiddenActivation activation) {
-  return row_of(activation).made(x);
+Tensor activated(const Tensor& x, HiddenActivation activation, const Pass& pass) {
+  return pass.activated(x, row_of(activation).made);
 }
 
 void activate(Tensor& x, HiddenActivation activation) { row_of(activation).in_place(x); }
@@ -44,7 +44,7 @@ FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenAc
       activation_(activation) {}
 
 Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
-  const Tensor active = activated(hidden_->forward(x, pass), activation_);
+  const Tensor active = activated(hidden_->forward(x, pass), activation_, pass);
   return output_->forward(attend::dropout(active, dropout_, pass), pass);
 }
 

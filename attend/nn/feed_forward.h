@@ -14,7 +14,7 @@ enum class HiddenActivation { relu, gelu, gelu_tanh, tanh };
 inline EnumNames names_of(HiddenActivation) { return {"relu", "gelu", "gelu_tanh", "tanh"}; }
 
 // f(x), and the same in place where no gradients are recorded.
-at::Tensor activated(const at::Tensor& x, HiddenActivation activation);
+at::Tensor activated(const at::Tensor& x, HiddenActivation activation, const Pass& pass = {});
 void activate(at::Tensor& x, HiddenActivation activation);
 
 // f(x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2, where f is relu), with

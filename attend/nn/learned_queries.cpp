@@ -32,10 +32,14 @@ LearnedQueries::LearnedQueries(const LearnedQueriesConfig& config) : dropout_(co
 
 Tensor LearnedQueries::forward(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor query = query_.unsqueeze(0).expand({source.size(0), -1, -1});
-  const Tensor read = attention_norm_->forward(
-      query + attend::dropout(attention_->forward(query, source, lengths, pass), dropout_, pass));
-  return feed_forward_norm_->forward(
-      read + attend::dropout(feed_forward_->forward(read, pass), dropout_, pass));
+  const auto normalised = [&](const Tensor& x, const torch::nn::LayerNorm& norm) {
+    return pass.normalised({x, norm->weight, norm->bias, norm->options.eps()});
+  };
+  const Tensor read = normalised(
+      query + attend::dropout(attention_->forward(query, source, lengths, pass), dropout_, pass),
+      attention_norm_);
+  return normalised(read + attend::dropout(feed_forward_->forward(read, pass), dropout_, pass),
+                    feed_forward_norm_);
 }
 
 }  // namespace attend

@@ -33,10 +33,21 @@ struct Site {
 
 // Vectors, one per token, that a watch may see or replace.
 enum class WatchedVectors {
-  input,  // of the tokens or frames, before positions are added
-  layer,  // what a layer reads
-  step,   // log probabilities [B, V] of a token, where gradients of each token go back from its
-          // own step alone
+  input,         // of the tokens or frames, before positions are added
+  layer,         // what a layer reads
+  attended,      // what it has where it has read its sequence, and again where it has read a source
+  feed_forward,  // what its feed-forward network adds
+  top,           // what the last layer gives, before a norm behind the layers
+  logits,        // [B, .., V] of the V last tokens of the targets' vocabulary, or the number: what
+                 // the answer is read off
+  step,          // log probabilities [B, V] of a token, where gradients of each token go back from
+                 // its own step alone
+};
+
+// What Pass::normalised() takes: (x - mean) / sqrt(variance + epsilon) * weight + bias.
+struct NormCall {
+  at::Tensor x, weight, bias;  // [.., depth], [depth], [depth]
+  double epsilon;
 };
 
 // What is true during one forward computation. Modules and networks pass it on to whatever they
@@ -84,6 +95,12 @@ struct Pass {
   at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                      const AttentionSpec& spec) const;
 
+  // Layer normalisation (Ba et al. 2016) of the last axis, as the watch has it.
+  at::Tensor normalised(const NormCall& call) const;
+
+  // f(x), f a function of each number by itself, as the watch has it.
+  at::Tensor activated(const at::Tensor& x, at::Tensor (*f)(const at::Tensor& x)) const;
+
   // The vectors [B, T, depth] as the watch returns them; unchanged without one.
   at::Tensor watched(WatchedVectors which, const at::Tensor& vectors) const;
 
@@ -113,6 +130,9 @@ class Watch {
   virtual AttentionResult attention(const AttentionCall& call, const Pass& rest);
   virtual at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec, const Pass& rest);
+  virtual at::Tensor normalised(const NormCall& call, const Pass& rest);
+  virtual at::Tensor activated(const at::Tensor& x, at::Tensor (*f)(const at::Tensor& x),
+                               const Pass& rest);
   virtual at::Tensor vectors(WatchedVectors which, const at::Tensor& vectors, const Pass& rest);
 
  private:

@@ -93,12 +93,17 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   return layer;
 }
 
+Tensor TransformerStack::normalised(const Tensor& x, const torch::nn::LayerNorm& norm,
+                                    const Pass& pass) const {
+  return pass.normalised({x, norm->weight, norm->bias, config_.epsilon});
+}
+
 template <class Sublayer>
 Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
                                Sublayer sublayer) {
-  const Tensor made = sublayer(config_.normalise_first ? norm->forward(x) : x);
+  const Tensor made = sublayer(config_.normalise_first ? normalised(x, norm, pass) : x);
   Tensor sum = x + attend::dropout(made, config_.dropout, pass);
-  return config_.normalise_first ? sum : norm->forward(sum);
+  return config_.normalise_first ? sum : normalised(sum, norm, pass);
 }
 
 template <class Self, class Cross>
@@ -110,18 +115,22 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
     const Pass self = pass.at_site(site);
     x = added(self.watched(WatchedVectors::layer, x), layer.self_norm, self,
               [&](const Tensor& in) { return read_self(i, in, self); });
+    x = self.watched(WatchedVectors::attended, x);
     if (layer.cross) {
       site.reads_source = true;
       const Pass cross = pass.at_site(site);
       x = added(x, layer.cross_norm, cross,
                 [&](const Tensor& in) { return read_cross(i, in, cross); });
+      x = cross.watched(WatchedVectors::attended, x);
     }
     x = added(x, layer.feed_forward_norm, self, [&](const Tensor& in) {
-      return layer.experts ? layer.experts->forward(in, self, present)
-                           : layer.feed_forward->forward(in, self);
+      return self.watched(WatchedVectors::feed_forward,
+                          layer.experts ? layer.experts->forward(in, self, present)
+                                        : layer.feed_forward->forward(in, self));
     });
   }
-  return final_norm_ ? final_norm_->forward(x) : x;
+  x = pass.watched(WatchedVectors::top, x);
+  return final_norm_ ? normalised(x, final_norm_, pass) : x;
 }
 
 Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Tensor& lengths,

@@ -94,6 +94,9 @@ class TransformerStack : public torch::nn::Module {
   static at::Tensor read_self(Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
                               const Neighbours* neighbours, const Pass& pass);
 
+  at::Tensor normalised(const at::Tensor& x, const torch::nn::LayerNorm& norm,
+                        const Pass& pass) const;
+
   // x with what `sublayer` makes of it, normalised before or after.
   template <class Sublayer>
   at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,

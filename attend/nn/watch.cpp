@@ -21,6 +21,15 @@ Tensor Pass::weights(const Tensor& query, const Tensor& key, const Tensor& lse,
   return attention_weights(query, key, lse, spec);
 }
 
+Tensor Pass::normalised(const NormCall& call) const {
+  if (watch != nullptr) return watch->normalised(call, unwatched());
+  return at::layer_norm(call.x, {call.x.size(-1)}, call.weight, call.bias, call.epsilon);
+}
+
+Tensor Pass::activated(const Tensor& x, Tensor (*f)(const Tensor& x)) const {
+  return watch == nullptr ? f(x) : watch->activated(x, f, unwatched());
+}
+
 AttentionResult Watch::attention(const AttentionCall& call, const Pass& rest) {
   return rest.attention(call.query, call.key, call.value, call.spec, call.output);
 }
@@ -28,6 +37,12 @@ AttentionResult Watch::attention(const AttentionCall& call, const Pass& rest) {
 Tensor Watch::weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                       const AttentionSpec& spec, const Pass& rest) {
   return rest.weights(query, key, lse, spec);
+}
+
+Tensor Watch::normalised(const NormCall& call, const Pass& rest) { return rest.normalised(call); }
+
+Tensor Watch::activated(const Tensor& x, Tensor (*f)(const Tensor& x), const Pass& rest) {
+  return rest.activated(x, f);
 }
 
 Tensor Watch::vectors(WatchedVectors which, const Tensor& vectors, const Pass& rest) {

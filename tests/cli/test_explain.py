@@ -42,9 +42,21 @@ class Translation(program.Case):
         one, = self.maps("--view", "heads", "--layer", 4, "--head", 2)
         self.assertEqual(one["title"], "decoder 1 over the source, head 2")
 
+    def test_the_lens_shows_what_each_layer_would_answer(self):
+        first, second, third = self.maps("--view", "lens", "--target", "D A D")
+        self.assertEqual(first["title"], "place 1: D")
+        self.assertEqual(first["source"][0], "input")
+        self.assertRegex(first["source"][-1], r"^decoder \d+$")
+        self.assertIn("D", first["target"])
+        last = [row[-1] for row in first["weights"]]
+        self.assertEqual(last, sorted(last, reverse=True))
+        self.assertLessEqual(sum(last), 1.0001)
+        self.refused("--view", "lens", "--layer", 1, names=["leave layer and head out"])
+
     def test_methods_are_listed_and_answer(self):
         help_text = self.succeed("explain", "--help").stdout
-        for method in ("rollout", "norms", "integrated_gradients", "occlusion", "jacobian"):
+        for method in ("rollout", "norms", "integrated_gradients", "occlusion", "jacobian",
+                       "value_zeroing", "alti", "relevance", "decompx"):
             self.assertIn(method, help_text)
             record, = self.maps("--method", method)
             for row in record["weights"]:

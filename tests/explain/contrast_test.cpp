@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "attend/explain/answer_page.h"
 #include "attend/explain/evidence.h"
 #include "attend/explain/methods.h"
@@ -81,8 +83,8 @@ TEST(Contrast, ScoresAreThoseOfTheDifference) {
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);
     const Subject compared = compared_at_last(subject, token);
-    for (const char* name :
-         {"gradient_x_input", "attention_x_gradient", "occlusion", "integrated_gradients"}) {
+    for (const char* name : {"gradient_x_input", "attention_x_gradient", "decompx", "occlusion",
+                             "integrated_gradients"}) {
       const MethodRow& row = find_method(name);
       if (!why_not(row, subject, trace).empty()) continue;
       SCOPED_TRACE(small.name + ' ' + name);

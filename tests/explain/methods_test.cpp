@@ -190,7 +190,7 @@ TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
     const NetworkTrace trace = traced(subject);
     const TracedAttention& last = *answer_attention(trace, {});
     const Tensor parts =
-        value_parts(last, traced_weights(last).detach());  // [rows, columns, depth]
+        value_parts(traced_weights(last).detach(), mapped_values(last));  // [rows, columns, depth]
     Tensor output;
     std::vector<Tensor> steps;
     for (const AttentionCall& call : last.calls) {

@@ -25,6 +25,12 @@ class Doubling : public Watch {
                  const AttentionSpec& spec, const Pass& rest) override {
     return Watch::weights(query, key, lse, spec, rest) * 2;
   }
+  Tensor normalised(const NormCall& call, const Pass& rest) override {
+    return Watch::normalised(call, rest) * 2;
+  }
+  Tensor activated(const Tensor& x, Tensor (*f)(const Tensor& x), const Pass& rest) override {
+    return Watch::activated(x, f, rest) * 2;
+  }
   Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
     sites.push_back(rest.site);
     return Watch::vectors(which, x, rest) * 2;
@@ -65,6 +71,19 @@ TEST(Pass, WatchesStandOneBehindTheOther) {
   EXPECT_TRUE(at::equal(trace.attentions()[0].calls[0].result.context, expected.context * 2));
   EXPECT_TRUE(
       at::equal(trace.mean_weights(encoder_two), attention_weights(query, key, expected.lse)));
+}
+
+TEST(Pass, NormsAndActivationsAreWatched) {
+  const Tensor x = random({2, 3, 4}), gain = random({4}), shift = random({4});
+  const Tensor even =
+      (x - x.mean(-1, true)) / (x.var(-1, false, true) + 1e-3).sqrt() * gain + shift;
+  const auto square = [](const Tensor& numbers) { return numbers * numbers; };
+  Doubling first, second;
+  const Pass pass = Pass{}.watched_by(first).watched_by(second);
+  EXPECT_TRUE(at::allclose(Pass{}.normalised({x, gain, shift, 1e-3}), even));
+  EXPECT_TRUE(at::allclose(pass.normalised({x, gain, shift, 1e-3}), even * 4));
+  EXPECT_TRUE(at::equal(Pass{}.activated(x, square), x * x));
+  EXPECT_TRUE(at::equal(pass.activated(x, square), x * x * 4));
 }
 
 TEST(Pass, StepsOfADecoderAreRowsOfOneAttention) {

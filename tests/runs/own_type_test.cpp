@@ -169,7 +169,9 @@ TEST(OwnType, ThatReportsToItsPassIsExplained) {
   const Model model(options.out, {.threads = 2});
   EXPECT_EQ(model.answer({"dab"}, {.beam = 3})[0].best().text, "D A B");
   const Subject subject = answered_subject(model, "dab", {});
-  EXPECT_EQ(refused_methods(subject), (std::set<std::string>{"rollout", "flow", "grad_cam"}))
+  EXPECT_EQ(refused_methods(subject),
+            (std::set<std::string>{"rollout", "flow", "value_zeroing", "alti", "relevance",
+                                   "decompx", "grad_cam"}))
       << "it has no layers and reads no frames";
   const Tensor weights = method_scores(find_method("attention"), subject);
   EXPECT_TRUE(at::equal(weights.slice(0, 0, 3).argmax(1), at::arange(3))) << weights;

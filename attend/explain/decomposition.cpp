@@ -1,0 +1,148 @@
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/decomposition-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+// Runs copies of one pair. The first is as it is. The second carries what was added since the
+// constants of the network were shared out. Each other carries the part of a group of vectors. The
+// network is taken as it is at the first: with its weights of attention, its deviations of norms,
+// and activations as a slope through 0 (Modarressi et al. 2023, 3).
+class Decomposer : public Watch {
+ public:
+  explicit Decomposer(int64_t groups) : groups_(groups) {}
+
+  int64_t copies() const { return groups_ + 2; }
+
+  AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
+    AttentionCall held = call;
+    for (Tensor* each : {&held.query, &held.key})
+      if (is_of_copies(*each)) *each = whole_of(*each).expand_as(*each).contiguous();
+    return Watch::attention(held, rest);
+  }
+
+  Tensor normalised(const NormCall& call, const Pass& rest) override {
+    if (!is_of_copies(call.x)) return Watch::normalised(call, rest);
+    const Tensor whole = whole_of(call.x);
+    const Tensor deviation =
+        (whole.var(-1, /*unbiased=*/false, /*keepdim=*/true) + call.epsilon).sqrt();
+    const Tensor parts = parts_of(call.x);
+    const Tensor even = (parts - parts.mean(-1, true)) / deviation * call.weight;
+    return joined(rest.normalised({whole, call.weight, call.bias, call.epsilon}),
+                  with(even, call.bias));
+  }
+
+  Tensor activated(const Tensor& x, Tensor (*f)(const Tensor& x), const Pass& rest) override {
+    if (!is_of_copies(x)) return Watch::activated(x, f, rest);
+    const Tensor whole = whole_of(x), made = rest.activated(whole, f);
+    const Tensor slope = at::where(whole == 0, at::zeros_like(whole), made / whole);
+    return joined(made, parts_of(x).mul_(slope));
+  }
+
+  Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
+    switch (which) {
+      case WatchedVectors::layer:
+        if (rest.site.layer == 1) return begun(x, rest.site.part == NetworkPart::decoder);
+        return joined(whole_of(x), parts_of(x));
+      case WatchedVectors::feed_forward:
+        return joined(whole_of(x), parts_of(x));
+      case WatchedVectors::logits:
+        made_ = {parts_of(x), x[0]};
+        return x;
+      default:
+        return x;
+    }
+  }
+
+  LogitParts take() { return std::move(made_); }
+
+ private:
+  // Before the layers all copies are alike, and experts see rows of them.
+  bool is_of_copies(const Tensor& x) const { return has_begun_ && x.size(0) == copies(); }
+
+  static Tensor whole_of(const Tensor& x) { return x.narrow(0, 0, 1); }
+
+  // The parts [groups, ..] with what was added to all of them.
+  static Tensor parts_of(const Tensor& x) { return with(x.slice(0, 2) - x[1], x[1]); }
+
+  // Each part takes a share of what is added, by its product with it.
+  static Tensor with(const Tensor& parts, const Tensor& added) {
+    const Tensor products = at::einsum("g...d,...d->g...", {parts, added}).abs().unsqueeze(-1);
+    const Tensor sums = products.sum(0, true);
+    const Tensor even = at::full_like(products, 1.0 / static_cast<double>(parts.size(0)));
+    return at::addcmul(parts, at::where(sums > 0, products / sums, even), added);
+  }
+
+  static Tensor joined(const Tensor& whole, const Tensor& parts) {
+    return at::cat({whole, at::zeros_like(whole), parts});
+  }
+
+  // Vector j is that of group j, and begins again where there are fewer groups; all that a decoder
+  // reads of its own is of the last.
+  Tensor begun(const Tensor& x, bool in_decoder) {
+    has_begun_ = true;
+    const Tensor places = at::arange(x.size(1), x.options().dtype(at::kLong)).remainder(groups_);
+    const Tensor of_group = at::arange(groups_, places.options()).unsqueeze(1);
+    const Tensor own = in_decoder ? (of_group == groups_ - 1) : (of_group == places);
+    return joined(whole_of(x), whole_of(x) * own.unsqueeze(2));
+  }
+
+  int64_t groups_;
+  bool has_begun_ = false;
+  LogitParts made_;
+};
+
+}  // namespace
+
+LogitParts logit_parts(const Subject& subject, int64_t groups) {
+  const at::NoGradGuard not_recorded;
+  Decomposer watch(groups);
+  subject.network().log_probabilities(repeated(subject.batch, watch.copies()),
+                                      Pass{}.watched_by(watch));
+  LogitParts made = watch.take();
+  if (made.whole.dim() == 1) made = {made.parts.unsqueeze(1), made.whole.unsqueeze(0)};
+  return made;
+}
+
+int64_t logit_groups(const NetworkTrace& trace) {
+  const bool decodes =
+      std::any_of(trace.attentions.begin(), trace.attentions.end(),
+                  [](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; });
+  return trace.layers[0].size(1) + (decodes ? 1 : 0);
+}
+
+std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
+  if (!trace.logits.defined())
+    return "models of this type do not tell what answers are read off; take integrated_gradients";
+  if (trace.layers.empty()) return "the model has no layers of self-attention; take attention";
+  // Two groups show whether parts add up, for a function that the pass is not told of is no line.
+  const LogitParts two = logit_parts(subject, 2);
+  const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
+  const double scale = two.parts.abs().max().item<double>();
+  return off <= 1e-3 * scale ? ""
+                             : "a part of the network does not tell how it sums up what it reads; "
+                               "take integrated_gradients";
+}
+
+Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+  const LogitParts made = logit_parts(subject, logit_groups(trace));
+  const int64_t others = trace.distributions.size(2) - made.whole.size(1);
+  const auto parts_of = [&](const Tensor& tokens) {  // [1, T]
+    const Tensor logit = (tokens - others).to(made.parts.device());
+    return made.parts.gather(2, logit.unsqueeze(2).expand({made.parts.size(0), -1, 1})).squeeze(2);
+  };
+  Tensor parts = parts_of(subject.batch.target);
+  if (subject.against.defined()) parts = parts - parts_of(subject.against.unsqueeze(0));
+  const int64_t before =
+      subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
+  return parts.narrow(0, before, subject.source_length()).t();
+}
+
+}  // namespace attend
